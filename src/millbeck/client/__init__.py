@@ -1,0 +1,1 @@
+"""Talking to a Kafka broker, ours or another."""

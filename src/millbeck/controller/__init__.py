@@ -1,0 +1,1 @@
+"""The single writer of the metadata log: requests in, records and replies out. Pure."""

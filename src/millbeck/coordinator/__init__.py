@@ -1,0 +1,1 @@
+"""State machines kept in internal topics, one shard for each partition. Pure."""

@@ -1,0 +1,204 @@
+"""The machine as the code sees it: clocks, randomness, files, network and threads behind small protocols.
+
+``host`` implements them on the real machine and ``testing.sim`` in virtual time from one seed; every package above
+reaches the machine through an `Environment` and nothing else, so the same broker runs on both. The event loop is
+asyncio's in both worlds (the simulator subclasses it), so code in row 3 and above may use asyncio directly.
+
+Contract of every implementation
+- Calls on `File` and `Files` act at once and may block; code on the loop uses only those that are page-cache fast
+  and sends the rest (``sync``, big unlinks and truncates) through `Threads`.
+- What was written is durable only after ``sync`` of the file; a create, rename or unlink only after
+  ``sync_directory`` of its parent. The simulated disk forgets the rest.
+- Failures are ``OSError`` with ``errno`` set. A failed ``sync`` is never retried by the caller.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import TYPE_CHECKING, Protocol, TypeVar, TypeVarTuple
+
+if TYPE_CHECKING:
+    import asyncio
+    import ssl
+
+T = TypeVar("T")
+Ts = TypeVarTuple("Ts")
+Bytes = bytes | bytearray | memoryview
+
+
+class Clock(Protocol):
+    """Two clocks. Deadlines use the monotonic one; only timestamps stored in records use the wall."""
+
+    def monotonic(self) -> float:
+        """Seconds that never go back; equal to the running loop's ``time()``."""
+
+    def wall_ms(self) -> int:
+        """Milliseconds since 1970; may jump."""
+
+
+class Randomness(Protocol):
+    def below(self, bound: int) -> int:
+        """A uniform integer in ``[0, bound)``."""
+
+    def uuid(self) -> bytes:
+        """A random version 4 UUID as 16 bytes whose text form (URL-safe base64) does not start with a dash."""
+
+
+class OpenMode(Enum):
+    READ = "read"  # must exist
+    WRITE = "write"  # read and write; created when missing
+
+
+class File(Protocol):
+    """An open file, addressed by position; it has no cursor."""
+
+    path: str
+
+    def read(self, size: int, position: int) -> bytes:
+        """Up to ``size`` bytes at ``position``; shorter only at the end of the file."""
+
+    def read_nowait(self, size: int, position: int) -> bytes | None:
+        """Like `read`, but None when some of it would have to come from the disk (readahead has been started)."""
+
+    def write(self, buffers: Sequence[Bytes], position: int) -> None:
+        """Write all buffers one after another at ``position``, or raise; part of them may then be in the file."""
+
+    def allocate(self, size: int) -> None:
+        """Reserve ``size`` bytes (``preallocate``); the file's size becomes ``size``."""
+
+    def truncate(self, size: int) -> None: ...
+
+    def size(self) -> int: ...
+
+    def sync(self) -> None:
+        """Data and size are durable when this returns (fdatasync)."""
+
+    def start_writeback(self, position: int, size: int) -> None:
+        """Ask the kernel to begin writing a range; a hint, never an error."""
+
+    def descriptor(self) -> int | None:
+        """The descriptor for sendfile, or None where files are not real."""
+
+    def close(self) -> None: ...
+
+
+class FileLock(Protocol):
+    def release(self) -> None: ...
+
+
+class Files(Protocol):
+    def open(self, path: str, mode: OpenMode) -> File: ...
+
+    def names(self, directory: str) -> list[str]:
+        """Entries of a directory, sorted."""
+
+    def exists(self, path: str) -> bool: ...
+
+    def is_directory(self, path: str) -> bool: ...
+
+    def size(self, path: str) -> int: ...
+
+    def modified_ms(self, path: str) -> int: ...
+
+    def make_directory(self, path: str) -> None:
+        """Create it and its parents; no error when it exists. Durable after ``sync_directory`` of the parents."""
+
+    def rename(self, old: str, new: str) -> None:
+        """Atomic; replaces ``new``."""
+
+    def unlink(self, path: str) -> None: ...
+
+    def remove_tree(self, path: str) -> None: ...
+
+    def sync_directory(self, path: str) -> None: ...
+
+    def lock(self, path: str) -> FileLock:
+        """Take the advisory lock of a directory's lock file, or raise ``BlockingIOError`` when another holds it."""
+
+    def free_bytes(self, path: str) -> int: ...
+
+
+class Threads(Protocol):
+    """Off-loop work. A job is a pure function of immutable arguments or of one leased file."""
+
+    def run(self, job: Callable[[*Ts], T], *arguments: *Ts) -> Awaitable[T]: ...
+
+
+class FileSlice:
+    """A range of a leased file that is to be sent. ``release`` is called exactly once, sent or not."""
+
+    __slots__ = ("file", "position", "release", "size")
+
+    def __init__(self, file: File, position: int, size: int, release: Callable[[], None]) -> None:
+        self.file = file
+        self.position = position
+        self.size = size
+        self.release = release
+
+
+Part = Bytes | FileSlice
+
+
+class Outlet(Protocol):
+    """The one writer of a connection's socket: everything sent goes through it, in order, never blocking.
+
+    A slice that is shorter than promised when its turn comes aborts the connection, since its header is on the wire.
+    """
+
+    @property
+    def queued_bytes(self) -> int:
+        """Bytes handed over and not yet taken by the kernel."""
+
+    def send(self, parts: Sequence[Part]) -> None: ...
+
+    def on_drained(self, callback: Callable[[], None]) -> None:
+        """Call ``callback`` whenever the queue becomes empty after not having been."""
+
+    def close_when_drained(self) -> None: ...
+
+    def closed(self) -> None:
+        """The connection is gone (called from ``connection_lost``): release every queued slice."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Listening:
+    """Bound sockets; ``port`` is the real one when 0 was asked for (the same for IPv4 and IPv6)."""
+
+    port: int
+    close: Callable[[], None]
+
+
+class Network(Protocol):
+    async def listen(
+        self,
+        make_protocol: Callable[[], asyncio.BaseProtocol],
+        *,
+        host: str,
+        port: int,
+        tls: ssl.SSLContext | None = None,
+        backlog: int = 1024,
+    ) -> Listening:
+        """Bind ``host`` ("" = every interface, both families) and serve; never shares a port with another socket."""
+
+    async def connect(
+        self,
+        make_protocol: Callable[[], asyncio.BaseProtocol],
+        *,
+        host: str,
+        port: int,
+        tls: ssl.SSLContext | None = None,
+    ) -> tuple[asyncio.Transport, asyncio.BaseProtocol]: ...
+
+    def outlet(self, transport: asyncio.Transport) -> Outlet:
+        """Sendfile on a plain socket; pread and write under TLS and in the simulator."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Environment:
+    clock: Clock
+    randomness: Randomness
+    files: Files
+    network: Network
+    threads: Threads

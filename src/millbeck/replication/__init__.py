@@ -1,0 +1,1 @@
+"""Partitions as the node serves them: leader epoch, high watermark, waits."""
