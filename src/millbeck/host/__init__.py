@@ -1,1 +1,1 @@
-"""The real machine behind the kernel's protocols: the only package that touches clocks, randomness, files, sockets and threads."""
+"""The real machine behind the kernel's protocols, and the only package that touches it."""
