@@ -52,9 +52,14 @@ class OpenMode(Enum):
 
 
 class File(Protocol):
-    """An open file, addressed by position; it has no cursor."""
+    """An open file, addressed by position; it has no cursor. After ``close`` every call but ``close`` is EBADF."""
 
     path: str
+
+    @property
+    def reads_nowait(self) -> bool:
+        """False where the kernel cannot say whether a read would wait: `read_nowait` is then always None, and the
+        caller goes to a thread at once instead of trying again."""
 
     def read(self, size: int, position: int) -> bytes:
         """Up to ``size`` bytes at ``position``; shorter only at the end of the file."""
@@ -66,7 +71,7 @@ class File(Protocol):
         """Write all buffers one after another at ``position``, or raise; part of them may then be in the file."""
 
     def allocate(self, size: int) -> None:
-        """Reserve ``size`` bytes (``preallocate``); the file's size becomes ``size``."""
+        """Reserve ``size`` bytes (``preallocate``); a shorter file's size becomes ``size``, a longer one keeps its."""
 
     def truncate(self, size: int) -> None: ...
 
@@ -110,12 +115,14 @@ class Files(Protocol):
 
     def unlink(self, path: str) -> None: ...
 
-    def remove_tree(self, path: str) -> None: ...
+    def remove_tree(self, path: str) -> None:
+        """Unlink a directory and all below it; it must exist."""
 
     def sync_directory(self, path: str) -> None: ...
 
     def lock(self, path: str) -> FileLock:
-        """Take the advisory lock of a directory's lock file, or raise ``BlockingIOError`` when another holds it."""
+        """Take the advisory lock of the lock file at ``path`` (created when missing), or raise ``BlockingIOError``
+        when another holds it, be it in this process. A process that dies lets go."""
 
     def free_bytes(self, path: str) -> int: ...
 
@@ -123,7 +130,8 @@ class Files(Protocol):
 class Threads(Protocol):
     """Off-loop work. A job is a pure function of immutable arguments or of one leased file."""
 
-    def run(self, job: Callable[[*Ts], T], *arguments: *Ts) -> Awaitable[T]: ...
+    def run(self, job: Callable[[*Ts], T], *arguments: *Ts) -> Awaitable[T]:
+        """Start at once or queue; ``BlockingIOError`` when the bounded queue is full."""
 
 
 class FileSlice:
@@ -151,12 +159,18 @@ class Outlet(Protocol):
     def queued_bytes(self) -> int:
         """Bytes handed over and not yet taken by the kernel."""
 
-    def send(self, parts: Sequence[Part]) -> None: ...
+    def send(self, parts: Sequence[Part]) -> None:
+        """Hand over; what the kernel takes at once is not queued. Never raises: a failure aborts the connection.
+        Buffers must not change afterwards. On a closed or closing outlet the parts are dropped, slices released."""
+
+    def resume_writing(self) -> None:
+        """The protocol forwards its own ``resume_writing`` here (the outlet sets the transport's limits itself)."""
 
     def on_drained(self, callback: Callable[[], None]) -> None:
-        """Call ``callback`` whenever the queue becomes empty after not having been."""
+        """Call ``callback`` whenever the queue becomes empty after not having been; never from inside ``send``."""
 
-    def close_when_drained(self) -> None: ...
+    def close_when_drained(self) -> None:
+        """Close the transport once everything handed over so far is sent; later sends are dropped."""
 
     def closed(self) -> None:
         """The connection is gone (called from ``connection_lost``): release every queued slice."""
@@ -179,8 +193,13 @@ class Network(Protocol):
         port: int,
         tls: ssl.SSLContext | None = None,
         backlog: int = 1024,
+        send_buffer_bytes: int = -1,
+        receive_buffer_bytes: int = -1,
     ) -> Listening:
-        """Bind ``host`` ("" = every interface, both families) and serve; never shares a port with another socket."""
+        """Bind ``host`` ("" = every interface, both families) and serve; never shares a port with another socket.
+
+        Socket buffers of -1 are left to the system. ``close`` ends listening; open connections stay.
+        """
 
     async def connect(
         self,
