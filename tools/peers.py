@@ -1,0 +1,318 @@
+"""Fetches the peers that peers.toml pins into a cache outside the tree, and says where they are.
+
+A peer is a piece of software that millbeck is tested or measured against. The cache is $MILLBECK_PEERS, or
+~/.cache/millbeck/peers. Each peer has a directory named after its version, written beside and renamed into place, so
+that a broken fetch leaves nothing that looks installed. The drivers of the interop suite (Java, Go, JavaScript) are
+built here too, from their sources under tests/interop, and rebuilt when the source changes.
+
+Nothing here is needed to run millbeck. A registry or a tool that cannot be reached raises `PeerUnavailable`, whose text
+says what is missing; callers print it and go on without that peer.
+
+Usage: python -m tools.peers install [NAME ...] | path NAME | status
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import importlib.metadata
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import tomllib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parent.parent
+INTEROP = ROOT / "tests" / "interop"
+FETCH_TIMEOUT_S = 600
+
+
+class PeerUnavailable(Exception):
+    """A peer is not installed and cannot be, or was not asked to be; the text names what is missing."""
+
+
+def pins() -> dict[str, dict[str, Any]]:
+    """The content of peers.toml: one table per peer."""
+    return tomllib.loads((ROOT / "peers.toml").read_text())
+
+
+def cache_directory() -> Path:
+    configured = os.environ.get("MILLBECK_PEERS")
+    return Path(configured) if configured else Path.home() / ".cache" / "millbeck" / "peers"
+
+
+def peer_path(name: str) -> Path:
+    """Where an installed peer lives: a directory of jars, a binary, or a script. Raises PeerUnavailable."""
+    if name not in PEERS:
+        raise PeerUnavailable(f"no peer is called {name}; known: {', '.join(PEERS)}")
+    path = PEERS[name][0]()
+    if not path.exists():
+        raise PeerUnavailable(f"{name} is not installed: run `python -m tools.peers install {name}`")
+    return path
+
+
+def install(name: str) -> Path:
+    """Fetch or build one peer unless it is there already. Raises PeerUnavailable."""
+    if name not in PEERS:
+        raise PeerUnavailable(f"no peer is called {name}; known: {', '.join(PEERS)}")
+    path_of, build = PEERS[name]
+    if not path_of().exists():
+        build()
+    return peer_path(name)
+
+
+def _run(tool: str, *arguments: str, directory: Path, what: str) -> None:
+    """Run a package manager or a compiler; its last words become the error's text."""
+    executable = shutil.which(tool)
+    if executable is None:
+        raise PeerUnavailable(f"{what} needs `{tool}`, which is not on PATH")
+    try:
+        done = subprocess.run(
+            [executable, *arguments],
+            cwd=directory,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            timeout=FETCH_TIMEOUT_S,
+        )
+    except subprocess.TimeoutExpired:
+        raise PeerUnavailable(
+            f"{what}: `{tool}` gave no result in {FETCH_TIMEOUT_S} s; its registry may be out of reach"
+        ) from None
+    if done.returncode != 0:
+        last_words = "\n  ".join(done.stdout.strip().splitlines()[-12:])
+        raise PeerUnavailable(f"{what}: `{tool} {arguments[0]}` failed; is its registry reachable?\n  {last_words}")
+
+
+def _place(target: Path, fill: Callable[[Path], None]) -> None:
+    """Fill a scratch directory, then rename it to its final name."""
+    target.parent.mkdir(parents=True, exist_ok=True)
+    scratch = Path(tempfile.mkdtemp(prefix=f"{target.name}.partial-", dir=target.parent))
+    try:
+        fill(scratch)
+        if target.exists():
+            shutil.rmtree(target)
+        scratch.rename(target)
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)
+
+
+def _source_digest(*paths: Path) -> str:
+    digest = hashlib.sha256()
+    for path in paths:
+        digest.update(path.read_bytes())
+    return digest.hexdigest()[:12]
+
+
+def _kafka_path() -> Path:
+    pin = pins()["kafka"]
+    return cache_directory() / f"kafka_{pin['scala']}-{pin['version']}" / "lib"
+
+
+def _kafka_pom() -> str:
+    pin = pins()["kafka"]
+    wanted = [
+        ("org.apache.kafka", f"kafka_{pin['scala']}", pin["version"]),
+        ("org.apache.kafka", "kafka-tools", pin["version"]),
+        ("org.slf4j", "slf4j-simple", pin["slf4j"]),
+    ]
+    dependencies = "".join(
+        f"<dependency><groupId>{group}</groupId><artifactId>{artifact}</artifactId><version>{version}</version></dependency>"
+        for group, artifact, version in wanted
+    )
+    return (
+        '<project xmlns="http://maven.apache.org/POM/4.0.0"><modelVersion>4.0.0</modelVersion>'
+        "<groupId>millbeck.peers</groupId><artifactId>kafka</artifactId><version>1</version>"
+        f"<dependencies>{dependencies}</dependencies></project>\n"
+    )
+
+
+def _java_major() -> int:
+    executable = shutil.which("java")
+    if executable is None:
+        raise PeerUnavailable("Apache Kafka needs `java`, which is not on PATH")
+    text = subprocess.run([executable, "-version"], capture_output=True, text=True, timeout=60).stderr
+    match = re.search(r'version "(\d+)', text)
+    if match is None:
+        raise PeerUnavailable(f"cannot tell the version of `java` from: {text.strip()}")
+    return int(match.group(1))
+
+
+def _build_kafka() -> None:
+    pin = pins()["kafka"]
+    if _java_major() < pin["java_min"]:
+        raise PeerUnavailable(
+            f"Apache Kafka {pin['version']} needs Java {pin['java_min']} or newer, found {_java_major()}"
+        )
+
+    def fill(scratch: Path) -> None:
+        (scratch / "pom.xml").write_text(_kafka_pom())
+        _run(
+            "mvn",
+            "-B",
+            "-q",
+            "dependency:copy-dependencies",
+            "-DincludeScope=runtime",
+            "-DoutputDirectory=lib",
+            directory=scratch,
+            what=f"Apache Kafka {pin['version']} from Maven Central",
+        )
+        if not list((scratch / "lib").glob("kafka_*.jar")):
+            raise PeerUnavailable("Maven ended well but brought no broker jar")
+
+    _place(_kafka_path().parent, fill)
+
+
+def _java_driver_source() -> Path:
+    return INTEROP / "java" / "Driver.java"
+
+
+def _java_driver_path() -> Path:
+    digest = _source_digest(_java_driver_source())
+    return cache_directory() / f"java-driver-{pins()['kafka']['version']}-{digest}"
+
+
+def _build_java_driver() -> None:
+    lib = install("kafka")
+
+    def fill(scratch: Path) -> None:
+        source = str(_java_driver_source())
+        _run("javac", "-cp", f"{lib}/*", "-d", str(scratch), source, directory=scratch, what="the Java driver")
+
+    _place(_java_driver_path(), fill)
+
+
+def _go_source() -> Path:
+    return INTEROP / "go" / "main.go"
+
+
+def _go_driver_path() -> Path:
+    return cache_directory() / f"franz-go-{pins()['franz-go']['version']}-{_source_digest(_go_source())}" / "driver"
+
+
+def _build_go_driver() -> None:
+    pin = pins()["franz-go"]
+
+    def fill(scratch: Path) -> None:
+        shutil.copy(_go_source(), scratch / "main.go")
+        (scratch / "go.mod").write_text(
+            f"module driver\n\ngo {pin['go_min']}\n\nrequire (\n"
+            f"\tgithub.com/twmb/franz-go {pin['version']}\n"
+            f"\tgithub.com/twmb/franz-go/pkg/kadm {pin['kadm']}\n"
+            f"\tgithub.com/twmb/franz-go/pkg/kmsg {pin['kmsg']}\n)\n"
+        )
+        _run("go", "mod", "tidy", directory=scratch, what=f"franz-go {pin['version']}")
+        _run("go", "build", "-o", "driver", ".", directory=scratch, what="the Go driver")
+
+    _place(_go_driver_path().parent, fill)
+
+
+def _js_source() -> Path:
+    return INTEROP / "js" / "driver.js"
+
+
+def _js_driver_path() -> Path:
+    return cache_directory() / f"kafkajs-{pins()['kafkajs']['version']}-{_source_digest(_js_source())}" / "driver.js"
+
+
+def _build_js_driver() -> None:
+    pin = pins()["kafkajs"]
+
+    def fill(scratch: Path) -> None:
+        shutil.copy(_js_source(), scratch / "driver.js")
+        package = {
+            "name": "millbeck-interop-driver",
+            "private": True,
+            "dependencies": {"kafkajs": pin["version"], "kafkajs-snappy": pin["snappy"]},
+        }
+        (scratch / "package.json").write_text(json.dumps(package))
+        _run("npm", "install", "--no-audit", "--no-fund", directory=scratch, what=f"kafkajs {pin['version']}")
+
+    _place(_js_driver_path().parent, fill)
+
+
+def _kcat_path() -> Path:
+    found = shutil.which("kcat")
+    return Path(found) if found else Path("/usr/bin/kcat")
+
+
+def _build_kcat() -> None:
+    if os.geteuid() != 0:
+        raise PeerUnavailable("kcat comes from the distribution: as root, `apt-get install kcat`")
+    _run("apt-get", "install", "-y", "kcat", directory=Path("/"), what="kcat from the distribution's packages")
+
+
+# Each peer: where it is when installed, and what installs it.
+PEERS: dict[str, tuple[Callable[[], Path], Callable[[], None]]] = {
+    "kafka": (_kafka_path, _build_kafka),
+    "java-driver": (_java_driver_path, _build_java_driver),
+    "franz-go": (_go_driver_path, _build_go_driver),
+    "kafkajs": (_js_driver_path, _build_js_driver),
+    "kcat": (_kcat_path, _build_kcat),
+}
+
+
+def python_pins_that_differ() -> dict[str, str]:
+    """Python clients whose installed version is not the pinned one, with what was found."""
+    different = {}
+    for name, wanted in pins()["python"].items():
+        try:
+            found = importlib.metadata.version(name)
+        except importlib.metadata.PackageNotFoundError:
+            found = "not installed"
+        if found != wanted:
+            different[name] = found
+    return different
+
+
+def status() -> list[str]:
+    """One line per peer."""
+    lines = []
+    for name in PEERS:
+        version = pins().get(name, pins()["kafka"])["version"]
+        try:
+            lines.append(f"{name:16} {version:10} {peer_path(name)}")
+        except PeerUnavailable as missing:
+            lines.append(f"{name:16} {version:10} missing: {missing}")
+    different = python_pins_that_differ()
+    for name, version in pins()["python"].items():
+        lines.append(f"{name:16} {version:10} {different.get(name, 'installed')}")
+    return lines
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m tools.peers", description="Fetch and find the pinned peers.")
+    commands = parser.add_subparsers(dest="command", required=True)
+    installing = commands.add_parser("install", help="fetch or build peers; all of them when none is named")
+    installing.add_argument("names", nargs="*")
+    commands.add_parser("path", help="print where a peer is").add_argument("name")
+    commands.add_parser("status", help="list the peers, their versions and whether they are here")
+    chosen = parser.parse_args()
+    failed = False
+    if chosen.command == "status":
+        print("\n".join(status()))
+    elif chosen.command == "path":
+        try:
+            print(peer_path(chosen.name))
+        except PeerUnavailable as missing:
+            print(f"peers: {missing}", file=sys.stderr)
+            failed = True
+    else:
+        for name in chosen.names or PEERS:
+            try:
+                print(f"{name}: {install(name)}", flush=True)
+            except PeerUnavailable as missing:
+                print(f"peers: {missing}", file=sys.stderr, flush=True)
+                failed = True
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
