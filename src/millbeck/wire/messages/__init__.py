@@ -1,0 +1,1 @@
+"""The declarations: one module per API, request and response together."""

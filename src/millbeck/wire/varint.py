@@ -1,0 +1,55 @@
+"""Unsigned varints, as flexible messages use for lengths, counts and tags: seven bits a byte, lowest first.
+
+Log records use zigzag varints instead; those live with the records.
+"""
+
+from __future__ import annotations
+
+from millbeck.wire.errors import DecodeError
+
+_SIZE_MAX = 5
+
+
+def _encode(value: int) -> bytes:
+    out = bytearray()
+    while value > 0x7F:
+        out.append(value & 0x7F | 0x80)
+        value >>= 7
+    out.append(value)
+    return bytes(out)
+
+
+SMALL: tuple[bytes, ...] = tuple(_encode(value) for value in range(1024))
+"""The encodings of 0..1023, so that the common lengths cost one index."""
+
+
+def unsigned_varint(value: int) -> bytes:
+    """``value`` (0 to 2**32 - 1) in one to five bytes."""
+    if 0 <= value < 1024:
+        return SMALL[value]
+    if not 0 <= value < 1 << 32:
+        raise ValueError(f"{value} is not an unsigned 32-bit integer")
+    return _encode(value)
+
+
+def read_unsigned_varint(buffer: bytes | memoryview, position: int) -> tuple[int, int]:
+    """The value at ``position`` and the position after it; DecodeError when it is cut off or longer than five bytes."""
+    try:
+        first = buffer[position]
+        if first < 0x80:
+            return first, position + 1
+        return continue_varint(buffer, position + 1, first)
+    except IndexError:
+        raise DecodeError(f"varint cut off at byte {position}") from None
+
+
+def continue_varint(buffer: bytes | memoryview, position: int, first: int) -> tuple[int, int]:
+    """The rest of a varint whose first byte was ``first``; IndexError when it is cut off."""
+    value = first & 0x7F
+    for shift in range(7, 7 * _SIZE_MAX, 7):
+        byte = buffer[position]
+        position += 1
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return value, position
+    raise DecodeError(f"varint longer than {_SIZE_MAX} bytes at byte {position}")
