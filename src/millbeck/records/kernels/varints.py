@@ -1,0 +1,49 @@
+"""Zigzag varints for the kernels.
+
+A number is written as its magnitude doubled, plus one when negative: ``value`` if it is not negative, else ``~value``,
+which always fits in 63 bits. Everything here works on that magnitude, so compiled (64-bit) and interpreted (unbounded)
+arithmetic agree. The readers carry their own loops; a call per number would be most of their cost.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from mypy_extensions import i64
+
+VARINT_SIZE_MAX: Final = 5
+VARLONG_SIZE_MAX: Final = 10
+
+_ONE_BYTE: Final = [bytes((value,)) for value in range(0x80)]
+
+
+def encode(value: i64) -> bytes:
+    """The shortest zigzag varint of a signed 64-bit number."""
+    sign: i64 = 0
+    if value < 0:
+        sign = 1
+        value = ~value
+    low: i64 = ((value & 0x3F) << 1) | sign
+    rest: i64 = value >> 6
+    if rest == 0:
+        return _ONE_BYTE[low]
+    encoded = []
+    while rest != 0:
+        encoded.append(low | 0x80)
+        low = rest & 0x7F
+        rest >>= 7
+    encoded.append(low)
+    return bytes(encoded)
+
+
+def size_of(value: i64) -> i64:
+    """How many bytes `encode` makes of ``value``."""
+    if value < 0:
+        value = ~value
+    rest: i64 = value >> 6
+    size: i64 = 1
+    while rest != 0:
+        rest >>= 7
+        size += 1
+    return size
