@@ -1,0 +1,196 @@
+"""A topic's partition as this node leads it: append, high watermark, reads, and those who wait for either.
+
+Appends are staged in the log and written together at the end of the turn. What waits for a written batch is settled in
+offset order: at once with ``acks=1``, when the high watermark has passed it with ``acks=all``. Whoever follows the
+partition (a parked fetch, a session, a coordinator's shard) is told at most once a turn that readable data grew.
+
+With one replica the high watermark is the end of the log, or the flushed end where ``flush.messages=1`` promises that
+nothing is acknowledged before it is on the disk.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from typing import Protocol
+
+from millbeck.kernel.errors import (
+    ApiError,
+    FencedLeaderEpoch,
+    KafkaStorageError,
+    OffsetOutOfRange,
+    UnknownLeaderEpoch,
+)
+from millbeck.kernel.ids import TopicPartition, Uuid
+from millbeck.replication.turn import Turn
+from millbeck.storage.log import Log, LogSlice, Staged
+
+NO_EPOCH = -1
+
+
+class Watcher(Protocol):
+    """Someone to be told that a partition has more to read (or nothing any more)."""
+
+    def readable_grew(self, partition: Partition) -> None: ...
+
+
+class Settle(Protocol):
+    """Called once for each append: with the error, or None when it counts as acknowledged."""
+
+    def __call__(self, error: ApiError | None, /) -> None: ...
+
+
+class PendingAppend:
+    __slots__ = ("next_offset", "settle", "wants_all")
+
+    def __init__(self, next_offset: int, wants_all: bool, settle: Settle) -> None:
+        self.next_offset = next_offset
+        self.wants_all = wants_all
+        self.settle = settle
+
+
+class Partition:
+    __slots__ = (
+        "_is_marked",
+        "_pending",
+        "_turn",
+        "_waiting_for_all",
+        "flush_requested",
+        "high_watermark",
+        "leader_epoch",
+        "log",
+        "messages_in",
+        "name",
+        "on_appended",
+        "partition_epoch",
+        "topic_id",
+        "watchers",
+    )
+
+    def __init__(
+        self,
+        name: TopicPartition,
+        topic_id: Uuid,
+        log: Log,
+        turn: Turn,
+        *,
+        leader_epoch: int,
+        partition_epoch: int,
+        flush_requested: Callable[[Partition], None],
+    ) -> None:
+        self.name = name
+        self.topic_id = topic_id
+        self.log = log
+        self.leader_epoch = leader_epoch
+        self.partition_epoch = partition_epoch
+        self.high_watermark = log.end_offset
+        self.flush_requested = flush_requested
+        self.watchers: dict[Watcher, None] = {}
+        self.messages_in = 0
+        self._turn = turn
+        self._is_marked = False
+        self._pending: list[PendingAppend] = []
+        self._waiting_for_all: deque[PendingAppend] = deque()
+
+    # appends
+
+    def append(self, batch: bytes, *, wants_all: bool, now_ms: int, settle: Settle) -> Staged:
+        """Stage a validated batch; raises ApiError when it is refused, and then nothing has changed.
+
+        ``settle`` is called in a later step of the turn, never from here.
+        """
+        staged = self.log.stage(batch, leader_epoch=self.leader_epoch, now_ms=now_ms)
+        if staged.is_duplicate:
+            # What it repeats may itself still be on its way to the high watermark.
+            wait = PendingAppend(staged.last_offset + 1, wants_all, settle)
+        else:
+            wait = PendingAppend(staged.last_offset + 1, wants_all, settle)
+            self.messages_in += staged.last_offset - staged.first_offset + 1
+        self._pending.append(wait)
+        if not self._is_marked:
+            self._is_marked = True
+            self._turn.mark_append(self)
+        return staged
+
+    def write(self) -> None:
+        """Write what was staged this turn; each waiting append is settled or goes on to wait."""
+        self._is_marked = False
+        pending, self._pending = self._pending, []
+        try:
+            self.log.write_staged()
+        except ApiError as error:
+            self._fail(pending, error)
+            return
+        except OSError as error:
+            self._fail(pending, KafkaStorageError(f"{self.name}: {error}"))
+            return
+        self._waiting_for_all.extend(pending)
+        if self.log.wants_flush:
+            self.flush_requested(self)
+        self._turn.mark_watermark(self)
+
+    def _fail(self, pending: list[PendingAppend], error: ApiError) -> None:
+        for append in pending:
+            append.settle(error)
+
+    def advance_high_watermark(self) -> None:
+        """Move it as far as it may go, settle what it passed, and tell the watchers."""
+        log = self.log
+        end_offset = log.end_offset
+        watermark = log.flushed_offset if log.config.flush_messages == 1 else end_offset
+        waiting = self._waiting_for_all
+        grew = watermark > self.high_watermark
+        if grew:
+            self.high_watermark = watermark
+        if waiting:
+            # Appends with acks=1 leave at once; those with acks=all wait in offset order.
+            kept: deque[PendingAppend] = deque()
+            for append in waiting:
+                if not append.wants_all or append.next_offset <= self.high_watermark:
+                    append.settle(None)
+                else:
+                    kept.append(append)
+            self._waiting_for_all = kept
+        if grew:
+            for watcher in list(self.watchers):
+                watcher.readable_grew(self)
+
+    def flushed(self) -> None:
+        """A flush ended; with ``flush.messages=1`` the high watermark may move now."""
+        self._turn.mark_watermark(self)
+
+    def close(self, error: ApiError) -> None:
+        """The partition goes away: whoever waits is answered with ``error``."""
+        waiting, self._waiting_for_all = list(self._waiting_for_all), deque()
+        pending, self._pending = self._pending, []
+        self._fail(waiting + pending, error)
+        for watcher in list(self.watchers):
+            watcher.readable_grew(self)
+
+    # reads
+
+    def check_leader_epoch(self, current_leader_epoch: int) -> None:
+        """A client that names an epoch must name ours."""
+        if current_leader_epoch == NO_EPOCH or current_leader_epoch == self.leader_epoch:
+            return
+        if current_leader_epoch < self.leader_epoch:
+            raise FencedLeaderEpoch
+        raise UnknownLeaderEpoch
+
+    def readable_end(self, *, committed_only: bool) -> int:
+        """Where a consumer must stop: the high watermark, or the last stable offset for read_committed."""
+        if committed_only:
+            return self.log.last_stable_offset(self.high_watermark)
+        return self.high_watermark
+
+    def read(self, offset: int, *, size_bytes_max: int, committed_only: bool, at_least_one: bool) -> LogSlice | None:
+        """Whole batches from ``offset`` on, below what this reader may see; None when there is nothing yet."""
+        log = self.log
+        if offset < log.log_start_offset or offset > log.end_offset:
+            raise OffsetOutOfRange(
+                f"offset {offset} of {self.name} is outside {log.log_start_offset} to {log.end_offset}"
+            )
+        upto_offset = self.readable_end(committed_only=committed_only)
+        if offset >= upto_offset:
+            return None
+        return log.read(offset, size_bytes_max=size_bytes_max, upto_offset=upto_offset, at_least_one=at_least_one)

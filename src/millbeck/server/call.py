@@ -1,0 +1,93 @@
+"""One request on its way through the node: where it came from, and the place its reply keeps in the line."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from millbeck.kernel.environment import Part
+from millbeck.kernel.errors import ApiError
+from millbeck.server.connection import Connection, release_slices
+from millbeck.wire import codec
+from millbeck.wire.framing import response_prefix
+
+if TYPE_CHECKING:
+    from millbeck.server.broker import Broker
+    from millbeck.server.dispatch import Handler
+
+
+class Call:
+    """Completed exactly once, by `complete`, `reply` or `fail`."""
+
+    __slots__ = (
+        "broker",
+        "client_id",
+        "connection",
+        "correlation_id",
+        "handler",
+        "is_holding",
+        "parts",
+        "received_at",
+        "request",
+        "version",
+    )
+
+    def __init__(
+        self,
+        broker: Broker,
+        connection: Connection,
+        handler: Handler,
+        version: int,
+        correlation_id: int,
+        client_id: str | None,
+        received_at: float,
+    ) -> None:
+        self.broker = broker
+        self.connection = connection
+        self.handler = handler
+        self.version = version
+        self.correlation_id = correlation_id
+        self.client_id = client_id
+        self.received_at = received_at
+        self.request: Any = None
+        self.parts: Sequence[Part] | None = None
+        self.is_holding = False
+
+    def hold(self) -> None:
+        """Nothing behind this request is looked at until it is answered."""
+        if self.parts is None and not self.is_holding:
+            self.is_holding = True
+            self.connection.hold()
+
+    def complete(self, parts: Sequence[Part]) -> None:
+        """The reply, frame prefix included; an empty one sends nothing (``acks=0``)."""
+        assert self.parts is None, "answered twice"
+        self.parts = parts
+        connection = self.connection
+        self.handler.statistics.finished(connection.listener.now() - self.received_at)
+        if connection.is_lost:
+            release_slices(parts)
+            return
+        if self.is_holding:
+            self.is_holding = False
+            connection.release_after_turn()
+        connection.mark_replies()
+
+    def reply(self, response: Any) -> None:
+        """Answer with a message of this API's response class."""
+        body = codec.encoder(self.handler.response, self.version)(response)
+        self.complete((response_prefix(self.handler.api_key, self.version, self.correlation_id, len(body)), body))
+
+    def fail(self, error: ApiError) -> None:
+        """Answer with this API's error reply; an API that has none loses its connection."""
+        self.handler.statistics.failed(error.code)
+        response = self.handler.error_reply(self.request, self.version, error)
+        if response is None:
+            self.connection.close(f"{self.handler.name} failed and has no error reply: {error}")
+            self.complete(())
+        else:
+            self.reply(response)
+
+    @property
+    def client_host(self) -> str:
+        return f"/{self.connection.peer_host}"

@@ -1,0 +1,250 @@
+"""One client connection: frames in, replies out, in order.
+
+Requests take effect in the order they arrive and are answered in that order. A request is handled inside
+``buffer_updated`` and becomes a `Call`, which keeps its place in the line of replies. Only a wait after an append
+leaves the connection free for the next request; any other wait holds it (`Call.hold`), and the bytes behind it stay
+unread. Reading also stops at 64 unanswered requests and while the peer does not take its replies.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Protocol, cast
+
+from millbeck.kernel.environment import FileSlice, Outlet, Part
+from millbeck.server.receive import FrameReader, FrameTooLarge
+
+if TYPE_CHECKING:
+    from millbeck.server.call import Call
+    from millbeck.server.listener import Listener
+
+UNANSWERED_MAX = 64
+OUTPUT_HIGH_WATER_BYTES = 1024 * 1024
+
+log = logging.getLogger(__name__)
+
+
+def release_slices(parts: Sequence[Part]) -> None:
+    for part in parts:
+        if isinstance(part, FileSlice):
+            part.release()
+
+
+class Requests(Protocol):
+    """What a connection needs from dispatch."""
+
+    def handle(self, connection: Connection, frame: memoryview) -> None:
+        """Handle one request; raises only for what must end the connection (`CloseConnection`)."""
+
+    def connection_lost(self, connection: Connection) -> None: ...
+
+
+class CloseConnection(Exception):
+    """The peer sent something that has no answer; the text goes to the log."""
+
+
+class Connection(asyncio.BufferedProtocol):
+    """See the module's text. ``state`` is free for dispatch (principal, client software, sessions)."""
+
+    def __init__(self, listener: Listener, number: int) -> None:
+        self.listener = listener
+        self.number = number
+        self.peer_host = ""
+        self.peer_port = 0
+        self.local_host = ""
+        self.local_port = 0
+        self.client_software = ("unknown", "unknown")
+        self.is_lost = False
+        self.active_at = 0.0
+        self._frame_started_at = 0.0
+        self._output_stalled_at = 0.0
+        self._output_left_bytes = 0
+        self._calls: deque[Call] = deque()
+        self._is_held = False
+        self._is_paused = False
+        self._is_marked = False
+        self._is_draining = False
+        self._is_closing = False
+        self._outlet: Outlet | None = None
+        self._transport: asyncio.Transport | None = None
+        self._reader = FrameReader(listener.shared_buffer, listener.frame_bytes_max, self._frame)
+        self._on_lost: list[Callable[[], None]] = []
+
+    # asyncio's side
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast(asyncio.Transport, transport)
+        peer = transport.get_extra_info("peername")
+        local = transport.get_extra_info("sockname")
+        if peer:
+            self.peer_host, self.peer_port = peer[0], peer[1]
+        if local:
+            self.local_host, self.local_port = local[0], local[1]
+        self.active_at = self.listener.now()
+        self._outlet = self.listener.network.outlet(self._transport)
+        self._outlet.on_drained(self._drained)
+        refusal = self.listener.admit(self)
+        if refusal:
+            log.warning("connection from %s:%s refused: %s", self.peer_host, self.peer_port, refusal)
+            self._is_closing = True
+            self._transport.abort()
+
+    def get_buffer(self, sizehint: int) -> bytearray | memoryview:
+        return self._reader.buffer_for_receive()
+
+    def buffer_updated(self, nbytes: int) -> None:
+        if self._is_closing:
+            return
+        self.active_at = self.listener.now()
+        try:
+            goes_on = self._reader.received(nbytes)
+            self.listener.shared_buffer.after_dispatch()
+        except CloseConnection as error:
+            self.close(str(error))
+            return
+        except FrameTooLarge as error:
+            self.close(
+                f"frame of {error} bytes (allowed: 8 to socket.request.max.bytes={self.listener.frame_bytes_max})"
+            )
+            return
+        self._frame_started_at = self.active_at if self._reader.is_inside_frame else 0.0
+        self.listener.bytes_in.value += nbytes
+        if not goes_on and not self._is_paused:
+            self._pause()
+
+    def eof_received(self) -> bool:
+        return False
+
+    def pause_writing(self) -> None:
+        """The outlet does its own flow control."""
+
+    def resume_writing(self) -> None:
+        if self._outlet is not None:
+            self._outlet.resume_writing()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self.is_lost = True
+        self._is_closing = True
+        if self._outlet is not None:
+            self._outlet.closed()
+        for call in self._calls:
+            if call.parts is not None:
+                release_slices(call.parts)
+        self._calls.clear()
+        for callback in self._on_lost:
+            callback()
+        self._on_lost.clear()
+        self.listener.forget(self)
+
+    # requests
+
+    def _frame(self, frame: memoryview) -> bool:
+        self.listener.requests.handle(self, frame)
+        return not (self._is_held or self._is_closing or self._is_draining) and len(self._calls) < UNANSWERED_MAX
+
+    def enqueue(self, call: Call) -> None:
+        self._calls.append(call)
+
+    def when_lost(self, callback: Callable[[], None]) -> None:
+        self._on_lost.append(callback)
+
+    def hold(self) -> None:
+        self._is_held = True
+
+    def release_after_turn(self) -> None:
+        self._is_held = False
+
+    # replies
+
+    def mark_replies(self) -> None:
+        if not self._is_marked:
+            self._is_marked = True
+            self.listener.turn.mark_replies(self)
+
+    def flush_replies(self) -> None:
+        """Send every reply at the head of the line; called once a turn."""
+        self._is_marked = False
+        if self.is_lost:
+            return
+        calls = self._calls
+        parts: list[Part] = []
+        while calls and (reply := calls[0].parts) is not None:
+            calls.popleft()
+            parts += reply
+        outlet = self._outlet
+        assert outlet is not None
+        if parts:
+            outlet.send(parts)
+            if outlet.queued_bytes > OUTPUT_HIGH_WATER_BYTES and not self._is_paused:
+                self._pause()
+        if self._is_draining and not calls:
+            self._is_closing = True
+            outlet.close_when_drained()
+        elif self._is_paused and not self._is_held and len(calls) < UNANSWERED_MAX:
+            self._go_on()
+
+    def _go_on(self) -> None:
+        """Look at what was kept while the connection was held, then read again."""
+        outlet = self._outlet
+        assert outlet is not None
+        if self._is_closing or outlet.queued_bytes > OUTPUT_HIGH_WATER_BYTES:
+            return
+        try:
+            goes_on = self._reader.resume()
+        except CloseConnection as error:
+            self.close(str(error))
+            return
+        except FrameTooLarge as error:
+            self.close(f"frame of {error} bytes")
+            return
+        if goes_on and self._is_paused:
+            assert self._transport is not None
+            self._is_paused = False
+            self._transport.resume_reading()
+
+    def _pause(self) -> None:
+        assert self._transport is not None
+        self._is_paused = True
+        if not self._transport.is_closing():
+            self._transport.pause_reading()
+
+    def _drained(self) -> None:
+        if self._is_paused and not self._is_held and len(self._calls) < UNANSWERED_MAX:
+            self._go_on()
+
+    # ends
+
+    def close(self, reason: str) -> None:
+        """Close at once; what was not sent is dropped."""
+        if self._is_closing:
+            return
+        self._is_closing = True
+        log.info("closing connection from %s:%s: %s", self.peer_host, self.peer_port, reason)
+        if self._transport is not None:
+            self._transport.abort()
+
+    def close_when_answered(self) -> None:
+        """Take no more requests and close after the last reply (shutdown)."""
+        if self._is_closing:
+            return
+        self._is_draining = True
+        if not self._is_paused:
+            self._pause()
+        self.mark_replies()
+
+    def overdue(self, now: float, *, idle_max: float, frame_max: float, stall_max: float) -> str | None:
+        """Why this connection should be closed now, if it should; asked every few seconds."""
+        left_bytes = self._outlet.queued_bytes if self._outlet is not None else 0
+        if not left_bytes or left_bytes < self._output_left_bytes or not self._output_stalled_at:
+            self._output_stalled_at = now if left_bytes else 0.0
+        self._output_left_bytes = left_bytes
+        if self._output_stalled_at and now - self._output_stalled_at > stall_max:
+            return f"did not read its replies for {stall_max:g} s"
+        if self._frame_started_at and not self._is_paused and now - self._frame_started_at > frame_max:
+            return f"no progress inside a request for {frame_max:g} s"
+        if not self._calls and now - self.active_at > idle_max:
+            return f"idle for {idle_max:g} s (connections.max.idle.ms)"
+        return None

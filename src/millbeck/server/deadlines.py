@@ -1,0 +1,52 @@
+"""The timer wheel on the event loop: one ``call_at`` for the next deadline, however many timers wait."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+from millbeck.kernel.timer_wheel import Timer, TimerWheel
+
+
+class Deadlines:
+    """Deadlines in milliseconds of the loop's own clock. Coarse by one millisecond; nothing ticks while idle."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, report: Callable[[Exception], None]) -> None:
+        self._loop = loop
+        self._report = report
+        self._wheel = TimerWheel(self.now_ms())
+        self._wake: asyncio.TimerHandle | None = None
+        self._wake_ms = 0
+
+    def now_ms(self) -> int:
+        return int(self._loop.time() * 1000)
+
+    def after(self, delay_ms: int, callback: Callable[[], None]) -> Timer:
+        """Call ``callback`` once, not before ``delay_ms`` have passed, unless the timer is cancelled."""
+        # One more, because now_ms rounds down and a deadline must never come early.
+        deadline_ms = self.now_ms() + delay_ms + 1
+        timer = self._wheel.add(deadline_ms, callback)
+        if self._wake is None or deadline_ms < self._wake_ms:
+            self._arrange(deadline_ms)
+        return timer
+
+    def _arrange(self, deadline_ms: int) -> None:
+        if self._wake is not None:
+            self._wake.cancel()
+        self._wake_ms = deadline_ms
+        self._wake = self._loop.call_at(deadline_ms / 1000, self._due)
+
+    def _due(self) -> None:
+        self._wake = None
+        for callback in self._wheel.advance(self.now_ms()):
+            try:
+                callback()
+            except Exception as error:
+                self._report(error)
+        following_ms = self._wheel.next_deadline_ms()
+        if following_ms is not None and (self._wake is None or following_ms < self._wake_ms):
+            self._arrange(following_ms)
+
+    def close(self) -> None:
+        if self._wake is not None:
+            self._wake.cancel()

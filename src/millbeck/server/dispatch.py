@@ -1,0 +1,228 @@
+"""From a frame to its handler, and from a raised error to its reply: the only place that translates either.
+
+A handler is declared beside its code with `handles` (a function of the decoded request, plain or async, that returns
+the response) or `handles_frames` (produce and fetch, which read the frame themselves). ``handlers/__init__.py`` lists
+them all; ApiVersions, the protocol page and the tests read that list.
+
+- A plain handler returns its response, or None when it will answer its `Call` later; it holds the call if it must.
+- An async handler holds the connection until it returns.
+- An `ApiError` becomes the API's error reply; any other exception is logged, counted and answered
+  UNKNOWN_SERVER_ERROR. Bytes that do not decode, an unknown API or version end the connection: no reply fits them.
+"""
+
+from __future__ import annotations
+
+import inspect
+import logging
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TYPE_CHECKING, Any, Protocol
+
+from millbeck.kernel.errors import ApiError, UnknownServerError
+from millbeck.server.call import Call
+from millbeck.server.connection import CloseConnection, Connection
+from millbeck.wire import codec
+from millbeck.wire.api_keys import APIS
+from millbeck.wire.codec import DecodeError
+from millbeck.wire.framing import read_request_header
+
+if TYPE_CHECKING:
+    from millbeck.server.broker import Broker
+
+log = logging.getLogger(__name__)
+
+API_VERSIONS_KEY = 18
+
+ErrorReply = Callable[[Any, int, ApiError], Any]
+"""``(request or None, version, error) -> response``; None when the API cannot say it."""
+
+
+class Route:
+    """A handler as its module declares it."""
+
+    __slots__ = ("advertised_min", "api_key", "error_reply", "max_version", "min_version", "reads_frames", "run")
+
+    def __init__(
+        self,
+        api_key: int,
+        run: Callable[..., Any],
+        *,
+        reads_frames: bool,
+        error_reply: ErrorReply,
+        max_version: int | None,
+        advertised_min: int | None,
+    ) -> None:
+        api = APIS[api_key]
+        self.api_key = api_key
+        self.run = run
+        self.reads_frames = reads_frames
+        self.error_reply = error_reply
+        self.min_version = api.min_version
+        self.max_version = api.max_version if max_version is None else max_version
+        self.advertised_min = self.min_version if advertised_min is None else advertised_min
+
+
+def top_level_error(response: type) -> ErrorReply:
+    """The error reply of an API whose response has ``error_code`` (and perhaps ``error_message``) at the top."""
+
+    def reply(request: Any, version: int, error: ApiError) -> Any:
+        answer = response()
+        answer.error_code = error.code
+        if hasattr(answer, "error_message"):
+            answer.error_message = str(error) or None
+        return answer
+
+    return reply
+
+
+def handles(
+    api_key: int, *, error_reply: ErrorReply | None = None, max_version: int | None = None
+) -> Callable[[Callable[[Call, Any], Any]], Route]:
+    """Declare a handler of decoded requests: ``(call, request) -> response``, plain or async."""
+
+    def declare(run: Callable[[Call, Any], Any]) -> Route:
+        return Route(
+            api_key,
+            run,
+            reads_frames=False,
+            error_reply=error_reply or top_level_error(APIS[api_key].response),
+            max_version=max_version,
+            advertised_min=None,
+        )
+
+    return declare
+
+
+def handles_frames(
+    api_key: int, *, error_reply: ErrorReply, advertised_min: int | None = None
+) -> Callable[[Callable[[Call, memoryview, int], None]], Route]:
+    """Declare a handler that decodes its own frame from a position on and answers the call itself."""
+
+    def declare(run: Callable[[Call, memoryview, int], None]) -> Route:
+        return Route(
+            api_key, run, reads_frames=True, error_reply=error_reply, max_version=None, advertised_min=advertised_min
+        )
+
+    return declare
+
+
+class Statistics(Protocol):
+    def finished(self, seconds: float) -> None: ...
+
+    def failed(self, code: int) -> None: ...
+
+
+class Handler:
+    """A route in one node, with its statistics and its decoders at hand."""
+
+    __slots__ = (
+        "api_key",
+        "decoders",
+        "error_reply",
+        "max_version",
+        "min_version",
+        "name",
+        "reads_frames",
+        "request",
+        "response",
+        "run",
+        "statistics",
+    )
+
+    def __init__(self, route: Route, statistics: Statistics) -> None:
+        api = APIS[route.api_key]
+        self.api_key = route.api_key
+        self.name = api.name
+        self.request = api.request
+        self.response = api.response
+        self.run = route.run
+        self.reads_frames = route.reads_frames
+        self.error_reply = route.error_reply
+        self.min_version = route.min_version
+        self.max_version = route.max_version
+        self.statistics = statistics
+        self.decoders: dict[int, Callable[..., tuple[Any, int]]] = {}
+
+
+class Dispatcher:
+    def __init__(self, broker: Broker, routes: Sequence[Route], statistics: Callable[[int, str], Statistics]) -> None:
+        self._broker = broker
+        self.handlers = {
+            route.api_key: Handler(route, statistics(route.api_key, APIS[route.api_key].name)) for route in routes
+        }
+
+    def handle(self, connection: Connection, frame: memoryview) -> None:
+        """Handle one request of a connection; raises `CloseConnection` for what has no reply."""
+        try:
+            header = read_request_header(frame)
+        except DecodeError as error:
+            raise CloseConnection(f"bad request header: {error}") from None
+        handler = self.handlers.get(header.api_key)
+        if handler is None:
+            raise CloseConnection(f"API key {header.api_key} is not served here")
+        version = header.api_version
+        call = Call(
+            self._broker,
+            connection,
+            handler,
+            version,
+            header.correlation_id,
+            header.client_id,
+            connection.active_at,
+        )
+        if not handler.min_version <= version <= handler.max_version:
+            if header.api_key != API_VERSIONS_KEY:
+                raise CloseConnection(
+                    f"{handler.name} version {version} is not served "
+                    f"(versions {handler.min_version} to {handler.max_version} are)"
+                )
+            call.version = 0
+            connection.enqueue(call)
+            call.reply(self._broker.api_versions_fallback())
+            return
+        connection.enqueue(call)
+        try:
+            if handler.reads_frames:
+                handler.run(call, frame, header.body_position)
+            else:
+                self._handle_message(call, frame, header.body_position)
+        except DecodeError as error:
+            raise CloseConnection(f"malformed {handler.name} version {version}: {error}") from None
+        except ApiError as error:
+            call.fail(error)
+        except CloseConnection:
+            raise
+        except Exception:
+            self._unexpected(call)
+
+    def _handle_message(self, call: Call, frame: memoryview, position: int) -> None:
+        handler = call.handler
+        decode = handler.decoders.get(call.version)
+        if decode is None:
+            decode = handler.decoders[call.version] = codec.decoder(handler.request, call.version)
+        request, end = decode(frame, position)
+        if end != len(frame):
+            raise DecodeError(f"{len(frame) - end} bytes after the request")
+        call.request = request
+        answer = handler.run(call, request)
+        if inspect.isawaitable(answer):
+            call.hold()
+            self._broker.spawn(self._finish(call, answer))
+        elif answer is not None:
+            call.reply(answer)
+
+    async def _finish(self, call: Call, answer: Awaitable[Any]) -> None:
+        try:
+            response = await answer
+            if response is not None:
+                call.reply(response)
+        except ApiError as error:
+            call.fail(error)
+        except Exception:
+            self._unexpected(call)
+
+    def _unexpected(self, call: Call) -> None:
+        log.exception("%s version %d from %s", call.handler.name, call.version, call.client_host)
+        if call.parts is None:
+            call.fail(UnknownServerError())
+        else:
+            call.connection.close("an unexpected error after the reply")

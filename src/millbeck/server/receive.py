@@ -1,0 +1,158 @@
+"""Reading frames off a socket with one shared buffer.
+
+Every connection of a loop receives into the same buffer, so an idle connection owns no memory. A frame that arrives
+whole is handled in place as a view; one that does not is moved to a buffer of the connection's own, which grows with
+what has been received, never with what the length prefix promises, and is dropped with the frame.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from struct import Struct
+
+SHARED_BUFFER_BYTES = 256 * 1024
+FIRST_OWN_BUFFER_BYTES = 64 * 1024
+SIZE_PREFIX = Struct(">i")
+SMALLEST_FRAME_BYTES = 8  # api key, version, correlation id
+
+
+class SharedBuffer:
+    """The receive buffer of one event loop. ``check_views`` makes an escaped view an error (tests)."""
+
+    __slots__ = ("_check_views", "buffer", "view")
+
+    def __init__(self, size_bytes: int = SHARED_BUFFER_BYTES, *, check_views: bool = False) -> None:
+        self.buffer = bytearray(size_bytes)
+        self.view = memoryview(self.buffer)
+        self._check_views = check_views
+
+    def after_dispatch(self) -> None:
+        """In strict mode, resize the buffer: that raises BufferError while any view of it is still alive."""
+        if self._check_views:
+            self.view.release()
+            self.buffer.append(0)
+            self.buffer.pop()
+            self.view = memoryview(self.buffer)
+
+
+class FrameTooLarge(Exception):
+    """The length prefix is negative, too small for a header, or above ``socket.request.max.bytes``."""
+
+
+class FrameReader:
+    """Turns what the socket delivers into frames; `take_frames` hands each out as a view without its prefix.
+
+    The owner calls `buffer_for_receive` and `received` as asyncio's BufferedProtocol does. ``handle`` gets a view that
+    is valid only until it returns, and says whether reading may go on; when it says no, the rest waits for `resume`.
+    """
+
+    __slots__ = ("_frame_bytes_max", "_handle", "_own", "_own_filled", "_own_target", "_own_view", "_shared")
+
+    def __init__(self, shared: SharedBuffer, frame_bytes_max: int, handle: Callable[[memoryview], bool]) -> None:
+        self._shared = shared
+        self._frame_bytes_max = frame_bytes_max
+        self._handle = handle
+        self._own: bytearray | None = None
+        self._own_view: memoryview | None = None
+        self._own_filled = 0
+        self._own_target = 0  # prefix and frame, once the prefix is known; 0 before
+
+    @property
+    def held_bytes(self) -> int:
+        """Bytes received and not yet handled."""
+        return self._own_filled
+
+    @property
+    def is_inside_frame(self) -> bool:
+        return self._own is not None
+
+    def buffer_for_receive(self) -> bytearray | memoryview:
+        own = self._own
+        if own is None:
+            return self._shared.buffer
+        target = self._own_target or SIZE_PREFIX.size
+        if self._own_filled == len(own):
+            self._grow(min(target, 2 * len(own)))
+            own = self._own
+            assert own is not None
+        # Never read past this frame: what follows goes to the shared buffer again.
+        self._own_view = memoryview(own)[self._own_filled : min(target, len(own))]
+        return self._own_view
+
+    def received(self, count: int) -> bool:
+        """Handle what arrived; False when the handler asked to stop (the rest is kept)."""
+        if self._own is None:
+            view = self._shared.view
+            goes_on, position = self._take_frames(view, count)
+            if position < count:
+                self._keep(view[position:count])
+            return goes_on
+        if self._own_view is not None:
+            self._own_view.release()
+            self._own_view = None
+        self._own_filled += count
+        return self.resume()
+
+    def resume(self) -> bool:
+        """Go on with what was kept; False when the handler asked to stop again."""
+        own = self._own
+        if own is None:
+            return True
+        with memoryview(own) as view:
+            goes_on, position = self._take_frames(view, self._own_filled)
+            rest = bytes(view[position : self._own_filled]) if 0 < position < self._own_filled else None
+        if rest is not None:
+            self._keep(rest)
+        elif position:
+            self._drop()
+        elif goes_on:
+            self._learn_target()
+        return goes_on
+
+    def _take_frames(self, view: memoryview, end: int) -> tuple[bool, int]:
+        position = 0
+        handle = self._handle
+        while end - position >= 4:
+            (size,) = SIZE_PREFIX.unpack_from(view, position)
+            if size < SMALLEST_FRAME_BYTES or size > self._frame_bytes_max:
+                raise FrameTooLarge(size)
+            frame_end = position + 4 + size
+            if frame_end > end:
+                break
+            with view[position + 4 : frame_end] as frame:
+                position = frame_end
+                if not handle(frame):
+                    return False, position
+        return True, position
+
+    def _keep(self, rest: memoryview | bytes) -> None:
+        own = bytearray(max(len(rest), SIZE_PREFIX.size))
+        own[: len(rest)] = rest
+        self._own = own
+        self._own_filled = len(rest)
+        self._learn_target()
+
+    def _learn_target(self) -> None:
+        """Read the first kept frame's prefix, if there is one, and give the buffer room for its first part."""
+        own = self._own
+        assert own is not None
+        if self._own_filled < SIZE_PREFIX.size:
+            self._own_target = 0
+            return
+        (size,) = SIZE_PREFIX.unpack_from(own)
+        if size < SMALLEST_FRAME_BYTES or size > self._frame_bytes_max:
+            raise FrameTooLarge(size)
+        self._own_target = SIZE_PREFIX.size + size
+        if len(own) < self._own_target and len(own) == self._own_filled:
+            self._grow(min(self._own_target, max(2 * len(own), FIRST_OWN_BUFFER_BYTES)))
+
+    def _grow(self, size_bytes: int) -> None:
+        assert self._own is not None
+        grown = bytearray(size_bytes)
+        grown[: self._own_filled] = memoryview(self._own)[: self._own_filled]
+        self._own = grown
+
+    def _drop(self) -> None:
+        self._own = None
+        self._own_filled = 0
+        self._own_target = 0
