@@ -64,7 +64,7 @@ class File(Protocol):
     def read(self, size: int, position: int) -> bytes:
         """Up to ``size`` bytes at ``position``; shorter only at the end of the file."""
 
-    def read_nowait(self, size: int, position: int) -> bytes | None:
+    def read_nowait(self, size: int, position: int) -> Bytes | None:
         """Like `read`, but None when some of it would have to come from the disk (readahead has been started)."""
 
     def write(self, buffers: Sequence[Bytes], position: int) -> None:

@@ -1,0 +1,119 @@
+"""The types an option's value can have: text to value and back, as Kafka's configuration files mean it.
+
+Text is trimmed first. Numbers are plain decimal (no underscores, no hexadecimal) and must fit their Java width; a
+boolean is ``true`` or ``false`` in any case; a list is separated by commas, spaces around them ignored.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Generic, TypeVar
+
+T = TypeVar("T")
+
+_INTEGER = re.compile(r"[+-]?[0-9]+", re.ASCII)
+_DECIMAL = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?", re.ASCII)
+_COMMA = re.compile(r"\s*,\s*")
+_DIGITS_MAX = 20  # one more than a Java long can need; keeps int() away from megabytes of digits
+_DECIMAL_MAX = 64
+
+
+class Secret:
+    """A password: it never shows in logs, replies or tracebacks; `reveal` is the only way to the text."""
+
+    __slots__ = ("_text",)
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+
+    def reveal(self) -> str:
+        return self._text
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Secret) and self._text == other._text
+
+    def __hash__(self) -> int:
+        return hash(self._text)
+
+    def __repr__(self) -> str:
+        return "[hidden]"
+
+
+class Kind(Generic[T]):
+    """One type of value. ``code`` is the type's number in DescribeConfigs."""
+
+    __slots__ = ("code", "name", "parse", "text")
+
+    def __init__(self, name: str, code: int, parse: Callable[[str], T], text: Callable[[T], str]) -> None:
+        self.name = name
+        self.code = code
+        self.parse = parse
+        """Value of a text; ValueError says what was expected."""
+        self.text = text
+
+    def __repr__(self) -> str:
+        return self.name
+
+
+def _parse_boolean(text: str) -> bool:
+    word = text.strip().lower()
+    if word not in ("true", "false"):
+        raise ValueError("expected true or false")
+    return word == "true"
+
+
+def _boolean_text(value: bool) -> str:
+    return "true" if value else "false"
+
+
+def _integer_parser(bits: int) -> Callable[[str], int]:
+    smallest, largest = -(1 << bits - 1), (1 << bits - 1) - 1
+
+    def parse(text: str) -> int:
+        digits = text.strip()
+        if len(digits) <= _DIGITS_MAX and _INTEGER.fullmatch(digits):
+            value = int(digits)
+            if smallest <= value <= largest:
+                return value
+        raise ValueError(f"expected a whole number of {bits} bits")
+
+    return parse
+
+
+def _parse_double(text: str) -> float:
+    digits = text.strip()
+    if len(digits) > _DECIMAL_MAX or not _DECIMAL.fullmatch(digits):
+        raise ValueError("expected a decimal number")
+    return float(digits)
+
+
+def _double_text(value: float) -> str:
+    """As Java prints a double: plain between 0.001 and ten million, otherwise with an exponent (``1.0E10``)."""
+    if value == 0 or 1e-3 <= abs(value) < 1e7:
+        return repr(float(value))
+    # repr holds the shortest digits that read back the same; only the point and the exponent have to move.
+    sign = "-" if value < 0 else ""
+    mantissa, _, exponent_text = repr(abs(float(value))).partition("e")
+    whole, _, fraction = mantissa.partition(".")
+    digits = whole + fraction
+    leading_zeros = len(digits) - len(digits.lstrip("0"))
+    exponent = int(exponent_text or 0) + len(whole) - 1 - leading_zeros
+    digits = digits.strip("0")
+    return f"{sign}{digits[0]}.{digits[1:] or '0'}E{exponent}"
+
+
+def _parse_list(text: str) -> tuple[str, ...]:
+    trimmed = text.strip()
+    return tuple(_COMMA.split(trimmed)) if trimmed else ()
+
+
+BOOLEAN: Kind[bool] = Kind("boolean", 1, _parse_boolean, _boolean_text)
+STRING: Kind[str] = Kind("string", 2, str.strip, str)
+INT: Kind[int] = Kind("int", 3, _integer_parser(32), str)
+SHORT: Kind[int] = Kind("short", 4, _integer_parser(16), str)
+LONG: Kind[int] = Kind("long", 5, _integer_parser(64), str)
+DOUBLE: Kind[float] = Kind("double", 6, _parse_double, _double_text)
+LIST: Kind[tuple[str, ...]] = Kind("list", 7, _parse_list, ",".join)
+CLASS: Kind[str] = Kind("class", 8, str.strip, str)
+PASSWORD: Kind[Secret] = Kind("password", 9, lambda text: Secret(text.strip()), repr)

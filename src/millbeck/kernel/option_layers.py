@@ -1,0 +1,130 @@
+"""Which value of an option is in force, when several places have one.
+
+From strong to weak: the topic's or group's own value, this broker's dynamic value, the cluster's dynamic value, the
+server's file, the default. Within one place an option's own name comes before its synonyms, and those in their order
+(``log.retention.ms`` before ``.minutes`` before ``.hours``). Topic and group options are set under their own name on
+the topic or group only; on the broker they are set under their synonyms' names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from enum import IntEnum
+from typing import Any, Generic, NamedTuple, TypeVar, cast
+
+from millbeck.kernel.errors import InvalidConfig
+from millbeck.kernel.option_declarations import REQUIRED, Option, Scope
+
+T = TypeVar("T")
+
+
+class ConfigSource(IntEnum):
+    """Where a value comes from, with the numbers of DescribeConfigs."""
+
+    UNKNOWN = 0
+    DYNAMIC_TOPIC_CONFIG = 1
+    DYNAMIC_BROKER_CONFIG = 2
+    DYNAMIC_DEFAULT_BROKER_CONFIG = 3
+    STATIC_BROKER_CONFIG = 4
+    DEFAULT_CONFIG = 5
+    DYNAMIC_BROKER_LOGGER_CONFIG = 6
+    CLIENT_METRICS_CONFIG = 7
+    GROUP_CONFIG = 8
+
+
+_OVERRIDE_SOURCE = {Scope.TOPIC: ConfigSource.DYNAMIC_TOPIC_CONFIG, Scope.GROUP: ConfigSource.GROUP_CONFIG}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Layers:
+    """Texts by name, one mapping per place a value can come from."""
+
+    overrides: Mapping[str, str] = field(default_factory=dict)
+    """The topic's or group's own; broker options do not look here."""
+    dynamic_broker: Mapping[str, str] = field(default_factory=dict)
+    dynamic_default: Mapping[str, str] = field(default_factory=dict)
+    static: Mapping[str, str] = field(default_factory=dict)
+    defaults: Mapping[str, str] = field(default_factory=dict)
+    """`OptionSet.default_texts` of the broker's options, so that synonyms find their defaults."""
+
+    def on_the_broker(self) -> tuple[tuple[Mapping[str, str], ConfigSource], ...]:
+        return (
+            (self.dynamic_broker, ConfigSource.DYNAMIC_BROKER_CONFIG),
+            (self.dynamic_default, ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG),
+            (self.static, ConfigSource.STATIC_BROKER_CONFIG),
+            (self.defaults, ConfigSource.DEFAULT_CONFIG),
+        )
+
+
+class SynonymValue(NamedTuple):
+    """One link of the chain: under which name, with which text (None when secret), from where."""
+
+    name: str
+    text: str | None
+    source: ConfigSource
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Resolved(Generic[T]):
+    value: T
+    source: ConfigSource
+    synonyms: tuple[SynonymValue, ...]
+    """Every place that has a value, the one in force first."""
+
+
+class _Link(NamedTuple):
+    name: str
+    text: str
+    source: ConfigSource
+    factor: int | None
+    """None when the text is the option's own, otherwise what a synonym's value is multiplied by."""
+
+
+def resolve_option(declared: Option[T], layers: Layers) -> Resolved[T]:
+    """The value in force, its source, and the chain DescribeConfigs shows. Raises `InvalidConfig`."""
+    links = list(_links(declared, layers))
+    if not links:
+        return Resolved(value=_default_of(declared), source=ConfigSource.DEFAULT_CONFIG, synonyms=())
+    shown = (SynonymValue(link.name, None if declared.sensitive else link.text, link.source) for link in links)
+    return Resolved(value=_value_of(declared, links[0]), source=links[0].source, synonyms=tuple(shown))
+
+
+def resolve_value(declared: Option[T], layers: Layers) -> T:
+    """The value in force alone. Raises `InvalidConfig`."""
+    for link in _links(declared, layers):
+        return _value_of(declared, link)
+    return _default_of(declared)
+
+
+def _links(declared: Option[Any], layers: Layers) -> Iterator[_Link]:
+    """Every value there is, the strongest first."""
+    name = declared.name
+    override_source = _OVERRIDE_SOURCE.get(declared.scope)
+    if override_source is not None and name in layers.overrides:
+        yield _Link(name, layers.overrides[name], override_source, None)
+    for texts, source in layers.on_the_broker():
+        if not texts:
+            continue
+        if override_source is None and name in texts:
+            yield _Link(name, texts[name], source, None)
+        for synonym, factor in declared.synonyms:
+            if synonym in texts:
+                yield _Link(synonym, texts[synonym], source, factor)
+
+
+def _value_of(declared: Option[T], link: _Link) -> T:
+    if link.factor is None:
+        return declared.parse(link.text)
+    # A synonym's text obeys the rules of the option whose name it carries, which may differ from this one's.
+    value = declared.convert(link.text)
+    if link.factor == 1:
+        return value
+    number = cast(int, value)
+    return cast(T, number * link.factor if number >= 0 else -1)
+
+
+def _default_of(declared: Option[T]) -> T:
+    if declared.default is REQUIRED:
+        raise InvalidConfig(f"The configuration {declared.name} has no default and must be set")
+    return declared.default

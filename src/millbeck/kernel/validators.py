@@ -1,0 +1,74 @@
+"""What an option's value may be: a test and the sentence that says what is allowed."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sized
+from typing import Generic, TypeVar
+
+T_contra = TypeVar("T_contra", contravariant=True)
+T = TypeVar("T")
+
+
+class Validator(Generic[T_contra]):
+    """``accepts`` tests a parsed value; ``allowed`` finishes the sentence "the value must be ..."."""
+
+    __slots__ = ("accepts", "allowed")
+
+    def __init__(self, accepts: Callable[[T_contra], bool], allowed: str) -> None:
+        self.accepts = accepts
+        self.allowed = allowed
+
+    def __repr__(self) -> str:
+        return self.allowed
+
+
+def at_least(minimum: float) -> Validator[float]:
+    return Validator(lambda value: value >= minimum, f"at least {minimum}")
+
+
+def between(minimum: float, maximum: float) -> Validator[float]:
+    """Both ends included."""
+    return Validator(lambda value: minimum <= value <= maximum, f"between {minimum} and {maximum}")
+
+
+def one_of(*choices: T) -> Validator[T]:
+    return Validator(lambda value: value in choices, f"one of {_listing(choices)}")
+
+
+def each_of(*choices: str) -> Validator[tuple[str, ...]]:
+    """For lists: every entry is one of the choices and none comes twice."""
+
+    def accepts(entries: tuple[str, ...]) -> bool:
+        return len(set(entries)) == len(entries) and all(entry in choices for entry in entries)
+
+    return Validator(accepts, f"a list of {_listing(choices)} without repetition")
+
+
+def distinct() -> Validator[tuple[str, ...]]:
+    """For lists: no entry is empty or comes twice."""
+    return Validator(
+        lambda entries: len(set(entries)) == len(entries) and "" not in entries,
+        "a list without empty or repeated entries",
+    )
+
+
+def non_empty() -> Validator[Sized]:
+    return Validator(lambda value: len(value) > 0, "non-empty")
+
+
+def matching(pattern: str, allowed: str) -> Validator[str]:
+    """The whole text matches the regular expression; ``allowed`` says in words what that means."""
+    expression = re.compile(pattern)
+    return Validator(lambda value: expression.fullmatch(value) is not None, allowed)
+
+
+def all_of(*validators: Validator[T]) -> Validator[T]:
+    return Validator(
+        lambda value: all(validator.accepts(value) for validator in validators),
+        " and ".join(validator.allowed for validator in validators),
+    )
+
+
+def _listing(choices: tuple[object, ...]) -> str:
+    return ", ".join(str(choice) for choice in choices)
