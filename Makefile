@@ -1,0 +1,51 @@
+# Every target sets up what it needs: a virtual environment in .venv with the package and its tools.
+PYTHON ?= python3
+BIN := .venv/bin
+READY := .venv/.ready
+SEED ?=
+
+.PHONY: run test check ci bench bench-full budgets interop sim fuzz docs golden clean
+
+$(READY): pyproject.toml setup.py
+	@test -x $(BIN)/python || $(PYTHON) -m venv .venv 2>/dev/null \
+		|| { $(PYTHON) -m pip install --quiet --user virtualenv && $(PYTHON) -m virtualenv --quiet .venv; }
+	@echo "installing millbeck and its tools into .venv"
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade pip
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev]'
+	@touch $@
+
+# On a terminal a node serves until Ctrl-C; elsewhere it is checked with a short produce and consume.
+run: $(READY)
+	@if [ -t 0 ] && [ -t 1 ]; then exec $(BIN)/millbeck up; else exec $(BIN)/millbeck up --memory --port 0 --check; fi
+
+test: $(READY)
+	$(BIN)/python -m pytest -q -n 2 tests --ignore tests/interop --ignore tests/fuzz/long
+
+check: $(READY)
+	$(BIN)/ruff format --check src tests tools bench
+	$(BIN)/ruff check src tests tools bench
+	$(BIN)/mypy
+	$(BIN)/python tools/compiled.py check
+	$(BIN)/python tools/docs.py --check
+
+ci: check test
+
+docs: $(READY)
+	$(BIN)/python tools/docs.py
+
+sim: $(READY)
+	$(BIN)/python -m pytest -q -s tests/sim --seed='$(SEED)'
+
+interop: $(READY)
+	$(BIN)/python tools/peers.py install
+	$(BIN)/python -m pytest -q tests/interop
+
+bench: $(READY)
+	$(BIN)/python -m bench
+
+bench-full: $(READY)
+	$(BIN)/python -m bench --full
+
+clean:
+	rm -rf .venv build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	find src -name '*.so' -delete
