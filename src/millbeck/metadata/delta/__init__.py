@@ -1,0 +1,7 @@
+"""How images change: `advance` folds records into the next image and says what is different."""
+
+from __future__ import annotations
+
+from millbeck.metadata.delta.metadata_delta import MetadataDelta, advance
+
+__all__ = ["MetadataDelta", "advance"]

@@ -1,0 +1,84 @@
+"""The features a cluster finalizes levels of, which levels this release works with, and what a level decides.
+
+Every feature but ``metadata.version`` stays at level 0 until it is implemented, so its range here is 0 to 0: asking for
+more is refused by name. ``metadata.version`` decides which version of each record is written.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+METADATA_VERSION = "metadata.version"
+KRAFT_VERSION = "kraft.version"
+
+MINIMUM_METADATA_VERSION = 7
+"""3.3-IV3, the oldest that Kafka 4 starts on."""
+LATEST_METADATA_VERSION = 30
+"""4.3-IV0."""
+
+METADATA_TRANSACTIONS_FROM = 13
+CONTROLLER_REGISTRATION_FROM = 15
+DIRECTORY_ASSIGNMENT_FROM = 17
+ELIGIBLE_LEADER_REPLICAS_FROM = 23
+CORDONED_DIRECTORIES_FROM = 30
+
+_RELEASES = {
+    7: "3.3-IV3",
+    8: "3.4-IV0",
+    9: "3.5-IV0",
+    10: "3.5-IV1",
+    11: "3.5-IV2",
+    12: "3.6-IV0",
+    13: "3.6-IV1",
+    14: "3.6-IV2",
+    15: "3.7-IV0",
+    16: "3.7-IV1",
+    17: "3.7-IV2",
+    18: "3.7-IV3",
+    19: "3.7-IV4",
+    20: "3.8-IV0",
+    21: "3.9-IV0",
+    22: "4.0-IV0",
+    23: "4.0-IV1",
+    24: "4.0-IV2",
+    25: "4.0-IV3",
+    26: "4.1-IV0",
+    27: "4.1-IV1",
+    28: "4.2-IV0",
+    29: "4.2-IV1",
+    30: "4.3-IV0",
+}
+
+
+class FeatureRange(NamedTuple):
+    """The levels of a feature that a node supports, both ends included."""
+
+    min_level: int
+    max_level: int
+
+    def __contains__(self, level: object) -> bool:
+        return isinstance(level, int) and self.min_level <= level <= self.max_level
+
+
+SUPPORTED_FEATURES: dict[str, FeatureRange] = {
+    METADATA_VERSION: FeatureRange(MINIMUM_METADATA_VERSION, LATEST_METADATA_VERSION),
+    "eligible.leader.replicas.version": FeatureRange(0, 0),
+    "group.version": FeatureRange(0, 0),
+    KRAFT_VERSION: FeatureRange(0, 0),
+    "share.version": FeatureRange(0, 0),
+    "streams.version": FeatureRange(0, 0),
+    "transaction.version": FeatureRange(0, 0),
+}
+
+
+def release_of(metadata_version: int) -> str:
+    """The name a level of ``metadata.version`` has in Kafka's tools, such as 4.3-IV0."""
+    return _RELEASES.get(metadata_version, str(metadata_version))
+
+
+def metadata_version_of(release: str) -> int:
+    """The level for ``4.3-IV0``, or for ``4.3`` the newest of that release; ValueError when there is none."""
+    levels = [level for level, name in _RELEASES.items() if name == release or name.partition("-")[0] == release]
+    if not levels:
+        raise ValueError(f"unknown release {release!r}: known are {', '.join(_RELEASES.values())}")
+    return max(levels)

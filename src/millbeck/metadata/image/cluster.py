@@ -1,0 +1,155 @@
+"""The registered nodes: where they listen, what they can do, and whether brokers may lead."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from millbeck.kernel.ids import Uuid
+from millbeck.metadata.features import FeatureRange
+from millbeck.metadata.records import EndpointData, FeatureData, RegisterBrokerRecord, RegisterControllerRecord
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Endpoint:
+    """An address under one listener name; ``security_protocol`` is the number Kafka gives it."""
+
+    listener: str
+    host: str
+    port: int
+    security_protocol: int = 0
+
+    @classmethod
+    def from_data(cls, data: EndpointData) -> Endpoint:
+        return cls(listener=data.name, host=data.host, port=data.port, security_protocol=data.security_protocol)
+
+    def to_data(self) -> EndpointData:
+        return EndpointData(
+            name=self.listener, host=self.host, port=self.port, security_protocol=self.security_protocol
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BrokerRegistration:
+    """One broker. ``epoch`` is the offset of the record that registered this incarnation."""
+
+    broker_id: int
+    epoch: int
+    incarnation_id: Uuid
+    endpoints: tuple[Endpoint, ...] = ()
+    features: Mapping[str, FeatureRange] = field(default_factory=dict)
+    rack: str | None = None
+    is_fenced: bool = True
+    in_controlled_shutdown: bool = False
+    directories: tuple[Uuid, ...] = ()
+    cordoned_directories: tuple[Uuid, ...] | None = None
+
+    @property
+    def is_active(self) -> bool:
+        """May lead and be in sync."""
+        return not self.is_fenced and not self.in_controlled_shutdown
+
+    def endpoint(self, listener: str) -> Endpoint | None:
+        for endpoint in self.endpoints:
+            if endpoint.listener == listener:
+                return endpoint
+        return None
+
+    @classmethod
+    def from_record(cls, record: RegisterBrokerRecord) -> BrokerRegistration:
+        cordoned = record.cordoned_log_dirs
+        return cls(
+            broker_id=record.broker_id,
+            epoch=record.broker_epoch,
+            incarnation_id=record.incarnation_id,
+            endpoints=tuple(Endpoint.from_data(data) for data in record.end_points),
+            features=_ranges(record.features),
+            rack=record.rack,
+            is_fenced=record.fenced,
+            in_controlled_shutdown=record.in_controlled_shutdown,
+            directories=tuple(record.log_dirs),
+            cordoned_directories=None if cordoned is None else tuple(cordoned),
+        )
+
+    def to_record(self) -> RegisterBrokerRecord:
+        cordoned = self.cordoned_directories
+        return RegisterBrokerRecord(
+            broker_id=self.broker_id,
+            incarnation_id=self.incarnation_id,
+            broker_epoch=self.epoch,
+            end_points=[endpoint.to_data() for endpoint in self.endpoints],
+            features=_feature_data(self.features),
+            rack=self.rack,
+            fenced=self.is_fenced,
+            in_controlled_shutdown=self.in_controlled_shutdown,
+            log_dirs=list(self.directories),
+            cordoned_log_dirs=None if cordoned is None else list(cordoned),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ControllerRegistration:
+    """One member of the controller quorum."""
+
+    controller_id: int
+    incarnation_id: Uuid
+    endpoints: tuple[Endpoint, ...] = ()
+    features: Mapping[str, FeatureRange] = field(default_factory=dict)
+    zk_migration_ready: bool = False
+
+    @classmethod
+    def from_record(cls, record: RegisterControllerRecord) -> ControllerRegistration:
+        return cls(
+            controller_id=record.controller_id,
+            incarnation_id=record.incarnation_id,
+            endpoints=tuple(Endpoint.from_data(data) for data in record.end_points),
+            features=_ranges(record.features),
+            zk_migration_ready=record.zk_migration_ready,
+        )
+
+    def to_record(self) -> RegisterControllerRecord:
+        return RegisterControllerRecord(
+            controller_id=self.controller_id,
+            incarnation_id=self.incarnation_id,
+            zk_migration_ready=self.zk_migration_ready,
+            end_points=[endpoint.to_data() for endpoint in self.endpoints],
+            features=_feature_data(self.features),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterImage:
+    brokers: Mapping[int, BrokerRegistration] = field(default_factory=dict)
+    controllers: Mapping[int, ControllerRegistration] = field(default_factory=dict)
+
+    def broker(self, broker_id: int) -> BrokerRegistration | None:
+        return self.brokers.get(broker_id)
+
+    def unfenced_brokers(self) -> list[BrokerRegistration]:
+        """The brokers that clients are told of, by id."""
+        return [self.brokers[broker_id] for broker_id in sorted(self.brokers) if not self.brokers[broker_id].is_fenced]
+
+    def is_active(self, broker_id: int) -> bool:
+        broker = self.brokers.get(broker_id)
+        return broker is not None and broker.is_active
+
+    def records(self) -> Iterator[RegisterBrokerRecord | RegisterControllerRecord]:
+        for broker_id in sorted(self.brokers):
+            yield self.brokers[broker_id].to_record()
+        for controller_id in sorted(self.controllers):
+            yield self.controllers[controller_id].to_record()
+
+
+def _ranges(features: list[FeatureData]) -> dict[str, FeatureRange]:
+    return {data.name: FeatureRange(data.min_supported_version, data.max_supported_version) for data in features}
+
+
+def _feature_data(features: Mapping[str, FeatureRange]) -> list[FeatureData]:
+    return [
+        FeatureData(
+            name=name,
+            min_supported_version=features[name].min_level,
+            max_supported_version=features[name].max_level,
+        )
+        for name in sorted(features)
+    ]

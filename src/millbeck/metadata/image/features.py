@@ -1,0 +1,32 @@
+"""The finalized feature levels."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from millbeck.metadata.features import METADATA_VERSION
+from millbeck.metadata.records import FeatureLevelRecord
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FeaturesImage:
+    """Levels by feature; a feature that is not here is at level 0."""
+
+    levels: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def metadata_version(self) -> int:
+        """0 before the first record that finalizes one."""
+        return self.levels.get(METADATA_VERSION, 0)
+
+    def level(self, feature: str) -> int:
+        return self.levels.get(feature, 0)
+
+    def records(self) -> Iterator[FeatureLevelRecord]:
+        """``metadata.version`` comes first, so that a reader knows how to take the rest."""
+        if METADATA_VERSION in self.levels:
+            yield FeatureLevelRecord(name=METADATA_VERSION, feature_level=self.levels[METADATA_VERSION])
+        for name in sorted(self.levels):
+            if name != METADATA_VERSION:
+                yield FeatureLevelRecord(name=name, feature_level=self.levels[name])
