@@ -1,0 +1,14 @@
+"""The machine's clocks."""
+
+from __future__ import annotations
+
+import time
+
+
+class HostClock:
+    """`monotonic` is the clock of the standard library's event loop, so the two can be compared."""
+
+    monotonic = staticmethod(time.monotonic)
+
+    def wall_ms(self) -> int:
+        return time.time_ns() // 1_000_000

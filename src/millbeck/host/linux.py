@@ -1,0 +1,76 @@
+"""System calls that only Linux has. Nothing else in the package asks which system it runs on.
+
+Callers hold a flag that is `IS_LINUX` unless portable mode is forced, and reach these functions only under it.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import os
+import sys
+from collections.abc import Callable
+
+IS_LINUX = sys.platform == "linux"
+
+_SYNC_FILE_RANGE_WRITE = 2
+_MEMORY_FILE_SYSTEMS = (0x01021994, 0x858458F6)  # tmpfs, ramfs
+_STATFS_BYTES = 256  # struct statfs is smaller on every architecture; f_type is its first word
+
+
+def _library_call(name: str) -> Callable[..., int] | None:
+    try:
+        function = getattr(ctypes.CDLL(None, use_errno=True), name)
+    except (OSError, AttributeError):
+        return None
+    function.restype = ctypes.c_int
+    return function  # type: ignore[no-any-return]
+
+
+_sync_file_range = _library_call("sync_file_range") if IS_LINUX else None
+_fstatfs = _library_call("fstatfs") if IS_LINUX else None
+
+
+def read_cached(descriptor: int, size: int, position: int) -> bytearray | None:
+    """What of the range is in the page cache, if that is all of it up to the end of the file; otherwise None.
+
+    Raises ``OSError`` with EOPNOTSUPP on a file system that cannot answer.
+    """
+    buffer = bytearray(size)
+    try:
+        count = os.preadv(descriptor, [buffer], position, os.RWF_NOWAIT)
+    except BlockingIOError:
+        return None
+    if count == size:
+        return buffer
+    # A short count is the end of the file or the end of what is cached; asking for the next byte tells them apart.
+    try:
+        if os.preadv(descriptor, [bytearray(1)], position + count, os.RWF_NOWAIT):
+            return None
+    except BlockingIOError:
+        return None
+    del buffer[count:]
+    return buffer
+
+
+def cannot_probe(error: OSError) -> bool:
+    """Whether `read_cached` failed because the file system does not support the question."""
+    return error.errno in (errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL)
+
+
+def lives_in_memory(descriptor: int) -> bool:
+    """Whether the file's file system has no disk behind it, so that a read never waits."""
+    if _fstatfs is None:
+        return False
+    buffer = (ctypes.c_long * (_STATFS_BYTES // ctypes.sizeof(ctypes.c_long)))()
+    if _fstatfs(descriptor, buffer) != 0:
+        return False
+    return (buffer[0] & 0xFFFFFFFF) in _MEMORY_FILE_SYSTEMS
+
+
+def start_writeback(descriptor: int, position: int, size: int) -> None:
+    """Begin writing dirty pages of the range; does not wait, and failures are of no interest."""
+    if _sync_file_range is not None:
+        _sync_file_range(
+            descriptor, ctypes.c_int64(position), ctypes.c_int64(size), ctypes.c_uint(_SYNC_FILE_RANGE_WRITE)
+        )

@@ -1,0 +1,160 @@
+"""Real sockets on the standard library's event loop.
+
+``listen`` binds one socket per address family on the same port: IPv4 first, and IPv6 takes the port that came out.
+SO_REUSEADDR lets a restart take over a port with connections in TIME_WAIT; SO_REUSEPORT is never set, since a second
+node would then bind silently and steal connections. TCP_NODELAY is set by asyncio; keep-alive is inherited from the
+listening socket.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import socket
+import ssl
+from collections.abc import Callable
+
+from millbeck.host.outlet import SocketOutlet
+from millbeck.host.transport_outlet import TransportOutlet
+from millbeck.kernel.environment import Listening, Outlet
+
+_PORT_ATTEMPTS_MAX = 16
+_TLS_HANDSHAKE_TIMEOUT_S = 10.0
+_FAMILY_MISSING = (errno.EAFNOSUPPORT, errno.EADDRNOTAVAIL, errno.EPROTONOSUPPORT)
+
+
+class HostNetwork:
+    def __init__(self, *, is_linux: bool) -> None:
+        self._is_linux = is_linux
+
+    async def listen(
+        self,
+        make_protocol: Callable[[], asyncio.BaseProtocol],
+        *,
+        host: str,
+        port: int,
+        tls: ssl.SSLContext | None = None,
+        backlog: int = 1024,
+        send_buffer_bytes: int = -1,
+        receive_buffer_bytes: int = -1,
+    ) -> Listening:
+        loop = asyncio.get_running_loop()
+        addresses = await _addresses(host)
+        sockets = _bind_all(addresses, port, is_wildcard=not host)
+        servers: list[asyncio.AbstractServer] = []
+        try:
+            for bound in sockets:
+                _set_buffers(bound, send_buffer_bytes, receive_buffer_bytes)
+                servers.append(
+                    await loop.create_server(
+                        make_protocol,
+                        sock=bound,
+                        ssl=tls,
+                        backlog=backlog,
+                        ssl_handshake_timeout=_TLS_HANDSHAKE_TIMEOUT_S if tls is not None else None,
+                    )
+                )
+        except BaseException:
+            for bound in sockets:
+                bound.close()
+            raise
+        bound_port: int = sockets[0].getsockname()[1]
+
+        def close() -> None:
+            for server in servers:
+                server.close()
+
+        return Listening(port=bound_port, close=close)
+
+    async def connect(
+        self,
+        make_protocol: Callable[[], asyncio.BaseProtocol],
+        *,
+        host: str,
+        port: int,
+        tls: ssl.SSLContext | None = None,
+    ) -> tuple[asyncio.Transport, asyncio.BaseProtocol]:
+        loop = asyncio.get_running_loop()
+        transport, protocol = await loop.create_connection(
+            make_protocol,
+            host,
+            port,
+            ssl=tls,
+            ssl_handshake_timeout=_TLS_HANDSHAKE_TIMEOUT_S if tls is not None else None,
+        )
+        connected = transport.get_extra_info("socket")
+        connected.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        return transport, protocol
+
+    def outlet(self, transport: asyncio.Transport) -> Outlet:
+        if transport.get_extra_info("sslcontext") is not None:
+            return TransportOutlet(transport)
+        descriptor: int = transport.get_extra_info("socket").fileno()
+        return SocketOutlet(transport, descriptor, is_linux=self._is_linux)
+
+
+_Address = tuple[socket.AddressFamily, str]
+
+
+async def _addresses(host: str) -> list[_Address]:
+    """Where to bind, one address per family, IPv4 first."""
+    if not host:
+        return [(socket.AF_INET, "0.0.0.0"), (socket.AF_INET6, "::")]
+    found = await asyncio.get_running_loop().getaddrinfo(
+        host, 0, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE | socket.AI_NUMERICSERV
+    )
+    first_of_family: dict[socket.AddressFamily, str] = {}
+    for family, _, _, _, address in found:
+        if family in (socket.AF_INET, socket.AF_INET6):
+            first_of_family.setdefault(family, str(address[0]))
+    return sorted(first_of_family.items(), key=lambda item: item[0] != socket.AF_INET)
+
+
+def _bind_all(addresses: list[_Address], port: int, *, is_wildcard: bool) -> list[socket.socket]:
+    """Bind every address to one port; with port 0, try again when the port IPv4 got is taken on IPv6."""
+    for attempt in range(_PORT_ATTEMPTS_MAX):
+        sockets: list[socket.socket] = []
+        chosen = port
+        try:
+            for family, address in addresses:
+                try:
+                    bound = _bind(family, address, chosen)
+                except OSError as error:
+                    # A host without one of the families serves the other.
+                    if error.errno in _FAMILY_MISSING and (sockets or (is_wildcard and family == socket.AF_INET)):
+                        continue
+                    raise
+                sockets.append(bound)
+                chosen = bound.getsockname()[1]
+        except OSError as error:
+            for bound in sockets:
+                bound.close()
+            if error.errno == errno.EADDRINUSE and port == 0 and sockets and attempt + 1 < _PORT_ATTEMPTS_MAX:
+                continue
+            raise
+        if sockets:
+            return sockets
+    raise OSError(errno.EADDRNOTAVAIL, "no address to bind")
+
+
+def _bind(family: socket.AddressFamily, address: str, port: int) -> socket.socket:
+    bound = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        bound.setblocking(False)
+        bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        bound.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        if family == socket.AF_INET6:
+            bound.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+        bound.bind((address, port))
+    except OSError:
+        bound.close()
+        raise
+    return bound
+
+
+def _set_buffers(bound: socket.socket, send_buffer_bytes: int, receive_buffer_bytes: int) -> None:
+    """Accepted sockets inherit both; the receive buffer must be set before listening to widen the window."""
+    if send_buffer_bytes > 0:
+        bound.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, send_buffer_bytes)
+    if receive_buffer_bytes > 0:
+        bound.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer_bytes)

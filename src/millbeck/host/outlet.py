@@ -1,0 +1,183 @@
+"""The writer of a plain socket: bytes by writev, file slices by sendfile, everything without blocking.
+
+Theory of operation. The asyncio transport only reads; every byte out goes through here, so the transport's own write
+buffer stays empty and the two never interleave. ``send`` tries at once on the transport's descriptor. When the kernel
+takes no more, or the connection has used its share of this loop turn, the rest is queued and the loop watches a
+duplicate of the descriptor (it refuses to watch the transport's own) until the queue is empty; an idle connection
+therefore holds one descriptor, not two. The transport's descriptor is used only while the transport is not closing:
+after that its number may belong to another file.
+
+Any ``OSError`` aborts the transport, also from the file's side: the reply's header has promised bytes that will not
+come. ``connection_lost`` must end in `closed`, since a duplicate outlives the transport and would fire forever.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Callable, Sequence
+
+from millbeck.host.part_queue import PartQueue, SliceShrank, release_slices
+from millbeck.kernel.environment import Part
+
+# How much one connection may send before the others get their turn.
+TURN_BYTES_MAX = 2 << 20
+# Slices up to this size are read and sent with their header in one call; longer ones go by sendfile.
+COPIED_SLICE_BYTES_MAX = 64 << 10
+_LEAD_BYTES_MAX = 16 << 10
+_WRITE_BYTES_MAX = 512 << 10
+
+
+class SocketOutlet:
+    __slots__ = (
+        "_copied_slice_bytes_max",
+        "_descriptor",
+        "_drained",
+        "_is_closing",
+        "_is_over",
+        "_loop",
+        "_queue",
+        "_transport",
+        "_watched",
+    )
+
+    def __init__(self, transport: asyncio.Transport, descriptor: int, *, is_linux: bool) -> None:
+        self._transport = transport
+        self._descriptor = descriptor
+        self._loop = asyncio.get_running_loop()
+        self._queue = PartQueue()
+        self._watched = -1
+        self._drained: Callable[[], None] | None = None
+        self._is_closing = False
+        self._is_over = False
+        self._copied_slice_bytes_max = COPIED_SLICE_BYTES_MAX if is_linux else 1 << 62
+
+    @property
+    def queued_bytes(self) -> int:
+        return self._queue.size_bytes
+
+    def send(self, parts: Sequence[Part]) -> None:
+        if self._is_over or self._is_closing or self._transport.is_closing():
+            release_slices(parts)
+            return
+        queue = self._queue
+        if queue:
+            queue.extend(parts)
+            return
+        if len(parts) == 1 and type(first := parts[0]) is bytes:
+            sent = self._write_at_once(first)
+            if sent == len(first):
+                return
+            parts = (memoryview(first)[sent:],)
+        queue.extend(parts)
+        if not self._pump():
+            self._watch()
+
+    def _write_at_once(self, data: bytes) -> int:
+        """The common reply is one small buffer into an empty socket: no queue, no copy."""
+        try:
+            return os.write(self._descriptor, data)
+        except BlockingIOError:
+            return 0
+        except OSError:
+            self._fail()
+            return len(data)
+
+    def resume_writing(self) -> None:
+        """The transport's own buffer is never used, so it never pauses anybody."""
+
+    def on_drained(self, callback: Callable[[], None]) -> None:
+        self._drained = callback
+
+    def close_when_drained(self) -> None:
+        self._is_closing = True
+        if not self._queue:
+            self._transport.close()
+
+    def closed(self) -> None:
+        self._is_over = True
+        self._unwatch()
+        self._queue.clear()
+
+    def _pump(self) -> bool:
+        """Send until the queue is empty (True), the kernel takes no more, or the turn's share is used up (False)."""
+        queue = self._queue
+        share = TURN_BYTES_MAX
+        try:
+            while queue:
+                if share <= 0:
+                    return False
+                buffers = queue.take(
+                    min(share, _WRITE_BYTES_MAX),
+                    copied_slice_bytes_max=self._copied_slice_bytes_max,
+                    lead_bytes_max=_LEAD_BYTES_MAX,
+                )
+                if buffers:
+                    size = sum(map(len, buffers))
+                    try:
+                        sent = os.writev(self._descriptor, buffers)
+                    except BlockingIOError:
+                        sent = 0
+                    if sent < size:
+                        queue.put_back(buffers, sent)
+                        return False
+                else:
+                    sent = self._send_from_file(share)
+                    if sent == 0:
+                        return False
+                share -= sent
+        except (OSError, SliceShrank):
+            self._fail()
+        return True
+
+    def _send_from_file(self, size_max: int) -> int:
+        """Send part of the slice at the front; 0 when the kernel takes no more."""
+        part, position, left = self._queue.first_slice()
+        source = part.file.descriptor()
+        assert source is not None, "a slice of a file that is not real on a real socket"
+        try:
+            sent = os.sendfile(self._descriptor, source, position, min(left, size_max))
+        except BlockingIOError:
+            return 0
+        if sent == 0:
+            raise SliceShrank
+        self._queue.advance_first_slice(sent)
+        return sent
+
+    def _watch(self) -> None:
+        if self._is_over or self._watched >= 0:
+            return
+        try:
+            self._watched = os.dup(self._descriptor)
+        except OSError:
+            self._fail()
+            return
+        self._loop.add_writer(self._watched, self._on_writable)
+
+    def _unwatch(self) -> None:
+        watched, self._watched = self._watched, -1
+        if watched >= 0:
+            self._loop.remove_writer(watched)
+            os.close(watched)
+
+    def _on_writable(self) -> None:
+        if self._transport.is_closing():
+            self.closed()
+            return
+        try:
+            is_empty = self._pump()
+        except BaseException:
+            # A callback that raises stays registered and would spin.
+            self._fail()
+            raise
+        if not is_empty or self._is_over:
+            return
+        self._unwatch()
+        if self._is_closing:
+            self._transport.close()
+        elif self._drained is not None:
+            self._drained()
+
+    def _fail(self) -> None:
+        self.closed()
+        self._transport.abort()

@@ -1,0 +1,125 @@
+"""What waits to be sent on one connection: bytes and file slices, in order.
+
+A slice leaves in one of two ways. A short one is read when its turn comes and goes out with the bytes around it; a
+long one stays at the front and is sent from its file piece by piece. Its ``release`` is called exactly once: when
+its last byte was read or sent, or when the queue is cleared.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+
+from millbeck.kernel.environment import Bytes, FileSlice, Part
+
+_BUFFERS_MAX = 512  # below IOV_MAX everywhere
+
+
+class SliceShrank(Exception):
+    """A file holds less than the slice promised; the promise is already on the wire."""
+
+
+class PartQueue:
+    __slots__ = ("_first_slice_done", "_parts", "size_bytes")
+
+    def __init__(self) -> None:
+        self.size_bytes = 0
+        self._parts: deque[Part] = deque()
+        self._first_slice_done = 0
+
+    def __bool__(self) -> bool:
+        return bool(self._parts)
+
+    def extend(self, parts: Sequence[Part]) -> None:
+        for part in parts:
+            if isinstance(part, FileSlice):
+                size = part.size
+                if size == 0:
+                    part.release()
+            else:
+                size = len(part)
+            if size:
+                self._parts.append(part)
+                self.size_bytes += size
+
+    def take(self, size_max: int, *, copied_slice_bytes_max: int, lead_bytes_max: int) -> list[Bytes]:
+        """Remove bytes from the front, about ``size_max`` of them at most, reading slices as they come.
+
+        Empty when the front is a slice with more than ``copied_slice_bytes_max`` left: the caller sends that from its
+        file. Behind other bytes such a slice gives up its first ``lead_bytes_max`` bytes, so that a header does not
+        travel in a packet of its own.
+        """
+        taken: list[Bytes] = []
+        size = 0
+        while self._parts and size < size_max and len(taken) < _BUFFERS_MAX:
+            part = self._parts[0]
+            if isinstance(part, FileSlice):
+                left = part.size - self._first_slice_done
+                is_sent_from_file = left > copied_slice_bytes_max
+                if is_sent_from_file and (not taken or not lead_bytes_max):
+                    break
+                buffer: Bytes = self._read_first_slice(min(left, lead_bytes_max if is_sent_from_file else size_max))
+                taken.append(buffer)
+                if is_sent_from_file:
+                    break
+            else:
+                buffer = part
+                self._parts.popleft()
+                taken.append(buffer)
+                self.size_bytes -= len(buffer)
+            size += len(buffer)
+        return taken
+
+    def _read_first_slice(self, size: int) -> bytes:
+        part = self._parts[0]
+        assert isinstance(part, FileSlice)
+        buffer = part.file.read(size, part.position + self._first_slice_done)
+        if len(buffer) != size:
+            raise SliceShrank
+        self.advance_first_slice(size)
+        return buffer
+
+    def put_back(self, buffers: Sequence[Bytes], sent: int) -> None:
+        """Return what `take` gave out except its first ``sent`` bytes."""
+        rest: list[Bytes] = []
+        for buffer in buffers:
+            size = len(buffer)
+            if sent >= size:
+                sent -= size
+                continue
+            rest.append(memoryview(buffer)[sent:] if sent else buffer)
+            self.size_bytes += size - sent
+            sent = 0
+        # What follows may be a slice that is partly read; its progress counts again once these bytes are gone.
+        self._parts.extendleft(reversed(rest))
+
+    def first_slice(self) -> tuple[FileSlice, int, int]:
+        """The slice at the front, the file position of its next byte, and how many bytes are left of it."""
+        part = self._parts[0]
+        assert isinstance(part, FileSlice)
+        return part, part.position + self._first_slice_done, part.size - self._first_slice_done
+
+    def advance_first_slice(self, count: int) -> None:
+        part = self._parts[0]
+        assert isinstance(part, FileSlice)
+        self._first_slice_done += count
+        self.size_bytes -= count
+        if self._first_slice_done == part.size:
+            self._parts.popleft()
+            self._first_slice_done = 0
+            part.release()
+
+    def clear(self) -> None:
+        while self._parts:
+            part = self._parts.popleft()
+            if isinstance(part, FileSlice):
+                part.release()
+        self.size_bytes = 0
+        self._first_slice_done = 0
+
+
+def release_slices(parts: Sequence[Part]) -> None:
+    """Let go of parts that will not be sent."""
+    for part in parts:
+        if isinstance(part, FileSlice):
+            part.release()
