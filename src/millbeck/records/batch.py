@@ -296,7 +296,7 @@ def records_of(batch: Buffer, *, check_crc: bool = True, limit_bytes: int = READ
 
 
 def assemble(
-    payload: bytes,
+    payload: bytes | memoryview,
     *,
     record_count: int,
     last_offset_delta: int,
