@@ -20,7 +20,7 @@ from millbeck.wire.schema import Array, Field, Primitive
 from millbeck.wire.varint import continue_varint
 
 
-def skip_tags(buffer: bytes, position: int, count: int) -> int:
+def skip_tags(buffer: bytes | memoryview, position: int, count: int) -> int:
     """The position after a section of ``count`` tagged fields none of which we know."""
     if count > 0x7F:
         count, position = continue_varint(buffer, position, count)

@@ -1,0 +1,137 @@
+"""What stands around a message on a connection: the length, and the header of a request or response.
+
+A frame is an int32 length and that many bytes: a header, then the body. Request header 1 is API key, API version,
+correlation id and a client id whose length stays an int16 for ever; header 2, of flexible API versions, adds a tagged
+section. Response header 0 is the correlation id, header 1 adds a tagged section, and ApiVersions never uses header 1.
+(Request header 0 belonged to an API that Kafka 4 no longer has.)
+"""
+
+from __future__ import annotations
+
+from struct import Struct
+from struct import error as StructError  # noqa: N812
+
+from millbeck.wire.api_keys import API_VERSIONS, APIS
+from millbeck.wire.decoder_source import skip_tags
+from millbeck.wire.errors import DecodeError
+
+Buffer = bytes | memoryview
+
+LENGTH_SIZE = 4
+
+_LENGTH = Struct(">i")
+_REQUEST_HEADER = Struct(">hhih")
+_RESPONSE_HEADERS = (Struct(">ii"), Struct(">iix"))
+_FLEXIBLE_FROM = {key: api.flexible_from for key, api in APIS.items()}
+_RESPONSE_FLEXIBLE_FROM = _FLEXIBLE_FROM | {API_VERSIONS: 32768}
+
+
+class RequestHeader:
+    """A request's header, and where its body starts in the same buffer."""
+
+    __slots__ = ("api_key", "api_version", "body_position", "client_id", "correlation_id")
+
+    def __init__(
+        self, api_key: int, api_version: int, correlation_id: int, client_id: str | None, body_position: int
+    ) -> None:
+        self.api_key = api_key
+        self.api_version = api_version
+        self.correlation_id = correlation_id
+        self.client_id = client_id
+        self.body_position = body_position
+
+    def __repr__(self) -> str:
+        return (
+            f"RequestHeader(api_key={self.api_key}, api_version={self.api_version}, "
+            f"correlation_id={self.correlation_id}, client_id={self.client_id!r}, body_position={self.body_position})"
+        )
+
+
+def read_request_header(buffer: Buffer, position: int = 0) -> RequestHeader:
+    """The header that starts at ``position``, which is behind the frame's length.
+
+    DecodeError when it is malformed or names an API that does not exist. The version is the caller's to check: it
+    decides only the form of the header here, as a client with a newer ApiVersions must get an answer.
+    """
+    try:
+        api_key, api_version, correlation_id, client_id_size = _REQUEST_HEADER.unpack_from(buffer, position)
+        position += 10
+        client_id = None
+        if client_id_size >= 0:
+            stop = position + client_id_size
+            client_id = str(buffer[position:stop], "utf-8")
+            position = stop
+        if api_version >= _FLEXIBLE_FROM[api_key]:
+            tag_count = buffer[position]
+            position += 1
+            if tag_count:
+                position = skip_tags(buffer, position, tag_count)
+    except KeyError:
+        raise DecodeError(f"request for unknown API key {api_key}") from None
+    except (StructError, IndexError, UnicodeDecodeError) as error:
+        raise DecodeError(f"request header: {error}") from None
+    if position > len(buffer):
+        raise DecodeError("request header: cut off")
+    return RequestHeader(api_key, api_version, correlation_id, client_id, position)
+
+
+def response_header_size(api_key: int, api_version: int) -> int:
+    """Bytes between a response frame's length and its body."""
+    return 5 if api_version >= _RESPONSE_FLEXIBLE_FROM[api_key] else 4
+
+
+def response_prefix(api_key: int, api_version: int, correlation_id: int, body_size: int) -> bytes:
+    """The frame's length and the response header, for a body of ``body_size`` bytes."""
+    if api_version >= _RESPONSE_FLEXIBLE_FROM[api_key]:
+        return _RESPONSE_HEADERS[1].pack(body_size + 5, correlation_id)
+    return _RESPONSE_HEADERS[0].pack(body_size + 4, correlation_id)
+
+
+def read_response_header(api_key: int, api_version: int, buffer: Buffer, position: int = 0) -> tuple[int, int]:
+    """The correlation id and the position of the body; the client's side of `response_prefix`."""
+    try:
+        (correlation_id,) = _LENGTH.unpack_from(buffer, position)
+        position += 4
+        if api_version >= _RESPONSE_FLEXIBLE_FROM[api_key]:
+            tag_count = buffer[position]
+            position += 1
+            if tag_count:
+                position = skip_tags(buffer, position, tag_count)
+    except (StructError, IndexError) as error:
+        raise DecodeError(f"response header: {error}") from None
+    if position > len(buffer):
+        raise DecodeError("response header: cut off")
+    return correlation_id, position
+
+
+def request_prefix(api_key: int, api_version: int, correlation_id: int, client_id: str | None, body_size: int) -> bytes:
+    """The frame's length and the request header, for a body of ``body_size`` bytes."""
+    name = b"" if client_id is None else client_id.encode()
+    tags = b"\0" if api_version >= _FLEXIBLE_FROM[api_key] else b""
+    length = -1 if client_id is None else len(name)
+    header = _REQUEST_HEADER.pack(api_key, api_version, correlation_id, length) + name + tags
+    return _LENGTH.pack(len(header) + body_size) + header
+
+
+def read_frame_size(buffer: Buffer, position: int, size_max: int) -> int:
+    """The length of the frame whose prefix is at ``position``; DecodeError when negative or above ``size_max``."""
+    size: int = _LENGTH.unpack_from(buffer, position)[0]
+    if not 0 <= size <= size_max:
+        raise DecodeError(f"frame of {size} bytes, at most {size_max} are allowed")
+    return size
+
+
+def split_frames(buffer: Buffer, start: int, stop: int, size_max: int) -> tuple[list[tuple[int, int]], int]:
+    """Where the whole frames between ``start`` and ``stop`` begin and end, prefix excluded, and where the rest begins.
+
+    DecodeError as soon as a length is out of bounds, even when the frame is not all there yet.
+    """
+    frames = []
+    while stop - start >= LENGTH_SIZE:
+        body = start + LENGTH_SIZE
+        end = body + read_frame_size(buffer, start, size_max)
+        if end > stop:
+            break
+        frames.append((body, end))
+        start = end
+    return frames, start
