@@ -1,0 +1,126 @@
+"""Snapshots of the metadata log: one file that stands for all records below its end offset.
+
+The content is ordinary batches: a control batch with the header (and, from ``kraft.version`` 1, the version and the
+voters), the image as data batches, a control batch with the footer. Offsets inside count from 0; the place in the log
+is in the file's name. A file without its footer was never finished and is no snapshot. ``bootstrap.checkpoint`` has
+the same form and holds the records a new cluster begins with.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import NamedTuple
+
+from millbeck.metadata.batches import control_batch, data_batch, read_batches
+from millbeck.metadata.fault import MetadataFault
+from millbeck.metadata.features import LATEST_METADATA_VERSION, METADATA_VERSION
+from millbeck.metadata.records import FeatureLevelRecord, MetadataRecord
+from millbeck.records.control import ControlValue, KRaftVersion, SnapshotFooter, SnapshotHeader, Voters
+
+BOOTSTRAP_NAME = "bootstrap.checkpoint"
+SUFFIX = ".checkpoint"
+PART_SUFFIX = ".checkpoint.part"
+DELETED_SUFFIX = ".checkpoint.deleted"
+
+BATCH_RECORD_COUNT = 1024
+"""Records in one data batch of a snapshot."""
+
+_NAME = re.compile(r"(\d{20})-(\d{10})\.checkpoint")
+
+
+class SnapshotId(NamedTuple):
+    """The first offset that is not in the snapshot, and the epoch of the last that is."""
+
+    end_offset: int
+    epoch: int
+
+    @property
+    def file_name(self) -> str:
+        return f"{self.end_offset:020d}-{self.epoch:010d}{SUFFIX}"
+
+    @property
+    def part_name(self) -> str:
+        """The name while it is being written."""
+        return f"{self.end_offset:020d}-{self.epoch:010d}{PART_SUFFIX}"
+
+
+def parse_name(file_name: str) -> SnapshotId | None:
+    """The id in the name of a finished snapshot; None for every other file."""
+    found = _NAME.fullmatch(file_name)
+    return None if found is None else SnapshotId(int(found[1]), int(found[2]))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Snapshot:
+    last_contained_log_timestamp: int
+    records: tuple[MetadataRecord, ...]
+    kraft_version: int = 0
+    voters: Voters | None = None
+
+
+def snapshot_batches(
+    records: Iterable[MetadataRecord],
+    *,
+    epoch: int,
+    last_contained_log_timestamp: int,
+    now_ms: int,
+    metadata_version: int = LATEST_METADATA_VERSION,
+) -> Iterator[bytes]:
+    """The file's batches one by one, so that a large image can be written in turns."""
+    header = SnapshotHeader(last_contained_log_timestamp=last_contained_log_timestamp)
+    yield control_batch([header], base_offset=0, epoch=epoch, timestamp_ms=now_ms)
+    offset = 1
+    remaining = iter(records)
+    while chunk := list(islice(remaining, BATCH_RECORD_COUNT)):
+        yield data_batch(chunk, base_offset=offset, epoch=epoch, timestamp_ms=now_ms, metadata_version=metadata_version)
+        offset += len(chunk)
+    yield control_batch([SnapshotFooter()], base_offset=offset, epoch=epoch, timestamp_ms=now_ms)
+
+
+def read_snapshot(data: bytes | memoryview) -> Snapshot:
+    """What a whole snapshot file says; `MetadataFault` when it is damaged or was never finished."""
+    control_values: list[ControlValue] = []
+    records: list[MetadataRecord] = []
+    for batch in read_batches(data):
+        if control_values and isinstance(control_values[-1], SnapshotFooter):
+            raise MetadataFault("snapshot goes on after its footer")
+        control_values.extend(batch.control_values)
+        records.extend(batch.records)
+        if not control_values or not isinstance(control_values[0], SnapshotHeader):
+            raise MetadataFault("snapshot does not begin with a header")
+    if not control_values or not isinstance(control_values[-1], SnapshotFooter):
+        raise MetadataFault("snapshot has no footer: it was never finished")
+    return _snapshot(control_values, tuple(records))
+
+
+def bootstrap_records(metadata_version: int = LATEST_METADATA_VERSION) -> list[MetadataRecord]:
+    """What a new cluster begins with: the metadata version; every other feature stays at level 0."""
+    return [FeatureLevelRecord(name=METADATA_VERSION, feature_level=metadata_version)]
+
+
+def bootstrap_checkpoint(records: Sequence[MetadataRecord], *, now_ms: int) -> bytes:
+    """The content of ``bootstrap.checkpoint``."""
+    return b"".join(snapshot_batches(records, epoch=0, last_contained_log_timestamp=0, now_ms=now_ms))
+
+
+def _snapshot(control_values: list[ControlValue], records: tuple[MetadataRecord, ...]) -> Snapshot:
+    header, *middle, _ = control_values
+    assert isinstance(header, SnapshotHeader)
+    kraft_version, voters = 0, None
+    for value in middle:
+        match value:
+            case KRaftVersion():
+                kraft_version = value.kraft_version
+            case Voters():
+                voters = value
+            case _:
+                raise MetadataFault(f"snapshot contains a control record that does not belong there: {value!r}")
+    return Snapshot(
+        last_contained_log_timestamp=header.last_contained_log_timestamp,
+        records=records,
+        kraft_version=kraft_version,
+        voters=voters,
+    )
