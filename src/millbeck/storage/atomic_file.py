@@ -1,0 +1,51 @@
+"""Small files that are replaced as a whole: either the old content is there after a crash, or the new one.
+
+Written beside the old one as ``.tmp``, synced, renamed over it, and the directory synced: the rename alone would not
+survive a power cut. A leftover ``.tmp`` is never read; `recovery` and `directory` remove it.
+"""
+
+from __future__ import annotations
+
+from millbeck.kernel.environment import Files, OpenMode
+
+TEMPORARY_SUFFIX = ".tmp"
+
+
+def parent_of(path: str) -> str:
+    return path.rpartition("/")[0] or "/"
+
+
+def replace_file(files: Files, path: str, content: bytes) -> None:
+    """Durably give ``path`` this content. Raises OSError; the old content is there until the rename."""
+    temporary = path + TEMPORARY_SUFFIX
+    write_file(files, temporary, content, sync=True)
+    files.rename(temporary, path)
+    files.sync_directory(parent_of(path))
+
+
+def write_file(files: Files, path: str, content: bytes, *, sync: bool) -> None:
+    """Create or overwrite ``path`` in place; not atomic."""
+    file = files.open(path, OpenMode.WRITE)
+    try:
+        file.truncate(0)
+        if content:
+            file.write([content], 0)
+        if sync:
+            file.sync()
+    finally:
+        file.close()
+
+
+def read_file(files: Files, path: str, size_bytes_max: int) -> bytes | None:
+    """The whole content, or None when there is no such file. Raises OSError when it is too large."""
+    try:
+        file = files.open(path, OpenMode.READ)
+    except FileNotFoundError:
+        return None
+    try:
+        content = file.read(size_bytes_max + 1, 0)
+    finally:
+        file.close()
+    if len(content) > size_bytes_max:
+        raise OSError(f"{path} is larger than {size_bytes_max} bytes")
+    return content

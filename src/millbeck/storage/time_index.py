@@ -1,0 +1,91 @@
+"""A segment's sparse map from timestamp to offset: the ``.timeindex`` file.
+
+Entries are 12 bytes, big endian: timestamp (int64) and relative offset (int32). An entry says that no batch up to and
+including that offset has a larger timestamp. Timestamps strictly rise. The last entry of a closed segment always holds
+its largest timestamp. The bytes in memory are the bytes of the file.
+"""
+
+from __future__ import annotations
+
+from struct import Struct
+
+from millbeck.storage.offset_index import CorruptIndex
+
+ENTRY_SIZE = 12
+NO_TIMESTAMP = -1
+
+_ENTRY = Struct(">qi")
+
+
+class TimeIndex:
+    __slots__ = ("base_offset", "content", "last_offset", "last_timestamp", "size_bytes_max")
+
+    def __init__(self, base_offset: int, size_bytes_max: int, content: bytes = b"") -> None:
+        self.base_offset = base_offset
+        self.size_bytes_max = size_bytes_max - size_bytes_max % ENTRY_SIZE
+        self.content = bytearray(content)
+        self.last_timestamp = NO_TIMESTAMP
+        self.last_offset = base_offset
+        self._read_last()
+
+    @classmethod
+    def load(cls, base_offset: int, size_bytes_max: int, content: bytes) -> TimeIndex:
+        """An index from its file; raises `CorruptIndex` when its size or its last entries are impossible."""
+        if len(content) % ENTRY_SIZE:
+            raise CorruptIndex(f"{len(content)} bytes are not a whole number of time index entries")
+        index = cls(base_offset, size_bytes_max, content)
+        if content and (index.last_offset < base_offset or index.last_timestamp < 0):
+            raise CorruptIndex(f"the last entry is timestamp {index.last_timestamp} at offset {index.last_offset}")
+        if len(content) > ENTRY_SIZE and _ENTRY.unpack_from(content, 0)[0] >= index.last_timestamp:
+            raise CorruptIndex("its timestamps do not rise")
+        return index
+
+    @property
+    def entry_count(self) -> int:
+        return len(self.content) // ENTRY_SIZE
+
+    @property
+    def is_full(self) -> bool:
+        # One entry is kept free for the largest timestamp, which is written when the segment closes.
+        return len(self.content) >= self.size_bytes_max - ENTRY_SIZE
+
+    def entries(self) -> list[tuple[int, int]]:
+        return [(timestamp, self.base_offset + relative) for timestamp, relative in _ENTRY.iter_unpack(self.content)]
+
+    def append_if_later(self, timestamp: int, offset: int) -> None:
+        if timestamp > self.last_timestamp and offset >= self.last_offset:
+            self.content += _ENTRY.pack(timestamp, offset - self.base_offset)
+            self.last_timestamp = timestamp
+            self.last_offset = offset
+
+    def offset_before(self, timestamp: int) -> int:
+        """An offset at or before the first batch that may hold a timestamp of at least ``timestamp``."""
+        unpack_from, content = _ENTRY.unpack_from, self.content
+        low, high = 0, len(content) // ENTRY_SIZE
+        while low < high:
+            middle = (low + high) // 2
+            if unpack_from(content, middle * ENTRY_SIZE)[0] <= timestamp:
+                low = middle + 1
+            else:
+                high = middle
+        if not low:
+            return self.base_offset
+        # An entry with exactly this timestamp names the first batch that has it, so equality may count as before.
+        relative: int = unpack_from(content, (low - 1) * ENTRY_SIZE)[1]
+        return self.base_offset + relative
+
+    def truncate_to(self, offset: int) -> None:
+        """Drop the entries at or beyond ``offset``."""
+        relative_limit = offset - self.base_offset
+        count = self.entry_count
+        while count and _ENTRY.unpack_from(self.content, (count - 1) * ENTRY_SIZE)[1] >= relative_limit:
+            count -= 1
+        del self.content[count * ENTRY_SIZE :]
+        self._read_last()
+
+    def _read_last(self) -> None:
+        self.last_timestamp, self.last_offset = NO_TIMESTAMP, self.base_offset
+        if len(self.content) >= ENTRY_SIZE:
+            end = len(self.content) - len(self.content) % ENTRY_SIZE
+            timestamp, relative = _ENTRY.unpack_from(self.content, end - ENTRY_SIZE)
+            self.last_timestamp, self.last_offset = timestamp, self.base_offset + relative
