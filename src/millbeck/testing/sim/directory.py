@@ -1,0 +1,125 @@
+"""Simulated directories: the names processes see, the names the platter holds, and the changes in between.
+
+A change (create, rename, unlink) is atomic. ``sync_directory`` makes those of one directory durable; a power loss keeps
+some of the others, never a change without the earlier ones it builds on: a lost create takes the rename of the same
+file with it, and leaves in place what the rename would have replaced.
+"""
+
+from __future__ import annotations
+
+import random
+from typing import Union
+
+from millbeck.testing.sim.inode import Inode
+
+Entry = Union[Inode, "Directory"]
+
+
+class EntryChange:
+    """Names put to entries (or to None) in one or two directories, all at once: two at most, first and last."""
+
+    __slots__ = ("is_decided", "puts")
+
+    def __init__(self, puts: list[tuple[Directory, str, Entry | None]]) -> None:
+        self.puts = puts
+        self.is_decided = False
+
+    def commit(self) -> None:
+        """Make it durable, and before it what its directories still owe."""
+        if self.is_decided:
+            return
+        self.is_decided = True
+        first, last = self.puts[0][0], self.puts[-1][0]
+        first.commit_before(self)
+        if last is not first:
+            last.commit_before(self)
+        for directory, name, entry in self.puts:
+            if entry is None:
+                directory.durable.pop(name, None)
+            else:
+                directory.durable[name] = entry
+
+    def touches(self, lost: list[EntryChange]) -> bool:
+        """Whether it builds on a change that was lost."""
+        for earlier in lost:
+            for directory, name, entry in earlier.puts:
+                for own_directory, own_name, own_entry in self.puts:
+                    if own_directory is directory and own_name == name:
+                        return True
+                    if entry is not None and (own_entry is entry or own_directory is entry):
+                        return True
+        return False
+
+
+class Directory:
+    __slots__ = ("durable", "entries", "modified_ms", "pending")
+
+    def __init__(self, modified_ms: int) -> None:
+        self.entries: dict[str, Entry] = {}
+        self.durable: dict[str, Entry] = {}
+        self.pending: list[EntryChange] = []
+        self.modified_ms = modified_ms
+
+    def commit_before(self, change: EntryChange) -> None:
+        for position, earlier in enumerate(self.pending):
+            if earlier is change:
+                del self.pending[: position + 1]
+                return
+            earlier.commit()
+
+    def sync(self) -> None:
+        for change in list(self.pending):
+            change.commit()
+        self.pending.clear()
+
+
+def change_entries(puts: list[tuple[Directory, str, Entry | None]]) -> None:
+    """Change what processes see and remember that the platter does not know yet."""
+    change = EntryChange(puts)
+    remembered: Directory | None = None
+    for directory, name, entry in puts:
+        if entry is None:
+            directory.entries.pop(name, None)
+        else:
+            directory.entries[name] = entry
+        if directory is not remembered:
+            directory.pending.append(change)
+            remembered = directory
+
+
+def lose_power(root: Directory, generator: random.Random, survival: float) -> list[Inode]:
+    """Settle every pending change one way or the other; returns the files that can still be reached, changes undone."""
+    _settle(root, generator, survival, lost=[])
+    reached: list[Inode] = []
+    _restore(root, reached)
+    return reached
+
+
+def _settle(directory: Directory, generator: random.Random, survival: float, lost: list[EntryChange]) -> None:
+    # Real journals keep a prefix; without one, any subset may survive. Both are tried.
+    is_prefix = generator.random() < 0.5
+    is_cut = False
+    for change in list(directory.pending):
+        if change.is_decided:
+            continue
+        is_kept = not is_cut and generator.random() < survival and not change.touches(lost)
+        if is_kept:
+            change.commit()
+        else:
+            change.is_decided = True
+            lost.append(change)
+            is_cut = is_prefix
+    directory.pending.clear()
+    for name in sorted(set(directory.entries) | set(directory.durable)):
+        for entry in (directory.entries.get(name), directory.durable.get(name)):
+            if isinstance(entry, Directory):
+                _settle(entry, generator, survival, lost)
+
+
+def _restore(directory: Directory, reached: list[Inode]) -> None:
+    directory.entries = dict(directory.durable)
+    for entry in directory.entries.values():
+        if isinstance(entry, Directory):
+            _restore(entry, reached)
+        else:
+            reached.append(entry)
