@@ -20,8 +20,8 @@ from millbeck.kernel.errors import CorruptMessage
 from millbeck.records.compression import CODEC_NAMES, Codec, compress, decompress
 from millbeck.records.crc import crc32c
 from millbeck.records.kernels.read import read_records
-from millbeck.records.kernels.record import Record
-from millbeck.records.kernels.write import encode_record
+from millbeck.records.kernels.record import NO_TIMESTAMP, Record
+from millbeck.records.kernels.write import encode_records
 
 Buffer = bytes | bytearray | memoryview
 
@@ -347,27 +347,15 @@ def build(
     offsets rise and are not below ``base_offset``. ``append_timestamp`` makes it a LogAppendTime batch. ``last_offset``
     keeps a compacted batch's end; without records it is required.
     """
-    encoded: list[bytes] = []
+    given = records if isinstance(records, list) else list(records)
     base_timestamp = delete_horizon_ms
-    max_timestamp = -1
-    next_offset = base_offset
-    for record in records:
-        offset = next_offset if record.offset == -1 else record.offset
-        if offset < next_offset:
-            raise ValueError(f"record offset {offset} comes after {next_offset - 1}")
-        if base_timestamp is None:
-            base_timestamp = record.timestamp
-        max_timestamp = max(max_timestamp, record.timestamp)
-        encoded.append(
-            encode_record(
-                offset - base_offset, record.timestamp - base_timestamp, record.key, record.value, record.headers
-            )
-        )
-        next_offset = offset + 1
+    if base_timestamp is None:
+        base_timestamp = given[0].timestamp if given else NO_TIMESTAMP
+    payload, next_offset, max_timestamp = encode_records(given, base_offset, base_timestamp)
     if last_offset is None:
         last_offset = next_offset - 1
     if last_offset < next_offset - 1 or last_offset < base_offset:
-        raise ValueError(f"last offset {last_offset} does not fit {len(encoded)} records from {base_offset}")
+        raise ValueError(f"last offset {last_offset} does not fit {len(given)} records from {base_offset}")
     attributes = int(codec)
     attributes |= TRANSACTIONAL_BIT if is_transactional else 0
     attributes |= CONTROL_BIT if is_control else 0
@@ -375,12 +363,11 @@ def build(
     if append_timestamp is not None:
         attributes |= LOG_APPEND_TIME_BIT
         max_timestamp = append_timestamp
-    payload = b"".join(encoded)
     return assemble(
         payload if codec is Codec.NONE else compress(codec, payload, level),
-        record_count=len(encoded),
+        record_count=len(given),
         last_offset_delta=last_offset - base_offset,
-        base_timestamp=-1 if base_timestamp is None else base_timestamp,
+        base_timestamp=base_timestamp,
         max_timestamp=max_timestamp,
         base_offset=base_offset,
         partition_leader_epoch=partition_leader_epoch,

@@ -28,6 +28,13 @@ def encode(value: i64) -> bytes:
     rest: i64 = value >> 6
     if rest == 0:
         return _ONE_BYTE[low]
+    packed: int
+    if rest < 0x80:
+        packed = low | 0x80 | rest << 8
+        return packed.to_bytes(2, "little")
+    if rest < 0x4000:
+        packed = low | 0x80 | (rest & 0x7F | 0x80) << 8 | (rest >> 7) << 16
+        return packed.to_bytes(3, "little")
     encoded = []
     while rest != 0:
         encoded.append(low | 0x80)

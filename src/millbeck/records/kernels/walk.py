@@ -114,6 +114,7 @@ def walk(
     position: i64 = start
     index: i64 = 0
     byte: i64
+    second: i64
     size: i64
     end: i64
     delta: i64
@@ -125,7 +126,12 @@ def walk(
             size = (byte >> 1) ^ -(byte & 1)
             position += 1
         else:
-            size, position = _varint(payload, position, payload_end)
+            second = payload[position + 1] if position + 1 < payload_end else 0x80
+            if second < 0x80:
+                size = ((byte & 0x7F) | second << 7) >> 1 ^ -(byte & 1)
+                position += 2
+            else:
+                size, position = _varint(payload, position, payload_end)
         if position == _NONE or size < RECORD_SIZE_MIN - 1 or size > payload_end - position:
             return BAD_LENGTH, index, max_timestamp, refused
         end = position + size
@@ -136,7 +142,12 @@ def walk(
             delta = (byte >> 1) ^ -(byte & 1)
             position += 1
         else:
-            delta, position = _varlong(payload, position, end)
+            second = payload[position + 1] if position + 1 < end else 0x80
+            if second < 0x80:
+                delta = ((byte & 0x7F) | second << 7) >> 1 ^ -(byte & 1)
+                position += 2
+            else:
+                delta, position = _varlong(payload, position, end)
             if position == _NONE:
                 return BAD_TIMESTAMP, index, max_timestamp, refused
         if base_timestamp > _INT64_MAX - delta if delta > 0 else base_timestamp < -_INT64_MAX - delta:
@@ -153,7 +164,12 @@ def walk(
             delta = (byte >> 1) ^ -(byte & 1)
             position += 1
         else:
-            delta, position = _varint(payload, position, end)
+            second = payload[position + 1] if position + 1 < end else 0x80
+            if second < 0x80:
+                delta = ((byte & 0x7F) | second << 7) >> 1 ^ -(byte & 1)
+                position += 2
+            else:
+                delta, position = _varint(payload, position, end)
         if position == _NONE or delta != index:
             return BAD_OFFSET, index, max_timestamp, refused
 
@@ -179,7 +195,12 @@ def walk(
             size = (byte >> 1) ^ -(byte & 1)
             position += 1
         else:
-            size, position = _varint(payload, position, end)
+            second = payload[position + 1] if position + 1 < end else 0x80
+            if second < 0x80:
+                size = ((byte & 0x7F) | second << 7) >> 1 ^ -(byte & 1)
+                position += 2
+            else:
+                size, position = _varint(payload, position, end)
         if position == _NONE or size < -1 or size > end - position:
             return BAD_VALUE, index, max_timestamp, refused
         if size >= 0:

@@ -1,65 +1,145 @@
-"""Writing records into a batch's payload."""
+"""Writing records into a batch's payload.
+
+Records are gathered as a list of small pieces that is joined once; a piece is a number, a key or a value. Keys, values
+and header values are not copied before that.
+"""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from millbeck.records.kernels.record import Header
+from millbeck.records.kernels.record import Header, Record
 from millbeck.records.kernels.varints import encode, size_of
 
 if TYPE_CHECKING:
     from mypy_extensions import i64
 
 _NULL: Final = b"\x01"
+_NO_HEADERS: Final = b"\x00"
 _NO_ATTRIBUTES: Final = b"\x00"
 
 
-def encode_record(
-    offset_delta: i64,
-    timestamp_delta: i64,
-    key: bytes | None,
-    value: bytes | None,
-    headers: tuple[Header, ...],
-) -> bytes:
-    """One record, its length in front, as it stands in a batch."""
-    parts = [_NO_ATTRIBUTES, encode(timestamp_delta), encode(offset_delta)]
-    if key is None:
-        parts.append(_NULL)
-    else:
-        parts.append(encode(len(key)))
-        parts.append(key)
-    if value is None:
-        parts.append(_NULL)
-    else:
-        parts.append(encode(len(value)))
-        parts.append(value)
-    parts.append(encode(len(headers)))
-    for name, header_value in headers:
-        encoded_name = name.encode("utf-8", "surrogateescape")
-        parts.append(encode(len(encoded_name)))
-        parts.append(encoded_name)
-        if header_value is None:
-            parts.append(_NULL)
-        else:
-            parts.append(encode(len(header_value)))
-            parts.append(header_value)
-    body = b"".join(parts)
-    return encode(len(body)) + body
-
-
 def record_size(
+    offset_delta: i64, timestamp_delta: i64, key: bytes | None, value: bytes | None, headers: tuple[Header, ...]
+) -> i64:
+    """How many bytes the record takes in a batch, its own length included."""
+    size: i64 = _body_size(offset_delta, timestamp_delta, key, value, headers)
+    return size_of(size) + size
+
+
+def _body_size(
+    offset_delta: i64, timestamp_delta: i64, key: bytes | None, value: bytes | None, headers: tuple[Header, ...]
+) -> i64:
+    size: i64 = 1 + size_of(timestamp_delta) + size_of(offset_delta)
+    part: i64 = 0
+    if key is not None:
+        part = len(key)
+        size += part
+    size += size_of(part)
+    part = 0
+    if value is not None:
+        part = len(value)
+        size += part
+    size += size_of(part) + size_of(len(headers))
+    for name, header_value in headers:
+        part = len(name.encode("utf-8", "surrogateescape"))
+        size += size_of(part) + part
+        part = 0
+        if header_value is not None:
+            part = len(header_value)
+            size += part
+        size += size_of(part)
+    return size
+
+
+def _append(
+    pieces: list[bytes],
     offset_delta: i64,
     timestamp_delta: i64,
     key: bytes | None,
     value: bytes | None,
     headers: tuple[Header, ...],
 ) -> i64:
-    """The length of what `encode_record` would make."""
-    size: i64 = 1 + size_of(timestamp_delta) + size_of(offset_delta) + size_of(len(headers))
-    size += 1 if key is None else size_of(len(key)) + len(key)
-    size += 1 if value is None else size_of(len(value)) + len(value)
+    """Add one record's pieces; returns its size."""
+    size: i64 = _body_size(offset_delta, timestamp_delta, key, value, headers)
+    pieces.append(encode(size))
+    pieces.append(_NO_ATTRIBUTES)
+    pieces.append(encode(timestamp_delta))
+    pieces.append(encode(offset_delta))
+    if key is None:
+        pieces.append(_NULL)
+    else:
+        pieces.append(encode(len(key)))
+        pieces.append(key)
+    if value is None:
+        pieces.append(_NULL)
+    else:
+        pieces.append(encode(len(value)))
+        pieces.append(value)
+    if not headers:
+        pieces.append(_NO_HEADERS)
+        return size_of(size) + size
+    pieces.append(encode(len(headers)))
     for name, header_value in headers:
-        name_size: i64 = len(name.encode("utf-8", "surrogateescape"))
-        size += size_of(name_size) + name_size
-        size += 1 if header_value is None else size_of(len(header_value)) + len(header_value)
+        encoded_name = name.encode("utf-8", "surrogateescape")
+        pieces.append(encode(len(encoded_name)))
+        pieces.append(encoded_name)
+        if header_value is None:
+            pieces.append(_NULL)
+        else:
+            pieces.append(encode(len(header_value)))
+            pieces.append(header_value)
     return size_of(size) + size
+
+
+def encode_records(records: list[Record], base_offset: i64, base_timestamp: i64) -> tuple[bytes, i64, i64]:
+    """The payload of these records, the offset after the last one, and their largest timestamp or -1.
+
+    A record's offset of -1 stands for the one after its predecessor's. Raises ValueError for one that does not rise.
+    """
+    pieces: list[bytes] = []
+    next_offset: i64 = base_offset
+    max_timestamp: i64 = -1
+    for record in records:
+        offset: i64 = record.offset
+        timestamp: i64 = record.timestamp
+        if offset == -1:
+            offset = next_offset
+        elif offset < next_offset:
+            raise ValueError(f"record offset {offset} comes after {next_offset - 1}")
+        if timestamp > max_timestamp:
+            max_timestamp = timestamp
+        _append(pieces, offset - base_offset, timestamp - base_timestamp, record.key, record.value, record.headers)
+        next_offset = offset + 1
+    return b"".join(pieces), next_offset, max_timestamp
+
+
+class PayloadWriter:
+    """A payload that grows record by record, with offset deltas 0, 1, 2, ...; a producer's open batch."""
+
+    def __init__(self) -> None:
+        self.record_count = 0
+        self.size_bytes = 0
+        self.base_timestamp = -1
+        self.max_timestamp = -1
+        self._pieces: list[bytes] = []
+
+    def size_with(
+        self, timestamp: int, key: bytes | None, value: bytes | None, headers: tuple[Header, ...] = ()
+    ) -> int:
+        """`size_bytes` as it would be after `append` of this record."""
+        delta = timestamp - self.base_timestamp if self.record_count else 0
+        return self.size_bytes + record_size(self.record_count, delta, key, value, headers)
+
+    def append(self, timestamp: int, key: bytes | None, value: bytes | None, headers: tuple[Header, ...] = ()) -> None:
+        if self.record_count == 0:
+            self.base_timestamp = timestamp
+        if timestamp > self.max_timestamp:
+            self.max_timestamp = timestamp
+        self.size_bytes += _append(
+            self._pieces, self.record_count, timestamp - self.base_timestamp, key, value, headers
+        )
+        self.record_count += 1
+
+    def payload(self) -> bytes:
+        return b"".join(self._pieces)

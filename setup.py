@@ -1,0 +1,49 @@
+"""Builds the record kernels as extensions where it can; the Python files serve where it cannot.
+
+Without mypy, without a C compiler, or with ``MILLBECK_PURE=1`` the package installs all the same, in Python alone, and
+``millbeck.records.kernels.COMPILED`` is false. Everything else about the build stands in pyproject.toml.
+"""
+
+import os
+import sys
+
+from setuptools import Extension, setup
+from setuptools.command.build_ext import build_ext
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "tools"))
+
+import compiled
+
+
+def _say(text: str) -> None:
+    print(f"millbeck: {text}", file=sys.stderr)
+
+
+def _extensions() -> list[Extension]:
+    if os.environ.get("MILLBECK_PURE", "") not in ("", "0"):
+        _say("MILLBECK_PURE is set: the record kernels stay in Python")
+        return []
+    try:
+        return compiled.extensions()
+    except ImportError as error:
+        _say(f"the record kernels stay in Python, mypyc is missing: {error}")
+        return []
+
+
+class BuildKernels(build_ext):
+    """All the extensions or none: half of them would not import."""
+
+    def run(self) -> None:
+        try:
+            super().run()
+        except Exception as error:
+            _say(f"the record kernels stay in Python, they did not compile: {error}")
+            for extension in self.extensions:
+                compiled.remove(self.get_ext_fullpath(extension.name))
+            self.extensions = self.distribution.ext_modules = []
+            return
+        if self.extensions and (self.inplace or getattr(self, "editable_mode", False)):
+            compiled.record_build()
+
+
+setup(ext_modules=_extensions(), cmdclass={"build_ext": BuildKernels})
