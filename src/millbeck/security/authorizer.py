@@ -1,0 +1,126 @@
+"""May this principal do that? The question, its vocabulary with Kafka's numbers, and the answer of an open house."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from typing import Protocol
+
+from millbeck.security.principal import Principal
+
+
+class Operation(IntEnum):
+    UNKNOWN = 0
+    ANY = 1
+    ALL = 2
+    READ = 3
+    WRITE = 4
+    CREATE = 5
+    DELETE = 6
+    ALTER = 7
+    DESCRIBE = 8
+    CLUSTER_ACTION = 9
+    DESCRIBE_CONFIGS = 10
+    ALTER_CONFIGS = 11
+    IDEMPOTENT_WRITE = 12
+    CREATE_TOKENS = 13
+    DESCRIBE_TOKENS = 14
+    TWO_PHASE_COMMIT = 15
+
+
+class ResourceType(IntEnum):
+    UNKNOWN = 0
+    ANY = 1
+    TOPIC = 2
+    GROUP = 3
+    CLUSTER = 4
+    TRANSACTIONAL_ID = 5
+    DELEGATION_TOKEN = 6
+    USER = 7
+
+
+class PatternType(IntEnum):
+    UNKNOWN = 0
+    ANY = 1
+    MATCH = 2
+    LITERAL = 3
+    PREFIXED = 4
+
+
+class Permission(IntEnum):
+    UNKNOWN = 0
+    ANY = 1
+    DENY = 2
+    ALLOW = 3
+
+
+CLUSTER_NAME = "kafka-cluster"
+"""The name of the one resource of type CLUSTER."""
+
+OPERATIONS_NOT_ASKED = -(2**31)
+"""What a reply's field of authorized operations holds when the request did not ask for them."""
+
+SUPPORTED_OPERATIONS: dict[ResourceType, tuple[Operation, ...]] = {
+    ResourceType.TOPIC: (
+        Operation.READ,
+        Operation.WRITE,
+        Operation.CREATE,
+        Operation.DELETE,
+        Operation.ALTER,
+        Operation.DESCRIBE,
+        Operation.DESCRIBE_CONFIGS,
+        Operation.ALTER_CONFIGS,
+    ),
+    ResourceType.GROUP: (
+        Operation.READ,
+        Operation.DELETE,
+        Operation.DESCRIBE,
+        Operation.DESCRIBE_CONFIGS,
+        Operation.ALTER_CONFIGS,
+    ),
+    ResourceType.CLUSTER: (
+        Operation.CREATE,
+        Operation.ALTER,
+        Operation.DESCRIBE,
+        Operation.CLUSTER_ACTION,
+        Operation.DESCRIBE_CONFIGS,
+        Operation.ALTER_CONFIGS,
+        Operation.IDEMPOTENT_WRITE,
+    ),
+    ResourceType.TRANSACTIONAL_ID: (Operation.WRITE, Operation.DESCRIBE, Operation.TWO_PHASE_COMMIT),
+    ResourceType.DELEGATION_TOKEN: (Operation.DESCRIBE,),
+    ResourceType.USER: (Operation.CREATE_TOKENS, Operation.DESCRIBE_TOKENS),
+}
+"""The operations that make sense on each type of resource."""
+
+
+class Authorizer(Protocol):
+    def authorize(
+        self, principal: Principal, host: str, operation: Operation, resource_type: ResourceType, resource_name: str
+    ) -> bool:
+        """Whether the principal, calling from ``host``, may do this to the resource."""
+
+    def authorize_any(self, principal: Principal, host: str, operation: Operation, resource_type: ResourceType) -> bool:
+        """Whether there is at least one resource of the type to which it may do this."""
+
+
+class AllowAll:
+    """The authorizer of a node without ACLs."""
+
+    def authorize(
+        self, principal: Principal, host: str, operation: Operation, resource_type: ResourceType, resource_name: str
+    ) -> bool:
+        return True
+
+    def authorize_any(self, principal: Principal, host: str, operation: Operation, resource_type: ResourceType) -> bool:
+        return True
+
+
+def authorized_operations(
+    authorizer: Authorizer, principal: Principal, host: str, resource_type: ResourceType, resource_name: str
+) -> int:
+    """The bit field of replies: bit n is set when the operation with code n is allowed."""
+    bits = 0
+    for operation in SUPPORTED_OPERATIONS[resource_type]:
+        if authorizer.authorize(principal, host, operation, resource_type, resource_name):
+            bits |= 1 << operation
+    return bits
