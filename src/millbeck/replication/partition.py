@@ -22,8 +22,10 @@ from millbeck.kernel.errors import (
     UnknownLeaderEpoch,
 )
 from millbeck.kernel.ids import TopicPartition, Uuid
+from millbeck.records.validation import Validated
 from millbeck.replication.turn import Turn
-from millbeck.storage.log import Log, LogSlice, Staged
+from millbeck.storage.log import Log, LogSlice
+from millbeck.storage.staging import Staged
 
 NO_EPOCH = -1
 
@@ -59,9 +61,7 @@ class Partition:
         "high_watermark",
         "leader_epoch",
         "log",
-        "messages_in",
         "name",
-        "on_appended",
         "partition_epoch",
         "topic_id",
         "watchers",
@@ -86,7 +86,6 @@ class Partition:
         self.high_watermark = log.end_offset
         self.flush_requested = flush_requested
         self.watchers: dict[Watcher, None] = {}
-        self.messages_in = 0
         self._turn = turn
         self._is_marked = False
         self._pending: list[PendingAppend] = []
@@ -94,19 +93,14 @@ class Partition:
 
     # appends
 
-    def append(self, batch: bytes, *, wants_all: bool, now_ms: int, settle: Settle) -> Staged:
+    def append(self, validated: Validated, *, wants_all: bool, now_ms: int, settle: Settle) -> Staged:
         """Stage a validated batch; raises ApiError when it is refused, and then nothing has changed.
 
-        ``settle`` is called in a later step of the turn, never from here.
+        ``settle`` is called in a later step of the turn, never from here. A duplicate waits like the batch it repeats,
+        which may itself still be on its way to the high watermark.
         """
-        staged = self.log.stage(batch, leader_epoch=self.leader_epoch, now_ms=now_ms)
-        if staged.is_duplicate:
-            # What it repeats may itself still be on its way to the high watermark.
-            wait = PendingAppend(staged.last_offset + 1, wants_all, settle)
-        else:
-            wait = PendingAppend(staged.last_offset + 1, wants_all, settle)
-            self.messages_in += staged.last_offset - staged.first_offset + 1
-        self._pending.append(wait)
+        staged = self.log.stage(validated.batch, validated.header, leader_epoch=self.leader_epoch, now_ms=now_ms)
+        self._pending.append(PendingAppend(staged.last_offset + 1, wants_all, settle))
         if not self._is_marked:
             self._is_marked = True
             self._turn.mark_append(self)
@@ -136,8 +130,7 @@ class Partition:
     def advance_high_watermark(self) -> None:
         """Move it as far as it may go, settle what it passed, and tell the watchers."""
         log = self.log
-        end_offset = log.end_offset
-        watermark = log.flushed_offset if log.config.flush_messages == 1 else end_offset
+        watermark = log.flushed_offset if self.waits_for_flush else log.end_offset
         waiting = self._waiting_for_all
         grew = watermark > self.high_watermark
         if grew:
@@ -166,6 +159,10 @@ class Partition:
         self._fail(waiting + pending, error)
         for watcher in list(self.watchers):
             watcher.readable_grew(self)
+
+    @property
+    def waits_for_flush(self) -> bool:
+        return self.log.config.flush_messages == 1
 
     # reads
 

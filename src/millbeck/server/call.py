@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from millbeck.kernel.environment import Part
 from millbeck.kernel.errors import ApiError
+from millbeck.security.authorizer import Operation, ResourceType
+from millbeck.security.principal import Principal
 from millbeck.server.connection import Connection, release_slices
 from millbeck.wire import codec
 from millbeck.wire.framing import response_prefix
@@ -59,6 +61,13 @@ class Call:
             self.is_holding = True
             self.connection.hold()
 
+    def release(self) -> None:
+        """Let the connection go on before the answer: only the wait after an append is left."""
+        if self.is_holding:
+            self.is_holding = False
+            self.connection.release_after_turn()
+            self.connection.mark_replies()
+
     def complete(self, parts: Sequence[Part]) -> None:
         """The reply, frame prefix included; an empty one sends nothing (``acks=0``)."""
         assert self.parts is None, "answered twice"
@@ -89,5 +98,17 @@ class Call:
             self.reply(response)
 
     @property
+    def principal(self) -> Principal:
+        return self.connection.principal
+
+    @property
     def client_host(self) -> str:
+        """As Kafka shows it in group descriptions and gives it to authorizers."""
         return f"/{self.connection.peer_host}"
+
+    def may(self, operation: Operation, resource_type: ResourceType, name: str) -> bool:
+        """Whether the authorizer lets this client do that."""
+        connection = self.connection
+        return self.broker.authorizer.authorize(
+            connection.principal, connection.peer_host, operation, resource_type, name
+        )

@@ -65,7 +65,7 @@ class ListenerOptions(Section):
         valid=non_empty(),
         update=Update.PER_BROKER,
         importance=Importance.HIGH,
-        doc="Where to listen: NAME://host:port, separated by commas. An empty host is every interface, port 0 a free one.",
+        doc="Where to listen: NAME://host:port, separated by commas. No host: every interface. Port 0: a free one.",
     )
     advertised_listeners = option(
         "advertised.listeners",

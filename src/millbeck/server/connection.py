@@ -15,6 +15,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Protocol, cast
 
 from millbeck.kernel.environment import FileSlice, Outlet, Part
+from millbeck.security.principal import ANONYMOUS, Principal
 from millbeck.server.receive import FrameReader, FrameTooLarge
 
 if TYPE_CHECKING:
@@ -57,6 +58,7 @@ class Connection(asyncio.BufferedProtocol):
         self.local_host = ""
         self.local_port = 0
         self.client_software = ("unknown", "unknown")
+        self.principal: Principal = ANONYMOUS
         self.is_lost = False
         self.active_at = 0.0
         self._frame_started_at = 0.0
@@ -71,7 +73,7 @@ class Connection(asyncio.BufferedProtocol):
         self._outlet: Outlet | None = None
         self._transport: asyncio.Transport | None = None
         self._reader = FrameReader(listener.shared_buffer, listener.frame_bytes_max, self._frame)
-        self._on_lost: list[Callable[[], None]] = []
+        self._on_lost: dict[Callable[[], None], None] = {}
 
     # asyncio's side
 
@@ -134,9 +136,9 @@ class Connection(asyncio.BufferedProtocol):
             if call.parts is not None:
                 release_slices(call.parts)
         self._calls.clear()
-        for callback in self._on_lost:
+        callbacks, self._on_lost = self._on_lost, {}
+        for callback in callbacks:
             callback()
-        self._on_lost.clear()
         self.listener.forget(self)
 
     # requests
@@ -149,7 +151,10 @@ class Connection(asyncio.BufferedProtocol):
         self._calls.append(call)
 
     def when_lost(self, callback: Callable[[], None]) -> None:
-        self._on_lost.append(callback)
+        self._on_lost[callback] = None
+
+    def forget_when_lost(self, callback: Callable[[], None]) -> None:
+        self._on_lost.pop(callback, None)
 
     def hold(self) -> None:
         self._is_held = True

@@ -177,7 +177,7 @@ class Dispatcher:
                 )
             call.version = 0
             connection.enqueue(call)
-            call.reply(self._broker.api_versions_fallback())
+            call.reply(self._fallback())
             return
         connection.enqueue(call)
         try:

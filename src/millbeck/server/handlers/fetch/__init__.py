@@ -1,0 +1,1 @@
+"""Fetch: long-poll reads, whole or by session."""

@@ -1,0 +1,201 @@
+"""Incremental fetch sessions (KIP-227): a client names its partitions once and afterwards only what changed.
+
+A session watches its partitions itself: an append only notes which of them has grown, so a fetch over thousands of
+idle partitions costs nothing per partition, parked or not. ``ready`` is what the next fetch must look at: partitions
+the client just named, that grew, or that did not fit into the last reply.
+
+Theory of operation. A request carries (session id, epoch): (0, -1) no session; (0, 0) a full fetch that asks for one;
+(id, n) the n-th incremental fetch, n from 1, wrapping to 1; (id, 0) close that one and ask for a new one; (id, -1)
+close it. A wrong id is FETCH_SESSION_ID_NOT_FOUND, a wrong epoch INVALID_FETCH_SESSION_EPOCH.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Final
+
+from millbeck.kernel.errors import FetchSessionIdNotFound, FetchSessionTopicIdError, InvalidFetchSessionEpoch
+from millbeck.kernel.ids import Uuid
+from millbeck.replication.partition import Partition
+
+NO_SESSION: Final = 0
+INITIAL_EPOCH: Final = 0
+FINAL_EPOCH: Final = -1
+EVICTION_IDLE_MS: Final = 120_000
+_EPOCH_MAX: Final = 2**31 - 1
+
+PartitionKey = tuple[str | Uuid, int]
+"""Topic name, or topic id from version 13 on, and partition."""
+
+
+class Wanted:
+    """One partition a fetch asks for, and, within a session, what its client was told last."""
+
+    __slots__ = (
+        "current_leader_epoch",
+        "fetch_offset",
+        "last_fetched_epoch",
+        "partition",
+        "partition_index",
+        "size_bytes_max",
+        "told_high_watermark",
+        "told_log_start_offset",
+        "topic",
+        "was_told_error",
+    )
+
+    def __init__(
+        self,
+        topic: str | Uuid,
+        partition_index: int,
+        fetch_offset: int,
+        size_bytes_max: int,
+        current_leader_epoch: int,
+        last_fetched_epoch: int,
+    ) -> None:
+        self.topic = topic
+        self.partition_index = partition_index
+        self.fetch_offset = fetch_offset
+        self.size_bytes_max = size_bytes_max
+        self.current_leader_epoch = current_leader_epoch
+        self.last_fetched_epoch = last_fetched_epoch
+        self.partition: Partition | None = None
+        self.told_high_watermark = -1
+        self.told_log_start_offset = -1
+        self.was_told_error = False
+
+    @property
+    def key(self) -> PartitionKey:
+        return self.topic, self.partition_index
+
+    def asks_anew(self, request: Wanted) -> None:
+        """The client names the partition again, with another position or limit."""
+        self.fetch_offset = request.fetch_offset
+        self.size_bytes_max = request.size_bytes_max
+        self.current_leader_epoch = request.current_leader_epoch
+        self.last_fetched_epoch = request.last_fetched_epoch
+
+
+class FetchSession:
+    """Partitions in the order of the client's last interest; those served go to the end, so limits rotate."""
+
+    __slots__ = ("_by_partition", "epoch", "on_ready", "ready", "session_id", "used_ms", "uses_topic_ids", "wanted")
+
+    def __init__(self, session_id: int, uses_topic_ids: bool, now_ms: int) -> None:
+        self.session_id = session_id
+        self.uses_topic_ids = uses_topic_ids
+        self.epoch = 1
+        self.used_ms = now_ms
+        self.wanted: dict[PartitionKey, Wanted] = {}
+        self.ready: dict[PartitionKey, Wanted] = {}
+        self.on_ready: Callable[[], None] | None = None
+        """Set while a fetch of this session is parked."""
+        self._by_partition: dict[Partition, Wanted] = {}
+
+    def update(self, named: Iterable[Wanted], forgotten: Iterable[PartitionKey]) -> None:
+        for key in forgotten:
+            self._forget(key)
+        for request in named:
+            key = request.key
+            known = self.wanted.get(key)
+            if known is None:
+                known = self.wanted[key] = request
+            else:
+                known.asks_anew(request)
+            self.ready[key] = known
+
+    def watch(self, wanted: Wanted, partition: Partition | None) -> None:
+        """Bind a wanted partition to the one it names now (a topic may be deleted and made again)."""
+        if wanted.partition is partition:
+            return
+        if wanted.partition is not None:
+            wanted.partition.watchers.pop(self, None)
+            self._by_partition.pop(wanted.partition, None)
+        wanted.partition = partition
+        if partition is not None:
+            partition.watchers[self] = None
+            self._by_partition[partition] = wanted
+
+    def readable_grew(self, partition: Partition) -> None:
+        wanted = self._by_partition.get(partition)
+        if wanted is None:
+            return
+        self.ready[wanted.key] = wanted
+        if self.on_ready is not None:
+            self.on_ready()
+
+    def served(self, wanted: Wanted) -> None:
+        """Its data went out: behind the others now, and quiet until it grows or is asked for anew."""
+        key = wanted.key
+        self.ready.pop(key, None)
+        if self.wanted.pop(key, None) is not None:
+            self.wanted[key] = wanted
+
+    def _forget(self, key: PartitionKey) -> None:
+        wanted = self.wanted.pop(key, None)
+        self.ready.pop(key, None)
+        if wanted is not None:
+            self.watch(wanted, None)
+
+    def close(self) -> None:
+        for key in list(self.wanted):
+            self._forget(key)
+
+
+class FetchSessions:
+    """All sessions of the node, at most ``slots_max`` of them."""
+
+    def __init__(self, slots_max: int, random_below: Callable[[int], int]) -> None:
+        self.slots_max = slots_max
+        self.evictions = 0
+        self._random_below = random_below
+        self._sessions: dict[int, FetchSession] = {}  # the least recently used first
+
+    def __len__(self) -> int:
+        return len(self._sessions)
+
+    @property
+    def partitions_cached(self) -> int:
+        return sum(len(session.wanted) for session in self._sessions.values())
+
+    def open(self, size: int, uses_topic_ids: bool, now_ms: int) -> FetchSession | None:
+        """A new session, or None when there is no room: the client then goes on with full fetches."""
+        if size == 0 or (len(self._sessions) >= self.slots_max and not self._evict(size, now_ms)):
+            return None
+        session_id = 1 + self._random_below(2**31 - 1)
+        while session_id in self._sessions:
+            session_id = 1 + self._random_below(2**31 - 1)
+        session = self._sessions[session_id] = FetchSession(session_id, uses_topic_ids, now_ms)
+        return session
+
+    def next(self, session_id: int, epoch: int, uses_topic_ids: bool, now_ms: int) -> FetchSession:
+        """The session of an incremental fetch, its epoch moved on."""
+        session = self._sessions.pop(session_id, None)
+        if session is None:
+            raise FetchSessionIdNotFound
+        self._sessions[session_id] = session
+        if epoch != session.epoch:
+            raise InvalidFetchSessionEpoch
+        if uses_topic_ids != session.uses_topic_ids:
+            raise FetchSessionTopicIdError
+        session.epoch = session.epoch % _EPOCH_MAX + 1
+        session.used_ms = now_ms
+        return session
+
+    def close(self, session_id: int) -> None:
+        session = self._sessions.pop(session_id, None)
+        if session is not None:
+            session.close()
+
+    def _evict(self, size: int, now_ms: int) -> bool:
+        if not self._sessions:
+            return False
+        oldest = next(iter(self._sessions.values()))
+        if now_ms - oldest.used_ms <= EVICTION_IDLE_MS:
+            smallest = min(self._sessions.values(), key=lambda session: len(session.wanted))
+            if len(smallest.wanted) >= size:
+                return False
+            oldest = smallest
+        self.close(oldest.session_id)
+        self.evictions += 1
+        return True

@@ -1,0 +1,174 @@
+"""Metadata: brokers, topics, and who leads which partition.
+
+Behaviour
+- Version 0: no topics means all; later null means all and an empty list none.
+- A missing topic is created when both the request and ``auto.create.topics.enable`` allow it; the answer is then
+  LEADER_NOT_AVAILABLE (as Kafka's) unless it was made within the request.
+- Clients are told the address they dialled, unless ``advertised.listeners`` names another.
+- The controller is any live broker: administrative requests are taken everywhere.
+Versions
+- 10: topic ids. 12: lookup by id alone; an unknown one is UNKNOWN_TOPIC_ID with a null name. 13: an error for all.
+
+Replies to the common questions are kept as bytes until the image changes.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from millbeck.kernel.errors import (
+    ApiError,
+    InvalidTopic,
+    TopicAuthorizationFailed,
+    UnknownTopicId,
+    UnknownTopicOrPartition,
+)
+from millbeck.kernel.ids import ZERO_UUID
+from millbeck.kernel.names import check_topic_name, is_internal_topic
+from millbeck.metadata.image import TopicImage
+from millbeck.security.authorizer import Operation, ResourceType, authorized_operations
+from millbeck.server.broker import Broker
+from millbeck.server.call import Call
+from millbeck.server.dispatch import handles
+from millbeck.wire import codec
+from millbeck.wire.framing import response_prefix
+from millbeck.wire.messages.metadata import (
+    MetadataRequest,
+    MetadataResponse,
+    MetadataResponseBroker,
+    MetadataResponsePartition,
+    MetadataResponseTopic,
+)
+
+LEADER_NOT_AVAILABLE: Final = 5
+
+
+def error_reply(request: MetadataRequest | None, version: int, error: ApiError) -> MetadataResponse | None:
+    if request is None:
+        return None
+    topics = [
+        MetadataResponseTopic(error_code=error.code, name=topic.name if version >= 12 else topic.name or "")
+        for topic in request.topics or ()
+    ]
+    return MetadataResponse(topics=topics, error_code=error.code)
+
+
+@handles(3, error_reply=error_reply)
+def handle_metadata(call: Call, request: MetadataRequest) -> Any:
+    broker = call.broker
+    asks_for_all = request.topics is None or (call.version == 0 and not request.topics)
+    key = (
+        call.version,
+        broker.address_for(call.connection),
+        None if asks_for_all else tuple((topic.name, topic.topic_id) for topic in request.topics or ()),
+        request.include_topic_authorized_operations,
+        request.include_cluster_authorized_operations,
+        call.principal,
+    )
+    body = broker.metadata_replies.get(broker.image, key)
+    if body is None:
+        missing = [] if asks_for_all else _missing_names(broker, request)
+        may_create = broker.config.topic_defaults.auto_create_topics_enable and (
+            call.version < 4 or request.allow_auto_topic_creation
+        )
+        if missing and may_create:
+            return _create_and_answer(call, request, missing)
+        body = _encode(call, request, asks_for_all, {})
+        broker.metadata_replies.put(key, body)
+    call.complete((response_prefix(3, call.version, call.correlation_id, len(body)), body))
+    return None
+
+
+async def _create_and_answer(call: Call, request: MetadataRequest, missing: list[str]) -> None:
+    errors = await call.broker.auto_create(missing)
+    body = _encode(call, request, False, errors)
+    call.complete((response_prefix(3, call.version, call.correlation_id, len(body)), body))
+
+
+def _missing_names(broker: Broker, request: MetadataRequest) -> list[str]:
+    by_name = broker.image.topics.by_name
+    names = [topic.name for topic in request.topics or () if topic.topic_id == ZERO_UUID]
+    return [name for name in dict.fromkeys(names) if name and name not in by_name]
+
+
+def _encode(call: Call, request: MetadataRequest, asks_for_all: bool, errors: dict[str, ApiError]) -> bytes:
+    broker = call.broker
+    image = broker.image
+    topics: list[MetadataResponseTopic] = []
+    if asks_for_all:
+        names = sorted(image.topics.by_name)
+        visible = [name for name in names if call.may(Operation.DESCRIBE, ResourceType.TOPIC, name)]
+        topics = [_topic(call, request, image.topics.by_name[name]) for name in visible]
+    else:
+        for asked in request.topics or ():
+            topics.append(_asked_topic(call, request, asked.name, asked.topic_id, errors))
+    host, port = broker.address_for(call.connection)
+    answer = MetadataResponse(
+        brokers=[
+            MetadataResponseBroker(registration.broker_id, host, port, registration.rack)
+            for registration in image.cluster.unfenced_brokers()
+        ],
+        cluster_id=broker.cluster_id,
+        controller_id=broker.node_id,
+        topics=topics,
+    )
+    if request.include_cluster_authorized_operations:
+        answer.cluster_authorized_operations = authorized_operations(
+            broker.authorizer, call.principal, call.client_host, ResourceType.CLUSTER, "kafka-cluster"
+        )
+    return codec.encoder(MetadataResponse, call.version)(answer)
+
+
+def _asked_topic(
+    call: Call, request: MetadataRequest, name: str | None, topic_id: bytes, errors: dict[str, ApiError]
+) -> MetadataResponseTopic:
+    topics = call.broker.image.topics
+    if topic_id != ZERO_UUID:
+        topic = topics.with_id(topic_id)
+        if topic is None or not call.may(Operation.DESCRIBE, ResourceType.TOPIC, topic.name):
+            return _refused(call, UnknownTopicId(), None, topic_id)
+        return _topic(call, request, topic)
+    if name is None:
+        return _refused(call, InvalidTopic("neither a name nor an id"), None, topic_id)
+    if not call.may(Operation.DESCRIBE, ResourceType.TOPIC, name):
+        return _refused(call, TopicAuthorizationFailed(), name, ZERO_UUID)
+    topic = topics.named(name)
+    if topic is not None:
+        return _topic(call, request, topic)
+    if name in errors:
+        return _refused(call, errors[name], name, ZERO_UUID)
+    try:
+        check_topic_name(name)
+    except InvalidTopic as error:
+        return _refused(call, error, name, ZERO_UUID)
+    return _refused(call, UnknownTopicOrPartition(), name, ZERO_UUID)
+
+
+def _refused(call: Call, error: ApiError, name: str | None, topic_id: bytes) -> MetadataResponseTopic:
+    shown = name if call.version >= 12 else name or ""
+    return MetadataResponseTopic(
+        error_code=error.code, name=shown, topic_id=topic_id, is_internal=name is not None and is_internal_topic(name)
+    )
+
+
+def _topic(call: Call, request: MetadataRequest, topic: TopicImage) -> MetadataResponseTopic:
+    partitions = []
+    for index in sorted(topic.partitions):
+        partition = topic.partitions[index]
+        partitions.append(
+            MetadataResponsePartition(
+                0 if partition.has_leader else LEADER_NOT_AVAILABLE,
+                index,
+                partition.leader,
+                partition.leader_epoch,
+                list(partition.replicas),
+                list(partition.isr),
+                call.broker.offline_replicas(topic.name, index, partition),
+            )
+        )
+    answer = MetadataResponseTopic(0, topic.name, topic.topic_id, is_internal_topic(topic.name), partitions)
+    if request.include_topic_authorized_operations:
+        answer.topic_authorized_operations = authorized_operations(
+            call.broker.authorizer, call.principal, call.client_host, ResourceType.TOPIC, topic.name
+        )
+    return answer

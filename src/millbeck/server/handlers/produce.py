@@ -1,0 +1,245 @@
+"""Produce: batches in, offsets out.
+
+Behaviour
+- One batch for each partition, checked (`records.validation`) and staged in the order of the request; the reply leaves
+  when every partition is written (``acks=1``) or behind its high watermark (``acks=all``).
+- ``acks=0`` sends no reply; an error then ends the connection, which is the only way to tell.
+- Only the wait after the append leaves the connection free. A compressed batch large enough to matter is checked on a
+  thread, and holds the connection meanwhile.
+- Errors are per partition. A refused record is named by its index in the batch.
+Versions
+- 7: zstd. 8: record errors. 10: leader hints (KIP-951). 13: topic ids.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from millbeck.kernel.errors import (
+    ApiError,
+    InvalidRequiredAcks,
+    InvalidTopic,
+    InvalidTxnState,
+    RequestTimedOut,
+    TopicAuthorizationFailed,
+    TransactionalIdAuthorizationFailed,
+    UnknownServerError,
+    UnknownTopicOrPartition,
+)
+from millbeck.kernel.ids import Uuid
+from millbeck.records.batch import TRANSACTIONAL_BIT
+from millbeck.records.kernels import COMPILED
+from millbeck.records.validation import Validated, validate
+from millbeck.replication.partition import Partition
+from millbeck.security.authorizer import Operation, ResourceType
+from millbeck.server.call import Call
+from millbeck.server.dispatch import handles_frames
+from millbeck.server.topics import LocalTopic
+from millbeck.wire.codec import DecodeError
+from millbeck.wire.fast_produce import PartitionResult, decode_produce_request, encode_produce_response
+from millbeck.wire.messages.produce import BatchIndexAndErrorMessage
+
+THREAD_BYTES_MIN: Final = 64 * 1024
+ADMIN_CLIENT_ID: Final = "__admin_client"
+_ATTRIBUTES_LOW_BYTE: Final = 22
+_CODEC_MASK: Final = 0x07
+NO_OFFSET: Final = -1
+
+
+class Appending(PartitionResult):
+    """One partition's part of the reply; called by the partition when the append counts, or does not."""
+
+    __slots__ = ("reply",)
+
+    def __init__(self, reply: ProduceReply, index: int) -> None:
+        super().__init__(index)
+        self.reply = reply
+
+    def __call__(self, error: ApiError | None, /) -> None:
+        if error is not None:
+            self.refuse(error)
+        reply = self.reply
+        reply.outstanding -= 1
+        if not reply.outstanding:
+            reply.send()
+
+    def refuse(self, error: ApiError) -> None:
+        self.error_code = error.code
+        self.error_message = str(error) or None
+        self.record_errors = [
+            BatchIndexAndErrorMessage(refused.batch_index, refused.message)
+            for refused in getattr(error, "record_errors", ())
+        ]
+        self.base_offset = self.log_append_time_ms = self.log_start_offset = NO_OFFSET
+
+
+class ProduceReply:
+    """Gathers the partitions' results and answers once all are in, or the request's time is up."""
+
+    __slots__ = ("acks", "call", "outstanding", "timer", "topics")
+
+    def __init__(self, call: Call, acks: int) -> None:
+        self.call = call
+        self.acks = acks
+        self.outstanding = 1  # held by the handler itself until everything is staged
+        self.topics: list[tuple[str | Uuid, list[Appending]]] = []
+        self.timer: Any = None
+
+    def staged(self) -> None:
+        """The handler is through; what is outstanding now waits for writes."""
+        self.outstanding -= 1
+        if not self.outstanding:
+            self.send()
+
+    def send(self) -> None:
+        call = self.call
+        if self.timer is not None:
+            self.timer.cancel()
+        if call.parts is not None:
+            return
+        if self.acks:
+            call.complete((encode_produce_response(call.version, call.correlation_id, self.topics),))
+            return
+        failed = [result for _, results in self.topics for result in results if result.error_code]
+        call.complete(())
+        if failed:
+            call.connection.close(f"a produce request with acks=0 failed: {failed[0].error_message}")
+
+    def time_out(self) -> None:
+        if self.call.parts is not None:
+            return
+        for _, results in self.topics:
+            for result in results:
+                if not result.error_code:
+                    result.refuse(RequestTimedOut())
+        self.timer = None
+        self.send()
+
+
+def error_reply(request: Any, version: int, error: ApiError) -> None:
+    """Produce has no place for an error outside its partitions."""
+    return
+
+
+@handles_frames(0, error_reply=error_reply, advertised_min=0)
+def handle_produce(call: Call, frame: memoryview, position: int) -> None:
+    request, end = decode_produce_request(call.version, frame, position)
+    if end != len(frame):
+        raise DecodeError(f"{len(frame) - end} bytes after the request")
+    reply = ProduceReply(call, request.acks)
+    refusal = _refusal(call, request.acks, request.transactional_id)
+    to_validate: list[tuple[Appending, LocalTopic, Partition, bytes]] = []
+    for name_or_id, partitions in request.topics:
+        results: list[Appending] = []
+        reply.topics.append((name_or_id, results))
+        for partition_index, records in partitions:
+            result = Appending(reply, partition_index)
+            results.append(result)
+            try:
+                if refusal is not None:
+                    raise refusal
+                topic = _writable_topic(call, name_or_id)
+                partition = call.broker.topics.partition(name_or_id, partition_index)
+                batch = b"" if records is None else bytes(records)
+                to_validate.append((result, topic, partition, batch))
+            except ApiError as error:
+                result.refuse(error)
+    if any(_is_heavy(batch) for *_, batch in to_validate):
+        call.hold()
+        call.broker.spawn(_append_after_threads(call, reply, to_validate))
+        return
+    now_ms = call.broker.now_ms()
+    allow_zstd = call.version >= 7
+    for result, topic, partition, batch in to_validate:
+        try:
+            _append(result, topic, partition, validate(batch, topic.rules, now_ms, allow_zstd), now_ms)
+        except ApiError as error:
+            _count_failure(topic)
+            result.refuse(error)
+    _set_deadline(call, reply, request.timeout_ms, to_validate)
+    reply.staged()
+
+
+def _refusal(call: Call, acks: int, transactional_id: str | None) -> ApiError | None:
+    """What is wrong with the request as a whole, if anything."""
+    if acks not in (0, 1, -1):
+        return InvalidRequiredAcks(f"acks={acks} is not 0, 1 or -1")
+    if transactional_id is not None:
+        if not call.may(Operation.WRITE, ResourceType.TRANSACTIONAL_ID, transactional_id):
+            return TransactionalIdAuthorizationFailed()
+        return InvalidTxnState("transactions are not available in this release")
+    return None
+
+
+def _writable_topic(call: Call, name_or_id: str | Uuid) -> LocalTopic:
+    if isinstance(name_or_id, str) and not call.may(Operation.WRITE, ResourceType.TOPIC, name_or_id):
+        raise TopicAuthorizationFailed
+    topic = call.broker.topics.topic(name_or_id)
+    if not isinstance(name_or_id, str) and not call.may(Operation.WRITE, ResourceType.TOPIC, topic.name):
+        raise TopicAuthorizationFailed
+    if topic.is_internal and call.client_id != ADMIN_CLIENT_ID:
+        raise InvalidTopic(f"{topic.name} is internal: clients may not write to it")
+    topic.counts.produce_requests += 1
+    return topic
+
+
+def _is_heavy(batch: bytes) -> bool:
+    """Whether the check is worth a hop to a thread: see docs/adr on validation."""
+    size = len(batch)
+    return size > THREAD_BYTES_MIN and (not COMPILED or batch[_ATTRIBUTES_LOW_BYTE] & _CODEC_MASK != 0)
+
+
+def _append(result: Appending, topic: LocalTopic, partition: Partition, validated: Validated, now_ms: int) -> None:
+    if validated.header.attributes & TRANSACTIONAL_BIT:
+        raise TransactionalIdAuthorizationFailed("a transactional batch in a request without a transactional id")
+    reply = result.reply
+    staged = partition.append(validated, wants_all=reply.acks == -1, now_ms=now_ms, settle=result)
+    reply.outstanding += 1
+    result.base_offset = staged.first_offset
+    result.log_append_time_ms = validated.append_time_ms
+    result.log_start_offset = partition.log.log_start_offset
+    counts = topic.counts
+    counts.messages_in += validated.record_count
+    counts.bytes_in += len(validated.batch)
+
+
+def _set_deadline(
+    call: Call, reply: ProduceReply, timeout_ms: int, appended: list[tuple[Appending, LocalTopic, Partition, bytes]]
+) -> None:
+    """Only an append that must wait for a flush can outlive its turn on a single replica."""
+    if reply.acks == -1 and any(partition.waits_for_flush for _, _, partition, _ in appended):
+        reply.timer = call.broker.deadlines.after(max(timeout_ms, 0), reply.time_out)
+
+
+def _count_failure(topic: LocalTopic) -> None:
+    topic.counts.produce_failed += 1
+
+
+async def _append_after_threads(
+    call: Call, reply: ProduceReply, to_validate: list[tuple[Appending, LocalTopic, Partition, bytes]]
+) -> None:
+    broker = call.broker
+    now_ms = broker.now_ms()
+    allow_zstd = call.version >= 7
+    checked: list[tuple[Appending, LocalTopic, Partition, Validated]] = []
+    for result, topic, partition, batch in to_validate:
+        try:
+            validated = await broker.in_thread(validate, batch, topic.rules, now_ms, allow_zstd)
+            checked.append((result, topic, partition, validated))
+        except ApiError as error:
+            _count_failure(topic)
+            result.refuse(error)
+        except Exception as error:
+            broker.report(error)
+            result.refuse(UnknownServerError())
+    for result, topic, partition, validated in checked:
+        try:
+            # The topic may have been deleted, or its partition moved, while the batch was being checked.
+            if broker.topics.by_id.get(topic.topic_id) is not topic:
+                raise UnknownTopicOrPartition(f"{topic.name} was deleted")
+            _append(result, topic, partition, validated, now_ms)
+        except ApiError as error:
+            _count_failure(topic)
+            result.refuse(error)
+    call.release()
+    reply.staged()

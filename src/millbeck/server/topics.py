@@ -1,0 +1,113 @@
+"""The topics this node serves: what the metadata image says, bound to the logs that hold them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from millbeck.kernel.errors import UnknownTopicId, UnknownTopicOrPartition
+from millbeck.kernel.ids import Uuid
+from millbeck.records.batch import TimestampType
+from millbeck.records.compression import Codec
+from millbeck.records.validation import Rules
+from millbeck.replication.partition import Partition
+from millbeck.storage.config import COMPACT, LOG_APPEND_TIME, LogConfig
+
+
+def rules_of(config: LogConfig) -> Rules:
+    """What the topic's settings ask of a produced batch."""
+    codec_name = config.compression_type
+    codec = (
+        None if codec_name == "producer" else Codec.NONE if codec_name == "uncompressed" else Codec[codec_name.upper()]
+    )
+    levels = {
+        Codec.GZIP: config.compression_gzip_level,
+        Codec.LZ4: config.compression_lz4_level,
+        Codec.ZSTD: config.compression_zstd_level,
+    }
+    return Rules(
+        max_message_bytes=config.max_message_bytes,
+        codec=codec,
+        level=None if codec is None else levels.get(codec),
+        timestamp_type=(
+            TimestampType.LOG_APPEND_TIME
+            if config.message_timestamp_type == LOG_APPEND_TIME
+            else TimestampType.CREATE_TIME
+        ),
+        timestamp_before_max_ms=config.message_timestamp_before_max_ms,
+        timestamp_after_max_ms=config.message_timestamp_after_max_ms,
+        keys_required=COMPACT in config.cleanup_policy,
+    )
+
+
+class TopicCounts:
+    """Counted on the hot path, read by the metrics."""
+
+    __slots__ = (
+        "bytes_in",
+        "bytes_out",
+        "fetch_failed",
+        "fetch_requests",
+        "messages_in",
+        "produce_failed",
+        "produce_requests",
+    )
+
+    def __init__(self) -> None:
+        self.messages_in = 0
+        self.bytes_in = 0
+        self.bytes_out = 0
+        self.produce_requests = 0
+        self.fetch_requests = 0
+        self.produce_failed = 0
+        self.fetch_failed = 0
+
+
+@dataclass(slots=True, kw_only=True)
+class LocalTopic:
+    """One topic; ``config`` and ``rules`` are replaced when its settings change."""
+
+    name: str
+    topic_id: Uuid
+    config: LogConfig
+    rules: Rules
+    is_internal: bool
+    partitions: dict[int, Partition] = field(default_factory=dict)
+    counts: TopicCounts = field(default_factory=TopicCounts)
+
+
+class LocalTopics:
+    """By name and by id. Partitions that are known but have no log here are absent."""
+
+    def __init__(self) -> None:
+        self.by_name: dict[str, LocalTopic] = {}
+        self.by_id: dict[Uuid, LocalTopic] = {}
+
+    def add(self, topic: LocalTopic) -> None:
+        self.by_name[topic.name] = topic
+        self.by_id[topic.topic_id] = topic
+
+    def remove(self, topic: LocalTopic) -> None:
+        self.by_id.pop(topic.topic_id, None)
+        if self.by_name.get(topic.name) is topic:
+            del self.by_name[topic.name]
+
+    def topic(self, name_or_id: str | Uuid) -> LocalTopic:
+        """Raises UNKNOWN_TOPIC_OR_PARTITION for a name, UNKNOWN_TOPIC_ID for an id."""
+        if isinstance(name_or_id, str):
+            topic = self.by_name.get(name_or_id)
+            if topic is None:
+                raise UnknownTopicOrPartition
+            return topic
+        topic = self.by_id.get(name_or_id)
+        if topic is None:
+            raise UnknownTopicId
+        return topic
+
+    def partition(self, name_or_id: str | Uuid, index: int) -> Partition:
+        partition = self.topic(name_or_id).partitions.get(index)
+        if partition is None:
+            raise UnknownTopicOrPartition
+        return partition
+
+    def all_partitions(self) -> list[Partition]:
+        return [partition for topic in self.by_name.values() for partition in topic.partitions.values()]
