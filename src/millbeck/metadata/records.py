@@ -2,7 +2,8 @@
 
 A record changes one fact of the cluster; the log of all of them is the cluster's state. This module only declares
 what they look like; `framing` turns them into bytes and back, `delta` says what each does to an image.
-``RECORD_TYPES`` maps the type number that travels in the frame to the class.
+``RECORD_TYPES`` maps the type number that travels in the frame to the class. Fields that an older ``metadata.version``
+has no room for are ignorable: a cluster at that level does not have what they say.
 """
 
 from __future__ import annotations
@@ -62,10 +63,18 @@ class RegisterBrokerRecord:
     features: list[FeatureData] = array(of=FeatureData)
     rack: str | None = string(nullable="0+")
     fenced: bool = boolean(default=True)
-    in_controlled_shutdown: bool = boolean(versions="1+")
-    log_dirs: list[bytes] = array(of=uuid, versions="3+", tag=0, doc="Ids of the log directories that are online.")
+    in_controlled_shutdown: bool = boolean(versions="1+", ignorable=True)
+    log_dirs: list[bytes] = array(
+        of=uuid, versions="3+", tag=0, ignorable=True, doc="Ids of the log directories that are online."
+    )
     cordoned_log_dirs: list[bytes] | None = array(
-        of=uuid, versions="4+", nullable="4+", tag=1, default=None, doc="Null until the broker has said."
+        of=uuid,
+        versions="4+",
+        nullable="4+",
+        tag=1,
+        default=None,
+        ignorable=True,
+        doc="Null until the broker has said.",
     )
 
 
@@ -99,9 +108,15 @@ class PartitionRecord:
     leader_recovery_state: int = int8(tag=0, doc="1 while recovering from an unclean election.")
     leader_epoch: int = int32(default=-1)
     partition_epoch: int = int32(default=-1)
-    directories: list[bytes] = array(of=uuid, versions="1+", doc="The log directory of each replica, in their order.")
-    eligible_leader_replicas: list[int] | None = array(of=int32, versions="2+", nullable="2+", tag=1, default=None)
-    last_known_elr: list[int] | None = array(of=int32, versions="2+", nullable="2+", tag=2, default=None)
+    directories: list[bytes] = array(
+        of=uuid, versions="1+", ignorable=True, doc="The log directory of each replica, in their order."
+    )
+    eligible_leader_replicas: list[int] | None = array(
+        of=int32, versions="2+", nullable="2+", tag=1, default=None, ignorable=True
+    )
+    last_known_elr: list[int] | None = array(
+        of=int32, versions="2+", nullable="2+", tag=2, default=None, ignorable=True
+    )
 
 
 @message(kind=Kind.RECORD, api_key=4, versions="0", flexible="0+")
@@ -126,9 +141,13 @@ class PartitionChangeRecord:
     removing_replicas: list[int] | None = array(of=int32, nullable="0+", tag=3, default=None)
     adding_replicas: list[int] | None = array(of=int32, nullable="0+", tag=4, default=None)
     leader_recovery_state: int = int8(tag=5, default=-1)
-    directories: list[bytes] | None = array(of=uuid, versions="1+", nullable="1+", tag=8, default=None)
-    eligible_leader_replicas: list[int] | None = array(of=int32, versions="2+", nullable="2+", tag=6, default=None)
-    last_known_elr: list[int] | None = array(of=int32, versions="2+", nullable="2+", tag=7, default=None)
+    directories: list[bytes] | None = array(of=uuid, versions="1+", nullable="1+", tag=8, default=None, ignorable=True)
+    eligible_leader_replicas: list[int] | None = array(
+        of=int32, versions="2+", nullable="2+", tag=6, default=None, ignorable=True
+    )
+    last_known_elr: list[int] | None = array(
+        of=int32, versions="2+", nullable="2+", tag=7, default=None, ignorable=True
+    )
 
 
 @message(kind=Kind.RECORD, api_key=7, versions="0", flexible="0+")
@@ -221,10 +240,10 @@ class BrokerRegistrationChangeRecord:
     broker_id: int = int32()
     broker_epoch: int = int64()
     fenced: int = int8(tag=0, doc="-1 unfenced, 0 no change, 1 fenced.")
-    in_controlled_shutdown: int = int8(versions="1+", tag=1, doc="0 no change, 1 begun.")
-    log_dirs: list[bytes] = array(of=uuid, versions="2+", tag=2, doc="Empty for no change.")
+    in_controlled_shutdown: int = int8(versions="1+", tag=1, ignorable=True, doc="0 no change, 1 begun.")
+    log_dirs: list[bytes] = array(of=uuid, versions="2+", tag=2, ignorable=True, doc="Empty for no change.")
     cordoned_log_dirs: list[bytes] | None = array(
-        of=uuid, versions="3+", nullable="3+", tag=3, default=None, doc="Null for no change."
+        of=uuid, versions="3+", nullable="3+", tag=3, default=None, ignorable=True, doc="Null for no change."
     )
 
 

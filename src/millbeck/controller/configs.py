@@ -1,0 +1,193 @@
+"""Options are set on topics, brokers and groups while the cluster runs.
+
+AlterConfigs replaces everything a resource has; IncrementalAlterConfigs sets, deletes, appends to and takes from single
+options. Either way each resource succeeds or fails as a whole, apart from the others in the request.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from enum import IntEnum
+from typing import TypeVar
+
+from millbeck.controller.config_rules import ConfigRules
+from millbeck.controller.result import RECORD_COUNT_MAX, Result
+from millbeck.kernel.errors import (
+    ApiError,
+    BrokerIdNotRegistered,
+    InvalidConfig,
+    InvalidRequest,
+    PolicyViolation,
+    UnknownTopicOrPartition,
+)
+from millbeck.metadata.image import ConfigResource, MetadataImage, ResourceType
+from millbeck.metadata.records import ConfigRecord, MetadataRecord
+from millbeck.wire.messages import alter_configs, incremental_alter_configs
+from millbeck.wire.messages.alter_configs import AlterConfigsRequest, AlterConfigsResponse
+from millbeck.wire.messages.incremental_alter_configs import (
+    AlterableConfig,
+    IncrementalAlterConfigsRequest,
+    IncrementalAlterConfigsResponse,
+)
+
+T = TypeVar("T", alter_configs.AlterConfigsResource, incremental_alter_configs.AlterConfigsResource)
+
+
+class Operation(IntEnum):
+    SET = 0
+    DELETE = 1
+    APPEND = 2
+    SUBTRACT = 3
+
+
+class ConfigControl:
+    """AlterConfigs and IncrementalAlterConfigs."""
+
+    def __init__(self, rules: ConfigRules) -> None:
+        self._rules = rules
+
+    def alter(self, image: MetadataImage, request: AlterConfigsRequest) -> Result[AlterConfigsResponse]:
+        """Whatever a named resource has that the request does not name is deleted."""
+        records, errors = self._each(image, request.resources, self._replaced)
+        responses = [
+            alter_configs.AlterConfigsResourceResponse(
+                error_code=0 if error is None else error.code,
+                error_message=None if error is None else error.message,
+                resource_type=resource.type,
+                resource_name=resource.name,
+            )
+            for resource, error in errors.items()
+        ]
+        response = AlterConfigsResponse(responses=responses)
+        return Result(response=response, records=[] if request.validate_only else records)
+
+    def alter_incrementally(
+        self, image: MetadataImage, request: IncrementalAlterConfigsRequest
+    ) -> Result[IncrementalAlterConfigsResponse]:
+        records, errors = self._each(image, request.resources, self._changed)
+        responses = [
+            incremental_alter_configs.AlterConfigsResourceResponse(
+                error_code=0 if error is None else error.code,
+                error_message=None if error is None else error.message,
+                resource_type=resource.type,
+                resource_name=resource.name,
+            )
+            for resource, error in errors.items()
+        ]
+        response = IncrementalAlterConfigsResponse(responses=responses)
+        return Result(response=response, records=[] if request.validate_only else records)
+
+    def _each(
+        self,
+        image: MetadataImage,
+        asked: Sequence[T],
+        options_of: Callable[[MetadataImage, ConfigResource, T], dict[str, str | None]],
+    ) -> tuple[list[MetadataRecord], dict[ConfigResource, ApiError | None]]:
+        """Records of all resources that may be changed as asked, and each one's error."""
+        counts = Counter(ConfigResource(one.resource_type, one.resource_name) for one in asked)
+        records: list[MetadataRecord] = []
+        errors: dict[ConfigResource, ApiError | None] = {}
+        for one in asked:
+            resource = ConfigResource(one.resource_type, one.resource_name)
+            try:
+                if counts[resource] > 1:
+                    raise InvalidRequest("Each resource must appear at most once.")
+                changes = options_of(image, resource, one)
+                records += self._records_for(image, resource, changes)
+                errors[resource] = None
+            except ApiError as error:
+                errors[resource] = error
+        if len(records) > RECORD_COUNT_MAX:
+            too_much = PolicyViolation("Unable to perform excessively large batch operation.")
+            return [], dict.fromkeys(errors, too_much)
+        return records, errors
+
+    def _replaced(
+        self, image: MetadataImage, resource: ConfigResource, asked: alter_configs.AlterConfigsResource
+    ) -> dict[str, str | None]:
+        _check_names([config.name for config in asked.configs])
+        _check_values({config.name: config.value for config in asked.configs})
+        wanted: dict[str, str | None] = {config.name: config.value for config in asked.configs}
+        for name in image.configs.of(resource):
+            wanted.setdefault(name, None)
+        return wanted
+
+    def _changed(
+        self, image: MetadataImage, resource: ConfigResource, asked: incremental_alter_configs.AlterConfigsResource
+    ) -> dict[str, str | None]:
+        _check_names([config.name for config in asked.configs])
+        values = {config.name: config.value for config in asked.configs if config.config_operation != Operation.DELETE}
+        _check_values(values)
+        return {config.name: self._after(image, resource, config) for config in asked.configs}
+
+    def _after(self, image: MetadataImage, resource: ConfigResource, config: AlterableConfig) -> str | None:
+        """The option's text after the operation; None when it is deleted."""
+        match config.config_operation:
+            case Operation.SET:
+                return config.value
+            case Operation.DELETE:
+                return None
+            case Operation.APPEND | Operation.SUBTRACT:
+                return self._edited_list(image, resource, config)
+            case _:
+                raise InvalidRequest(f"Unknown operation type {config.config_operation}")
+
+    def _edited_list(self, image: MetadataImage, resource: ConfigResource, config: AlterableConfig) -> str:
+        operation = Operation(config.config_operation)
+        if not self._rules.is_list(resource, config.name):
+            raise InvalidConfig(f"Can't {operation.name} to key {config.name} because its type is not LIST.")
+        before = image.configs.of(resource).get(config.name)
+        if before is None:
+            before = self._rules.value_in_force(image.configs, resource, config.name)
+        entries = dict.fromkeys(entry for entry in (before or "").split(",") if entry)
+        for entry in (config.value or "").split(","):
+            if operation is Operation.APPEND:
+                entries.setdefault(entry)
+            else:
+                entries.pop(entry, None)
+        return ",".join(entry for entry in entries if entry)
+
+    def _records_for(
+        self, image: MetadataImage, resource: ConfigResource, changes: Mapping[str, str | None]
+    ) -> list[MetadataRecord]:
+        before = image.configs.of(resource)
+        after = {name: text for name, text in before.items() if name not in changes}
+        after |= {name: text for name, text in changes.items() if text is not None}
+        _check_broker_name(resource)
+        self._rules.check(resource, after, list(changes))
+        _check_exists(image, resource)
+        # A broker's options are written even when they stay the same: that makes brokers read files anew (KAFKA-14136).
+        return [
+            ConfigRecord(resource_type=resource.type, resource_name=resource.name, name=name, value=text)
+            for name, text in changes.items()
+            if resource.type == ResourceType.BROKER or before.get(name) != text
+        ]
+
+
+def _check_names(names: list[str]) -> None:
+    twice = [name for name, count in Counter(names).items() if count > 1]
+    if twice:
+        raise InvalidRequest(f"Error due to duplicate config keys : {','.join(twice)}")
+
+
+def _check_values(values: Mapping[str, str | None]) -> None:
+    missing = [name for name, value in values.items() if value is None]
+    if missing:
+        raise InvalidRequest(f"Null value not supported for : {','.join(missing)}")
+
+
+def _check_broker_name(resource: ConfigResource) -> None:
+    if resource.type != ResourceType.BROKER or not resource.name:
+        return
+    if not (resource.name.isascii() and resource.name.lstrip("-").isdigit()):
+        raise InvalidRequest("Unable to parse broker name as a base 10 number.")
+    if int(resource.name) < 0:
+        raise InvalidRequest("Invalid negative broker ID.")
+
+
+def _check_exists(image: MetadataImage, resource: ConfigResource) -> None:
+    if resource.type == ResourceType.TOPIC and image.topics.named(resource.name) is None:
+        raise UnknownTopicOrPartition(f"The topic '{resource.name}' does not exist.")
+    if resource.type == ResourceType.BROKER and resource.name and int(resource.name) not in image.cluster.brokers:
+        raise BrokerIdNotRegistered(f"No node with id {resource.name} found.")

@@ -1,0 +1,151 @@
+"""Partitions are added to topics, and find new leaders when brokers come and go."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from millbeck.controller.placement import check_assignment, new_partition, place
+from millbeck.controller.result import RECORD_COUNT_MAX, Result
+from millbeck.kernel.environment import Randomness
+from millbeck.kernel.errors import (
+    ApiError,
+    InvalidPartitions,
+    InvalidReplicaAssignment,
+    InvalidRequest,
+    PolicyViolation,
+    UnknownTopicOrPartition,
+)
+from millbeck.metadata.image import ClusterImage, MetadataImage, PartitionRegistration, TopicImage
+from millbeck.metadata.records import NO_LEADER, MetadataRecord, PartitionChangeRecord
+from millbeck.wire.messages.create_partitions import (
+    CreatePartitionsAssignment,
+    CreatePartitionsRequest,
+    CreatePartitionsResponse,
+    CreatePartitionsTopic,
+    CreatePartitionsTopicResult,
+)
+
+
+def create_partitions(
+    image: MetadataImage, request: CreatePartitionsRequest, *, randomness: Randomness
+) -> Result[CreatePartitionsResponse]:
+    """A topic only ever gets more partitions: which one a key is in depends on how many there are."""
+    counts = Counter(topic.name for topic in request.topics)
+    records: list[MetadataRecord] = []
+    results: list[CreatePartitionsTopicResult] = []
+    refusal = _refuse_all(image, request)
+    for topic in {topic.name: topic for topic in request.topics}.values():
+        try:
+            if refusal is not None:
+                raise refusal
+            if counts[topic.name] > 1:
+                raise InvalidRequest("Duplicate topic name.")
+            records += _added(image, topic, randomness)
+            results.append(CreatePartitionsTopicResult(name=topic.name))
+        except ApiError as error:
+            results.append(
+                CreatePartitionsTopicResult(name=topic.name, error_code=error.code, error_message=error.message)
+            )
+    return Result(response=CreatePartitionsResponse(results=results), records=[] if request.validate_only else records)
+
+
+def leaders_on_unfence(image: MetadataImage, broker_id: int) -> list[MetadataRecord]:
+    """Elections in favour of a broker that became active again.
+
+    It leads what nobody leads, where it is in sync. What it led before it restarted it leads again in a new epoch: its
+    log may have lost its unsynced end, and a leader epoch must not stand for two different histories.
+    """
+    records: list[MetadataRecord] = []
+    for topic, partition_id, partition in _partitions(image):
+        if partition.leader in (NO_LEADER, broker_id) and broker_id in partition.isr:
+            records.append(PartitionChangeRecord(partition_id=partition_id, topic_id=topic.topic_id, leader=broker_id))
+    return records
+
+
+def leaders_on_fence(image: MetadataImage, broker_id: int) -> list[MetadataRecord]:
+    """Elections after a broker stopped being active: it leaves every ISR it is not alone in, and leads nothing."""
+    records: list[MetadataRecord] = []
+    for topic, partition_id, partition in _partitions(image):
+        if broker_id not in partition.isr and partition.leader != broker_id:
+            continue
+        isr = [member for member in partition.isr if member != broker_id] or list(partition.isr)
+        change = PartitionChangeRecord(partition_id=partition_id, topic_id=topic.topic_id)
+        if tuple(isr) != partition.isr:
+            change.isr = isr
+        if partition.leader == broker_id:
+            change.leader = _successor(image.cluster, partition, isr, broker_id)
+        if change.isr is not None or partition.leader == broker_id:
+            records.append(change)
+    return records
+
+
+def _successor(cluster: ClusterImage, partition: PartitionRegistration, isr: list[int], leaving: int) -> int:
+    """The first replica, in order of preference, that is in sync and active."""
+    for replica in partition.replicas:
+        if replica != leaving and replica in isr and cluster.is_active(replica):
+            return replica
+    return NO_LEADER
+
+
+def _partitions(image: MetadataImage) -> list[tuple[TopicImage, int, PartitionRegistration]]:
+    return [
+        (topic, partition_id, topic.partitions[partition_id])
+        for _, topic in sorted(image.topics.by_name.items())
+        for partition_id in sorted(topic.partitions)
+    ]
+
+
+def _refuse_all(image: MetadataImage, request: CreatePartitionsRequest) -> ApiError | None:
+    total = 0
+    for topic in request.topics:
+        existing = image.topics.named(topic.name)
+        if existing is not None:
+            total += max(topic.count - len(existing.partitions), 0)
+    return PolicyViolation("Excessively large number of partitions per request.") if total > RECORD_COUNT_MAX else None
+
+
+def _added(image: MetadataImage, topic: CreatePartitionsTopic, randomness: Randomness) -> list[MetadataRecord]:
+    existing = image.topics.named(topic.name)
+    if existing is None:
+        raise UnknownTopicOrPartition
+    count = len(existing.partitions)
+    if topic.count == count:
+        raise InvalidPartitions(f"Topic already has {count} partition(s).")
+    if topic.count < count:
+        raise InvalidPartitions(
+            f"The topic {topic.name} currently has {count} partition(s); {topic.count} would not be an increase."
+        )
+    replica_count = len(existing.partitions[0].replicas)
+    if topic.assignments is not None:
+        placed = _checked(image.cluster, topic.assignments, topic.count - count, replica_count)
+    else:
+        assignments = place(
+            image.cluster,
+            partition_count=topic.count - count,
+            replication_factor=replica_count,
+            randomness=randomness,
+        )
+        placed = [assignment.replicas for assignment in assignments]
+    records: list[MetadataRecord] = []
+    for partition_id, replicas in enumerate(placed, start=count):
+        partition = new_partition(image.cluster, replicas)
+        if partition is None:
+            raise InvalidReplicaAssignment(
+                f"All brokers specified in the manual partition assignment for partition {partition_id} are fenced or "
+                "in controlled shutdown."
+            )
+        records.append(partition.to_record(existing.topic_id, partition_id))
+    return records
+
+
+def _checked(
+    cluster: ClusterImage, assignments: list[CreatePartitionsAssignment], added: int, replica_count: int
+) -> list[tuple[int, ...]]:
+    if len(assignments) != added:
+        raise InvalidReplicaAssignment(
+            f"Attempted to add {added} additional partition(s), but only {len(assignments)} assignment(s) were "
+            "specified."
+        )
+    for assignment in assignments:
+        check_assignment(cluster, assignment.broker_ids, replica_count)
+    return [tuple(assignment.broker_ids) for assignment in assignments]
