@@ -1,0 +1,1 @@
+"""Groups and the offsets they commit, kept in ``__consumer_offsets``."""

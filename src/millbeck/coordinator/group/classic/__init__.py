@@ -1,0 +1,1 @@
+"""Classic groups: members join, the leader assigns, everybody syncs."""

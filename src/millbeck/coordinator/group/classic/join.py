@@ -1,0 +1,239 @@
+"""JoinGroup: who may come in, under which id, and whether that starts a rebalance.
+
+A dynamic member without an id is first given one and sent back with it (from version 4 on), so that a client that
+retries does not leave members behind. A static member takes the place of the one that had its instance id; in a stable
+group, if the chosen protocol stays the same, it does so without a rebalance and keeps the assignment.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from millbeck.coordinator.group.classic.group import ClassicGroup, complete_join
+from millbeck.coordinator.group.classic.member import Member, Protocols, protocols_of
+from millbeck.coordinator.group.classic.rebalance import (
+    NEW_MEMBER_JOIN_TIMEOUT_MS,
+    NOTHING,
+    GroupResult,
+    Rebalancer,
+    joined,
+)
+from millbeck.coordinator.group.classic.state import GroupState
+from millbeck.coordinator.runtime.result import Reply, Result
+from millbeck.kernel import errors
+from millbeck.kernel.errors import ApiError
+from millbeck.wire.messages.join_group import JoinGroupRequest, JoinGroupResponse
+
+MEMBER_ID_REQUIRED_VERSION = 4
+SKIP_ASSIGNMENT_VERSION = 9
+REBALANCE_TIMEOUT_VERSION = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Client:
+    """Who sent a request: what a member is remembered by."""
+
+    client_id: str
+    host: str
+    """As Kafka writes it: a slash and the address."""
+
+
+class Joining:
+    """One JoinGroup on its way through the rules; made for each request."""
+
+    __slots__ = ("client", "group", "new_uuid", "now_ms", "protocols", "rebalancer", "reply", "request", "version")
+
+    def __init__(
+        self,
+        rebalancer: Rebalancer,
+        group: ClassicGroup,
+        request: JoinGroupRequest,
+        *,
+        version: int,
+        client: Client,
+        new_uuid: str,
+        reply: Reply[JoinGroupResponse],
+        now_ms: int,
+    ) -> None:
+        self.rebalancer = rebalancer
+        self.group = group
+        self.request = request
+        self.version = version
+        self.client = client
+        self.new_uuid = new_uuid
+        self.reply = reply
+        self.now_ms = now_ms
+        self.protocols: Protocols = protocols_of(request.protocols)
+
+    def run(self) -> GroupResult:
+        group, request = self.group, self.request
+        if not self._is_accepted():
+            group.remove(request.member_id)
+            return self._refuse(errors.GroupMaxSizeReached(), member_id="")
+        if group.state is GroupState.DEAD:
+            return self._refuse(errors.CoordinatorNotAvailable(), member_id=request.member_id)
+        if not group.supports_protocols(request.protocol_type, (name for name, _ in self.protocols)):
+            return self._refuse(errors.InconsistentGroupProtocol(), member_id=request.member_id)
+        if request.member_id == "":
+            return self._join_new()
+        if request.member_id in group.pending_joins:
+            if request.group_instance_id is not None:
+                # Ids of pending members are given to dynamic members only.
+                return self._refuse(errors.UnknownMemberId(), member_id=request.member_id)
+            return self._add(request.member_id)
+        return self._rejoin()
+
+    def _is_accepted(self) -> bool:
+        """Whether the group has room. While it rebalances, the first to rejoin have the places."""
+        group, member_id = self.group, self.request.member_id
+        size_max = self.rebalancer.options.size_max
+        if len(group.members) < size_max or group.state in (GroupState.EMPTY, GroupState.DEAD):
+            return True
+        member = group.members.get(member_id)
+        if group.state is GroupState.PREPARING_REBALANCE:
+            return (member is not None and member.is_awaiting_join) or group.awaiting_join_count < size_max
+        return member is not None
+
+    def _refuse(self, error: ApiError, *, member_id: str) -> GroupResult:
+        self.reply.reply(JoinGroupResponse(error_code=error.code, member_id=member_id))
+        return NOTHING
+
+    # A member without an id
+
+    def _join_new(self) -> GroupResult:
+        instance_id = self.request.group_instance_id
+        if instance_id is not None:
+            member_id = f"{instance_id}-{self.new_uuid}"
+            if instance_id in self.group.static_members:
+                return self._replace_static(instance_id, member_id)
+            return self._add(member_id)
+        member_id = f"{self.client.client_id}-{self.new_uuid}"
+        if self.version < MEMBER_ID_REQUIRED_VERSION:
+            return self._add(member_id)
+        self.group.pending_joins[member_id] = None
+        self.rebalancer.keep_session(self.group, member_id, self.request.session_timeout_ms)
+        return self._refuse(errors.MemberIdRequired(), member_id=member_id)
+
+    def _add(self, member_id: str) -> GroupResult:
+        group, request = self.group, self.request
+        member = Member(
+            member_id=member_id,
+            instance_id=request.group_instance_id,
+            client_id=self.client.client_id,
+            client_host=self.client.host,
+            rebalance_timeout_ms=self._rebalance_timeout_ms,
+            session_timeout_ms=request.session_timeout_ms,
+            protocols=self.protocols,
+            is_new=True,
+        )
+        if group.state is GroupState.PREPARING_REBALANCE and group.previous_state is GroupState.EMPTY:
+            group.has_new_member = True
+        group.add(member, request.protocol_type)
+        self._park(member)
+        self.rebalancer.keep_session(group, member_id, NEW_MEMBER_JOIN_TIMEOUT_MS)
+        return self.rebalancer.prepare_or_complete(group, self.now_ms)
+
+    @property
+    def _rebalance_timeout_ms(self) -> int:
+        if self.version < REBALANCE_TIMEOUT_VERSION:
+            return self.request.session_timeout_ms
+        return self.request.rebalance_timeout_ms
+
+    def _park(self, member: Member) -> None:
+        # A client that gave up and asks again on another connection: its first request is over.
+        complete_join(member, JoinGroupResponse(error_code=errors.RebalanceInProgress.code, member_id=member.member_id))
+        member.join_reply = self.reply
+        member.join_version = self.version
+
+    # A member that is known
+
+    def _rejoin(self) -> GroupResult:
+        group, request = self.group, self.request
+        try:
+            member = group.validate_member(request.member_id, request.group_instance_id)
+        except ApiError as error:
+            return self._refuse(error, member_id=request.member_id)
+        is_unchanged = member.protocols == self.protocols
+        match group.state:
+            case GroupState.PREPARING_REBALANCE:
+                return self._update(member)
+            case GroupState.COMPLETING_REBALANCE if is_unchanged:
+                # It may not have received the answer to its first JoinGroup.
+                return self._answer_now(member)
+            case GroupState.STABLE if is_unchanged and not group.is_leader(member.member_id):
+                return self._answer_now(member)
+            case GroupState.COMPLETING_REBALANCE | GroupState.STABLE:
+                # Changed metadata, or a leader that has seen something only it can see: new partitions.
+                return self._update(member)
+            case _:
+                return self._refuse(errors.UnknownMemberId(), member_id=request.member_id)
+
+    def _update(self, member: Member) -> GroupResult:
+        self._set_terms(member)
+        self._park(member)
+        return self.rebalancer.prepare_or_complete(self.group, self.now_ms)
+
+    def _set_terms(self, member: Member) -> None:
+        self.group.set_protocols(member, self.protocols)
+        member.rebalance_timeout_ms = self._rebalance_timeout_ms
+        member.session_timeout_ms = self.request.session_timeout_ms
+
+    def _answer_now(self, member: Member) -> GroupResult:
+        self._park(member)
+        complete_join(member, joined(self.group, member.member_id))
+        return NOTHING
+
+    # A static member that has lost its id
+
+    def _replace_static(self, instance_id: str, new_member_id: str) -> GroupResult:
+        group = self.group
+        old_leader_id = group.leader_id
+        old = group.members[group.static_members[instance_id]]
+        self.rebalancer.end_session(group, old.member_id)
+        member = group.replace_static_member(instance_id, new_member_id)
+        self._set_terms(member)
+        self._park(member)
+        self.rebalancer.keep_session(group, new_member_id, member.session_timeout_ms)
+        match group.state:
+            case GroupState.STABLE if group.select_protocol() == group.protocol_name:
+                return self._store_replacement(old, member, old_leader_id)
+            case GroupState.STABLE:
+                return self.rebalancer.prepare_or_complete(group, self.now_ms)
+            case GroupState.COMPLETING_REBALANCE:
+                # The leader may already assign to the old id, and that assignment would be lost.
+                return self.rebalancer.prepare(group, self.now_ms)
+            case _:
+                return self.rebalancer.try_complete_join_phase(group, self.now_ms)
+
+    def _store_replacement(self, old: Member, member: Member, old_leader_id: str | None) -> GroupResult:
+        """Only the member's id changes: make it durable, then answer with the generation that is in force."""
+        group = self.group
+        group.update_subscribed_topics()
+
+        def committed(_: int) -> None:
+            response = joined(group, member.member_id)
+            if self.version >= SKIP_ASSIGNMENT_VERSION:
+                response.skip_assignment = group.is_leader(member.member_id)
+            else:
+                # Older clients cannot be told to skip the assignment: it must not take itself for the leader.
+                response.leader = old_leader_id or ""
+                response.members = []
+            complete_join(member, response)
+
+        def failed(error: ApiError, _: int) -> None:
+            complete_join(member, JoinGroupResponse(error_code=error.code, generation_id=group.generation_id))
+            if group.static_members.get(old.instance_id or "") == member.member_id:
+                self._take_back(old, member)
+
+        record = group.metadata_record({member_id: one.assignment for member_id, one in group.members.items()})
+        return Result(records=[record], is_replayed=False, on_committed=committed, on_failed=failed)
+
+    def _take_back(self, old: Member, member: Member) -> None:
+        group = self.group
+        self.rebalancer.end_session(group, member.member_id)
+        restored = group.replace_static_member(old.instance_id or "", old.member_id)
+        group.set_protocols(restored, old.protocols)
+        restored.rebalance_timeout_ms = old.rebalance_timeout_ms
+        restored.session_timeout_ms = old.session_timeout_ms
+        group.update_subscribed_topics()
+        self.rebalancer.keep_session(group, restored.member_id, restored.session_timeout_ms)

@@ -1,0 +1,36 @@
+"""The states of a classic group and the moves between them.
+
+    Empty ──join──▶ PreparingRebalance ──all joined──▶ CompletingRebalance ──leader synced──▶ Stable
+      ▲                 │   ▲   ▲                          │                                    │
+      └──nobody left────┘   │   └──────member change───────┘                                    │
+                            └──────────────────member change────────────────────────────────────┘
+
+Any state moves to Dead when the group is deleted or its shard unloaded; Dead is final.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+
+
+class GroupState(Enum):
+    """Values are the names clients see."""
+
+    EMPTY = "Empty"
+    PREPARING_REBALANCE = "PreparingRebalance"
+    COMPLETING_REBALANCE = "CompletingRebalance"
+    STABLE = "Stable"
+    DEAD = "Dead"
+
+
+CAN_REBALANCE = (GroupState.EMPTY, GroupState.COMPLETING_REBALANCE, GroupState.STABLE)
+"""States from which a new rebalance starts."""
+
+ALLOWED_FROM: dict[GroupState, tuple[GroupState, ...]] = {
+    GroupState.EMPTY: (GroupState.PREPARING_REBALANCE,),
+    GroupState.PREPARING_REBALANCE: CAN_REBALANCE,
+    GroupState.COMPLETING_REBALANCE: (GroupState.PREPARING_REBALANCE,),
+    GroupState.STABLE: (GroupState.COMPLETING_REBALANCE,),
+    GroupState.DEAD: tuple(GroupState),
+}
+"""For each state, those it may be entered from."""

@@ -1,0 +1,168 @@
+"""The records of ``__consumer_offsets``: a typed key, and a value that is null when the key's fact is gone.
+
+A key is its type as int16 and the fields; it never has tagged fields. A value is its version as int16 and the fields.
+Offset commits are written with version 4, which carries the topic's id, or with version 1 when an old client asked for
+an expiry of its own; group metadata with version 3. Every older version is read.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from struct import Struct
+from typing import Any
+
+from millbeck.kernel.ids import ZERO_UUID
+from millbeck.wire import codec
+from millbeck.wire.errors import DecodeError
+from millbeck.wire.schema import Kind, array, bytes_, int32, int64, message, string, struct, uuid
+
+NO_TIMESTAMP = -1
+NO_LEADER_EPOCH = -1
+
+LEGACY_OFFSET_COMMIT_TYPE = 0
+OFFSET_COMMIT_TYPE = 1
+GROUP_METADATA_TYPE = 2
+
+OFFSET_COMMIT_VERSION = 4
+OFFSET_COMMIT_VERSION_WITH_EXPIRY = 1
+GROUP_METADATA_VERSION = 3
+VALUE_VERSION_MAX = 4
+
+_INT16 = Struct(">h")
+
+
+@message(kind=Kind.DATA, versions="0", flexible="none")
+class OffsetCommitKey:
+    """Whose progress, on which partition."""
+
+    group: str = string()
+    topic: str = string()
+    partition: int = int32()
+
+
+@message(kind=Kind.DATA, versions="0-4", flexible="4+")
+class OffsetCommitValue:
+    """How far a group has come on one partition."""
+
+    offset: int = int64(doc="The next offset the group wants to read.")
+    leader_epoch: int = int32(versions="3+", default=-1, ignorable=True, doc="Of the last record read.")
+    metadata: str = string(doc="The client's own note.")
+    commit_timestamp: int = int64()
+    expire_timestamp: int = int64(versions="1", default=-1, ignorable=True, doc="Only from clients older than 2.1.")
+    topic_id: bytes = uuid(versions="4+", tag=0, ignorable=True, doc="The incarnation of the topic this is about.")
+
+
+@message(kind=Kind.DATA, versions="0", flexible="none")
+class GroupMetadataKey:
+    group: str = string()
+
+
+@struct
+class GroupMember:
+    """One member of a classic group as of its last completed rebalance."""
+
+    member_id: str = string()
+    group_instance_id: str | None = string(versions="3+", nullable="3+", default=None, ignorable=True)
+    client_id: str = string()
+    client_host: str = string()
+    rebalance_timeout: int = int32(versions="1+", default=-1, ignorable=True)
+    session_timeout: int = int32()
+    subscription: bytes = bytes_(doc="The member's metadata for the chosen protocol.")
+    assignment: bytes = bytes_()
+
+
+@message(kind=Kind.DATA, versions="0-4", flexible="4+")
+class GroupMetadataValue:
+    """A classic group's generation: written when its leader has assigned the work, and when it becomes empty."""
+
+    protocol_type: str = string()
+    generation: int = int32()
+    protocol: str | None = string(nullable="0+")
+    leader: str | None = string(nullable="0+")
+    current_state_timestamp: int = int64(versions="2+", default=-1, ignorable=True)
+    members: list[GroupMember] = array(of=GroupMember)
+
+
+Key = OffsetCommitKey | GroupMetadataKey
+Value = OffsetCommitValue | GroupMetadataValue
+
+_KEYS: dict[int, type[Any]] = {
+    LEGACY_OFFSET_COMMIT_TYPE: OffsetCommitKey,
+    OFFSET_COMMIT_TYPE: OffsetCommitKey,
+    GROUP_METADATA_TYPE: GroupMetadataKey,
+}
+_VALUES: dict[type[Any], type[Any]] = {OffsetCommitKey: OffsetCommitValue, GroupMetadataKey: GroupMetadataValue}
+_TYPES: dict[type[Any], int] = {OffsetCommitKey: OFFSET_COMMIT_TYPE, GroupMetadataKey: GROUP_METADATA_TYPE}
+
+
+@dataclass(frozen=True, slots=True)
+class GroupRecord:
+    """One record: ``value`` is of the class that belongs to the key's, or None for a tombstone."""
+
+    key: Key
+    value: Value | None
+
+
+def encode(record: GroupRecord) -> tuple[bytes, bytes | None]:
+    """Key and value as they stand in the log."""
+    key_class = type(record.key)
+    key = _INT16.pack(_TYPES[key_class]) + codec.encoder(key_class, 0)(record.key)
+    if record.value is None:
+        return key, None
+    value_class = type(record.value)
+    version = _version(record.value)
+    return key, _INT16.pack(version) + codec.encoder(value_class, version)(record.value)
+
+
+def _version(value: Value) -> int:
+    if isinstance(value, GroupMetadataValue):
+        return GROUP_METADATA_VERSION
+    return OFFSET_COMMIT_VERSION if value.expire_timestamp == NO_TIMESTAMP else OFFSET_COMMIT_VERSION_WITH_EXPIRY
+
+
+def decode(key: bytes, value: bytes | None) -> GroupRecord | None:
+    """The record, or None when its type is not one of these; DecodeError for bytes that are wrong."""
+    if len(key) < 2:
+        raise DecodeError("a key without a type")
+    key_class = _KEYS.get(_INT16.unpack_from(key)[0])
+    if key_class is None:
+        return None
+    decoded_key, end = codec.decoder(key_class, 0)(key, 2)
+    if end != len(key):
+        raise DecodeError(f"{len(key) - end} bytes too many in a {key_class.__name__}")
+    if value is None:
+        return GroupRecord(decoded_key, None)
+    if len(value) < 2:
+        raise DecodeError("a value without a version")
+    value_class = _VALUES[key_class]
+    version = _INT16.unpack_from(value)[0]
+    if not 0 <= version <= VALUE_VERSION_MAX:
+        raise DecodeError(f"{value_class.__name__} of version {version}")
+    # Bytes after the fields are left alone, as a newer writer may add some.
+    return GroupRecord(decoded_key, codec.decoder(value_class, version)(value, 2)[0])
+
+
+def offset_commit(
+    *,
+    group_id: str,
+    topic: str,
+    partition: int,
+    offset: int,
+    leader_epoch: int,
+    metadata: str,
+    commit_timestamp: int,
+    expire_timestamp: int = NO_TIMESTAMP,
+    topic_id: bytes = ZERO_UUID,
+) -> GroupRecord:
+    return GroupRecord(
+        OffsetCommitKey(group_id, topic, partition),
+        OffsetCommitValue(offset, leader_epoch, metadata, commit_timestamp, expire_timestamp, topic_id),
+    )
+
+
+def offset_tombstone(group_id: str, topic: str, partition: int) -> GroupRecord:
+    return GroupRecord(OffsetCommitKey(group_id, topic, partition), None)
+
+
+def group_tombstone(group_id: str) -> GroupRecord:
+    return GroupRecord(GroupMetadataKey(group_id), None)

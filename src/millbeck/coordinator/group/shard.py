@@ -1,0 +1,293 @@
+"""The shard of one ``__consumer_offsets`` partition: the groups whose ids hash to it, and their offsets.
+
+Each public method is one operation for `millbeck.coordinator.runtime.host.ShardHost`: those that return a `Result` are
+writes, those that take ``at`` are reads of committed state. Expected refusals are raised as `ApiError`, except where
+the reply carries more than a code (JoinGroup, SyncGroup): those answer their reply themselves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from millbeck.coordinator.config import ClassicGroupOptions, OffsetOptions
+from millbeck.coordinator.group import listing, records
+from millbeck.coordinator.group.classic import presence, sync
+from millbeck.coordinator.group.classic.group import ClassicGroup
+from millbeck.coordinator.group.classic.join import Client, Joining
+from millbeck.coordinator.group.classic.rebalance import NOTHING, GroupResult, Rebalancer
+from millbeck.coordinator.group.classic.state import GroupState
+from millbeck.coordinator.group.offsets import commit, fetch, removal
+from millbeck.coordinator.group.offsets.store import LATEST, OffsetStore
+from millbeck.coordinator.group.records import GroupMetadataKey, GroupMetadataValue, GroupRecord, OffsetCommitValue
+from millbeck.coordinator.group.statistics import CommittedOffset, Counters, ShardStatistics
+from millbeck.coordinator.runtime.result import Reply, Result
+from millbeck.coordinator.runtime.timer import Timers
+from millbeck.kernel import errors
+from millbeck.kernel.errors import ApiError
+from millbeck.kernel.timeline import SnapshotRegistry, TimelineDict
+from millbeck.wire.messages.delete_groups import DeletableGroupResult
+from millbeck.wire.messages.describe_groups import DescribedGroup
+from millbeck.wire.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
+from millbeck.wire.messages.join_group import JoinGroupRequest, JoinGroupResponse
+from millbeck.wire.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse, MemberIdentity, MemberResponse
+from millbeck.wire.messages.list_groups import ListedGroup
+from millbeck.wire.messages.offset_commit import OffsetCommitRequest, OffsetCommitResponse
+from millbeck.wire.messages.offset_delete import OffsetDeleteRequest, OffsetDeleteResponse
+from millbeck.wire.messages.offset_fetch import OffsetFetchRequestGroup, OffsetFetchResponseGroup
+from millbeck.wire.messages.sync_group import SyncGroupRequest, SyncGroupResponse
+
+BATCHED_LEAVE_VERSION = 3
+
+EXPIRY_KEY = ("expire-offsets",)
+EXPIRY_RETRY_MS = 500
+EXPIRY_PAUSE_MS = 1
+EXPIRY_OFFSETS_PER_STEP = 1000
+"""How many offsets are looked at before the loop gets its turn."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupShardOptions:
+    classic: ClassicGroupOptions
+    offsets: OffsetOptions
+
+
+class GroupShard:
+    def __init__(self, registry: SnapshotRegistry, timers: Timers[GroupRecord], options: GroupShardOptions) -> None:
+        self._options = options
+        self._timers = timers
+        self._groups: TimelineDict[str, ClassicGroup] = TimelineDict(registry)
+        self._offsets = OffsetStore(registry)
+        self._counters = Counters()
+        self._rebalancer = Rebalancer(self._groups, timers, options.classic, self._counters)
+
+    # Records
+
+    def encode(self, record: GroupRecord) -> tuple[bytes, bytes | None]:
+        return records.encode(record)
+
+    def decode(self, key: bytes, value: bytes | None) -> GroupRecord | None:
+        return records.decode(key, value)
+
+    def replay(self, record: GroupRecord, *, offset: int, producer_id: int) -> None:
+        key, value = record.key, record.value
+        if isinstance(key, GroupMetadataKey):
+            if value is None:
+                self._groups.pop(key.group, None)
+            else:
+                assert isinstance(value, GroupMetadataValue)
+                self._groups[key.group] = ClassicGroup.from_record(key.group, value)
+            return
+        assert value is None or isinstance(value, OffsetCommitValue)
+        if value is not None and key.group not in self._groups:
+            # A consumer that commits without joining: a group without members or protocol.
+            self._groups[key.group] = ClassicGroup(key.group)
+        self._offsets.replay(key, value, offset=offset, producer_id=producer_id)
+
+    def replay_end_transaction(self, *, producer_id: int, is_committed: bool) -> None:
+        self._offsets.end_transaction(producer_id, is_committed=is_committed)
+
+    def on_loaded(self, now_ms: int) -> None:
+        for group in list(self._groups.values()):
+            self._rebalancer.resume(group, now_ms)
+        self._schedule_expiry()
+
+    def on_unloaded(self, error: ApiError) -> None:
+        for group in list(self._groups.values()):
+            self._rebalancer.bury(group, error)
+
+    # Membership
+
+    def join(
+        self,
+        request: JoinGroupRequest,
+        *,
+        version: int,
+        client: Client,
+        new_uuid: str,
+        reply: Reply[JoinGroupResponse],
+        now_ms: int,
+    ) -> GroupResult:
+        """JoinGroup. ``new_uuid`` is a fresh random UUID in text form, for the id of a new member."""
+        refusal = self._refuse_join(request)
+        if refusal is not None:
+            reply.reply(JoinGroupResponse(error_code=refusal.code, member_id=request.member_id))
+            return NOTHING
+        group = self._groups.get(request.group_id)
+        is_created = group is None
+        if group is None:
+            group = self._groups[request.group_id] = ClassicGroup(request.group_id, now_ms=now_ms)
+        joining = Joining(
+            self._rebalancer,
+            group,
+            request,
+            version=version,
+            client=client,
+            new_uuid=new_uuid,
+            reply=reply,
+            now_ms=now_ms,
+        )
+        result = joining.run()
+        if not is_created:
+            return result
+        if not group.members and not group.pending_joins:
+            del self._groups[request.group_id]
+            return NOTHING
+        assert not result.records, "an initial rebalance writes nothing"
+        return Result(records=[group.first_record()], is_replayed=False, on_failed=lambda error, _: reply.fail(error))
+
+    def _refuse_join(self, request: JoinGroupRequest) -> ApiError | None:
+        options = self._options.classic
+        if request.group_id == "":
+            return errors.InvalidGroupId()
+        if not options.session_timeout_ms_min <= request.session_timeout_ms <= options.session_timeout_ms_max:
+            return errors.InvalidSessionTimeout()
+        if request.member_id != "" and request.group_id not in self._groups:
+            return errors.UnknownMemberId()
+        return None
+
+    def sync(self, request: SyncGroupRequest, reply: Reply[SyncGroupResponse]) -> GroupResult:
+        if request.group_id == "":
+            raise errors.InvalidGroupId()
+        group = self._groups.get(request.group_id)
+        if group is None:
+            raise errors.UnknownMemberId()
+        return sync.sync(self._rebalancer, group, request, reply)
+
+    def heartbeat(self, request: HeartbeatRequest) -> Result[GroupRecord, HeartbeatResponse]:
+        if request.group_id == "":
+            raise errors.InvalidGroupId()
+        group = self._groups.get(request.group_id)
+        if group is None:
+            raise errors.UnknownMemberId()
+        return presence.heartbeat(self._rebalancer, group, request)
+
+    def leave(self, request: LeaveGroupRequest, version: int, now_ms: int) -> Result[GroupRecord, LeaveGroupResponse]:
+        """LeaveGroup. Before version 3 there is one member, and its error is the reply's."""
+        if request.group_id == "":
+            raise errors.InvalidGroupId()
+        is_batched = version >= BATCHED_LEAVE_VERSION
+        members = request.members if is_batched else [MemberIdentity(request.member_id)]
+        group = self._groups.get(request.group_id)
+        if group is None:
+            unknown = errors.UnknownMemberId.code
+            answers = [MemberResponse(one.member_id, one.group_instance_id, unknown) for one in members]
+            result: GroupResult = Result(response=LeaveGroupResponse(members=answers))
+        else:
+            result = presence.leave(
+                self._rebalancer, group, LeaveGroupRequest(group_id=request.group_id, members=members), now_ms
+            )
+        response: LeaveGroupResponse | None = result.response
+        if not is_batched and response is not None:
+            response.error_code = response.members[0].error_code
+            response.members = []
+        return result
+
+    # Offsets
+
+    def commit_offsets(
+        self, request: OffsetCommitRequest, version: int, now_ms: int
+    ) -> Result[GroupRecord, OffsetCommitResponse]:
+        """OffsetCommit. Every topic carries name and id: the caller has looked up whichever was missing."""
+        group = self._groups.get(request.group_id)
+        commit.validate_commit(group, request, version)
+        if group is not None and group.state in (GroupState.STABLE, GroupState.PREPARING_REBALANCE):
+            # A commit shows that the member lives.
+            member = group.members[request.member_id]
+            self._rebalancer.keep_session(group, member.member_id, member.session_timeout_ms)
+        result = commit.commit(request, self._options.offsets, now_ms)
+        self._counters.offset_commits += len(result.records)
+        return result
+
+    def fetch_offsets(self, request: OffsetFetchRequestGroup, at: int) -> OffsetFetchResponseGroup:
+        """OffsetFetch for one group, as of ``at``. Every topic carries name and id."""
+        is_known = request.group_id in self._groups
+        return fetch.fetch(self._offsets, request, at, is_known=is_known)
+
+    def fetch_stable_offsets(self, request: OffsetFetchRequestGroup) -> Result[GroupRecord, OffsetFetchResponseGroup]:
+        """OffsetFetch that waits until what it saw is committed, and tells of open transactions."""
+        return Result(response=self.fetch_offsets(request, LATEST))
+
+    def delete_offsets(self, request: OffsetDeleteRequest) -> Result[GroupRecord, OffsetDeleteResponse]:
+        if request.group_id == "":
+            raise errors.InvalidGroupId()
+        result = removal.delete(self._offsets, self._groups.get(request.group_id), request)
+        self._counters.offset_deletions += len(result.records)
+        return result
+
+    def on_topics_deleted(self, deleted: Sequence[tuple[str, bytes]]) -> Result[GroupRecord, None]:
+        """Offsets of deleted topics, given as (name, id), go at once."""
+        return Result(records=removal.all_of_topics(self._offsets, deleted), is_atomic=False)
+
+    # Groups seen from outside
+
+    def list_groups(self, states: Sequence[str], types: Sequence[str], at: int) -> list[ListedGroup]:
+        return listing.list_groups(self._groups.copy_at(at).values(), states, types)
+
+    def describe_groups(self, group_ids: Sequence[str], version: int, at: int) -> list[DescribedGroup]:
+        return [listing.describe(group_id, self._groups.get_at(group_id, at), version) for group_id in group_ids]
+
+    def delete_groups(self, group_ids: Sequence[str]) -> Result[GroupRecord, list[DeletableGroupResult]]:
+        found: list[GroupRecord] = []
+        answers = []
+        for group_id in dict.fromkeys(group_ids):
+            code = errors.NONE
+            try:
+                listing.validate_deletion(self._groups.get(group_id))
+            except ApiError as error:
+                code = error.code
+            else:
+                found += removal.all_of_group(self._offsets, group_id)
+                found.append(records.group_tombstone(group_id))
+            answers.append(DeletableGroupResult(group_id, code))
+        return Result(records=found, response=answers)
+
+    # Expiry
+
+    def _schedule_expiry(self) -> None:
+        interval_ms = self._options.offsets.retention_check_interval_ms
+        self._timers.schedule(
+            EXPIRY_KEY, interval_ms, lambda now_ms: self._expire(list(self._groups), now_ms), retry_ms=EXPIRY_RETRY_MS
+        )
+
+    def _expire(self, group_ids: list[str], now_ms: int) -> Result[GroupRecord, None]:
+        """Look through some of the groups, and come back for the others after a pause."""
+        found: list[GroupRecord] = []
+        seen_count = 0
+        retention_ms = self._options.offsets.retention_ms
+        while group_ids and seen_count < EXPIRY_OFFSETS_PER_STEP:
+            group = self._groups.get(group_ids.pop())
+            if group is None:
+                continue
+            seen_count += 1 + self._offsets.count(group.group_id)
+            tombstones, is_bare = removal.expire(self._offsets, group, retention_ms=retention_ms, now_ms=now_ms)
+            self._counters.offset_expirations += len(tombstones)
+            found += tombstones
+            if is_bare and group.is_empty and not group.pending_joins:
+                found.append(records.group_tombstone(group.group_id))
+        if group_ids:
+            self._timers.schedule(
+                EXPIRY_KEY,
+                EXPIRY_PAUSE_MS,
+                lambda later_ms: self._expire(group_ids, later_ms),
+                retry_ms=EXPIRY_RETRY_MS,
+            )
+        else:
+            self._schedule_expiry()
+        return Result(records=found, is_atomic=False)
+
+    # Metrics
+
+    def committed_offsets(self) -> Iterator[CommittedOffset]:
+        """Every committed offset, also of groups without live members; the caller knows the ends of the logs."""
+        for group_id in self._offsets.group_ids():
+            group = self._groups.get(group_id)
+            is_empty = group is None or group.is_empty
+            for (topic, partition), committed in self._offsets.of_group(group_id).items():
+                yield CommittedOffset(group_id, topic, partition, committed.offset, is_empty)
+
+    def statistics(self) -> ShardStatistics:
+        counts = dict.fromkeys((state.value for state in GroupState), 0)
+        for group in self._groups.values():
+            counts[group.state.value] += 1
+        return ShardStatistics(group_counts=counts, offset_count=len(self._offsets), counters=self._counters)
