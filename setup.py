@@ -25,8 +25,9 @@ def _extensions() -> list[Extension]:
         return []
     try:
         return compiled.extensions()
-    except ImportError as error:
-        _say(f"the record kernels stay in Python, mypyc is missing: {error}")
+    except (ImportError, SystemExit) as error:
+        # mypyc leaves through sys.exit when it cannot translate a module.
+        _say(f"the record kernels stay in Python, mypyc is missing or refused them: {error}")
         return []
 
 

@@ -1,0 +1,76 @@
+"""`BatchBuilder`: a producer's open batch, filled record by record until it is full or due.
+
+`batch.build` is the way when all records are at hand.
+"""
+
+from __future__ import annotations
+
+from millbeck.records.batch import (
+    HEADER_SIZE,
+    NO_PRODUCER_EPOCH,
+    NO_PRODUCER_ID,
+    NO_SEQUENCE,
+    TRANSACTIONAL_BIT,
+    Codec,
+    assemble,
+)
+from millbeck.records.compression import compress
+from millbeck.records.kernels.record import Header
+from millbeck.records.kernels.write import PayloadWriter
+
+
+class BatchBuilder:
+    """Records with offsets 0, 1, 2, ...; `build` may be called again with other producer fields."""
+
+    __slots__ = ("_codec", "_compressed", "_level", "_writer")
+
+    def __init__(self, codec: Codec = Codec.NONE, level: int | None = None) -> None:
+        self._codec = codec
+        self._level = level
+        self._writer = PayloadWriter()
+        self._compressed: bytes | None = None
+
+    @property
+    def record_count(self) -> int:
+        return self._writer.record_count
+
+    @property
+    def size_bytes(self) -> int:
+        """The batch's size before compression."""
+        return HEADER_SIZE + self._writer.size_bytes
+
+    def size_with(
+        self, timestamp: int, key: bytes | None, value: bytes | None, headers: tuple[Header, ...] = ()
+    ) -> int:
+        """`size_bytes` as it would be after `append` of this record."""
+        return HEADER_SIZE + self._writer.size_with(timestamp, key, value, headers)
+
+    def append(self, timestamp: int, key: bytes | None, value: bytes | None, headers: tuple[Header, ...] = ()) -> None:
+        self._writer.append(timestamp, key, value, headers)
+        self._compressed = None
+
+    def build(
+        self,
+        *,
+        producer_id: int = NO_PRODUCER_ID,
+        producer_epoch: int = NO_PRODUCER_EPOCH,
+        base_sequence: int = NO_SEQUENCE,
+        is_transactional: bool = False,
+    ) -> bytes:
+        """The batch as it is to be produced; it needs a record at least."""
+        writer = self._writer
+        if writer.record_count == 0:
+            raise ValueError("a produced batch needs a record")
+        if self._compressed is None:
+            self._compressed = compress(self._codec, writer.payload(), self._level)
+        return assemble(
+            self._compressed,
+            record_count=writer.record_count,
+            last_offset_delta=writer.record_count - 1,
+            base_timestamp=writer.base_timestamp,
+            max_timestamp=writer.max_timestamp,
+            attributes=self._codec | (TRANSACTIONAL_BIT if is_transactional else 0),
+            producer_id=producer_id,
+            producer_epoch=producer_epoch,
+            base_sequence=base_sequence,
+        )
