@@ -1,0 +1,108 @@
+"""ListOffsets: where a log begins, ends, or stands at a time.
+
+Behaviour
+- -1 latest: the high watermark, or the last stable offset for read_committed. -2 earliest, -3 the record with the
+  largest timestamp, -4 earliest on local disk, -5 latest tiered, -6 earliest not yet uploaded. Without tiered storage
+  -4 is the log's start and -5 is unknown.
+- A time: the first record not older; offset and timestamp -1 when there is none below what the reader may see.
+- A partition named twice is INVALID_REQUEST.
+Versions
+- 1 is the oldest. 4: leader epochs, fencing. 7: -3. 8: -4. 9: -5. 11: -6. Special timestamps a version does not have
+  are UNSUPPORTED_VERSION.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from millbeck.kernel.errors import (
+    ApiError,
+    InvalidRequest,
+    TopicAuthorizationFailed,
+    UnsupportedVersion,
+)
+from millbeck.security.authorizer import Operation, ResourceType
+from millbeck.server.call import Call
+from millbeck.server.dispatch import handles
+from millbeck.wire.messages.list_offsets import (
+    ListOffsetsPartition,
+    ListOffsetsPartitionResponse,
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+    ListOffsetsTopic,
+    ListOffsetsTopicResponse,
+)
+
+LATEST: Final = -1
+EARLIEST: Final = -2
+MAX_TIMESTAMP: Final = -3
+EARLIEST_LOCAL: Final = -4
+LATEST_TIERED: Final = -5
+EARLIEST_PENDING_UPLOAD: Final = -6
+VERSION_OF: Final = {MAX_TIMESTAMP: 7, EARLIEST_LOCAL: 8, LATEST_TIERED: 9, EARLIEST_PENDING_UPLOAD: 11}
+READ_COMMITTED: Final = 1
+
+
+def error_reply(request: ListOffsetsRequest | None, version: int, error: ApiError) -> ListOffsetsResponse | None:
+    if request is None:
+        return None
+    return ListOffsetsResponse(
+        topics=[
+            ListOffsetsTopicResponse(
+                topic.name,
+                [ListOffsetsPartitionResponse(asked.partition_index, error.code) for asked in topic.partitions],
+            )
+            for topic in request.topics
+        ]
+    )
+
+
+@handles(2, error_reply=error_reply)
+async def handle_list_offsets(call: Call, request: ListOffsetsRequest) -> ListOffsetsResponse:
+    seen: dict[tuple[str, int], int] = {}
+    for topic in request.topics:
+        for asked in topic.partitions:
+            key = (topic.name, asked.partition_index)
+            seen[key] = seen.get(key, 0) + 1
+    answers = []
+    for topic in request.topics:
+        partitions = []
+        for asked in topic.partitions:
+            try:
+                if seen[topic.name, asked.partition_index] > 1:
+                    raise InvalidRequest("the partition is named more than once")
+                partitions.append(await _answer(call, request, topic, asked))
+            except ApiError as error:
+                partitions.append(ListOffsetsPartitionResponse(asked.partition_index, error.code))
+        answers.append(ListOffsetsTopicResponse(topic.name, partitions))
+    return ListOffsetsResponse(topics=answers)
+
+
+async def _answer(
+    call: Call, request: ListOffsetsRequest, topic: ListOffsetsTopic, asked: ListOffsetsPartition
+) -> ListOffsetsPartitionResponse:
+    timestamp = asked.timestamp
+    if timestamp < 0 and call.version < VERSION_OF.get(timestamp, 1 if timestamp >= EARLIEST else 2**15):
+        raise UnsupportedVersion(f"timestamp {timestamp} is not known in version {call.version}")
+    if not call.may(Operation.DESCRIBE, ResourceType.TOPIC, topic.name):
+        raise TopicAuthorizationFailed
+    partition = call.broker.topics.partition(topic.name, asked.partition_index)
+    partition.check_leader_epoch(asked.current_leader_epoch)
+    log = partition.log
+    end_offset = partition.readable_end(committed_only=request.isolation_level == READ_COMMITTED)
+    index = asked.partition_index
+    if timestamp == LATEST:
+        return ListOffsetsPartitionResponse(index, 0, -1, end_offset, partition.leader_epoch)
+    if timestamp in (EARLIEST, EARLIEST_LOCAL, EARLIEST_PENDING_UPLOAD):
+        offset = log.log_start_offset
+        return ListOffsetsPartitionResponse(index, 0, -1, offset, log.epoch_of(offset))
+    if timestamp == LATEST_TIERED:
+        return ListOffsetsPartitionResponse(index, 0, -1, -1, -1)
+    job = log.max_timestamp_job() if timestamp == MAX_TIMESTAMP else log.timestamp_job(timestamp)
+    try:
+        found = await call.broker.in_thread(job.run)
+    finally:
+        job.release()
+    if found is None or (timestamp != MAX_TIMESTAMP and found.offset >= end_offset):
+        return ListOffsetsPartitionResponse(index)
+    return ListOffsetsPartitionResponse(index, 0, found.timestamp, found.offset, log.epoch_of(found.offset))

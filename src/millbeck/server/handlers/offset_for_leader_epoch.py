@@ -1,0 +1,59 @@
+"""OffsetForLeaderEpoch: where a leader epoch ended, so that a reader can tell whether its history is still ours.
+
+Behaviour
+- The largest epoch not above the one asked for, and the offset after its last record; -1 and -1 when it is unknown.
+- A current epoch that is not ours is FENCED_LEADER_EPOCH or UNKNOWN_LEADER_EPOCH.
+Versions
+- 3: the replica id; followers are refused on client listeners by the topic's authorization.
+"""
+
+from __future__ import annotations
+
+from millbeck.kernel.errors import ApiError, TopicAuthorizationFailed
+from millbeck.security.authorizer import Operation, ResourceType
+from millbeck.server.call import Call
+from millbeck.server.dispatch import handles
+from millbeck.wire.messages.offset_for_leader_epoch import (
+    EpochEndOffset,
+    OffsetForLeaderEpochRequest,
+    OffsetForLeaderEpochResponse,
+    OffsetForLeaderPartition,
+    OffsetForLeaderTopicResult,
+)
+
+
+def error_reply(
+    request: OffsetForLeaderEpochRequest | None, version: int, error: ApiError
+) -> OffsetForLeaderEpochResponse | None:
+    if request is None:
+        return None
+    return OffsetForLeaderEpochResponse(
+        topics=[
+            OffsetForLeaderTopicResult(
+                topic.topic, [EpochEndOffset(error.code, asked.partition) for asked in topic.partitions]
+            )
+            for topic in request.topics
+        ]
+    )
+
+
+@handles(23, error_reply=error_reply)
+def handle_offset_for_leader_epoch(call: Call, request: OffsetForLeaderEpochRequest) -> OffsetForLeaderEpochResponse:
+    return OffsetForLeaderEpochResponse(
+        topics=[
+            OffsetForLeaderTopicResult(topic.topic, [_answer(call, topic.topic, asked) for asked in topic.partitions])
+            for topic in request.topics
+        ]
+    )
+
+
+def _answer(call: Call, topic: str, asked: OffsetForLeaderPartition) -> EpochEndOffset:
+    try:
+        if not call.may(Operation.DESCRIBE, ResourceType.TOPIC, topic):
+            raise TopicAuthorizationFailed
+        partition = call.broker.topics.partition(topic, asked.partition)
+        partition.check_leader_epoch(asked.current_leader_epoch)
+        epoch, end_offset = partition.log.end_offset_for_epoch(asked.leader_epoch)
+        return EpochEndOffset(0, asked.partition, epoch, end_offset)
+    except ApiError as error:
+        return EpochEndOffset(error.code, asked.partition)
