@@ -1,0 +1,180 @@
+"""Declared once, counted, rendered as the text format says, and bounded."""
+
+from __future__ import annotations
+
+from math import inf, nan
+
+import pytest
+
+from millbeck.kernel.metrics import HISTOGRAM_SLOT_MS, Declaration, MetricKind, Registry
+
+
+@pytest.fixture
+def registry() -> Registry:
+    return Registry()
+
+
+def samples(registry: Registry, name: str) -> list[str]:
+    """The lines of one metric, without its head."""
+    return [line for line in registry.render().splitlines() if line.startswith(name)]
+
+
+def test_counter_renders_with_help_type_and_labels(registry: Registry) -> None:
+    family = registry.counter("requests_total", "Requests received.", ["request", "version"])
+    family.child("Produce", 9).value += 3
+    family.child("Fetch", 17).value += 1
+    family.child("Produce", "9").value += 1
+    assert registry.render().startswith(
+        "# HELP requests_total Requests received.\n"
+        "# TYPE requests_total counter\n"
+        'requests_total{request="Produce",version="9"} 4\n'
+        'requests_total{request="Fetch",version="17"} 1\n'
+    )
+
+
+def test_metrics_without_labels(registry: Registry) -> None:
+    registry.gauge("partitions", "How many.").child().value = 12
+    assert samples(registry, "partitions") == ["partitions 12"]
+
+
+def test_a_gauge_can_be_a_function(registry: Registry) -> None:
+    registry.gauge("lag", "Lag.", ["group"]).child("g").read = lambda: 7.5
+    assert samples(registry, "lag") == ['lag{group="g"} 7.5']
+
+
+def test_a_family_can_be_a_function(registry: Registry) -> None:
+    sizes = {("a", 0): 10, ("a", 1): 20}
+    registry.gauge_from("log_size", "Bytes.", ["topic", "partition"], lambda: sizes.items())
+    registry.counter_from("seen_total", "Seen.", [], lambda: [((), 5)])
+    sizes["b", 0] = 30
+    assert samples(registry, "log_size") == [
+        'log_size{topic="a",partition="0"} 10',
+        'log_size{topic="a",partition="1"} 20',
+        'log_size{topic="b",partition="0"} 30',
+    ]
+    assert "# TYPE seen_total counter\nseen_total 5\n" in registry.render()
+
+
+def test_histogram_renders_as_a_summary(registry: Registry) -> None:
+    child = registry.histogram("time_ms", "Milliseconds.", ["request"]).child("Produce")
+    for _ in range(4):
+        child.record(2.0)
+    lines = samples(registry, "time_ms")
+    assert "# TYPE time_ms summary" in registry.render()
+    assert [line.rsplit(" ", 1)[0] for line in lines] == [
+        *(f'time_ms{{request="Produce",quantile="{share}"}}' for share in ("0.5", "0.75", "0.95", "0.99", "0.999")),
+        'time_ms_sum{request="Produce"}',
+        'time_ms_count{request="Produce"}',
+    ]
+    assert lines[-2:] == ['time_ms_sum{request="Produce"} 8.0', 'time_ms_count{request="Produce"} 4']
+    assert 1.95 < float(lines[0].rsplit(" ", 1)[1]) < 2.05
+
+
+def test_the_histograms_window_slides_one_slot_at_a_time(registry: Registry) -> None:
+    child = registry.histogram("time_ms", "Milliseconds.").child()
+    registry.advance(0)
+    child.record(5.0)
+    registry.advance(HISTOGRAM_SLOT_MS - 1)
+    registry.advance(HISTOGRAM_SLOT_MS * 100)
+    assert "NaN" not in registry.render()
+    registry.advance(HISTOGRAM_SLOT_MS * 101 - 1)
+    registry.advance(HISTOGRAM_SLOT_MS * 101)
+    assert "NaN" not in registry.render()
+    registry.advance(HISTOGRAM_SLOT_MS * 102)
+    assert samples(registry, "time_ms")[0] == 'time_ms{quantile="0.5"} NaN'
+    assert samples(registry, "time_ms_count") == ["time_ms_count 1"]
+
+
+def test_text_is_escaped(registry: Registry) -> None:
+    registry.gauge("g", "back\\slash and\nline", ["l"]).child('quote " back \\ line\n').value = 1
+    assert "# HELP g back\\\\slash and\\nline\n" in registry.render()
+    assert samples(registry, "g{") == ['g{l="quote \\" back \\\\ line\\n"} 1']
+
+
+def test_a_label_cannot_forge_a_line(registry: Registry) -> None:
+    registry.counter("c_total", "Count.", ["client"]).child('x"} 1\nforged_total 99\n').value += 1
+    assert samples(registry, "forged_total") == []
+    assert len(samples(registry, "c_total")) == 1
+
+
+@pytest.mark.parametrize(
+    ("number", "text"),
+    [(0, "0"), (True, "1"), (2**70, str(2**70)), (0.1, "0.1"), (inf, "+Inf"), (-inf, "-Inf"), (nan, "NaN")],
+)
+def test_numbers(registry: Registry, number: float, text: str) -> None:
+    registry.gauge("g", "A number.").child().value = number
+    assert samples(registry, "g ") == [f"g {text}"]
+
+
+def test_a_full_family_counts_the_rest_under_other() -> None:
+    registry = Registry(children_max=2)
+    family = registry.counter("c_total", "Count.", ["topic", "client"])
+    for number in range(5):
+        family.child("t", number).value += 1
+    assert family.child("t", 4) is family.child("t", 5)
+    assert samples(registry, "c_total") == [
+        'c_total{topic="t",client="0"} 1',
+        'c_total{topic="t",client="1"} 1',
+        'c_total{topic="other",client="other"} 3',
+    ]
+    family.child("t", 0).value += 1
+    assert 'c_total{topic="t",client="0"} 2' in samples(registry, "c_total")
+
+
+def test_a_removed_child_makes_room() -> None:
+    registry = Registry(children_max=1)
+    family = registry.gauge("g", "A gauge.", ["topic"])
+    family.child("old").value = 1
+    family.remove("old")
+    family.remove("never there")
+    family.child("new").value = 2
+    assert samples(registry, "g{") == ['g{topic="new"} 2']
+    assert len(family) == 1
+
+
+def test_a_full_function_family_adds_up_the_rest() -> None:
+    registry = Registry(children_max=2)
+    registry.gauge_from("g", "A gauge.", ["n"], lambda: [([number], number) for number in range(6)])
+    assert samples(registry, "g{") == ['g{n="0"} 0', 'g{n="1"} 1', 'g{n="other"} 14']
+
+
+def test_what_cannot_be_read_is_left_out_and_counted(registry: Registry) -> None:
+    def broken() -> int:
+        raise RuntimeError
+
+    gauges = registry.gauge("g", "A gauge.", ["n"])
+    gauges.child("bad").read = broken
+    gauges.child("good").value = 1
+    registry.gauge_from("f", "A family.", [], lambda: [((), broken())])
+    assert samples(registry, "g{") == ['g{n="good"} 1']
+    assert samples(registry, "f ") == []
+    assert registry.render().endswith("millbeck_metrics_failures_total 6\n")
+
+
+def test_declarations_list_everything_for_the_docs(registry: Registry) -> None:
+    registry.histogram("time_ms", "Milliseconds.", ["request"])
+    registry.gauge_from("g", "A gauge.", [], list)
+    assert registry.declarations[1:] == [
+        Declaration(name="time_ms", kind=MetricKind.HISTOGRAM, help="Milliseconds.", labels=("request",)),
+        Declaration(name="g", kind=MetricKind.GAUGE, help="A gauge.", labels=()),
+    ]
+
+
+def test_a_metric_cannot_be_declared_twice(registry: Registry) -> None:
+    registry.gauge("g", "A gauge.")
+    with pytest.raises(AssertionError, match="g is declared twice"):
+        registry.counter("g", "A counter.")
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "labels"),
+    [("bad-name", "h", []), ("", "h", []), ("g", "", []), ("g", "h", ["bad-label"]), ("g", "h", ["quantile"])],
+)
+def test_bad_declarations_are_refused(registry: Registry, name: str, text: str, labels: list[str]) -> None:
+    with pytest.raises(AssertionError):
+        registry.gauge(name, text, labels)
+
+
+def test_a_child_needs_a_value_for_every_label(registry: Registry) -> None:
+    with pytest.raises(AssertionError, match="labels"):
+        registry.counter("c_total", "Count.", ["a", "b"]).child("x")
