@@ -1,0 +1,18 @@
+"""Virtual clocks: one monotonic for the whole world, a wall per machine that may jump."""
+
+from __future__ import annotations
+
+from millbeck.testing.sim.loop import SimLoop
+
+
+class SimClock:
+    def __init__(self, loop: SimLoop, wall_start_ms: int) -> None:
+        self.monotonic = loop.time
+        self._wall_ms_at_zero = wall_start_ms
+
+    def wall_ms(self) -> int:
+        return self._wall_ms_at_zero + int(self.monotonic() * 1000)
+
+    def jump_wall(self, milliseconds: int) -> None:
+        """Set the machine's wall clock forward or back."""
+        self._wall_ms_at_zero += milliseconds

@@ -1,0 +1,193 @@
+"""A simulated machine with a name, a disk and a clock, and the process that runs on it.
+
+The machine outlives its processes. ``start`` runs a main coroutine as a new process with its own `Environment`; it ends
+when the coroutine returns or raises, by ``crash`` (kill -9: the page cache survives, peers see the connection close) or
+by ``power_loss`` (what was not synced is gone, peers hear nothing until the machine is back).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Awaitable, Callable
+from enum import Enum
+from typing import TYPE_CHECKING
+
+from millbeck.kernel.environment import Environment
+from millbeck.testing.sim.clock import SimClock
+from millbeck.testing.sim.disk import SimDisk
+from millbeck.testing.sim.files import SimFiles
+from millbeck.testing.sim.network import SimNetwork
+from millbeck.testing.sim.process import Process
+from millbeck.testing.sim.randomness import SimRandomness
+from millbeck.testing.sim.threads import CostMeter, SimThreads
+
+if TYPE_CHECKING:
+    from millbeck.testing.sim.world import World
+
+Main = Callable[[Environment], Awaitable[object]]
+
+
+class Ending(Enum):
+    RETURNED = "returned"
+    RAISED = "raised"
+    CRASHED = "crashed"
+    LOST_POWER = "lost power"
+
+
+class Run:
+    """One life of a node's process."""
+
+    def __init__(self, node: Node, process: Process, environment: Environment) -> None:
+        self.node = node
+        self.process = process
+        self.environment = environment
+        self.ending: Ending | None = None
+        self.error: BaseException | None = None
+        self.leftover_task_count = 0
+        self._ended: list[asyncio.Future[None]] = []
+
+    @property
+    def is_running(self) -> bool:
+        return self.ending is None
+
+    async def wait(self) -> Ending:
+        """Until the process has ended, whichever way."""
+        while self.ending is None:
+            waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            self._ended.append(waiter)
+            await waiter
+        return self.ending
+
+    def end(self, ending: Ending, error: BaseException | None) -> None:
+        self.ending = ending
+        self.error = error
+        for waiter in self._ended:
+            if not waiter.done():
+                waiter.set_result(None)
+
+
+class Node:
+    def __init__(self, world: World, name: str, *, is_harness: bool = False) -> None:
+        self.name = name
+        self.address = world.network.add_machine(name)
+        self.clock = SimClock(world.loop, world.options.wall_start_ms)
+        self.disk = SimDisk(
+            world.generator(f"disk/{name}"),
+            now_ms=self.clock.wall_ms,
+            trace=lambda *event: world.trace.add(name, *event),
+            charge=self._charge,
+        )
+        self.disk.faults = world.options.disk_faults()
+        self.run: Run | None = None
+        self._world = world
+        self._is_harness = is_harness
+        self._meter = CostMeter(self._hold)
+        self._start_count = 0
+        self._files: SimFiles | None = None
+
+    @property
+    def is_running(self) -> bool:
+        return self.run is not None and self.run.is_running
+
+    def start(self, main: Main, *, may_fail: bool = False) -> Run:
+        """Boot a process. An exception that ends ``main`` fails the world's run unless ``may_fail``."""
+        if self.is_running:
+            raise RuntimeError(f"{self.name} is already running")
+        world = self._world
+        run = self._boot()
+        world.trace.add("start", run.process.name)
+
+        async def body() -> None:
+            # Boots are never simultaneous.
+            await asyncio.sleep(world.boot_delay())
+            await main(run.environment)
+
+        def done(task: asyncio.Task[None]) -> None:
+            if run.is_running:
+                error = asyncio.CancelledError() if task.cancelled() else task.exception()
+                self._ended(run, error, may_fail=may_fail)
+
+        task = run.process.context.copy().run(world.loop.create_task, body())
+        task.add_done_callback(done)
+        return run
+
+    def _boot(self) -> Run:
+        world = self._world
+        self._start_count += 1
+        suffix = "" if self._is_harness else f"/{self._start_count}"
+        process = Process(self.name + suffix, self.name, is_harness=self._is_harness)
+        world.network.set_power(self.name, is_up=True)
+        self._files = self.disk.mount()
+        environment = Environment(
+            clock=self.clock,
+            randomness=SimRandomness(world.generator(f"random/{process.name}")),
+            files=self._files,
+            network=SimNetwork(world.network, process),
+            threads=SimThreads(
+                world.loop,
+                world.generator(f"threads/{process.name}"),
+                self._meter,
+                delay_s=world.options.thread_delay_s,
+            ),
+        )
+        self.run = Run(self, process, environment)
+        return self.run
+
+    def _ended(self, run: Run, error: BaseException | None, *, may_fail: bool) -> None:
+        is_exit = isinstance(error, SystemExit)
+        run.leftover_task_count = len(run.process.unfinished_tasks())
+        ending = Ending.RETURNED if error is None else Ending.RAISED
+        if error is not None and not may_fail and not is_exit:
+            self._world.fail(f"the main coroutine of {run.process.name} raised", error)
+        self._kill(ending, error, is_silent=False)
+
+    def exited(self, error: BaseException) -> None:
+        """Some callback of the process raised ``SystemExit``."""
+        self._kill(Ending.RAISED, error, is_silent=False)
+
+    def crash(self) -> None:
+        """kill -9. To be called from outside the process."""
+        self._kill(Ending.CRASHED, None, is_silent=False)
+
+    def power_loss(self, survival: float | None = None) -> None:
+        """Pull the plug; ``survival`` is the chance of each unsynced change to be on the platter, drawn when None."""
+        if self.is_running:
+            self._kill(Ending.LOST_POWER, None, is_silent=True)
+        self._world.network.set_power(self.name, is_up=False)
+        self.disk.power_loss(survival)
+
+    def _kill(self, ending: Ending, error: BaseException | None, *, is_silent: bool) -> None:
+        run = self.run
+        if run is None or not run.is_running:
+            return
+        world = self._world
+        world.trace.add(ending.value, run.process.name)
+        world.bury(run.process)
+        if self._files is not None:
+            self.disk.unmount(self._files)
+        world.network.process_died(run.process, is_silent=is_silent)
+        run.end(ending, error)
+
+    def pause(self, seconds: float) -> None:
+        """SIGSTOP for a while: nothing of the process runs, its machine's kernel still answers."""
+        if self.run is not None and self.is_running:
+            self._world.trace.add("pause", self.name, seconds)
+            self._world.loop.hold(self.run.process, seconds)
+
+    def jump_wall(self, milliseconds: int) -> None:
+        self._world.trace.add("wall jump", self.name, milliseconds)
+        self.clock.jump_wall(milliseconds)
+
+    def _charge(self, seconds: float) -> None:
+        self._meter.charge(seconds)
+
+    def _hold(self, seconds: float) -> None:
+        """A slow call on the loop stops the whole process, as a blocking system call does."""
+        if self.run is not None and self.is_running and not self._is_harness:
+            self._world.loop.hold(self.run.process, seconds)
+
+
+def stream(seed: int | str, name: str) -> random.Random:
+    """An own stream of randomness per concern, so that a change to one does not disturb the others."""
+    return random.Random(f"{seed}/{name}")

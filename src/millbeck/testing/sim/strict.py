@@ -1,0 +1,110 @@
+"""Strict mode: inside a simulated node the real clock, randomness, files, sockets and threads raise.
+
+The calls are replaced for the length of a run and look at who asks. The harness, the simulator itself, and what Python
+does behind everyone's back (imports, logging, tracebacks) get through; code of a node does not, whichever library it
+went through. Names bound before the run (``from time import monotonic``) escape; the linter's bans cover those.
+"""
+
+from __future__ import annotations
+
+import builtins
+import io
+import os
+import random
+import secrets
+import socket
+import sys
+import threading
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import FrameType
+from typing import Any
+
+from millbeck.testing.sim.process import PROCESS
+
+_FORBIDDEN: tuple[tuple[Any, tuple[str, ...]], ...] = (
+    (time, ("time", "time_ns", "monotonic", "monotonic_ns", "perf_counter", "perf_counter_ns", "sleep")),
+    (random, ("random", "randrange", "randint", "choice", "shuffle", "uniform", "getrandbits", "randbytes", "sample")),
+    (secrets, ("randbelow", "token_bytes", "token_hex", "choice")),
+    (uuid, ("uuid1", "uuid4")),
+    (os, ("urandom", "open", "stat", "listdir", "mkdir", "makedirs", "replace", "rename", "unlink", "remove", "rmdir")),
+    (os, ("pread", "pwrite", "fsync", "ftruncate", "truncate", "scandir")),
+    (builtins, ("open",)),
+    (io, ("open",)),
+    (socket, ("socket", "create_connection", "getaddrinfo")),
+    (threading.Thread, ("start",)),
+)
+_LOOP_MODULE = "millbeck.testing.sim.loop"
+_TRUSTED = (
+    "importlib",
+    "_frozen_importlib",
+    "_frozen_importlib_external",
+    "logging",
+    "linecache",
+    "traceback",
+    "tokenize",
+    "inspect",
+    "warnings",
+    "_pytest",
+    "pytest_timeout",
+    "hypothesis",
+)
+
+
+class RealWorldCall(BaseException):
+    """A node reached around its environment. Not an ``Exception``: a broad handler must not hide it."""
+
+
+@contextmanager
+def strict_mode() -> Iterator[None]:
+    replaced: list[tuple[Any, str, Any]] = []
+    try:
+        for owner, names in _FORBIDDEN:
+            for name in names:
+                original = getattr(owner, name, None)
+                if original is not None:
+                    replaced.append((owner, name, original))
+                    setattr(owner, name, _guarded(original, f"{getattr(owner, '__name__', owner)}.{name}"))
+        yield
+    finally:
+        for owner, name, original in reversed(replaced):
+            setattr(owner, name, original)
+
+
+def _guarded(original: Callable[..., Any], label: str) -> Any:
+    if isinstance(original, type):
+        return _guarded_class(original, label)
+
+    def call(*arguments: Any, **options: Any) -> Any:
+        _check_caller(label)
+        return original(*arguments, **options)
+
+    return call
+
+
+def _guarded_class(original: type, label: str) -> type:
+    """A subclass, so that ``isinstance`` and other subclasses keep working while the name is replaced."""
+
+    class Guarded(original):  # type: ignore[misc]
+        def __init__(self, *arguments: Any, **options: Any) -> None:
+            _check_caller(label)
+            super().__init__(*arguments, **options)
+
+    return Guarded
+
+
+def _check_caller(label: str) -> None:
+    process = PROCESS.get()
+    if process is None or process.is_harness:
+        return
+    frame: FrameType | None = sys._getframe(2)
+    while frame is not None:
+        module: str = frame.f_globals.get("__name__", "")
+        if module == _LOOP_MODULE:
+            break
+        if module.partition(".")[0] in _TRUSTED:
+            return
+        frame = frame.f_back
+    raise RealWorldCall(f"{label} was called inside the simulated process {process.name}")
