@@ -10,7 +10,10 @@ BrokerEpoch = NewType("BrokerEpoch", int)
 Uuid = bytes
 """16 raw bytes; `ZERO_UUID` means absent. Text form: `uuid_text`."""
 
-ZERO_UUID: Uuid = bytes(16)
+_UUID_SIZE = 16
+_UUID_TEXT_LENGTH = 22
+
+ZERO_UUID: Uuid = bytes(_UUID_SIZE)
 
 
 class TopicPartition(NamedTuple):
@@ -27,8 +30,10 @@ def uuid_text(value: Uuid) -> str:
 
 
 def parse_uuid(text: str) -> Uuid:
-    """The inverse of `uuid_text`; raises ValueError for anything that is not 16 bytes."""
-    value = urlsafe_b64decode(text + "=" * (-len(text) % 4))
-    if len(value) != 16:
-        raise ValueError(f"{text!r} is not a 22-character base64 uuid")
-    return value
+    """The inverse of `uuid_text`; raises ValueError for anything else."""
+    if len(text) == _UUID_TEXT_LENGTH:
+        # The decoder skips what is not base64 and ignores surplus bits, so the way back is the check.
+        value = urlsafe_b64decode(text.encode("ascii", "replace") + b"==")
+        if len(value) == _UUID_SIZE and uuid_text(value) == text:
+            return value
+    raise ValueError(f"{text[:40]!r} is not a uuid of {_UUID_TEXT_LENGTH} base64 characters")
