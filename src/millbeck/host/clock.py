@@ -10,5 +10,7 @@ class HostClock:
 
     monotonic = staticmethod(time.monotonic)
 
+    busy_seconds = staticmethod(time.thread_time)
+
     def wall_ms(self) -> int:
         return time.time_ns() // 1_000_000

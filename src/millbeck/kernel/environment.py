@@ -37,6 +37,9 @@ class Clock(Protocol):
     def wall_ms(self) -> int:
         """Milliseconds since 1970; may jump."""
 
+    def busy_seconds(self) -> float:
+        """Processor time the calling thread has used: what is left of elapsed time was idle."""
+
 
 class Randomness(Protocol):
     def below(self, bound: int) -> int:

@@ -53,6 +53,7 @@ class PendingAppend:
 
 class Partition:
     __slots__ = (
+        "_appended_ms",
         "_is_marked",
         "_pending",
         "_turn",
@@ -88,6 +89,7 @@ class Partition:
         self.watchers: dict[Watcher, None] = {}
         self._turn = turn
         self._is_marked = False
+        self._appended_ms = 0
         self._pending: list[PendingAppend] = []
         self._waiting_for_all: deque[PendingAppend] = deque()
 
@@ -99,7 +101,10 @@ class Partition:
         ``settle`` is called in a later step of the turn, never from here. A duplicate waits like the batch it repeats,
         which may itself still be on its way to the high watermark.
         """
-        staged = self.log.stage(validated.batch, validated.header, leader_epoch=self.leader_epoch, now_ms=now_ms)
+        staged = self.log.stage(
+            validated.batch, leader_epoch=self.leader_epoch, now_ms=now_ms, header=validated.header
+        )
+        self._appended_ms = now_ms
         self._pending.append(PendingAppend(staged.last_offset + 1, wants_all, settle))
         if not self._is_marked:
             self._is_marked = True
@@ -119,7 +124,7 @@ class Partition:
             self._fail(pending, KafkaStorageError(f"{self.name}: {error}"))
             return
         self._waiting_for_all.extend(pending)
-        if self.log.wants_flush:
+        if self.log.flush_is_due(self._appended_ms):
             self.flush_requested(self)
         self._turn.mark_watermark(self)
 
@@ -181,7 +186,10 @@ class Partition:
         return self.high_watermark
 
     def read(self, offset: int, *, size_bytes_max: int, committed_only: bool, at_least_one: bool) -> LogSlice | None:
-        """Whole batches from ``offset`` on, below what this reader may see; None when there is nothing yet."""
+        """Whole batches from ``offset`` on, below what this reader may see; None when there is nothing yet.
+
+        Never waits for the disk: `ColdRead` carries the job that warms what the search needs.
+        """
         log = self.log
         if offset < log.log_start_offset or offset > log.end_offset:
             raise OffsetOutOfRange(
@@ -190,4 +198,6 @@ class Partition:
         upto_offset = self.readable_end(committed_only=committed_only)
         if offset >= upto_offset:
             return None
-        return log.read(offset, size_bytes_max=size_bytes_max, upto_offset=upto_offset, at_least_one=at_least_one)
+        return log.read(
+            offset, size_bytes_max=size_bytes_max, upto_offset=upto_offset, at_least_one=at_least_one, nowait=True
+        )

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from millbeck.server.drivers.groups import GroupDriver
     from millbeck.server.drivers.quorum import QuorumDriver
     from millbeck.server.logs import Logs
+    from millbeck.server.producer_ids import ProducerIds
 
 T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
@@ -35,6 +36,7 @@ class Broker:
 
     quorum: QuorumDriver
     groups: GroupDriver
+    producer_ids: ProducerIds
     logs: Logs
 
     def __init__(

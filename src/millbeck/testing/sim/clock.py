@@ -13,6 +13,10 @@ class SimClock:
     def wall_ms(self) -> int:
         return self._wall_ms_at_zero + int(self.monotonic() * 1000)
 
+    def busy_seconds(self) -> float:
+        """Code takes no virtual time, so a simulated thread is never busy."""
+        return 0.0
+
     def jump_wall(self, milliseconds: int) -> None:
         """Set the machine's wall clock forward or back."""
         self._wall_ms_at_zero += milliseconds

@@ -1,0 +1,143 @@
+"""KIP-227: ids, epochs, what a session remembers, and what it looks at."""
+
+from __future__ import annotations
+
+import random
+from typing import Any, cast
+
+import pytest
+
+from millbeck.kernel.errors import FetchSessionIdNotFound, FetchSessionTopicIdError, InvalidFetchSessionEpoch
+from millbeck.replication.partition import Partition
+from millbeck.server.handlers.fetch.session import EVICTION_IDLE_MS, FetchSession, FetchSessions, Wanted
+
+
+def wanted(topic: str = "t", index: int = 0, offset: int = 0) -> Wanted:
+    return Wanted(topic, index, offset, 1000, -1, -1)
+
+
+class FakePartition:
+    def __init__(self) -> None:
+        self.watchers: dict[Any, None] = {}
+
+
+def partition() -> Partition:
+    return cast(Partition, FakePartition())
+
+
+def sessions(slots: int = 2) -> FetchSessions:
+    return FetchSessions(slots, random.Random(1).randrange)
+
+
+def opened(cache: FetchSessions, size: int = 1, now_ms: int = 0) -> FetchSession:
+    session = cache.open(size, False, now_ms)
+    assert session is not None
+    session.update([wanted(index=index) for index in range(size)], ())
+    return session
+
+
+def test_ids_are_positive_and_epochs_count_from_one() -> None:
+    cache = sessions()
+    session = opened(cache)
+    assert session.session_id > 0
+    for epoch in (1, 2, 3):
+        assert cache.next(session.session_id, epoch, False, 0) is session
+
+
+def test_the_epoch_wraps_to_one() -> None:
+    cache = sessions()
+    session = opened(cache)
+    session.epoch = 2**31 - 1
+    cache.next(session.session_id, 2**31 - 1, False, 0)
+    assert session.epoch == 1
+
+
+def test_an_unknown_id_a_wrong_epoch_and_mixed_topic_names_are_told_apart() -> None:
+    cache = sessions()
+    session = opened(cache)
+    with pytest.raises(FetchSessionIdNotFound):
+        cache.next(session.session_id + 1, 1, False, 0)
+    with pytest.raises(InvalidFetchSessionEpoch):
+        cache.next(session.session_id, 7, False, 0)
+    with pytest.raises(FetchSessionTopicIdError):
+        cache.next(session.session_id, 1, True, 0)
+
+
+def test_no_session_for_no_partitions() -> None:
+    assert sessions().open(0, False, 0) is None
+
+
+def test_a_full_cache_keeps_its_sessions_unless_one_is_idle_or_smaller() -> None:
+    cache = sessions(slots=1)
+    first = opened(cache, size=3)
+    assert cache.open(3, False, 10) is None
+    bigger = cache.open(4, False, 10)
+    assert bigger is not None
+    with pytest.raises(FetchSessionIdNotFound):
+        cache.next(first.session_id, 1, False, 10)
+    bigger.update([wanted(index=index) for index in range(4)], ())
+    assert cache.open(1, False, 10 + EVICTION_IDLE_MS) is None
+    assert cache.open(1, False, 11 + EVICTION_IDLE_MS) is not None
+    assert cache.evictions == 2
+
+
+def test_only_what_is_named_or_has_grown_is_looked_at() -> None:
+    session = FetchSession(1, False, 0)
+    quiet, busy = wanted(index=0), wanted(index=1)
+    session.update([quiet, busy], ())
+    where = {0: partition(), 1: partition()}
+    for each in (quiet, busy):
+        session.watch(each, where[each.partition_index])
+        session.served(each)
+    assert session.ready == {}
+    session.readable_grew(where[1])
+    assert list(session.ready.values()) == [busy]
+    session.update([wanted(index=0, offset=5)], ())
+    assert quiet.fetch_offset == 5
+    assert list(session.ready.values()) == [busy, quiet]
+
+
+def test_growth_wakes_a_parked_fetch() -> None:
+    session = FetchSession(1, False, 0)
+    only = wanted()
+    session.update([only], ())
+    place = partition()
+    session.watch(only, place)
+    woken: list[int] = []
+    session.on_ready = lambda: woken.append(1)
+    session.readable_grew(place)
+    assert woken == [1]
+
+
+def test_a_forgotten_or_closed_partition_is_no_longer_watched() -> None:
+    session = FetchSession(1, False, 0)
+    first, second = wanted(index=0), wanted(index=1)
+    places = [partition(), partition()]
+    session.update([first, second], ())
+    session.watch(first, places[0])
+    session.watch(second, places[1])
+    session.update([], [first.key])
+    assert session not in places[0].watchers
+    session.readable_grew(places[0])
+    assert first.key not in session.ready
+    session.close()
+    assert session not in places[1].watchers
+
+
+def test_what_was_served_goes_behind_the_others() -> None:
+    session = FetchSession(1, False, 0)
+    parts = [wanted(index=index) for index in range(3)]
+    session.update(parts, ())
+    session.served(parts[0])
+    assert [each.partition_index for each in session.wanted.values()] == [1, 2, 0]
+
+
+def test_a_recreated_topic_moves_the_watch() -> None:
+    session = FetchSession(1, False, 0)
+    only = wanted()
+    session.update([only], ())
+    old, new = partition(), partition()
+    session.watch(only, old)
+    session.watch(only, new)
+    assert session not in old.watchers
+    assert session in new.watchers
