@@ -247,6 +247,8 @@ def _declare(
     flexible: str | None,
     doc: str,
 ) -> _Declared:
+    if tag is None and tagged is not None:
+        raise SchemaError(f"tagged versions {tagged!r} without a tag")
     return _Declared(
         type_,
         {
@@ -365,8 +367,6 @@ def _check_field(owner: str, field: Field, annotation: object) -> None:
         raise SchemaError(f"{owner}.{field.name} is annotated {annotation!r} but declared as {expected!r}")
     if field.default is None and field.nullable.is_empty:
         raise SchemaError(f"{owner}.{field.name} defaults to null but is nullable in no version")
-    if field.tag is None and not field.tagged.is_empty:
-        raise SchemaError(f"{owner}.{field.name} has tagged versions but no tag")
 
 
 def python_type(field: Field) -> str:

@@ -1,0 +1,137 @@
+"""kio, an independent implementation of Kafka's schemas, as the judge of our bytes.
+
+Its entities correspond to our classes field by field, apart from names (it drops units) and types (it has enums for
+error codes, datetimes, timedeltas and UUIDs). This module translates, and says where kio cannot take every value.
+"""
+
+from __future__ import annotations
+
+import datetime
+import io
+import re
+import uuid
+from collections.abc import Mapping
+from dataclasses import fields as dataclass_fields
+from functools import cache
+from typing import Any, get_args, get_type_hints
+
+from hypothesis import strategies as st
+from kio.index import load_entity_schema, load_request_schema, load_response_schema
+from kio.schema.errors import ErrorCode
+from kio.serial import entity_reader, entity_writer
+from kio.static.constants import EntityType
+
+from millbeck.wire.schema import Array, Field, Kind, Primitive, schema_of
+
+_EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
+_DATETIME_MS_MAX = 253402300799000
+_TIMEDELTA_MS_MAX = 86_400_000 * 999_999
+_CODES = sorted(code.value for code in ErrorCode)
+
+
+def entity_of(cls: type[Any], version: int) -> type[Any]:
+    """kio's class for one of ours."""
+    schema = schema_of(cls)
+    if schema.kind is Kind.REQUEST:
+        return load_request_schema(schema.api_key, version)  # type: ignore[arg-type]
+    if schema.kind is Kind.RESPONSE:
+        return load_response_schema(schema.api_key, version)  # type: ignore[arg-type]
+    name = re.sub(r"(?<=[a-z0-9])([A-Z])", r"_\1", schema.name).lower()
+    return load_entity_schema(name, version, EntityType.data)
+
+
+class Counterpart:
+    """One of our classes at a version, next to kio's: how names, values and nested classes correspond."""
+
+    def __init__(self, cls: type[Any], entity: type[Any], version: int) -> None:
+        self.cls = cls
+        self.entity = entity
+        theirs = {field.name: field for field in dataclass_fields(entity)}
+        hints = get_type_hints(entity)
+        ours = [field for field in schema_of(cls).fields if version in field.versions]
+        self.names = {field.name: _match(field.name, theirs) for field in ours}
+        assert set(self.names.values()) == set(theirs), f"{cls.__name__} v{version}: {set(theirs)} is what kio has"
+        self.types = {field.name: theirs[self.names[field.name]].metadata.get("kafka_type", "") for field in ours}
+        self.tags = {field.name: theirs[self.names[field.name]].metadata.get("tag") for field in ours}
+        self.nested = {
+            field.name: counterpart(_element(field), _nested_entity(hints[self.names[field.name]]), version)
+            for field in ours
+            if not isinstance(_element(field), Primitive)
+        }
+
+    def all(self) -> list[Counterpart]:
+        return [self] + [inner for nested in self.nested.values() for inner in nested.all()]
+
+    def to_kio(self, message: Any) -> Any:
+        return self.entity(**{theirs: self._value(ours, getattr(message, ours)) for ours, theirs in self.names.items()})
+
+    def _value(self, name: str, value: Any) -> Any:
+        if name in self.nested:
+            if isinstance(value, list):
+                return tuple(self.nested[name].to_kio(item) for item in value)
+            return None if value is None else self.nested[name].to_kio(value)
+        if isinstance(value, list):
+            return tuple(self._scalar(name, item) for item in value)
+        return self._scalar(name, value)
+
+    def _scalar(self, name: str, value: Any) -> Any:
+        kind = self.types[name]
+        if value is None:
+            return None
+        if kind == "error_code":
+            return ErrorCode(value)
+        if kind.startswith("timedelta"):
+            return datetime.timedelta(milliseconds=value)
+        if kind == "datetime_i64":
+            return None if value == -1 else _EPOCH + datetime.timedelta(milliseconds=value)
+        if kind == "uuid":
+            return uuid.UUID(bytes=value) if any(value) else None
+        return value
+
+    def values(self, field: Field) -> st.SearchStrategy[Any] | None:
+        """The values of a field that kio can hold, where those are not all."""
+        kind = self.types.get(field.name, "")
+        if kind == "error_code":
+            return st.sampled_from(_CODES)
+        if kind == "timedelta_i64":
+            return st.integers(0, _TIMEDELTA_MS_MAX)
+        if kind == "datetime_i64":
+            return st.integers(0, _DATETIME_MS_MAX // 1000).map(lambda seconds: seconds * 1000)
+        return None
+
+
+@cache
+def counterpart(cls: type[Any], entity: type[Any], version: int) -> Counterpart:
+    return Counterpart(cls, entity, version)
+
+
+def _match(name: str, theirs: Mapping[str, Any]) -> str:
+    for candidate in (name, name.removesuffix("_ms"), name.removesuffix("_timestamp_ms"), name + "_"):
+        if candidate in theirs:
+            return candidate
+    raise AssertionError(f"kio has no counterpart of {name} among {sorted(theirs)}")
+
+
+def _element(field: Field) -> Any:
+    return field.type.element if isinstance(field.type, Array) else field.type
+
+
+def _nested_entity(hint: Any) -> type[Any]:
+    if hasattr(hint, "__type__"):
+        found: type[Any] = hint
+        return found
+    for argument in get_args(hint):
+        if argument is not type(None) and argument is not Ellipsis:
+            return _nested_entity(argument)
+    raise AssertionError(f"no entity in {hint}")
+
+
+def write(entity: Any) -> bytes:
+    buffer = io.BytesIO()
+    entity_writer(type(entity))(buffer, entity)
+    return buffer.getvalue()
+
+
+def read(entity: type[Any], data: bytes) -> tuple[Any, int]:
+    value, size = entity_reader(entity)(data, 0)
+    return value, size
