@@ -1,0 +1,341 @@
+"""A group shard with everything around it in memory: its log, its timers, and clients that ask it things.
+
+Time moves only by `World.advance`. Appends are committed at once unless `Log.holds_commits` is set; `Log.refusal` makes
+the next ones fail. `World.reload` builds the shard anew from the log's bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from struct import pack
+from typing import Any
+
+from millbeck.coordinator.config import ClassicGroupOptions, OffsetOptions
+from millbeck.coordinator.group.classic.join import Client
+from millbeck.coordinator.group.records import GroupRecord
+from millbeck.coordinator.group.shard import GroupShard, GroupShardOptions
+from millbeck.coordinator.runtime.host import Entry, ShardHost
+from millbeck.coordinator.runtime.loader import Loader
+from millbeck.coordinator.runtime.result import Reply
+from millbeck.kernel.errors import ApiError, by_code
+from millbeck.kernel.timer_wheel import Timer, TimerWheel
+from millbeck.records import batch
+from millbeck.records.record import UNASSIGNED, Record
+from millbeck.wire.messages.heartbeat import HeartbeatRequest
+from millbeck.wire.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
+from millbeck.wire.messages.leave_group import LeaveGroupRequest, MemberIdentity
+from millbeck.wire.messages.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+)
+from millbeck.wire.messages.offset_fetch import OffsetFetchRequestGroup, OffsetFetchRequestTopics
+from millbeck.wire.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
+
+START_MS = 1_000_000
+TOPIC_ID = bytes(range(16))
+
+
+class Scheduler:
+    """Timers on a wheel that the test turns."""
+
+    def __init__(self, now_ms: int = START_MS) -> None:
+        self.now_ms = now_ms
+        self.wheel = TimerWheel(now_ms)
+
+    def after(self, delay_ms: int, callback: Callable[[int], None]) -> Timer:
+        return self.wheel.add(self.now_ms + delay_ms, lambda: callback(self.now_ms))
+
+    def advance(self, delay_ms: int, after_each: Callable[[], None] = lambda: None) -> None:
+        """Let time pass; whatever becomes due runs at its own time, in order."""
+        end_ms = self.now_ms + delay_ms
+        while (deadline_ms := self.wheel.next_deadline_ms()) is not None and deadline_ms <= end_ms:
+            self.now_ms = max(self.now_ms, deadline_ms)
+            for callback in self.wheel.advance(self.now_ms):
+                callback()
+                after_each()
+        self.now_ms = end_ms
+
+
+class Log:
+    """The partition: batches in order, and how far they are committed."""
+
+    batch_size_bytes_max = 1_000_000
+
+    def __init__(self) -> None:
+        self.batches: list[bytes] = []
+        self.end_offset = 0
+        self.high_watermark = 0
+        self.holds_commits = False
+        self.refusal: ApiError | None = None
+
+    def append(self, entries: Sequence[Entry], now_ms: int) -> int:
+        if self.refusal is not None:
+            raise self.refusal
+        base_offset = self.end_offset
+        records = [Record(UNASSIGNED, now_ms, key, value) for key, value in entries]
+        self.batches.append(batch.build(records, base_offset=base_offset))
+        self.end_offset += len(records)
+        return base_offset
+
+    def take_back(self, offset: int) -> None:
+        self.batches = [data for data in self.batches if batch.read_header(data).base_offset < offset]
+        self.end_offset = offset
+
+
+class Outcome:
+    """What a request came to: nothing yet, a response, or an error."""
+
+    def __init__(self) -> None:
+        self.response: Any = None
+        self.error: ApiError | None = None
+        self.reply: Reply[Any] = Reply(self._succeed, self._fail)
+
+    def _succeed(self, response: Any) -> None:
+        assert not self.is_done
+        self.response = response
+
+    def _fail(self, error: ApiError) -> None:
+        assert not self.is_done
+        self.error = error
+
+    @property
+    def is_done(self) -> bool:
+        return self.response is not None or self.error is not None
+
+    @property
+    def code(self) -> int | None:
+        """The error code a client would see; None while it waits."""
+        if self.error is not None:
+            return self.error.code
+        return None if self.response is None else int(self.response.error_code)
+
+    @property
+    def code_name(self) -> str:
+        code = self.code
+        if code is None:
+            return "WAITING"
+        return "NONE" if code == 0 else by_code[code].kafka_name
+
+
+def subscription(*topics: str, version: int = 0, tail: bytes = b"\xff\xff\xff\xff") -> bytes:
+    encoded = b"".join(pack(">h", len(topic)) + topic.encode() for topic in topics)
+    return pack(">hi", version, len(topics)) + encoded + tail
+
+
+class World:
+    def __init__(self, *, log: Log | None = None, now_ms: int = START_MS, **options: Any) -> None:
+        defaults = {"initial_rebalance_delay_ms": 3000}
+        classic = {name: value for name, value in (defaults | options).items() if hasattr(ClassicGroupOptions, name)}
+        offsets = {name: value for name, value in options.items() if name not in classic}
+        self._options = options
+        self.options = GroupShardOptions(
+            classic=ClassicGroupOptions.of().replace(**classic), offsets=OffsetOptions.of().replace(**offsets)
+        )
+        self.log = log or Log()
+        self.scheduler = Scheduler(now_ms)
+        self.uuid_count = 0
+        self.host: ShardHost[GroupShard, GroupRecord] = ShardHost(
+            lambda registry, timers: GroupShard(registry, timers, self.options),
+            appender=self.log,
+            scheduler=self.scheduler,
+            commit_timeout_ms=5000,
+        )
+        loader = Loader(self.host.shard, iter(self.log.batches))
+        while not loader.advance():
+            pass
+        self.host.loaded(
+            end_offset=self.log.end_offset, high_watermark=self.log.high_watermark, now_ms=self.scheduler.now_ms
+        )
+
+    @property
+    def shard(self) -> GroupShard:
+        return self.host.shard
+
+    @property
+    def now_ms(self) -> int:
+        return self.scheduler.now_ms
+
+    def group(self, group_id: str = "g") -> Any:
+        return self.shard._groups.get(group_id)
+
+    def state(self, group_id: str = "g") -> str:
+        group = self.group(group_id)
+        return "-" if group is None else str(group.state.value)
+
+    def reload(self) -> World:
+        """Another host for the same log, as after a restart."""
+        self.host.close()
+        return World(log=self.log, now_ms=self.now_ms, **self._options)
+
+    def commit_log(self) -> None:
+        """What is appended becomes committed."""
+        self.log.high_watermark = self.log.end_offset
+        self.host.high_watermark_moved(self.log.end_offset, self.now_ms)
+
+    def take_back(self, offset: int, error: ApiError) -> None:
+        self.log.take_back(offset)
+        self.host.write_failed(offset, error, self.now_ms)
+
+    def advance(self, delay_ms: int) -> None:
+        self.scheduler.advance(delay_ms, self._settle)
+
+    def _settle(self) -> None:
+        if not self.log.holds_commits and self.log.high_watermark < self.log.end_offset:
+            self.commit_log()
+
+    def write(self, operation: Callable[[GroupShard, Outcome], Any]) -> Outcome:
+        outcome = Outcome()
+        self.host.write(lambda shard: operation(shard, outcome), outcome.reply, self.now_ms)
+        self._settle()
+        return outcome
+
+    # Clients
+
+    def join(
+        self,
+        member_id: str = "",
+        *,
+        group: str = "g",
+        version: int = 9,
+        instance: str | None = None,
+        session_ms: int = 10_000,
+        rebalance_ms: int = 60_000,
+        protocols: dict[str, bytes] | None = None,
+        protocol_type: str = "consumer",
+        client: str = "c",
+    ) -> Outcome:
+        self.uuid_count += 1
+        request = JoinGroupRequest(
+            group_id=group,
+            session_timeout_ms=session_ms,
+            rebalance_timeout_ms=rebalance_ms,
+            member_id=member_id,
+            group_instance_id=instance,
+            protocol_type=protocol_type,
+            protocols=[
+                JoinGroupRequestProtocol(name, metadata)
+                for name, metadata in ({"range": subscription("t")} if protocols is None else protocols).items()
+            ],
+        )
+        return self.write(
+            lambda shard, outcome: shard.join(
+                request,
+                version=version,
+                client=Client(client_id=client, host="/10.0.0.1"),
+                new_uuid=f"uuid{self.uuid_count}",
+                reply=outcome.reply,
+                now_ms=self.now_ms,
+            )
+        )
+
+    def enter(self, **options: Any) -> Outcome:
+        """Join as a new dynamic member does: once for the id, once with it."""
+        first = self.join(**options)
+        assert first.code_name == "MEMBER_ID_REQUIRED", first.code_name
+        return self.join(first.response.member_id, **options)
+
+    def sync(
+        self,
+        member_id: str,
+        generation: int,
+        assignments: dict[str, bytes] | None = None,
+        *,
+        group: str = "g",
+        instance: str | None = None,
+        protocol_type: str | None = None,
+        protocol_name: str | None = None,
+    ) -> Outcome:
+        request = SyncGroupRequest(
+            group_id=group,
+            generation_id=generation,
+            member_id=member_id,
+            group_instance_id=instance,
+            protocol_type=protocol_type,
+            protocol_name=protocol_name,
+            assignments=[SyncGroupRequestAssignment(member, work) for member, work in (assignments or {}).items()],
+        )
+        return self.write(lambda shard, outcome: shard.sync(request, outcome.reply))
+
+    def heartbeat(self, member_id: str, generation: int, *, group: str = "g", instance: str | None = None) -> Outcome:
+        request = HeartbeatRequest(group, generation, member_id, instance)
+        return self.write(lambda shard, _: shard.heartbeat(request))
+
+    def leave(self, *members: tuple[str, str | None], group: str = "g", version: int = 5) -> Outcome:
+        if version < 3:
+            request = LeaveGroupRequest(group_id=group, member_id=members[0][0])
+        else:
+            request = LeaveGroupRequest(group_id=group, members=[MemberIdentity(*member) for member in members])
+        return self.write(lambda shard, _: shard.leave(request, version, self.now_ms))
+
+    def commit(
+        self,
+        offsets: dict[tuple[str, int], int],
+        *,
+        group: str = "g",
+        member_id: str = "",
+        generation: int = -1,
+        instance: str | None = None,
+        metadata: str | None = "",
+        retention_ms: int = -1,
+        version: int = 9,
+        topic_id: bytes = TOPIC_ID,
+    ) -> Outcome:
+        topics: dict[str, OffsetCommitRequestTopic] = {}
+        for (name, partition), offset in offsets.items():
+            topic = topics.setdefault(name, OffsetCommitRequestTopic(name, topic_id, []))
+            topic.partitions.append(OffsetCommitRequestPartition(partition, offset, 3, metadata))
+        request = OffsetCommitRequest(
+            group_id=group,
+            generation_id_or_member_epoch=generation,
+            member_id=member_id,
+            group_instance_id=instance,
+            retention_time_ms=retention_ms,
+            topics=list(topics.values()),
+        )
+        return self.write(lambda shard, _: shard.commit_offsets(request, version, self.now_ms))
+
+    def fetch(
+        self,
+        places: dict[str, list[int]] | None,
+        *,
+        group: str = "g",
+        stable: bool = False,
+        topic_id: bytes = TOPIC_ID,
+    ) -> Outcome:
+        topics = None
+        if places is not None:
+            topics = [OffsetFetchRequestTopics(name, topic_id, indexes) for name, indexes in places.items()]
+        request = OffsetFetchRequestGroup(group_id=group, topics=topics)
+        if stable:
+            return self.write(lambda shard, _: shard.fetch_stable_offsets(request))
+        outcome = Outcome()
+        self.host.read(lambda shard, at: shard.fetch_offsets(request, at), outcome.reply)
+        return outcome
+
+    def fetched(self, places: dict[str, list[int]] | None, **options: Any) -> dict[tuple[str, int], int]:
+        """Offsets by place."""
+        response = self.fetch(places, **options).response
+        return {
+            (topic.name, partition.partition_index): partition.committed_offset
+            for topic in response.topics
+            for partition in topic.partitions
+        }
+
+    # Short cuts
+
+    def stable_group(self, count: int = 1, *, group: str = "g", **options: Any) -> list[str]:
+        """A group of dynamic members that has completed its first rebalance; the first one leads."""
+        joins = [self.enter(group=group, client=f"c{index}", **options) for index in range(count)]
+        self.advance(self.options.classic.initial_rebalance_delay_ms * 2)
+        members = [join.response.member_id for join in joins]
+        generation = joins[0].response.generation_id
+        syncs = [
+            self.sync(
+                member, generation, {each: each.encode() for each in members} if index == 0 else None, group=group
+            )
+            for index, member in enumerate(members)
+        ]
+        assert [sync.code_name for sync in syncs] == ["NONE"] * count
+        assert self.state(group) == "Stable"
+        return members
