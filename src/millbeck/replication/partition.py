@@ -24,7 +24,8 @@ from millbeck.kernel.errors import (
 from millbeck.kernel.ids import TopicPartition, Uuid
 from millbeck.records.validation import Validated
 from millbeck.replication.turn import Turn
-from millbeck.storage.log import Log, LogSlice
+from millbeck.storage.log import Log
+from millbeck.storage.reading import LogSlice
 from millbeck.storage.staging import Staged
 
 NO_EPOCH = -1

@@ -14,7 +14,7 @@ from millbeck.security.authorizer import Authorizer
 from millbeck.server.config import NodeConfig
 from millbeck.server.connection import Connection
 from millbeck.server.deadlines import Deadlines
-from millbeck.server.handlers.fetch.session import FetchSessions
+from millbeck.server.fetch_sessions import FetchSessions
 from millbeck.server.metadata_replies import MetadataReplies
 from millbeck.server.topics import LocalTopics
 from millbeck.wire.messages.api_versions import ApiVersion

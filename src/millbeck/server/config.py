@@ -188,6 +188,13 @@ class TopicDefaultOptions(Section):
     default_replication_factor = option(
         "default.replication.factor", INT, 1, valid=at_least(1), doc="Replicas of a topic created without a number."
     )
+    max_request_partition_size_limit = option(
+        "max.request.partition.size.limit",
+        INT,
+        2000,
+        valid=at_least(1),
+        doc="The most partitions in one page of DescribeTopicPartitions.",
+    )
     delete_topic_enable = option(
         "delete.topic.enable", BOOLEAN, True, importance=Importance.HIGH, doc="Whether topics can be deleted at all."
     )

@@ -144,8 +144,16 @@ class Handler:
 
 
 class Dispatcher:
-    def __init__(self, broker: Broker, routes: Sequence[Route], statistics: Callable[[int, str], Statistics]) -> None:
+    def __init__(
+        self,
+        broker: Broker,
+        routes: Sequence[Route],
+        statistics: Callable[[int, str], Statistics],
+        fallback: Callable[[], Any],
+    ) -> None:
+        """``fallback`` makes the version 0 answer to an ApiVersions request that is too new."""
         self._broker = broker
+        self._fallback = fallback
         self.handlers = {
             route.api_key: Handler(route, statistics(route.api_key, APIS[route.api_key].name)) for route in routes
         }

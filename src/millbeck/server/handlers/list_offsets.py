@@ -58,7 +58,7 @@ def error_reply(request: ListOffsetsRequest | None, version: int, error: ApiErro
 
 
 @handles(2, error_reply=error_reply)
-async def handle_list_offsets(call: Call, request: ListOffsetsRequest) -> ListOffsetsResponse:
+def handle_list_offsets(call: Call, request: ListOffsetsRequest) -> ListOffsetsResponse:
     seen: dict[tuple[str, int], int] = {}
     for topic in request.topics:
         for asked in topic.partitions:
@@ -71,14 +71,14 @@ async def handle_list_offsets(call: Call, request: ListOffsetsRequest) -> ListOf
             try:
                 if seen[topic.name, asked.partition_index] > 1:
                     raise InvalidRequest("the partition is named more than once")
-                partitions.append(await _answer(call, request, topic, asked))
+                partitions.append(_answer(call, request, topic, asked))
             except ApiError as error:
                 partitions.append(ListOffsetsPartitionResponse(asked.partition_index, error.code))
         answers.append(ListOffsetsTopicResponse(topic.name, partitions))
     return ListOffsetsResponse(topics=answers)
 
 
-async def _answer(
+def _answer(
     call: Call, request: ListOffsetsRequest, topic: ListOffsetsTopic, asked: ListOffsetsPartition
 ) -> ListOffsetsPartitionResponse:
     timestamp = asked.timestamp
@@ -95,14 +95,14 @@ async def _answer(
         return ListOffsetsPartitionResponse(index, 0, -1, end_offset, partition.leader_epoch)
     if timestamp in (EARLIEST, EARLIEST_LOCAL, EARLIEST_PENDING_UPLOAD):
         offset = log.log_start_offset
-        return ListOffsetsPartitionResponse(index, 0, -1, offset, log.epoch_of(offset))
+        return ListOffsetsPartitionResponse(index, 0, -1, offset, log.epochs.epoch_of(offset))
     if timestamp == LATEST_TIERED:
         return ListOffsetsPartitionResponse(index, 0, -1, -1, -1)
-    job = log.max_timestamp_job() if timestamp == MAX_TIMESTAMP else log.timestamp_job(timestamp)
-    try:
-        found = await call.broker.in_thread(job.run)
-    finally:
-        job.release()
-    if found is None or (timestamp != MAX_TIMESTAMP and found.offset >= end_offset):
+    found = (
+        log.offset_of_max_timestamp()
+        if timestamp == MAX_TIMESTAMP
+        else log.offset_for_timestamp(timestamp, upto_offset=end_offset)
+    )
+    if found is None:
         return ListOffsetsPartitionResponse(index)
-    return ListOffsetsPartitionResponse(index, 0, found.timestamp, found.offset, log.epoch_of(found.offset))
+    return ListOffsetsPartitionResponse(index, 0, found.timestamp, found.offset, found.leader_epoch)

@@ -5,7 +5,7 @@ Behaviour
   partition with data always gets at least one batch, however large (KIP-74).
 - Less than ``min_bytes`` there: the call is held until appends bring it, or ``max_wait_ms`` has passed. An error in any
   partition ends the wait at once.
-- Sessions (KIP-227): see `session`. In one, only partitions with something new are listed in the reply.
+- Sessions (KIP-227): see `fetch_sessions`. In one, only partitions with something new are listed in the reply.
 - Followers do not fetch here: their requests are refused like an unauthorised client's.
 Versions
 - 7: sessions. 12: a reader whose last epoch is not in our history gets the diverging epoch instead of records.
@@ -23,8 +23,9 @@ from millbeck.replication.partition import Partition
 from millbeck.security.authorizer import Operation, ResourceType
 from millbeck.server.call import Call
 from millbeck.server.dispatch import handles_frames
+from millbeck.server.fetch_sessions import FINAL_EPOCH, INITIAL_EPOCH, FetchSession, Wanted
 from millbeck.server.handlers.fetch.reading import load
-from millbeck.server.handlers.fetch.session import FINAL_EPOCH, INITIAL_EPOCH, FetchSession, Wanted
+from millbeck.storage.segment import ColdRead
 from millbeck.wire.codec import DecodeError
 from millbeck.wire.compact import TopicKey
 from millbeck.wire.fast_fetch import FetchRequestView, PartitionResult, decode_fetch_request, encode_fetch_response
@@ -50,6 +51,7 @@ class Fetching:
     """One fetch on its way: tried at once, parked when there is too little, answered exactly once."""
 
     __slots__ = (
+        "_deadline_ms",
         "_is_marked",
         "_is_waiting",
         "_timer",
@@ -72,6 +74,7 @@ class Fetching:
         self.is_full = is_full
         self.committed_only = request.isolation_level == READ_COMMITTED
         self.size_bytes_max = min(request.max_bytes, call.broker.config.fetch.fetch_max_bytes)
+        self._deadline_ms = call.broker.deadlines.now_ms() + request.max_wait_ms
         self._timer: Any = None
         self._is_waiting = False
         self._is_marked = False
@@ -79,13 +82,14 @@ class Fetching:
     # waiting
 
     def start(self) -> None:
-        if not self._try(is_last=self.request.max_wait_ms <= 0):
-            self._park()
+        left_ms = self._deadline_ms - self.call.broker.deadlines.now_ms()
+        if not self._try(is_last=left_ms <= 0):
+            self._park(left_ms)
 
-    def _park(self) -> None:
+    def _park(self, left_ms: int) -> None:
         self._is_waiting = True
         self.call.hold()
-        self._timer = self.call.broker.deadlines.after(self.request.max_wait_ms, self._time_is_up)
+        self._timer = self.call.broker.deadlines.after(left_ms, self._time_is_up)
         self.call.connection.when_lost(self._abandon)
         if self.session is not None:
             self.session.on_ready = self._wake
@@ -137,8 +141,31 @@ class Fetching:
         return self.wanted
 
     def _try(self, *, is_last: bool) -> bool:
-        """Answer if there is enough, or if this is the last chance; False to wait on."""
+        """Answer if there is enough, or if this is the last chance; False to wait on.
+
+        When the search itself needs the disk, a thread warms what is missing and the fetch starts over.
+        """
         found: list[Found] = []
+        try:
+            return self._find(found, is_last=is_last)
+        except ColdRead as cold:
+            for outcome in found:
+                if outcome.slice is not None:
+                    outcome.slice.release()
+            self.call.hold()
+            self.call.broker.spawn(self._start_warm(cold))
+            return True
+
+    async def _start_warm(self, cold: ColdRead) -> None:
+        try:
+            await self.call.broker.in_thread(cold.job)
+        except OSError as error:
+            self.call.broker.report(error)
+        finally:
+            cold.release()
+        self.start()
+
+    def _find(self, found: list[Found], *, is_last: bool) -> bool:
         total = 0
         must_answer = is_last
         for wanted in self._candidates():
@@ -191,9 +218,9 @@ class Fetching:
             if self.committed_only:
                 result.aborted_transactions = [
                     AbortedTransaction(aborted.producer_id, aborted.first_offset)
-                    for aborted in log.aborted_transactions(wanted.fetch_offset, piece.next_offset)
+                    for aborted in log.aborted_transactions(wanted.fetch_offset, piece.upper_offset)
                 ]
-            return Found(wanted, result, piece.slice)
+            return Found(wanted, result, piece)
         except ApiError as error:
             return Found(wanted, PartitionResult(wanted.partition_index, error.code), None)
 

@@ -9,7 +9,7 @@ import pytest
 
 from millbeck.kernel.errors import FetchSessionIdNotFound, FetchSessionTopicIdError, InvalidFetchSessionEpoch
 from millbeck.replication.partition import Partition
-from millbeck.server.handlers.fetch.session import EVICTION_IDLE_MS, FetchSession, FetchSessions, Wanted
+from millbeck.server.fetch_sessions import EVICTION_IDLE_MS, FetchSession, FetchSessions, Wanted
 
 
 def wanted(topic: str = "t", index: int = 0, offset: int = 0) -> Wanted:

@@ -1,0 +1,28 @@
+"""Every API this node serves. ApiVersions, dispatch, the protocol page and the tests read this list."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from millbeck.server.dispatch import Route
+from millbeck.server.handlers.api_versions import handle_api_versions
+from millbeck.server.handlers.describe_cluster import handle_describe_cluster
+from millbeck.server.handlers.describe_topic_partitions import handle_describe_topic_partitions
+from millbeck.server.handlers.fetch.handler import handle_fetch
+from millbeck.server.handlers.init_producer_id import handle_init_producer_id
+from millbeck.server.handlers.list_offsets import handle_list_offsets
+from millbeck.server.handlers.metadata import handle_metadata
+from millbeck.server.handlers.offset_for_leader_epoch import handle_offset_for_leader_epoch
+from millbeck.server.handlers.produce import handle_produce
+
+ROUTES: Final[tuple[Route, ...]] = (
+    handle_produce,
+    handle_fetch,
+    handle_list_offsets,
+    handle_metadata,
+    handle_api_versions,
+    handle_init_producer_id,
+    handle_offset_for_leader_epoch,
+    handle_describe_cluster,
+    handle_describe_topic_partitions,
+)
