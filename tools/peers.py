@@ -249,6 +249,21 @@ def _build_kcat() -> None:
     _run("apt-get", "install", "-y", "kcat", directory=Path("/"), what="kcat from the distribution's packages")
 
 
+def _python_codecs_path() -> Path:
+    named = "-".join(f"{name}-{version}" for name, version in pins()["python-codecs"].items())
+    return cache_directory() / f"python-codecs-{sys.version_info.major}.{sys.version_info.minor}-{named}"
+
+
+def _build_python_codecs() -> None:
+    wanted = [f"{name}=={version}" for name, version in pins()["python-codecs"].items()]
+
+    def fill(scratch: Path) -> None:
+        pip = ["-m", "pip", "install", "-q", "--target", str(scratch)]
+        _run(sys.executable, *pip, *wanted, directory=scratch, what="codecs for kafka-python")
+
+    _place(_python_codecs_path(), fill)
+
+
 # Each peer: where it is when installed, and what installs it.
 PEERS: dict[str, tuple[Callable[[], Path], Callable[[], None]]] = {
     "kafka": (_kafka_path, _build_kafka),
@@ -256,6 +271,7 @@ PEERS: dict[str, tuple[Callable[[], Path], Callable[[], None]]] = {
     "franz-go": (_go_driver_path, _build_go_driver),
     "kafkajs": (_js_driver_path, _build_js_driver),
     "kcat": (_kcat_path, _build_kcat),
+    "python-codecs": (_python_codecs_path, _build_python_codecs),
 }
 
 
@@ -276,7 +292,7 @@ def status() -> list[str]:
     """One line per peer."""
     lines = []
     for name in PEERS:
-        version = pins().get(name, pins()["kafka"])["version"]
+        version = pins().get(name, pins()["kafka"]).get("version", "")
         try:
             lines.append(f"{name:16} {version:10} {peer_path(name)}")
         except PeerUnavailable as missing:

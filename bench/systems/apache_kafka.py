@@ -9,8 +9,9 @@ from __future__ import annotations
 import subprocess
 from pathlib import Path
 
-from bench.systems.node import Node, NodeFailed
 from tools import peers
+
+from bench.systems.node import Node, NodeFailed
 
 CLUSTER_ID = "bWlsbGJlY2staW50ZXJvcA"
 TOOL_TIMEOUT_S = 180

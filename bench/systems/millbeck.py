@@ -6,8 +6,9 @@ import os
 import subprocess
 import sys
 
-from bench.systems.node import Node, NodeFailed
 from tools.peers import ROOT
+
+from bench.systems.node import Node, NodeFailed
 
 CLUSTER_ID = "bWlsbGJlY2staW50ZXJvcA"
 

@@ -1,9 +1,9 @@
 """One broker process: its server.properties, its life, and what the machine says of it.
 
-A node is a combined broker and controller on 127.0.0.1. Its ports are chosen once, so that a restart keeps its address.
-Subclasses say how the process is formatted and started; this class writes the properties, starts the child in its own
-session (pinned to a core and put in a memory group when asked), and ends it by its own pid. `stop` asks, waits, and only
-then kills; `kill` is kill -9, with nothing said to the broker.
+A node is a combined broker and controller on 127.0.0.1. Its ports are chosen once, so that a restart keeps them.
+Subclasses say how the process is formatted and started; this class writes the properties, starts the child in its
+own session (pinned to a core and put in a memory group when asked), and ends it by its own pid. `stop` asks, waits, and
+only then kills; `kill` is kill -9, with nothing said to the broker.
 """
 
 from __future__ import annotations

@@ -1,0 +1,1 @@
+"""Our metadata records against Kafka's own classes."""
