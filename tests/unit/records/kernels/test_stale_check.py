@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sysconfig
-from collections.abc import Iterator
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from types import ModuleType
@@ -15,7 +14,7 @@ SUFFIX = sysconfig.get_config_var("EXT_SUFFIX")
 
 
 @pytest.fixture
-def tool(tmp_path: Path) -> Iterator[ModuleType]:
+def tool(tmp_path: Path) -> ModuleType:
     """The tool, looking at a tree with one kernel that was compiled."""
     spec = spec_from_file_location("compiled_under_test", TOOL)
     assert spec is not None
@@ -31,7 +30,7 @@ def tool(tmp_path: Path) -> Iterator[ModuleType]:
     (kernels / f"walk{SUFFIX}").write_bytes(b"loader")
     (tmp_path / "src" / f"millbeck_kernels__mypyc{SUFFIX}").write_bytes(b"library")
     module.record_build()
-    yield module
+    return module
 
 
 def test_a_fresh_build_is_fine(tool: ModuleType) -> None:
