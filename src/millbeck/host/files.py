@@ -111,6 +111,8 @@ class HostFile:
         return os.fstat(self._descriptor).st_size
 
     def sync(self) -> None:
+        if self._descriptor < 0:
+            raise OSError(errno.EBADF, os.strerror(errno.EBADF), self.path)
         if self._is_linux:
             os.fdatasync(self._descriptor)
         else:

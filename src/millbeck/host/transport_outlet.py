@@ -56,7 +56,8 @@ class TransportOutlet:
             self._pump()
 
     def resume_writing(self) -> None:
-        if not self._is_pumping and not self._is_over:
+        # The TLS layer pauses and resumes for messages of its own, too.
+        if self._is_busy and not self._is_pumping and not self._is_over:
             self._continue()
 
     def on_drained(self, callback: Callable[[], None]) -> None:

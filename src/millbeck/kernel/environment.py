@@ -201,7 +201,8 @@ class Network(Protocol):
     ) -> Listening:
         """Bind ``host`` ("" = every interface, both families) and serve; never shares a port with another socket.
 
-        Socket buffers of -1 are left to the system. ``close`` ends listening; open connections stay.
+        Socket buffers of -1 are left to the system. ``close`` ends listening; open connections stay. A buffered
+        protocol hands out a memoryview, never a bytearray: asyncio's TLS layer slices it.
         """
 
     async def connect(

@@ -95,7 +95,7 @@ class Node:
         if self.is_running:
             raise RuntimeError(f"{self.name} is already running")
         world = self._world
-        run = self._boot()
+        run = self.boot()
         world.trace.add("start", run.process.name)
 
         async def body() -> None:
@@ -112,7 +112,8 @@ class Node:
         task.add_done_callback(done)
         return run
 
-    def _boot(self) -> Run:
+    def boot(self) -> Run:
+        """A process of its own without a main coroutine, as the harness has it."""
         world = self._world
         self._start_count += 1
         suffix = "" if self._is_harness else f"/{self._start_count}"

@@ -56,8 +56,8 @@ class World:
         self._nodes: dict[str, Node] = {}
         self._graveyard: list[asyncio.Task[Any]] = []
         self._failures: list[tuple[str, BaseException | None]] = []
-        self._harness = Node(self, "harness", is_harness=True)
-        self._harness_run = self._harness._boot()
+        self.harness = Node(self, "harness", is_harness=True)
+        self.harness_run = self.harness.boot()
 
     def generator(self, name: str) -> random.Random:
         return stream(self.seed, name)
@@ -85,8 +85,8 @@ class World:
             if self.options.is_strict:
                 stack.enter_context(strict_mode())
             try:
-                context = self._harness_run.process.context.copy()
-                task = context.run(self.loop.create_task, scenario(self._harness_run.environment))
+                context = self.harness_run.process.context.copy()
+                task = context.run(self.loop.create_task, scenario(self.harness_run.environment))
                 result = self.loop.run_until_complete(task)
                 self._raise_failures()
             except BaseException as error:
@@ -98,7 +98,7 @@ class World:
         """End every process and lay the dead to rest. A world must be closed before it is forgotten."""
         for node in self.nodes:
             node.crash()
-        self.bury(self._harness_run.process)
+        self.bury(self.harness_run.process)
         for task in self._graveyard:
             try:
                 task.get_coro().close()
@@ -160,7 +160,7 @@ class World:
                 node.exited(error)
 
     def run_of(self, process: Process | None) -> Run:
-        for node in (self._harness, *self._nodes.values()):
+        for node in (self.harness, *self._nodes.values()):
             if node.run is not None and node.run.process is process:
                 return node.run
         raise RuntimeError("no simulated process is running here")
