@@ -9,13 +9,6 @@ from millbeck.controller.config_rules import ConfigRules
 from millbeck.controller.options import ControllerOptions
 from millbeck.controller.placement import check_assignment, new_partition, place
 from millbeck.controller.result import RECORD_COUNT_MAX, Result
-from millbeck.controller.topic_names import (
-    CLUSTER_METADATA_TOPIC,
-    check_topic_name,
-    collision_key,
-    collision_keys,
-    has_collision_characters,
-)
 from millbeck.kernel.environment import Randomness
 from millbeck.kernel.errors import (
     ApiError,
@@ -33,6 +26,7 @@ from millbeck.kernel.errors import (
     UnknownTopicOrPartition,
 )
 from millbeck.kernel.ids import ZERO_UUID, Uuid
+from millbeck.kernel.names import CLUSTER_METADATA_TOPIC, check_topic_name, collision_key
 from millbeck.metadata.image import ConfigResource, MetadataImage, PartitionRegistration, ResourceType, TopicImage
 from millbeck.metadata.records import ConfigRecord, MetadataRecord, RemoveTopicRecord, TopicRecord
 from millbeck.wire.messages.create_topics import (
@@ -76,8 +70,8 @@ class TopicControl:
                     raise refusal
                 if counts[topic.name] > 1:
                     raise InvalidRequest("Duplicate topic name.")
-                if has_collision_characters(topic.name):
-                    collisions = collision_keys(image.topics.by_name) if collisions is None else collisions
+                if collisions is None and _may_collide(topic.name):
+                    collisions = {collision_key(name): name for name in image.topics.by_name if _may_collide(name)}
                 new_records, result = self._create_one(
                     image, topic, collisions or {}, randomness, may_describe_configs(topic.name)
                 )
@@ -88,8 +82,7 @@ class TopicControl:
                 continue
             records += new_records
             results.append(result)
-            if has_collision_characters(topic.name):
-                assert collisions is not None
+            if collisions is not None and _may_collide(topic.name):
                 collisions[collision_key(topic.name)] = topic.name
         if len(records) > RECORD_COUNT_MAX:
             return Result(response=_all_refused(request, PolicyViolation(_TOO_MUCH)))
@@ -206,13 +199,17 @@ class TopicControl:
 _TOO_MUCH = "Unable to perform excessively large batch operation."
 
 
+def _may_collide(name: str) -> bool:
+    return "." in name or "_" in name
+
+
 def _check_name(image: MetadataImage, name: str, collisions: Mapping[str, str]) -> None:
     check_topic_name(name)
     if name == CLUSTER_METADATA_TOPIC:
         raise InvalidRequest(f"Creation of internal topic {name} is prohibited.")
     if image.topics.named(name) is not None:
         raise TopicAlreadyExists(f"Topic '{name}' already exists.")
-    other = collisions.get(collision_key(name)) if has_collision_characters(name) else None
+    other = collisions.get(collision_key(name)) if _may_collide(name) else None
     if other is not None:
         raise InvalidTopic(f"Topic '{name}' collides with existing topic: {other}")
 

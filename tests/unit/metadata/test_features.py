@@ -1,0 +1,48 @@
+"""Features, their levels and the releases that name them."""
+
+from __future__ import annotations
+
+import pytest
+
+from millbeck.metadata.features import (
+    LATEST_METADATA_VERSION,
+    METADATA_VERSION,
+    SUPPORTED_FEATURES,
+    FeatureRange,
+    metadata_version_of,
+    release_of,
+)
+
+
+def test_only_the_metadata_version_is_above_zero() -> None:
+    assert SUPPORTED_FEATURES[METADATA_VERSION] == (7, 30)
+    others = {name: levels for name, levels in SUPPORTED_FEATURES.items() if name != METADATA_VERSION}
+    assert set(others) == {
+        "eligible.leader.replicas.version",
+        "group.version",
+        "kraft.version",
+        "share.version",
+        "streams.version",
+        "transaction.version",
+    }
+    assert set(others.values()) == {FeatureRange(0, 0)}
+
+
+@pytest.mark.parametrize(("level", "release"), [(7, "3.3-IV3"), (17, "3.7-IV2"), (25, "4.0-IV3"), (30, "4.3-IV0")])
+def test_releases_name_levels(level: int, release: str) -> None:
+    assert release_of(level) == release
+    assert metadata_version_of(release) == level
+
+
+def test_a_release_without_its_step_is_its_newest() -> None:
+    assert metadata_version_of("4.0") == 25
+    assert metadata_version_of("4.3") == LATEST_METADATA_VERSION
+    assert release_of(99) == "99"
+    with pytest.raises(ValueError, match=r"unknown release '2\.8'"):
+        metadata_version_of("2.8")
+
+
+def test_a_range_contains_its_ends() -> None:
+    levels = FeatureRange(1, 3)
+    assert [level in levels for level in (0, 1, 2, 3, 4)] == [False, True, True, True, False]
+    assert "1" not in levels

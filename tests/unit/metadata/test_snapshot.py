@@ -1,0 +1,106 @@
+from __future__ import annotations
+
+import pytest
+
+from millbeck.metadata.batches import control_batch, data_batch, read_batches
+from millbeck.metadata.fault import MetadataFault
+from millbeck.metadata.records import ConfigRecord, FeatureLevelRecord, MetadataRecord
+from millbeck.metadata.snapshot import (
+    BATCH_RECORD_COUNT,
+    SnapshotId,
+    bootstrap_checkpoint,
+    bootstrap_records,
+    parse_name,
+    read_snapshot,
+    snapshot_batches,
+)
+from millbeck.records.control import KRaftVersion, LeaderChange, SnapshotFooter, SnapshotHeader, Voters
+
+# What kafka-storage format of Apache Kafka 4.3 writes when every feature but metadata.version is 0; each of its three
+# batches has a clock reading of its own.
+KAFKA_BOOTSTRAP = bytes.fromhex(
+    "0000000000000000000000470000000002ec032755002000000000000001a1e3c02c79000001a1e3c02c79ffffffffffffff"
+    "ffffffffffffff000000012a00000008000000031600000000000000000000000000000000000000010000004f0000000002"
+    "d4e8dcc5000000000000000001a1e3c02c8a000001a1e3c02c8affffffffffffffffffffffffffff000000013a000000012e"
+    "010c00116d657461646174612e76657273696f6e001e000000000000000000020000003f000000000204c2c1c60020000000"
+    "00000001a1e3c02c8b000001a1e3c02c8bffffffffffffffffffffffffffff000000011a00000008000000040600000000"
+)
+
+
+def _file(records: list[MetadataRecord]) -> bytes:
+    return b"".join(snapshot_batches(records, epoch=3, last_contained_log_timestamp=55, now_ms=66))
+
+
+def _options(count: int) -> list[MetadataRecord]:
+    return [ConfigRecord(resource_type=2, resource_name="t", name=f"n{index}", value="v") for index in range(count)]
+
+
+def test_the_bootstrap_checkpoint_is_kafkas() -> None:
+    assert list(read_snapshot(KAFKA_BOOTSTRAP).records) == bootstrap_records()
+    ours = bootstrap_checkpoint(bootstrap_records(), now_ms=0x1A1E3C02C79)
+    theirs = list(read_batches(KAFKA_BOOTSTRAP))
+    written = list(read_batches(ours))
+    assert len(ours) == len(KAFKA_BOOTSTRAP)
+    assert ours[: theirs[0].size_bytes] == KAFKA_BOOTSTRAP[: theirs[0].size_bytes]
+    assert [(batch.base_offset, batch.epoch, batch.size_bytes) for batch in written] == [
+        (batch.base_offset, batch.epoch, batch.size_bytes) for batch in theirs
+    ]
+
+
+def test_a_new_cluster_begins_with_the_metadata_version_alone() -> None:
+    assert bootstrap_records() == [FeatureLevelRecord(name="metadata.version", feature_level=30)]
+
+
+@pytest.mark.parametrize("count", [0, 1, BATCH_RECORD_COUNT, BATCH_RECORD_COUNT + 1])
+def test_a_snapshot_is_header_data_and_footer(count: int) -> None:
+    data = _file(_options(count))
+    snapshot = read_snapshot(data)
+    assert snapshot.last_contained_log_timestamp == 55
+    assert list(snapshot.records) == _options(count)
+    batches = list(read_batches(data))
+    assert batches[0].control_values == (SnapshotHeader(last_contained_log_timestamp=55),)
+    assert batches[-1].control_values == (SnapshotFooter(),)
+    assert len(batches) == 2 + -(-count // BATCH_RECORD_COUNT)
+    assert [batch.base_offset for batch in batches] == [0, *(batch.last_offset + 1 for batch in batches[:-1])]
+    assert {batch.epoch for batch in batches} == {3}
+
+
+def test_the_voters_of_a_dynamic_quorum_are_read() -> None:
+    header = SnapshotHeader(last_contained_log_timestamp=1)
+    values = [header, KRaftVersion(kraft_version=1), Voters(voters=())]
+    data = control_batch(values, base_offset=0, epoch=0, timestamp_ms=1)
+    data += control_batch([SnapshotFooter()], base_offset=3, epoch=0, timestamp_ms=1)
+    snapshot = read_snapshot(data)
+    assert (snapshot.kraft_version, snapshot.voters) == (1, Voters(voters=()))
+
+
+def test_names_carry_the_place_in_the_log() -> None:
+    snapshot_id = SnapshotId(80, 1)
+    assert snapshot_id.file_name == "00000000000000000080-0000000001.checkpoint"
+    assert snapshot_id.part_name == "00000000000000000080-0000000001.checkpoint.part"
+    assert parse_name(snapshot_id.file_name) == snapshot_id
+    for other in (snapshot_id.part_name, "bootstrap.checkpoint", "80-1.checkpoint", "00000000000000000080.log"):
+        assert parse_name(other) is None
+
+
+HEADER = control_batch([SnapshotHeader(last_contained_log_timestamp=1)], base_offset=0, epoch=1, timestamp_ms=1)
+FOOTER = control_batch([SnapshotFooter()], base_offset=1, epoch=1, timestamp_ms=1)
+DATA = data_batch(_options(1), base_offset=1, epoch=1, timestamp_ms=1)
+STRANGE = control_batch(
+    [LeaderChange(leader_id=1, voters=(), granting_voters=())], base_offset=1, epoch=1, timestamp_ms=1
+)
+FAULTS = {
+    "empty": b"",
+    "no footer": HEADER + DATA,
+    "no header": DATA + FOOTER,
+    "footer alone": FOOTER,
+    "goes on": HEADER + FOOTER + DATA,
+    "cut in a batch": (HEADER + DATA + FOOTER)[:-1],
+    "strange control record": HEADER + STRANGE + FOOTER,
+}
+
+
+@pytest.mark.parametrize("data", FAULTS.values(), ids=FAULTS.keys())
+def test_what_is_not_a_whole_snapshot_is_a_fault(data: bytes) -> None:
+    with pytest.raises(MetadataFault):
+        read_snapshot(data)
