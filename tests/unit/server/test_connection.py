@@ -1,0 +1,337 @@
+"""Requests in order, replies in order, and a connection that waits when it must."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Sequence
+from typing import Any, cast
+
+import pytest
+
+from millbeck.kernel.environment import FileSlice, Part
+from millbeck.replication.turn import Turn
+from millbeck.server.call import Call
+from millbeck.server.connection import OUTPUT_HIGH_WATER_BYTES, UNANSWERED_MAX, CloseConnection, Connection
+from millbeck.server.listener import ConnectionLimits, Listener, ListenerAddress
+from millbeck.server.receive import SharedBuffer
+
+
+class FakeTransport:
+    def __init__(self) -> None:
+        self.is_aborted = False
+        self.is_paused = False
+
+    def get_extra_info(self, name: str) -> Any:
+        return {"peername": ("10.0.0.9", 5000), "sockname": ("127.0.0.1", 9092)}[name]
+
+    def is_closing(self) -> bool:
+        return self.is_aborted
+
+    def abort(self) -> None:
+        self.is_aborted = True
+
+    def pause_reading(self) -> None:
+        self.is_paused = True
+
+    def resume_reading(self) -> None:
+        self.is_paused = False
+
+
+class FakeOutlet:
+    def __init__(self) -> None:
+        self.sent: list[bytes] = []
+        self.queued_bytes = 0
+        self.drained: Callable[[], None] = lambda: None
+        self.is_closed = False
+        self.closes_when_drained = False
+
+    def send(self, parts: Sequence[Part]) -> None:
+        self.sent += [bytes(cast(bytes, part)) for part in parts]
+
+    def on_drained(self, callback: Callable[[], None]) -> None:
+        self.drained = callback
+
+    def resume_writing(self) -> None: ...
+
+    def close_when_drained(self) -> None:
+        self.closes_when_drained = True
+
+    def closed(self) -> None:
+        self.is_closed = True
+
+
+class FakeNetwork:
+    def __init__(self) -> None:
+        self.made = FakeOutlet()
+
+    def outlet(self, transport: Any) -> FakeOutlet:
+        return self.made
+
+
+class FakeStatistics:
+    def finished(self, seconds: float) -> None: ...
+
+    def failed(self, code: int) -> None: ...
+
+
+class FakeHandler:
+    statistics = FakeStatistics()
+
+
+class Requests:
+    """Makes a call of each frame; ``on_request`` decides what becomes of it."""
+
+    def __init__(self) -> None:
+        self.calls: list[Call] = []
+        self.frames: list[bytes] = []
+        self.on_request: Callable[[Call], None] = lambda call: None
+
+    def handle(self, connection: Connection, frame: memoryview) -> None:
+        self.frames.append(bytes(frame))
+        call = Call(cast(Any, None), connection, cast(Any, FakeHandler()), 0, 0, None, 0.0)
+        connection.enqueue(call)
+        self.calls.append(call)
+        self.on_request(call)
+
+
+class House:
+    """One listener with one connection, on a loop that the test turns by hand."""
+
+    def __init__(self, *, connections_max: int = 10, per_ip_max: int = 10, frame_bytes_max: int = 10_000) -> None:
+        self.scheduled: list[Callable[[], None]] = []
+        self.errors: list[Exception] = []
+        self.requests = Requests()
+        self.network = FakeNetwork()
+        self.now = 100.0
+        limits = ConnectionLimits(
+            connections_max=connections_max, connections_max_per_ip=per_ip_max, overrides_per_ip={}
+        )
+        self.listener = Listener(
+            ListenerAddress(name="PLAINTEXT", host="", port=0, protocol="PLAINTEXT"),
+            network=cast(Any, self.network),
+            turn=Turn(self.scheduled.append, self.errors.append),
+            requests=cast(Any, self.requests),
+            now=lambda: self.now,
+            shared_buffer=SharedBuffer(4096, check_views=True),
+            frame_bytes_max=frame_bytes_max,
+            limits=limits,
+            per_ip={},
+        )
+        self.transport = FakeTransport()
+        self.connection = self.connect(self.transport)
+
+    def connect(self, transport: FakeTransport) -> Connection:
+        connection = cast(Connection, self.listener._connection())
+        connection.connection_made(cast(Any, transport))
+        return connection
+
+    @property
+    def outlet(self) -> FakeOutlet:
+        return self.network.made
+
+    def send(self, *payloads: bytes) -> None:
+        data = b"".join(struct.pack(">i", len(payload)) + payload for payload in payloads)
+        buffer = self.connection.get_buffer(-1)
+        buffer[: len(data)] = data
+        del buffer
+        self.connection.buffer_updated(len(data))
+
+    def turn(self) -> None:
+        scheduled = list(self.scheduled)
+        self.scheduled.clear()
+        for callback in scheduled:
+            callback()
+        assert self.errors == []
+
+
+def request(number: int) -> bytes:
+    return b"request-%03d" % number
+
+
+def test_replies_leave_in_the_order_of_requests_whatever_the_order_of_answers() -> None:
+    house = House()
+    house.send(request(1), request(2), request(3))
+    first, second, third = house.requests.calls
+    third.complete((b"three",))
+    first.complete((b"one",))
+    house.turn()
+    assert house.outlet.sent == [b"one"]
+    second.complete((b"two",))
+    house.turn()
+    assert house.outlet.sent == [b"one", b"two", b"three"]
+
+
+def test_a_held_call_keeps_the_bytes_behind_it_unread_until_it_is_answered() -> None:
+    house = House()
+    house.requests.on_request = Call.hold
+    house.send(request(1), request(2))
+    assert house.requests.frames == [request(1)]
+    assert house.transport.is_paused
+    house.requests.on_request = lambda call: None
+    house.requests.calls[0].complete((b"one",))
+    house.turn()
+    assert house.requests.frames == [request(1), request(2)]
+    assert not house.transport.is_paused
+
+
+def test_a_released_call_lets_the_next_request_in_before_its_own_answer() -> None:
+    house = House()
+    house.requests.on_request = Call.hold
+    house.send(request(1), request(2))
+    house.requests.on_request = lambda call: None
+    house.requests.calls[0].release()
+    house.turn()
+    assert house.requests.frames == [request(1), request(2)]
+    assert house.outlet.sent == []
+
+
+def test_at_most_64_requests_are_unanswered() -> None:
+    house = House()
+    house.send(*(request(number) for number in range(UNANSWERED_MAX + 5)))
+    assert len(house.requests.calls) == UNANSWERED_MAX == 64
+    assert house.transport.is_paused
+    house.requests.calls[0].complete((b"x",))
+    house.turn()
+    assert len(house.requests.calls) == UNANSWERED_MAX + 1
+
+
+def test_a_reader_that_does_not_read_is_not_asked_for_more_requests() -> None:
+    house = House()
+    house.send(request(1))
+    house.outlet.queued_bytes = OUTPUT_HIGH_WATER_BYTES + 1
+    house.requests.calls[0].complete((b"large",))
+    house.turn()
+    assert house.transport.is_paused
+    house.outlet.queued_bytes = 0
+    house.outlet.drained()
+    assert not house.transport.is_paused
+
+
+def test_a_call_is_answered_once() -> None:
+    house = House()
+    house.send(request(1))
+    house.requests.calls[0].complete((b"x",))
+    with pytest.raises(AssertionError, match="answered twice"):
+        house.requests.calls[0].complete((b"x",))
+
+
+def test_what_has_no_reply_ends_the_connection() -> None:
+    house = House()
+
+    def refuse(call: Call) -> None:
+        raise CloseConnection("nonsense")
+
+    house.requests.on_request = refuse
+    house.send(request(1), request(2))
+    assert house.transport.is_aborted
+    assert house.requests.frames == [request(1)]
+
+
+@pytest.mark.parametrize("size", [-1, 0, 3, 10_001, 2**31 - 1])
+def test_a_frame_out_of_bounds_ends_the_connection(size: int) -> None:
+    house = House()
+    buffer = house.connection.get_buffer(-1)
+    buffer[:4] = struct.pack(">i", size)
+    house.connection.buffer_updated(4)
+    assert house.transport.is_aborted
+
+
+def test_slices_of_unsent_replies_are_released_when_the_connection_is_lost() -> None:
+    house = House()
+    house.send(request(1), request(2), request(3))
+    released: list[int] = []
+    slices = [FileSlice(cast(Any, None), 0, 1, lambda number=number: released.append(number)) for number in (2, 3)]
+    house.requests.calls[1].complete((slices[0],))
+    house.connection.connection_lost(None)
+    assert released == [2]
+    house.requests.calls[2].complete((slices[1],))
+    assert released == [2, 3]
+    assert house.outlet.is_closed
+
+
+def test_those_who_wait_are_told_once_that_the_connection_is_lost() -> None:
+    house = House()
+    told: list[str] = []
+
+    def first() -> None:
+        told.append("first")
+
+    def second() -> None:
+        told.append("second")
+
+    house.connection.when_lost(first)
+    house.connection.when_lost(second)
+    house.connection.forget_when_lost(second)
+    house.connection.connection_lost(None)
+    assert told == ["first"]
+
+
+def test_connections_above_the_limits_are_refused_and_counted_back() -> None:
+    house = House(connections_max=2, per_ip_max=10)
+    second, third = FakeTransport(), FakeTransport()
+    kept = house.connect(second)
+    house.connect(third).connection_lost(None)
+    assert not second.is_aborted
+    assert third.is_aborted
+    kept.connection_lost(None)
+    fourth = FakeTransport()
+    house.connect(fourth)
+    assert not fourth.is_aborted
+
+
+def test_connections_of_one_address_have_their_own_limit() -> None:
+    house = House(per_ip_max=1)
+    second = FakeTransport()
+    house.connect(second)
+    assert second.is_aborted
+
+
+class TestOverdue:
+    def ask(self, house: House) -> str | None:
+        return house.connection.overdue(house.now, idle_max=600, frame_max=30, stall_max=60)
+
+    def test_an_idle_connection_is(self) -> None:
+        house = House()
+        house.now += 599
+        assert self.ask(house) is None
+        house.now += 2
+        assert "connections.max.idle.ms" in str(self.ask(house))
+
+    def test_one_with_a_parked_request_is_not_idle(self) -> None:
+        house = House()
+        house.send(request(1))
+        house.now += 601
+        assert self.ask(house) is None
+
+    def test_half_a_frame_is_after_thirty_seconds(self) -> None:
+        house = House()
+        buffer = house.connection.get_buffer(-1)
+        buffer[:6] = struct.pack(">i", 100) + b"xx"
+        del buffer
+        house.connection.buffer_updated(6)
+        house.now += 31
+        assert "inside a request" in str(self.ask(house))
+
+    def test_a_reader_that_takes_nothing_is_after_a_minute_and_a_slow_one_is_not(self) -> None:
+        house = House()
+        house.outlet.queued_bytes = 1000
+        assert self.ask(house) is None
+        house.now += 50
+        house.outlet.queued_bytes = 900
+        assert self.ask(house) is None
+        house.now += 50
+        assert self.ask(house) is None
+        house.now += 11
+        assert "did not read" in str(self.ask(house))
+
+
+def test_draining_answers_what_is_open_and_then_closes() -> None:
+    house = House()
+    house.send(request(1))
+    house.connection.close_when_answered()
+    house.turn()
+    assert not house.outlet.closes_when_drained
+    house.requests.calls[0].complete((b"one",))
+    house.turn()
+    assert house.outlet.sent == [b"one"]
+    assert house.outlet.closes_when_drained
