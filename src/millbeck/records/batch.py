@@ -290,9 +290,14 @@ def records_of(batch: Buffer, *, check_crc: bool = True, limit_bytes: int = READ
     sense, `DecompressionLimit` when they would become larger than ``limit_bytes``.
     """
     header = verify(batch) if check_crc else read_header(batch)
-    payload = payload_of(batch, header, limit_bytes)
     append_timestamp = header.max_timestamp if header.attributes & LOG_APPEND_TIME_BIT else -1
-    return read_records(payload, 0, header.record_count, header.base_offset, header.base_timestamp, append_timestamp)
+    if isinstance(batch, bytes) and not header.is_compressed and header.size_bytes == len(batch):
+        payload, start = batch, HEADER_SIZE
+    else:
+        payload, start = payload_of(batch, header, limit_bytes), 0
+    return read_records(
+        payload, start, header.record_count, header.base_offset, header.base_timestamp, append_timestamp
+    )
 
 
 def assemble(
