@@ -10,12 +10,14 @@ objects, so time and memory are bounded by the input's size and by that budget.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import cache
 from struct import Struct, unpack_from
 from struct import error as StructError  # noqa: N812
 from typing import Any
 
 from millbeck.wire.errors import DecodeError
-from millbeck.wire.layout import TAGS_MAX, Shape, length_size
+from millbeck.wire.layout import FEW, TAGS_MAX, Shape, length_size
 from millbeck.wire.schema import Array, Field, Primitive
 from millbeck.wire.varint import continue_varint
 
@@ -37,6 +39,11 @@ def skip_tags(buffer: bytes | memoryview, position: int, count: int) -> int:
             size, position = continue_varint(buffer, position, size)
         position += size
     return position
+
+
+@cache
+def _readers(letter: str) -> tuple[Callable[[bytes, int], tuple[Any, ...]], ...]:
+    return tuple(Struct(f">{count}{letter}").unpack_from for count in range(FEW))
 
 
 class DecoderSource:
@@ -248,7 +255,8 @@ class DecoderSource:
         self._line(f"budget -= {count if weight == 1 else f'{count} * {weight}'}")
         self._line(f"if budget < 0: {self._refuse(where, 'has too many elements')}")
         if isinstance(element, Primitive) and element.format and element.name != "uuid":
-            self._line(f"{name} = list(unpack_from(f'>{{{count}}}{element.format}', b, p)); p += {left}")
+            self._numbers(element.format, count, name)
+            self._line(f"p += {left}")
             return
         fixed = None if isinstance(element, Primitive) else self._shape.fixed_format(element)
         if fixed is not None and not isinstance(element, Primitive):
@@ -264,6 +272,13 @@ class DecoderSource:
         self._flush()
         self._line(f"{name}.append({value})")
         self._depth -= 1
+
+    def _numbers(self, letter: str, count: str, name: str) -> None:
+        """A few numbers, such as a partition's replicas, are read by a reader made beforehand."""
+        few = f"few_{letter.replace('?', 't')}"
+        self.namespace.setdefault(few, _readers(letter))
+        self._line(f"if {count} < {FEW}: {name} = list({few}[{count}](b, p))")
+        self._line(f"else: {name} = list(unpack_from(f'>{{{count}}}{letter}', b, p))")
 
     def _fixed_structs(self, element: type[Any], letters: str, count: str, name: str) -> None:
         """Structs of fixed width lie side by side and are read without a loop of our own."""

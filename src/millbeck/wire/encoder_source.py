@@ -7,14 +7,21 @@ a wrong type or out of range surfaces as struct.error, TypeError or AttributeErr
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import cache
 from struct import Struct, pack
 from struct import error as StructError  # noqa: N812
 from typing import Any
 
 from millbeck.wire.errors import EncodeError
-from millbeck.wire.layout import Shape, length_size
+from millbeck.wire.layout import FEW, Shape, length_size
 from millbeck.wire.schema import Array, Field, Primitive
 from millbeck.wire.varint import SMALL, unsigned_varint
+
+
+@cache
+def _packers(letter: str) -> tuple[Callable[..., bytes], ...]:
+    return tuple(Struct(f">{count}{letter}").pack for count in range(FEW))
 
 
 class EncoderSource:
@@ -218,7 +225,10 @@ class EncoderSource:
         self._flush()
         if isinstance(element, Primitive) and element.format and element.name != "uuid":
             letter = "b" if element.name == "boolean" else element.format
-            self._line(f"if {name}: {self._add}(pack(f'>{{len({name})}}{letter}', *{name}))")
+            few = f"few_{letter}"
+            self.namespace.setdefault(few, _packers(letter))
+            self._line(f"if len({name}) < {FEW}: {self._add}({few}[len({name})](*{name}))")
+            self._line(f"else: {self._add}(pack(f'>{{len({name})}}{letter}', *{name}))")
             return
         item = self._name()
         self._line(f"for {item} in {name}:")

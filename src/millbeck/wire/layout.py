@@ -11,6 +11,10 @@ TAGS_MAX = 1024
 """Entries in one tagged section; Kafka has messages with six."""
 
 
+FEW = 8
+"""Arrays of fewer numbers than this are packed and unpacked by formats compiled beforehand."""
+
+
 class Shape:
     """A message's class at one version: the context in which its fields and structs are laid out."""
 

@@ -125,7 +125,8 @@ class Field:
         if isinstance(self.type, Array):
             return []
         if isinstance(self.type, Primitive):
-            return self.type.default
+            # Records are null by default, where they may be.
+            return b"" if self.type.default is None and self.nullable.is_empty else self.type.default
         return self.type()
 
     @property

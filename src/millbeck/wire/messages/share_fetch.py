@@ -1,0 +1,113 @@
+"""ShareFetch: acquire records of share partitions, and acknowledge earlier ones."""
+
+from __future__ import annotations
+
+from millbeck.wire.schema import (
+    Kind,
+    array,
+    boolean,
+    int8,
+    int16,
+    int32,
+    int64,
+    message,
+    nested,
+    records,
+    string,
+    struct,
+    uuid,
+)
+
+
+@struct
+class AcknowledgementBatch:
+    first_offset: int = int64()
+    last_offset: int = int64()
+    acknowledge_types: list[int] = array(of=int8)
+
+
+@struct
+class FetchPartition:
+    partition_index: int = int32()
+    acknowledgement_batches: list[AcknowledgementBatch] = array(of=AcknowledgementBatch)
+
+
+@struct
+class FetchTopic:
+    topic_id: bytes = uuid()
+    partitions: list[FetchPartition] = array(of=FetchPartition)
+
+
+@struct
+class ForgottenTopic:
+    topic_id: bytes = uuid()
+    partitions: list[int] = array(of=int32)
+
+
+@message(kind=Kind.REQUEST, api_key=78, versions="1-2", flexible="0+")
+class ShareFetchRequest:
+    """Works in a session as Fetch does. Version 2 adds acquire modes and renewal."""
+
+    group_id: str | None = string(nullable="0+", default=None)
+    member_id: str | None = string(nullable="0+")
+    share_session_epoch: int = int32()
+    max_wait_ms: int = int32()
+    min_bytes: int = int32()
+    max_bytes: int = int32(default=0x7FFFFFFF)
+    max_records: int = int32()
+    batch_size: int = int32()
+    share_acquire_mode: int = int8(versions="2+")
+    is_renew_ack: bool = boolean(versions="2+")
+    topics: list[FetchTopic] = array(of=FetchTopic)
+    forgotten_topics_data: list[ForgottenTopic] = array(of=ForgottenTopic)
+
+
+@struct
+class LeaderIdAndEpoch:
+    leader_id: int = int32()
+    leader_epoch: int = int32()
+
+
+@struct
+class AcquiredRecords:
+    first_offset: int = int64()
+    last_offset: int = int64()
+    delivery_count: int = int16()
+
+
+@struct
+class ShareFetchPartitionResult:
+    partition_index: int = int32()
+    error_code: int = int16()
+    error_message: str | None = string(nullable="0+", default=None)
+    acknowledge_error_code: int = int16()
+    acknowledge_error_message: str | None = string(nullable="0+", default=None)
+    current_leader: LeaderIdAndEpoch = nested(of=LeaderIdAndEpoch)
+    records: bytes = records()
+    acquired_records: list[AcquiredRecords] = array(of=AcquiredRecords)
+
+
+@struct
+class ShareFetchableTopicResponse:
+    topic_id: bytes = uuid()
+    partitions: list[ShareFetchPartitionResult] = array(of=ShareFetchPartitionResult)
+
+
+@struct
+class NodeEndpoint:
+    node_id: int = int32()
+    host: str = string()
+    port: int = int32()
+    rack: str | None = string(nullable="0+", default=None)
+
+
+@message(kind=Kind.RESPONSE, api_key=78, versions="1-2", flexible="0+")
+class ShareFetchResponse:
+    """Records and which of them were acquired. ``current_leader`` is no tagged field here: -1 when unknown."""
+
+    throttle_time_ms: int = int32(doc="How long a quota holds this client back.")
+    error_code: int = int16()
+    error_message: str | None = string(nullable="0+", default=None)
+    acquisition_lock_timeout_ms: int = int32()
+    responses: list[ShareFetchableTopicResponse] = array(of=ShareFetchableTopicResponse)
+    node_endpoints: list[NodeEndpoint] = array(of=NodeEndpoint, doc="Where to find the leaders named above (KIP-951).")
