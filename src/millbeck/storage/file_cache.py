@@ -55,13 +55,6 @@ class CachedFile:
         if not self.leases:
             self._cache.close(self)
 
-    def reopen_as(self, mode: OpenMode) -> None:
-        """Use ``mode`` from the next opening on; an idle file is closed now so that this is at once."""
-        if self.mode is not mode:
-            assert not self.leases, f"{self.path} is leased and cannot change its mode"
-            self._cache.close(self)
-            self.mode = mode
-
 
 class FileCache:
     __slots__ = ("_files", "_open", "limit")

@@ -10,6 +10,8 @@ from __future__ import annotations
 
 from struct import Struct
 
+from millbeck.kernel.environment import Bytes
+
 ENTRY_SIZE = 8
 RELATIVE_OFFSET_MAX = 2**31 - 1
 
@@ -23,13 +25,13 @@ class CorruptIndex(Exception):
 class OffsetIndex:
     __slots__ = ("base_offset", "content", "size_bytes_max")
 
-    def __init__(self, base_offset: int, size_bytes_max: int, content: bytes = b"") -> None:
+    def __init__(self, base_offset: int, size_bytes_max: int, content: Bytes = b"") -> None:
         self.base_offset = base_offset
         self.size_bytes_max = size_bytes_max - size_bytes_max % ENTRY_SIZE
         self.content = bytearray(content)
 
     @classmethod
-    def load(cls, base_offset: int, size_bytes_max: int, content: bytes, log_size_bytes: int) -> OffsetIndex:
+    def load(cls, base_offset: int, size_bytes_max: int, content: Bytes, log_size_bytes: int) -> OffsetIndex:
         """An index from its file; raises `CorruptIndex` when its size or its last entry is impossible."""
         index = cls(base_offset, size_bytes_max, content)
         if len(content) % ENTRY_SIZE:

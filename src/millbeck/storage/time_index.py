@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from struct import Struct
 
+from millbeck.kernel.environment import Bytes
 from millbeck.storage.offset_index import CorruptIndex
 
 ENTRY_SIZE = 12
@@ -20,7 +21,7 @@ _ENTRY = Struct(">qi")
 class TimeIndex:
     __slots__ = ("base_offset", "content", "last_offset", "last_timestamp", "size_bytes_max")
 
-    def __init__(self, base_offset: int, size_bytes_max: int, content: bytes = b"") -> None:
+    def __init__(self, base_offset: int, size_bytes_max: int, content: Bytes = b"") -> None:
         self.base_offset = base_offset
         self.size_bytes_max = size_bytes_max - size_bytes_max % ENTRY_SIZE
         self.content = bytearray(content)
@@ -29,7 +30,7 @@ class TimeIndex:
         self._read_last()
 
     @classmethod
-    def load(cls, base_offset: int, size_bytes_max: int, content: bytes) -> TimeIndex:
+    def load(cls, base_offset: int, size_bytes_max: int, content: Bytes) -> TimeIndex:
         """An index from its file; raises `CorruptIndex` when its size or its last entries are impossible."""
         if len(content) % ENTRY_SIZE:
             raise CorruptIndex(f"{len(content)} bytes are not a whole number of time index entries")
@@ -52,11 +53,14 @@ class TimeIndex:
     def entries(self) -> list[tuple[int, int]]:
         return [(timestamp, self.base_offset + relative) for timestamp, relative in _ENTRY.iter_unpack(self.content)]
 
-    def append_if_later(self, timestamp: int, offset: int) -> None:
-        if timestamp > self.last_timestamp and offset >= self.last_offset:
-            self.content += _ENTRY.pack(timestamp, offset - self.base_offset)
-            self.last_timestamp = timestamp
-            self.last_offset = offset
+    def append_if_later(self, timestamp: int, offset: int) -> bool:
+        """Add an entry unless the timestamp is no news; whether it did."""
+        if timestamp <= self.last_timestamp or offset < self.last_offset:
+            return False
+        self.content += _ENTRY.pack(timestamp, offset - self.base_offset)
+        self.last_timestamp = timestamp
+        self.last_offset = offset
+        return True
 
     def offset_before(self, timestamp: int) -> int:
         """An offset at or before the first batch that may hold a timestamp of at least ``timestamp``."""

@@ -1,0 +1,286 @@
+"""One entry of ``log.dirs``: many logs, and the few files that speak for all of them.
+
+It is locked while in use (``.lock``). The clean-shutdown marker is read and removed at once, before anything is
+written, and comes back only when every log was closed cleanly. Checkpoints of recovery points and log starts are
+replaced as a whole; an entry on disk never claims more than is true of the log that has that name now, which is why
+creating and truncating a log may rewrite them first.
+
+A failure that makes the disk untrustworthy (a sync that failed, a write that could not be undone) takes all logs of the
+directory offline; ``on_failure`` tells the node.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Callable
+
+from millbeck.kernel.environment import Files
+from millbeck.kernel.errors import KafkaStorageError
+from millbeck.kernel.ids import TopicPartition, Uuid
+from millbeck.storage import checkpoints, loading, partition_directory
+from millbeck.storage.atomic_file import TEMPORARY_SUFFIX, read_file, replace_file, write_file
+from millbeck.storage.checkpoints import CheckpointError
+from millbeck.storage.config import LogConfig
+from millbeck.storage.file_cache import FileCache
+from millbeck.storage.flush import SmallFile
+from millbeck.storage.index_cache import IndexCache
+from millbeck.storage.log import Log, LogEnvironment
+from millbeck.storage.partition_directory import Kind
+from millbeck.storage.properties import MetaProperties, read_meta_properties
+from millbeck.storage.retention import Removal
+
+logger = logging.getLogger(__name__)
+
+LOCK_FILE_NAME = ".lock"
+CLEAN_SHUTDOWN_FILE_NAME = ".kafka_cleanshutdown"
+NO_BROKER_EPOCH = -1
+
+
+class DirectoryLocked(Exception):
+    """Another process uses this log directory."""
+
+
+class TreeRemoval:
+    """A deleted log's directory; `run` removes it, off the loop, once ``delay_ms`` has passed."""
+
+    __slots__ = ("_files", "delay_ms", "path")
+
+    def __init__(self, files: Files, path: str, delay_ms: int) -> None:
+        self._files = files
+        self.path = path
+        self.delay_ms = delay_ms
+
+    def run(self) -> None:
+        try:
+            self._files.remove_tree(self.path)
+        except FileNotFoundError:
+            pass
+
+
+class LogDirectory:
+    def __init__(
+        self,
+        files: Files,
+        path: str,
+        *,
+        cache: FileCache,
+        index_cache: IndexCache,
+        jitter_below: Callable[[int], int],
+        on_failure: Callable[[str], None],
+    ) -> None:
+        """Lock the directory and read what it says of itself.
+
+        Raises `DirectoryLocked`, `MetaPropertiesError` or OSError. The directory is created when it does not exist.
+        """
+        self.path = path
+        self.logs: dict[TopicPartition, Log] = {}
+        self.offline_reason: str | None = None
+        self._files = files
+        self._on_failure = on_failure
+        self._environment = LogEnvironment(files, cache, index_cache, jitter_below, self._failed)
+        files.make_directory(path)
+        try:
+            self._lock = files.lock(f"{path}/{LOCK_FILE_NAME}")
+        except BlockingIOError as error:
+            raise DirectoryLocked(f"{path} is in use by another process") from error
+        try:
+            self.meta: MetaProperties | None = read_meta_properties(files, path)
+            self._remove_temporary_files()
+            self.had_clean_shutdown, self.previous_broker_epoch = self._take_clean_shutdown_marker()
+            self._recovery_points = self._read_checkpoint(checkpoints.RECOVERY_POINTS)
+            self._log_start_offsets = self._read_checkpoint(checkpoints.LOG_START_OFFSETS)
+        except BaseException:
+            self._lock.release()
+            raise
+
+    # Logs.
+
+    def partitions(self) -> list[tuple[TopicPartition, Uuid]]:
+        """The logs that are there, with the topic id each was created for (zero when unknown)."""
+        found = []
+        for name in self._files.names(self.path):
+            parsed = partition_directory.parse_name(name)
+            if parsed is not None and parsed.kind is Kind.LOG and self._files.is_directory(f"{self.path}/{name}"):
+                topic_id = partition_directory.read_metadata(self._files, f"{self.path}/{name}")
+                found.append((parsed.topic_partition, topic_id))
+        return found
+
+    def open_log(self, topic_partition: TopicPartition, topic_id: Uuid, config: LogConfig, *, now_ms: int) -> Log:
+        """Open a log that is there. Raises OSError; a damaged log is returned offline."""
+        assert topic_partition not in self.logs, f"{topic_partition} is open already"
+        self._check_online()
+        log = loading.open_log(
+            self._environment,
+            self._path_of(topic_partition),
+            topic_partition,
+            topic_id,
+            config,
+            now_ms=now_ms,
+            recovery_point=self._recovery_points.get(topic_partition, 0),
+            log_start_offset=self._log_start_offsets.get(topic_partition, 0),
+            had_clean_shutdown=self.had_clean_shutdown,
+        )
+        self.logs[topic_partition] = log
+        return log
+
+    def create_log(
+        self, topic_partition: TopicPartition, topic_id: Uuid, config: LogConfig, *, now_ms: int, start_offset: int = 0
+    ) -> Log:
+        """Create an empty log. Its directory becomes durable with its first flush. Raises OSError."""
+        assert topic_partition not in self.logs, f"{topic_partition} is open already"
+        self._check_online()
+        if topic_partition in self._recovery_points or topic_partition in self._log_start_offsets:
+            # Of a deleted log with this name; after a crash it would be taken for this one's.
+            self.write_checkpoints()
+        path = self._path_of(topic_partition)
+        self._files.make_directory(path)
+        metadata = SmallFile(
+            f"{path}/{partition_directory.METADATA_FILE_NAME}", partition_directory.encode_metadata(topic_id)
+        )
+        write_file(self._files, metadata.path, metadata.content, sync=False)
+        log = loading.create_log(
+            self._environment, path, topic_partition, topic_id, config, now_ms=now_ms, start_offset=start_offset
+        )
+        log.is_newly_created(metadata)
+        self.logs[topic_partition] = log
+        return log
+
+    def delete_log(self, topic_partition: TopicPartition, unique: Uuid) -> TreeRemoval:
+        """Take a log out of service; the returned job removes its files later. Raises OSError."""
+        delay_ms = self.logs[topic_partition].config.file_delete_delay_ms
+        return TreeRemoval(self._files, self._set_aside(topic_partition, Kind.DELETED, unique), delay_ms)
+
+    def set_aside_as_stray(self, topic_partition: TopicPartition, unique: Uuid) -> str:
+        """Keep, under another name, a log whose topic the metadata does not have; returns where it is now."""
+        return self._set_aside(topic_partition, Kind.STRAY, unique)
+
+    def leftovers(self) -> list[TreeRemoval]:
+        """Directories of logs that were deleted before the last stop and not removed yet."""
+        removals = []
+        for name in self._files.names(self.path):
+            parsed = partition_directory.parse_name(name)
+            if parsed is not None and parsed.kind is Kind.DELETED:
+                removals.append(TreeRemoval(self._files, f"{self.path}/{name}", 0))
+        return removals
+
+    def truncate_log(self, log: Log, offset: int) -> list[Removal]:
+        """Truncate a log, lowering its checkpoints first: a crash must not take what comes after for durable."""
+        key = log.topic_partition
+        if self._recovery_points.get(key, 0) > offset or self._log_start_offsets.get(key, 0) > offset:
+            self.write_checkpoints({key: offset})
+        return log.truncate_to(offset)
+
+    def _path_of(self, topic_partition: TopicPartition) -> str:
+        return f"{self.path}/{partition_directory.directory_name(topic_partition)}"
+
+    def _set_aside(self, topic_partition: TopicPartition, kind: Kind, unique: Uuid) -> str:
+        log = self.logs.pop(topic_partition, None)
+        if log is not None:
+            log.go_offline("it was deleted")
+            log.close_files()
+        target = f"{self.path}/{partition_directory.renamed(topic_partition, kind, unique)}"
+        self._files.rename(self._path_of(topic_partition), target)
+        return target
+
+    # Files for all logs.
+
+    def write_checkpoints(self, limits: dict[TopicPartition, int] | None = None) -> None:
+        """Replace both checkpoints with what is true now, at most ``limits`` where given. Syncs: a job for a thread
+        when `prepare_checkpoints` is used, short enough to be done in place when rare."""
+        self.prepare_checkpoints(limits)()
+
+    def prepare_checkpoints(self, limits: dict[TopicPartition, int] | None = None) -> Callable[[], None]:
+        """Note recovery points and log starts now; the returned job writes them."""
+        self._check_online()
+        limits = limits or {}
+        recovery_points, log_starts = {}, {}
+        for key, log in self.logs.items():
+            limit = limits.get(key, log.end_offset)
+            recovery_points[key] = min(log.recovery_point, limit)
+            if log.log_start_offset > log.segments[0].base_offset:
+                log_starts[key] = min(log.log_start_offset, limit)
+        self._recovery_points, self._log_start_offsets = recovery_points, log_starts
+        files, path = self._files, self.path
+
+        def write() -> None:
+            checkpoints.write_offsets(files, path, checkpoints.LOG_START_OFFSETS, log_starts)
+            checkpoints.write_offsets(files, path, checkpoints.RECOVERY_POINTS, recovery_points)
+
+        return write
+
+    def read_high_watermarks(self) -> dict[TopicPartition, int]:
+        return self._read_checkpoint(checkpoints.HIGH_WATERMARKS)
+
+    def write_high_watermarks(self, offsets: dict[TopicPartition, int]) -> None:
+        """Syncs: a job."""
+        checkpoints.write_offsets(self._files, self.path, checkpoints.HIGH_WATERMARKS, offsets)
+
+    def _read_checkpoint(self, name: str) -> dict[TopicPartition, int]:
+        try:
+            return checkpoints.read_offsets(self._files, self.path, name)
+        except CheckpointError as error:
+            # Without it every log is read and verified from its beginning, which is slow and safe.
+            logger.error("%s/%s is damaged and not used: %s", self.path, name, error)
+            self.had_clean_shutdown = False
+            return {}
+
+    def _take_clean_shutdown_marker(self) -> tuple[bool, int]:
+        path = f"{self.path}/{CLEAN_SHUTDOWN_FILE_NAME}"
+        content = read_file(self._files, path, 4096)
+        if content is None:
+            return False, NO_BROKER_EPOCH
+        self._files.unlink(path)
+        self._files.sync_directory(self.path)
+        try:
+            broker_epoch = int(json.loads(content)["brokerEpoch"])
+        except (ValueError, KeyError, TypeError):
+            broker_epoch = NO_BROKER_EPOCH
+        return True, broker_epoch
+
+    def _remove_temporary_files(self) -> None:
+        for name in self._files.names(self.path):
+            if name.endswith(TEMPORARY_SUFFIX) and not self._files.is_directory(f"{self.path}/{name}"):
+                self._files.unlink(f"{self.path}/{name}")
+
+    # Ending.
+
+    def close(self, *, broker_epoch: int = NO_BROKER_EPOCH) -> bool:
+        """Close every log and unlock. True when all of it was clean, so that the next start need not recover."""
+        is_clean = self.offline_reason is None
+        try:
+            for log in self.logs.values():
+                is_clean = self._close_log(log) and is_clean
+            if self.offline_reason is None:
+                self.write_checkpoints()
+                if is_clean:
+                    marker = json.dumps({"version": 0, "brokerEpoch": broker_epoch}, separators=(",", ":"))
+                    replace_file(self._files, f"{self.path}/{CLEAN_SHUTDOWN_FILE_NAME}", marker.encode("ascii"))
+        except OSError as error:
+            logger.error("%s could not be closed cleanly: %s", self.path, error)
+            is_clean = False
+        finally:
+            self._lock.release()
+        return is_clean
+
+    @staticmethod
+    def _close_log(log: Log) -> bool:
+        try:
+            log.close_cleanly()
+        except (KafkaStorageError, OSError) as error:
+            logger.error("%s could not be closed cleanly: %s", log.topic_partition, error)
+            log.close_files()
+            return False
+        return not log.is_offline
+
+    def _failed(self, reason: str) -> None:
+        if self.offline_reason is None:
+            self.offline_reason = reason
+            logger.critical("log directory %s is offline: %s", self.path, reason)
+            for log in self.logs.values():
+                log.go_offline(f"log directory {self.path} is offline: {reason}")
+            self._on_failure(reason)
+
+    def _check_online(self) -> None:
+        if self.offline_reason is not None:
+            raise KafkaStorageError(f"log directory {self.path} is offline: {self.offline_reason}")

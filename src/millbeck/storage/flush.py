@@ -1,0 +1,104 @@
+"""Making a log durable, in two halves: the loop says what, a thread does it.
+
+A `FlushJob` holds leased files and the bytes of small files; its ``run`` writes, trims and syncs and touches nothing
+else. Order matters: everything that describes data (indexes of sealed segments, producer snapshots, leader epochs,
+names in the directory) is durable before `Log.finish_flush` moves the recovery point past that data, so after a crash
+what lies below the recovery point never needs rebuilding.
+
+Writing a small file may fail for lack of space: the job is then *deferred* and the next one tries again. A failed sync
+is another matter: the kernel may have dropped the pages, and a second sync would lie. It is never retried.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import Enum
+
+from millbeck.kernel.environment import File, Files, OpenMode
+from millbeck.storage.atomic_file import TEMPORARY_SUFFIX
+
+
+class FlushOutcome(Enum):
+    DONE = "done"
+    DEFERRED = "deferred"
+    FAILED = "failed"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FlushResult:
+    outcome: FlushOutcome
+    error: OSError | None = None
+
+
+class SmallFile:
+    """A file to be written whole: in place, or beside the old one and renamed over it."""
+
+    __slots__ = ("content", "is_replaced", "path")
+
+    def __init__(self, path: str, content: bytes, *, is_replaced: bool = False) -> None:
+        self.path = path
+        self.content = content
+        self.is_replaced = is_replaced
+
+
+class FlushJob:
+    """One flush of one log. ``target_offset`` is what will be durable when `run` returns DONE."""
+
+    __slots__ = (
+        "_files",
+        "directories",
+        "directory_version",
+        "epoch_version",
+        "generation",
+        "releases",
+        "saved_segments",
+        "small_files",
+        "snapshot_offsets",
+        "syncs",
+        "target_offset",
+        "trims",
+    )
+
+    def __init__(self, files: Files, target_offset: int, generation: int) -> None:
+        self._files = files
+        self.target_offset = target_offset
+        self.generation = generation
+        self.small_files: list[SmallFile] = []
+        self.trims: list[tuple[File, int]] = []
+        self.syncs: list[File] = []
+        self.directories: list[str] = []
+        self.releases: list[Callable[[], None]] = []
+        self.saved_segments: list[int] = []
+        self.snapshot_offsets: list[int] = []
+        self.epoch_version = -1
+        self.directory_version = -1
+
+    def run(self) -> FlushResult:
+        """Off the loop. Never raises OSError."""
+        syncing = False
+        try:
+            for file, size in self.trims:
+                file.truncate(size)
+            for small in self.small_files:
+                syncing = False
+                path = small.path + TEMPORARY_SUFFIX if small.is_replaced else small.path
+                opened = self._files.open(path, OpenMode.WRITE)
+                try:
+                    opened.truncate(0)
+                    if small.content:
+                        opened.write([small.content], 0)
+                    syncing = True
+                    opened.sync()
+                finally:
+                    opened.close()
+                if small.is_replaced:
+                    self._files.rename(path, small.path)
+            syncing = True
+            for file in self.syncs:
+                file.sync()
+            for directory in self.directories:
+                self._files.sync_directory(directory)
+        except OSError as error:
+            return FlushResult(outcome=FlushOutcome.FAILED if syncing else FlushOutcome.DEFERRED, error=error)
+        return FlushResult(outcome=FlushOutcome.DONE)

@@ -1,0 +1,99 @@
+"""Files that a crash in the middle of some work leaves in a partition's directory, settled as Kafka settles them.
+
+``.deleted`` and ``.tmp`` files go. ``.swap`` files are segments whose cleaning had finished: those they replace go, and
+they get their names. ``.cleaned`` files belong to a cleaning that had not finished and go, with any ``.swap`` file at
+or after the first of them. Index files without a ``.log`` go too.
+"""
+
+from __future__ import annotations
+
+from millbeck.kernel.environment import Files, OpenMode
+from millbeck.kernel.errors import CorruptMessage
+from millbeck.records.batch import HEADER_SIZE, read_header
+from millbeck.storage.atomic_file import TEMPORARY_SUFFIX
+from millbeck.storage.retention import DELETED_SUFFIX
+from millbeck.storage.segment import INDEX_SUFFIXES, LOG_SUFFIX
+
+CLEANED_SUFFIX = ".cleaned"
+SWAP_SUFFIX = ".swap"
+
+_QUORUM_SNAPSHOT_DELETED = ".checkpoint.deleted"
+"""The metadata log's own business."""
+_DIGITS = 20
+
+
+def offset_of(name: str) -> int:
+    """The offset a segment's or snapshot's file is named after; -1 for other files."""
+    digits, dot, _ = name.partition(".")
+    return int(digits) if dot and len(digits) == _DIGITS and digits.isascii() and digits.isdigit() else -1
+
+
+def settle(files: Files, directory: str, names: list[str]) -> list[str]:
+    """Finish or undo interrupted work; returns the names that are there now."""
+    unsettled = (DELETED_SUFFIX, CLEANED_SUFFIX, SWAP_SUFFIX, TEMPORARY_SUFFIX)
+    if any(name.endswith(unsettled) for name in names):
+        _remove_leftovers(files, directory, names)
+        names = files.names(directory)
+    present = frozenset(names)
+    orphans = [
+        name
+        for name in names
+        if name.endswith(INDEX_SUFFIXES) and offset_of(name) >= 0 and name.partition(".")[0] + LOG_SUFFIX not in present
+    ]
+    for name in orphans:
+        remove(files, directory, name)
+    return [name for name in names if name not in orphans]
+
+
+def remove(files: Files, directory: str, name: str) -> None:
+    try:
+        files.unlink(f"{directory}/{name}")
+    except FileNotFoundError:
+        pass
+
+
+def _remove_leftovers(files: Files, directory: str, names: list[str]) -> None:
+    for name in names:
+        is_deleted = name.endswith(DELETED_SUFFIX) and not name.endswith(_QUORUM_SNAPSHOT_DELETED)
+        if is_deleted or name.endswith(TEMPORARY_SUFFIX):
+            remove(files, directory, name)
+    cleaned = [name for name in names if name.endswith(CLEANED_SUFFIX)]
+    swaps = [name for name in names if name.endswith(SWAP_SUFFIX)]
+    if cleaned:
+        lowest = min(offset_of(name) for name in cleaned)
+        for name in [name for name in swaps if offset_of(name) >= lowest]:
+            remove(files, directory, name)
+            swaps.remove(name)
+    for name in cleaned:
+        remove(files, directory, name)
+    if swaps:
+        _finish_swap(files, directory, swaps)
+
+
+def _finish_swap(files: Files, directory: str, swaps: list[str]) -> None:
+    segments = [name for name in swaps if name.endswith(LOG_SUFFIX + SWAP_SUFFIX)]
+    if segments:
+        first = min(offset_of(name) for name in segments)
+        after = max(_end_offset(files, f"{directory}/{name}", offset_of(name)) for name in segments)
+        for name in files.names(directory):
+            if not name.endswith(SWAP_SUFFIX) and first <= offset_of(name) < after:
+                remove(files, directory, name)
+    for name in swaps:
+        path = f"{directory}/{name}"
+        files.rename(path, path.removesuffix(SWAP_SUFFIX))
+    files.sync_directory(directory)
+
+
+def _end_offset(files: Files, path: str, base_offset: int) -> int:
+    """The offset after the last whole batch of a segment's file."""
+    end_offset, position = base_offset, 0
+    file = files.open(path, OpenMode.READ)
+    try:
+        while True:
+            header = read_header(file.read(HEADER_SIZE, position))
+            end_offset = header.next_offset
+            position += header.size_bytes
+    except CorruptMessage:
+        return end_offset
+    finally:
+        file.close()

@@ -1,0 +1,278 @@
+"""Opening a log: after a clean stop with as little reading as possible, after a crash by `recovery`.
+
+After a clean stop the recovery point is the log's end, and the producer snapshot taken there proves it; nothing but
+names, sizes and a few small files is read. Anything that is not as a clean stop leaves it sends the log through
+recovery instead.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+
+from millbeck.kernel.environment import Files
+from millbeck.kernel.ids import TopicPartition, Uuid
+from millbeck.storage import interrupted, producer_snapshot, rebuild
+from millbeck.storage.atomic_file import read_file
+from millbeck.storage.checkpoints import CheckpointError
+from millbeck.storage.config import LogConfig
+from millbeck.storage.epoch_cache import FILE_NAME as EPOCH_FILE_NAME
+from millbeck.storage.epoch_cache import EpochCache, decode_epochs
+from millbeck.storage.log import Log, LogEnvironment
+from millbeck.storage.offset_index import CorruptIndex
+from millbeck.storage.producer_state import ProducerState
+from millbeck.storage.recovery import Recovery, first_to_read
+from millbeck.storage.segment import (
+    INDEX_SUFFIX,
+    INDEX_SUFFIXES,
+    LOG_SUFFIX,
+    TIME_INDEX_SUFFIX,
+    TXN_INDEX_SUFFIX,
+    CorruptSegment,
+    Segment,
+    file_name,
+)
+
+logger = logging.getLogger(__name__)
+
+_EPOCH_FILE_SIZE_MAX = 64 * 1024 * 1024
+
+
+def create_log(
+    environment: LogEnvironment,
+    directory: str,
+    topic_partition: TopicPartition,
+    topic_id: Uuid,
+    config: LogConfig,
+    *,
+    now_ms: int,
+    start_offset: int = 0,
+) -> Log:
+    """An empty log in a directory that exists. Raises OSError."""
+    return _Loader(environment, directory, topic_partition, topic_id, config, now_ms).empty_log(start_offset)
+
+
+def open_log(
+    environment: LogEnvironment,
+    directory: str,
+    topic_partition: TopicPartition,
+    topic_id: Uuid,
+    config: LogConfig,
+    *,
+    now_ms: int,
+    recovery_point: int,
+    log_start_offset: int,
+    had_clean_shutdown: bool,
+) -> Log:
+    """The log in ``directory``, recovered if need be. Damage below the recovery point gives an offline log.
+
+    Raises OSError when files cannot be read or cut. After an unclean stop it may read much.
+    """
+    loader = _Loader(environment, directory, topic_partition, topic_id, config, now_ms)
+    return loader.load(recovery_point, log_start_offset, had_clean_shutdown)
+
+
+class _Loader:
+    def __init__(
+        self,
+        environment: LogEnvironment,
+        directory: str,
+        topic_partition: TopicPartition,
+        topic_id: Uuid,
+        config: LogConfig,
+        now_ms: int,
+    ) -> None:
+        self._environment = environment
+        self._files: Files = environment.files
+        self._directory = directory
+        self._topic_partition = topic_partition
+        self._topic_id = topic_id
+        self._config = config
+        self._now_ms = now_ms
+        self._names: frozenset[str] = frozenset()
+        self._snapshots: list[int] = []
+
+    def load(self, recovery_point: int, log_start_offset: int, had_clean_shutdown: bool) -> Log:
+        names = interrupted.settle(self._files, self._directory, self._files.names(self._directory))
+        self._names = frozenset(names)
+        self._snapshots = [interrupted.offset_of(name) for name in names if name.endswith(producer_snapshot.SUFFIX)]
+        self._snapshots = [offset for offset in self._snapshots if offset >= 0]
+        segments = self._list_segments(names)
+        if not segments:
+            self._keep_snapshots(lambda offset: False)
+            return self.empty_log(log_start_offset)
+        log_start_offset = max(log_start_offset, segments[0].base_offset)
+        if had_clean_shutdown:
+            try:
+                return self._load_clean(segments, recovery_point, log_start_offset)
+            except (CorruptIndex, CorruptSegment) as error:
+                logger.warning("%s is not as a clean stop leaves it: %s", self._directory, error)
+        return self._recover(segments, recovery_point, log_start_offset)
+
+    def empty_log(self, start_offset: int) -> Log:
+        segment = self._segment(start_offset)
+        segment.start_empty()
+        log = self._log([segment], start_offset, start_offset, start_offset, ProducerState(), EpochCache())
+        file = segment.handle.get()
+        file.truncate(0)
+        if self._config.preallocate:
+            file.allocate(self._config.segment_size_bytes)
+            segment.is_preallocated = True
+        log.directory_changed()
+        return log
+
+    def _segment(self, base_offset: int) -> Segment:
+        shared = self._environment
+        return Segment(shared.files, shared.cache, shared.index_cache, self._directory, base_offset, self._config)
+
+    def _list_segments(self, names: list[str]) -> list[Segment]:
+        segments = []
+        for name in names:
+            offset = interrupted.offset_of(name)
+            if offset >= 0 and name.endswith(LOG_SUFFIX):
+                segment = self._segment(offset)
+                segment.size = self._files.size(segment.log_path)
+                if file_name(offset, TXN_INDEX_SUFFIX) not in self._names:
+                    segment.has_no_aborted()
+                segments.append(segment)
+        return segments
+
+    def _load_clean(self, segments: list[Segment], recovery_point: int, log_start_offset: int) -> Log:
+        """Raises `CorruptIndex` or `CorruptSegment` when everything has to be looked at."""
+        active = segments[-1]
+        for segment in segments:
+            for suffix in (INDEX_SUFFIX, TIME_INDEX_SUFFIX):
+                if file_name(segment.base_offset, suffix) not in self._names:
+                    raise CorruptIndex(f"{segment.path(suffix)} is missing")
+        is_proven = recovery_point in self._snapshots and (recovery_point > active.base_offset) == (active.size > 0)
+        end_offset = recovery_point if is_proven else active.next_offset()
+        if end_offset < log_start_offset:
+            raise CorruptSegment(active.log_path, active.size, f"the log should start at offset {log_start_offset}")
+        epochs = self._load_epochs(segments, end_offset)
+        epochs.truncate_from_start(log_start_offset)
+        bases = [segment.base_offset for segment in segments]
+        newest = max((offset for offset in self._snapshots if offset <= end_offset), default=-1)
+        self._keep_snapshots(lambda offset: offset == newest or (offset <= end_offset and offset in bases))
+        producers = rebuild.load_producers(segments, self._snapshots, self._read_snapshot, end_offset, end_offset)
+        return self._log(segments, log_start_offset, end_offset, end_offset, producers, epochs)
+
+    def _recover(self, segments: list[Segment], recovery_point: int, log_start_offset: int) -> Log:
+        first = first_to_read(segments, recovery_point)
+        try:
+            epochs = self._load_epochs(segments[:first], segments[first].base_offset)
+        except CorruptSegment as error:
+            return self._offline(segments, log_start_offset, recovery_point, error)
+        # Above the recovery point a snapshot may describe batches that are lost; the scan makes new ones.
+        self._keep_snapshots(lambda offset: offset <= recovery_point)
+        recovery = Recovery(
+            segments,
+            recovery_point=recovery_point,
+            is_compacted=self._config.is_compacted,
+            epochs=epochs,
+            snapshot_offsets=self._snapshots,
+            read_snapshot=self._read_snapshot,
+        )
+        recovery.run()
+        if recovery.problem is not None:
+            return self._offline(segments, log_start_offset, recovery_point, recovery.problem)
+        for segment in reversed(recovery.dropped):
+            self._remove_segment(segment)
+        end_offset = recovery.end_offset
+        if end_offset < log_start_offset:
+            logger.warning("%s ends at %d, before its start %d", self._topic_partition, end_offset, log_start_offset)
+            for segment in reversed(recovery.segments):
+                self._remove_segment(segment)
+            self._keep_snapshots(lambda offset: False)
+            return self.empty_log(log_start_offset)
+        bases = [segment.base_offset for segment in recovery.segments]
+        self._keep_snapshots(lambda offset: offset in bases)
+        made = {offset: content for offset, content in recovery.snapshots.items() if offset not in self._snapshots}
+        self._snapshots = sorted([*self._snapshots, *made])
+        epochs.truncate_from_start(log_start_offset)
+        flushed_offset = min(recovery_point, end_offset)
+        log = self._log(
+            recovery.segments, log_start_offset, end_offset, flushed_offset, recovery.producers, recovery.epochs
+        )
+        log.was_recovered(made)
+        return log
+
+    def _offline(self, segments: list[Segment], log_start_offset: int, end_offset: int, problem: CorruptSegment) -> Log:
+        log = self._make(
+            segments, log_start_offset, max(end_offset, log_start_offset), end_offset, ProducerState(), EpochCache()
+        )
+        log.go_offline(str(problem))
+        return log
+
+    def _log(
+        self,
+        segments: list[Segment],
+        log_start_offset: int,
+        end_offset: int,
+        flushed_offset: int,
+        producers: ProducerState,
+        epochs: EpochCache,
+    ) -> Log:
+        jitter_max = self._config.segment_jitter_ms_max
+        jitter = self._environment.jitter_below(jitter_max) if jitter_max > 0 else 0
+        active = segments[-1]
+        active.make_active(created_ms=self._now_ms, roll_jitter_ms=jitter)
+        active.tail_begins_at(end_offset)
+        return self._make(segments, log_start_offset, end_offset, flushed_offset, producers, epochs)
+
+    def _make(
+        self,
+        segments: list[Segment],
+        log_start_offset: int,
+        end_offset: int,
+        flushed_offset: int,
+        producers: ProducerState,
+        epochs: EpochCache,
+    ) -> Log:
+        return Log(
+            self._environment,
+            directory=self._directory,
+            topic_partition=self._topic_partition,
+            topic_id=self._topic_id,
+            config=self._config,
+            segments=segments,
+            log_start_offset=log_start_offset,
+            end_offset=end_offset,
+            flushed_offset=flushed_offset,
+            producer_state=producers,
+            epochs=epochs,
+            snapshot_offsets=self._snapshots,
+            now_ms=self._now_ms,
+        )
+
+    # Small files.
+
+    def _load_epochs(self, segments: list[Segment], end_offset: int) -> EpochCache:
+        """The epochs that begin before ``end_offset``: from their file, or from the batches of ``segments``."""
+        content = read_file(self._files, f"{self._directory}/{EPOCH_FILE_NAME}", _EPOCH_FILE_SIZE_MAX)
+        try:
+            epochs = None if content is None else EpochCache(decode_epochs(content))
+        except CheckpointError as error:
+            logger.warning("%s of %s is not used: %s", EPOCH_FILE_NAME, self._directory, error)
+            epochs = None
+        if epochs is None:
+            epochs = EpochCache()
+            for segment in segments:
+                for _, header in segment.headers():
+                    epochs.assign(header.partition_leader_epoch, header.base_offset)
+        epochs.truncate_from_end(end_offset)
+        return epochs
+
+    def _read_snapshot(self, offset: int) -> bytes | None:
+        path = f"{self._directory}/{file_name(offset, producer_snapshot.SUFFIX)}"
+        return read_file(self._files, path, producer_snapshot.SIZE_BYTES_MAX)
+
+    def _keep_snapshots(self, keep: Callable[[int], bool]) -> None:
+        for offset in self._snapshots:
+            if not keep(offset):
+                interrupted.remove(self._files, self._directory, file_name(offset, producer_snapshot.SUFFIX))
+        self._snapshots = [offset for offset in self._snapshots if keep(offset)]
+
+    def _remove_segment(self, segment: Segment) -> None:
+        segment.handle.retire()
+        for suffix in (LOG_SUFFIX, *INDEX_SUFFIXES):
+            interrupted.remove(self._files, self._directory, file_name(segment.base_offset, suffix))

@@ -1,0 +1,166 @@
+"""Reading a log after a crash: what is good stays, the torn end goes, what is derived is made anew.
+
+Every batch from the segment that holds the recovery point on is read and its checksum verified. The log is cut at the
+first batch that is bad, whatever follows it. A batch is bad when its header or checksum is wrong, when it reaches
+beyond the file, or when its offsets do not continue those before it: beyond the recovery point a gap is a lost write,
+unless the log is compacted, where gaps are ordinary.
+
+A bad batch *below* the recovery point is not the tail a crash leaves but damage to what was durable. Then nothing is
+touched: `Recovery.problem` says which file and position, and the log is opened offline.
+"""
+
+from __future__ import annotations
+
+import logging
+from bisect import bisect_right
+from collections.abc import Callable
+
+from millbeck.kernel.environment import Bytes
+from millbeck.kernel.errors import CorruptMessage
+from millbeck.records.batch import HEADER_SIZE, LOG_OVERHEAD, BatchHeader, size_at, verify
+from millbeck.storage import producer_snapshot, rebuild
+from millbeck.storage.epoch_cache import EpochCache
+from millbeck.storage.offset_index import RELATIVE_OFFSET_MAX
+from millbeck.storage.producer_state import ProducerState
+from millbeck.storage.rebuild import IndexBuilder
+from millbeck.storage.segment import CorruptSegment, Segment
+from millbeck.storage.txn_index import AbortedTransaction
+
+logger = logging.getLogger(__name__)
+
+_CHUNK = 1024 * 1024
+
+
+class Recovery:
+    """One log's recovery. After `run`: the segments that are left, the end offset, producers, epochs, snapshots."""
+
+    def __init__(
+        self,
+        segments: list[Segment],
+        *,
+        recovery_point: int,
+        is_compacted: bool,
+        epochs: EpochCache,
+        snapshot_offsets: list[int],
+        read_snapshot: Callable[[int], bytes | None],
+    ) -> None:
+        """``epochs`` hold what is known up to the first segment to be read; ``segments`` is not empty."""
+        self.segments = list(segments)
+        self.dropped: list[Segment] = []
+        self.problem: CorruptSegment | None = None
+        self.producers = ProducerState()
+        self.epochs = epochs
+        self.snapshots: dict[int, bytes] = {}
+        """Snapshots taken at segment boundaries on the way; they have no file yet."""
+        self._recovery_point = recovery_point
+        self._is_compacted = is_compacted
+        self._snapshot_offsets = snapshot_offsets
+        self._read_snapshot = read_snapshot
+        self.first_index = first_to_read(segments, recovery_point)
+        self.end_offset = segments[self.first_index].base_offset
+
+    def run(self) -> None:
+        base_offset = self.end_offset
+        try:
+            self.producers = rebuild.load_producers(
+                self.segments[: self.first_index], self._snapshot_offsets, self._read_snapshot, base_offset, base_offset
+            )
+        except CorruptSegment as error:
+            self.problem = error
+            return
+        for index in range(self.first_index, len(self.segments)):
+            segment = self.segments[index]
+            if index > self.first_index:
+                if not self._continues(segment.base_offset):
+                    logger.warning("dropping %s: the log ends at offset %d", segment.log_path, self.end_offset)
+                    self._drop_from(index)
+                    return
+                self.end_offset = segment.base_offset
+                self.snapshots[segment.base_offset] = producer_snapshot.encode(self.producers.producers.values())
+            good_bytes, problem = self._read(segment)
+            if problem is None:
+                continue
+            if self.end_offset < self._recovery_point:
+                self.problem = problem
+                return
+            logger.warning("cutting the log: %s", problem)
+            segment.size = good_bytes
+            segment.cut_file()
+            self._drop_from(index + 1)
+            return
+
+    def _drop_from(self, index: int) -> None:
+        self.dropped += self.segments[index:]
+        del self.segments[index:]
+
+    def _continues(self, offset: int) -> bool:
+        if offset > self.end_offset:
+            return self._is_compacted or self.end_offset < self._recovery_point
+        return offset == self.end_offset
+
+    def _read(self, segment: Segment) -> tuple[int, CorruptSegment | None]:
+        """Verify and take in one segment's batches; returns how many bytes are good and what is wrong after them."""
+        builder = IndexBuilder(segment)
+        aborted: list[AbortedTransaction] = []
+        position, problem = 0, None
+        reader = _BatchReader(segment)
+        while position < segment.size:
+            try:
+                batch, header = reader.batch_at(position)
+                self._check_offsets(segment, header)
+            except CorruptMessage as error:
+                problem = CorruptSegment(segment.log_path, position, str(error))
+                break
+            builder.add(position, header)
+            self.epochs.assign(header.partition_leader_epoch, header.base_offset)
+            rebuild.stage_replayed(self.producers, batch, header)
+            aborted += self.producers.commit()
+            self.end_offset = header.next_offset
+            position += header.size_bytes
+        builder.install()
+        segment.replace_aborted(aborted)
+        return position, problem
+
+    def _check_offsets(self, segment: Segment, header: BatchHeader) -> None:
+        if header.last_offset_delta < 0 or not self._continues(header.base_offset):
+            raise CorruptMessage(f"offsets from {header.base_offset} do not continue the log at {self.end_offset}")
+        if header.last_offset - segment.base_offset > RELATIVE_OFFSET_MAX:
+            raise CorruptMessage(f"offset {header.last_offset} is too far from the segment's base")
+
+
+def first_to_read(segments: list[Segment], recovery_point: int) -> int:
+    """The index of the segment that holds the recovery point."""
+    return max(0, bisect_right([segment.base_offset for segment in segments], recovery_point) - 1)
+
+
+class _BatchReader:
+    """Whole batches of a segment in order, read in large chunks."""
+
+    __slots__ = ("_chunk", "_chunk_position", "_segment")
+
+    def __init__(self, segment: Segment) -> None:
+        self._segment = segment
+        self._chunk: Bytes = b""
+        self._chunk_position = 0
+
+    def batch_at(self, position: int) -> tuple[memoryview, BatchHeader]:
+        """The batch and its header, checksum verified; raises `CorruptMessage`."""
+        remaining = self._segment.size - position
+        if remaining < HEADER_SIZE:
+            raise CorruptMessage(f"{remaining} bytes are too few for a batch")
+        at = position - self._chunk_position
+        if at + LOG_OVERHEAD > len(self._chunk):
+            self._fill(position, _CHUNK)
+            at = 0
+        size = size_at(self._chunk, at)
+        if size > remaining:
+            raise CorruptMessage(f"a batch of {size} bytes reaches beyond the file")
+        if at + size > len(self._chunk):
+            self._fill(position, max(size, _CHUNK))
+            at = 0
+        batch = memoryview(self._chunk)[at : at + size]
+        return batch, verify(batch)
+
+    def _fill(self, position: int, size: int) -> None:
+        self._chunk = self._segment.read_bytes(min(size, self._segment.size - position), position)
+        self._chunk_position = position

@@ -1,0 +1,95 @@
+"""Looking for damage in data that should be durable, before a reader meets it.
+
+A pass goes over everything below the recovery point in steps of a few mebibytes: `Scrubber.next_job` leases a file, the
+job's ``run`` verifies checksums on a thread, `Scrubber.finish` takes its result. Damage takes that one log offline,
+with the file and the position in the message; nothing is repaired or removed.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from millbeck.kernel.environment import File
+from millbeck.kernel.errors import CorruptMessage
+from millbeck.kernel.units import MIB
+from millbeck.records.batch import HEADER_SIZE, read_header, verify
+from millbeck.storage.segment import CorruptSegment, Segment
+
+if TYPE_CHECKING:
+    from millbeck.storage.log import Log
+
+STEP_BYTES = 4 * MIB
+
+
+class ScrubJob:
+    """Verify batches of one leased file; ``next_position`` and ``finding`` are the result."""
+
+    __slots__ = ("_end", "_file", "_position", "_upto_offset", "finding", "next_position", "segment")
+
+    def __init__(self, segment: Segment, file: File, position: int, upto_offset: int) -> None:
+        self.segment = segment
+        self._file = file
+        self._position = position
+        self._end = segment.size
+        self._upto_offset = upto_offset
+        self.next_position = position
+        self.finding: CorruptSegment | None = None
+
+    def run(self) -> None:
+        """Off the loop; raises OSError when the disk does not give the data."""
+        position = self._position
+        while position < self._end and position - self._position < STEP_BYTES:
+            try:
+                header = read_header(self._file.read(HEADER_SIZE, position))
+                if header.base_offset >= self._upto_offset:
+                    position = self._end
+                    break
+                if position + header.size_bytes > self._end:
+                    raise CorruptMessage(f"a batch of {header.size_bytes} bytes reaches beyond the log")
+                verify(self._file.read(header.size_bytes, position))
+            except CorruptMessage as error:
+                self.finding = CorruptSegment(self._file.path, position, str(error))
+                return
+            position += header.size_bytes
+        self.next_position = position
+
+
+class Scrubber:
+    """One pass over one log; make a new one for the next pass."""
+
+    __slots__ = ("_base_offset", "_job", "_log", "_position", "is_done")
+
+    def __init__(self, log: Log) -> None:
+        self._log = log
+        self._base_offset = log.segments[0].base_offset
+        self._position = 0
+        self._job: ScrubJob | None = None
+        self.is_done = False
+
+    def next_job(self) -> ScrubJob | None:
+        """The next piece of work, or None when the pass is over. Raises OSError when the file cannot be opened."""
+        assert self._job is None, "one job at a time"
+        log = self._log
+        for segment in log.segments:
+            if segment.base_offset < self._base_offset:
+                continue
+            position = self._position if segment.base_offset == self._base_offset else 0
+            if segment.base_offset >= log.recovery_point or log.is_offline:
+                break
+            if position < segment.size:
+                self._base_offset, self._position = segment.base_offset, position
+                self._job = ScrubJob(segment, segment.handle.lease(), position, log.recovery_point)
+                return self._job
+        self.is_done = True
+        return None
+
+    def finish(self, job: ScrubJob) -> None:
+        """Take a job's result, on the loop. What was truncated or deleted meanwhile is no longer damage."""
+        assert job is self._job
+        self._job = None
+        job.segment.handle.release()
+        log = self._log
+        still_there = job.segment in log.segments
+        if job.finding is not None and still_there and job.finding.position < job.segment.size:
+            log.go_offline(str(job.finding))
+        self._position = job.next_position

@@ -1,0 +1,99 @@
+"""Offsets by timestamp: what ListOffsets asks of a log.
+
+By time: the first record, in offset order, whose timestamp is at least the one asked for, at or after the log start.
+Largest timestamp: the first record that has it. Both carry the leader epoch of the batch, -1 when it has none.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from millbeck.kernel.errors import KafkaStorageError
+from millbeck.records.batch import BatchHeader, records_of
+from millbeck.storage.offset_index import CorruptIndex
+from millbeck.storage.reading import find
+from millbeck.storage.segment import CorruptSegment, Segment
+
+if TYPE_CHECKING:
+    from millbeck.storage.log import Log
+
+NO_TIMESTAMP = -1
+
+
+class TimestampOffset(NamedTuple):
+    timestamp: int
+    offset: int
+    leader_epoch: int
+
+
+def first_at_or_after(log: Log, timestamp: int, upto_offset: int) -> TimestampOffset | None:
+    """The first record with at least ``timestamp``; None when there is none below ``upto_offset``."""
+    if log.offline_reason is not None:
+        raise log.offline_error()
+    try:
+        for segment in log.segments[log.segment_index_for(log.log_start_offset) :]:
+            if largest_timestamp(log, segment) >= timestamp:
+                found = _search(log, segment, timestamp)
+                if found is not None:
+                    return found if found.offset < upto_offset else None
+    except CorruptSegment as error:
+        raise log.found_corrupt(error) from error
+    except OSError as error:
+        raise KafkaStorageError(f"{log.topic_partition} cannot be read: {error}") from error
+    return None
+
+
+def of_max_timestamp(log: Log) -> TimestampOffset | None:
+    """The first record with the largest timestamp in the log; None when the log is empty or has no timestamps."""
+    if log.offline_reason is not None:
+        raise log.offline_error()
+    try:
+        newest = max(log.segments, key=lambda segment: largest_timestamp(log, segment))
+        timestamp = largest_timestamp(log, newest)
+        if timestamp < 0:
+            return None
+        start = find(log, newest, newest.max_timestamp_offset)
+        for position, header in newest.headers(start.position if start is not None else 0):
+            if header.max_timestamp == timestamp:
+                return _first_record(newest, position, header, timestamp, 0)
+    except CorruptSegment as error:
+        raise log.found_corrupt(error) from error
+    except OSError as error:
+        raise KafkaStorageError(f"{log.topic_partition} cannot be read: {error}") from error
+    return None
+
+
+def largest_timestamp(log: Log, segment: Segment) -> int:
+    """`Segment.largest_timestamp`, rebuilding an index that turns out to be damaged."""
+    try:
+        return segment.largest_timestamp()
+    except CorruptIndex as error:
+        log.rebuild_indexes(segment, str(error))
+        return segment.largest_timestamp()
+
+
+def _search(log: Log, segment: Segment, timestamp: int) -> TimestampOffset | None:
+    try:
+        offset = segment.time_index().offset_before(timestamp)
+    except CorruptIndex as error:
+        log.rebuild_indexes(segment, str(error))
+        offset = segment.time_index().offset_before(timestamp)
+    start = find(log, segment, max(offset, log.log_start_offset))
+    if start is None:
+        return None
+    for position, header in segment.headers(start.position):
+        if header.max_timestamp >= timestamp:
+            found = _first_record(segment, position, header, timestamp, log.log_start_offset)
+            if found is not None:
+                return found
+    return None
+
+
+def _first_record(
+    segment: Segment, position: int, header: BatchHeader, timestamp: int, start_offset: int
+) -> TimestampOffset | None:
+    batch = segment.read_bytes(header.size_bytes, position)
+    for record in records_of(batch, check_crc=False):
+        if record.timestamp >= timestamp and record.offset >= start_offset:
+            return TimestampOffset(record.timestamp, record.offset, header.partition_leader_epoch)
+    return None
