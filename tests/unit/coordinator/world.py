@@ -119,7 +119,7 @@ class Outcome:
 
 
 def subscription(*topics: str, version: int = 0, tail: bytes = b"\xff\xff\xff\xff") -> bytes:
-    encoded = b"".join(pack(">h", len(topic)) + topic.encode() for topic in topics)
+    encoded = b"".join(pack(">h", len(topic.encode())) + topic.encode() for topic in topics)
     return pack(">hi", version, len(topics)) + encoded + tail
 
 

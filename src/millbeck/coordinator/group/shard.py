@@ -40,7 +40,6 @@ from millbeck.wire.messages.sync_group import SyncGroupRequest, SyncGroupRespons
 BATCHED_LEAVE_VERSION = 3
 
 EXPIRY_KEY = ("expire-offsets",)
-EXPIRY_RETRY_MS = 500
 EXPIRY_PAUSE_MS = 1
 EXPIRY_OFFSETS_PER_STEP = 1000
 """How many offsets are looked at before the loop gets its turn."""
@@ -246,9 +245,7 @@ class GroupShard:
 
     def _schedule_expiry(self) -> None:
         interval_ms = self._options.offsets.retention_check_interval_ms
-        self._timers.schedule(
-            EXPIRY_KEY, interval_ms, lambda now_ms: self._expire(list(self._groups), now_ms), retry_ms=EXPIRY_RETRY_MS
-        )
+        self._timers.schedule(EXPIRY_KEY, interval_ms, lambda now_ms: self._expire(list(self._groups), now_ms))
 
     def _expire(self, group_ids: list[str], now_ms: int) -> Result[GroupRecord, None]:
         """Look through some of the groups, and come back for the others after a pause."""
@@ -266,12 +263,7 @@ class GroupShard:
             if is_bare and group.is_empty and not group.pending_joins:
                 found.append(records.group_tombstone(group.group_id))
         if group_ids:
-            self._timers.schedule(
-                EXPIRY_KEY,
-                EXPIRY_PAUSE_MS,
-                lambda later_ms: self._expire(group_ids, later_ms),
-                retry_ms=EXPIRY_RETRY_MS,
-            )
+            self._timers.schedule(EXPIRY_KEY, EXPIRY_PAUSE_MS, lambda later_ms: self._expire(group_ids, later_ms))
         else:
             self._schedule_expiry()
         return Result(records=found, is_atomic=False)

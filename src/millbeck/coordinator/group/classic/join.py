@@ -69,7 +69,9 @@ class Joining:
         group, request = self.group, self.request
         if not self._is_accepted():
             group.remove(request.member_id)
-            return self._refuse(errors.GroupMaxSizeReached(), member_id="")
+            self.rebalancer.end_session(group, request.member_id)
+            self._refuse(errors.GroupMaxSizeReached(), member_id="")
+            return self.rebalancer.try_complete_join_phase(group, self.now_ms)
         if group.state is GroupState.DEAD:
             return self._refuse(errors.CoordinatorNotAvailable(), member_id=request.member_id)
         if not group.supports_protocols(request.protocol_type, (name for name, _ in self.protocols)):

@@ -1,0 +1,46 @@
+from __future__ import annotations
+
+from typing import Any
+
+from millbeck.coordinator.group.records import (
+    GroupMetadataKey,
+    GroupMetadataValue,
+    GroupRecord,
+    group_tombstone,
+    offset_commit,
+)
+
+
+def test_records_pass_through_the_log_s_bytes(world: Any) -> None:
+    record = group_tombstone("g")
+    assert world.shard.decode(*world.shard.encode(record)) == record
+    assert world.shard.decode(b"\x00\x63", b"") is None
+
+
+def test_a_group_s_record_replaces_what_was_there(world: Any) -> None:
+    for generation in (1, 2):
+        value = GroupMetadataValue("consumer", generation, None, None, 5, [])
+        world.shard.replay(GroupRecord(GroupMetadataKey("g"), value), offset=generation, producer_id=-1)
+    assert world.group().generation_id == 2
+    world.shard.replay(group_tombstone("g"), offset=3, producer_id=-1)
+    world.shard.replay(group_tombstone("g"), offset=4, producer_id=-1)
+    assert world.group() is None
+
+
+def test_an_offset_s_record_makes_a_group_only_where_there_is_none(world: Any) -> None:
+    record = offset_commit(
+        group_id="g", topic="t", partition=0, offset=1, leader_epoch=-1, metadata="", commit_timestamp=5
+    )
+    world.shard.replay(record, offset=0, producer_id=-1)
+    simple = world.group()
+    assert (simple.protocol_type, simple.state_timestamp_ms) == (None, -1)
+    world.shard.replay(record, offset=1, producer_id=-1)
+    assert world.group() is simple
+
+
+def test_nothing_is_left_to_do_for_an_unloaded_shard(world: Any) -> None:
+    world.stable_group(2)
+    world.commit({("t", 0): 1}, group="simple")
+    world.host.close()
+    assert {world.state("g"), world.state("simple")} == {"Dead"}
+    assert len(world.shard._timers) == 0
