@@ -1,189 +1,83 @@
-"""Record batches of format 2: the 61-byte header, and batches built and taken apart.
+"""Record batches built, checked and taken apart; `header` has their layout.
 
-Layout, all big-endian: base offset i64, length i32 (of what follows it), partition leader epoch i32, magic i8, CRC u32,
-attributes i16, last offset delta i32, base timestamp i64, max timestamp i64, producer id i64, producer epoch i16, base
-sequence i32, record count i32, records. The CRC covers everything from the attributes on, so a leader gives a batch its
-offset and its epoch without touching the checksum (`prefix`, `patch`); any other change needs a new one.
-
-Nothing here is on the broker's produce or fetch path except `read_header` and `prefix`; see `validation` for what a
-leader does with a client's batch.
+None of this is on the broker's produce or fetch path; see `validation` for what a leader does with a client's batch.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from enum import IntEnum
 from struct import Struct
 from typing import Final, NamedTuple
 
 from millbeck.kernel.errors import CorruptMessage
-from millbeck.records.compression import CODEC_NAMES, Codec, compress, decompress
+from millbeck.records.compression import Codec, compress, decompress
 from millbeck.records.crc import crc32c
+from millbeck.records.header import (
+    CONTROL_BIT,
+    CRC_START,
+    DELETE_HORIZON_BIT,
+    HEADER_SIZE,
+    LENGTH_MIN,
+    LOG_APPEND_TIME_BIT,
+    LOG_OVERHEAD,
+    MAGIC,
+    NO_LEADER_EPOCH,
+    NO_PRODUCER_EPOCH,
+    NO_PRODUCER_ID,
+    NO_SEQUENCE,
+    PREFIX_SIZE,
+    TRANSACTIONAL_BIT,
+    BatchHeader,
+    Buffer,
+    TimestampType,
+    patch,
+    prefix,
+    read_header,
+)
 from millbeck.records.kernels.read import read_records
 from millbeck.records.kernels.record import NO_TIMESTAMP, Record
 from millbeck.records.kernels.write import encode_records
 
-Buffer = bytes | bytearray | memoryview
-
-HEADER_SIZE: Final = 61
-LOG_OVERHEAD: Final = 12
-"""Base offset and length: what stands before the bytes that the length counts."""
-PREFIX_SIZE: Final = 16
-"""What a leader rewrites: base offset, length, partition leader epoch."""
-CRC_POSITION: Final = 17
-CRC_START: Final = 21
-"""The first byte the checksum covers."""
-MAGIC_POSITION: Final = 16
-MAGIC: Final = 2
-LENGTH_MIN: Final = HEADER_SIZE - LOG_OVERHEAD
-
-CODEC_MASK: Final = 0x07
-LOG_APPEND_TIME_BIT: Final = 0x08
-TRANSACTIONAL_BIT: Final = 0x10
-CONTROL_BIT: Final = 0x20
-DELETE_HORIZON_BIT: Final = 0x40
-
-NO_PRODUCER_ID: Final = -1
-NO_PRODUCER_EPOCH: Final = -1
-NO_SEQUENCE: Final = -1
-NO_LEADER_EPOCH: Final = -1
+__all__ = [
+    "CONTROL_BIT",
+    "CRC_START",
+    "DELETE_HORIZON_BIT",
+    "HEADER_SIZE",
+    "LENGTH_MIN",
+    "LOG_APPEND_TIME_BIT",
+    "LOG_OVERHEAD",
+    "MAGIC",
+    "NO_LEADER_EPOCH",
+    "NO_PRODUCER_EPOCH",
+    "NO_PRODUCER_ID",
+    "NO_SEQUENCE",
+    "PREFIX_SIZE",
+    "READ_LIMIT_BYTES",
+    "TRANSACTIONAL_BIT",
+    "Batch",
+    "BatchHeader",
+    "Codec",
+    "Record",
+    "TimestampType",
+    "assemble",
+    "build",
+    "checksum",
+    "patch",
+    "payload_of",
+    "prefix",
+    "read_header",
+    "records_of",
+    "size_at",
+    "split",
+    "verify",
+]
 
 READ_LIMIT_BYTES: Final = 256 * 1024 * 1024
 """How large a batch may become when it is decompressed for reading, unless the caller says."""
 
-_HEADER: Final = Struct(">qiibIhiqqqhii")
-_PREFIX: Final = Struct(">qii")
-_PATCH: Final = Struct(">q")
-_EPOCH: Final = Struct(">i")
 _AFTER_CRC: Final = Struct(">hiqqqhii")
 _CRC: Final = Struct(">I")
 _FIRST: Final = Struct(">qi")
-
-
-class TimestampType(IntEnum):
-    CREATE_TIME = 0
-    LOG_APPEND_TIME = 1
-
-
-class BatchHeader:
-    """The header's fields as they stand in the batch, and what follows from them."""
-
-    __slots__ = (
-        "attributes",
-        "base_offset",
-        "base_sequence",
-        "base_timestamp",
-        "crc",
-        "last_offset_delta",
-        "length",
-        "magic",
-        "max_timestamp",
-        "partition_leader_epoch",
-        "producer_epoch",
-        "producer_id",
-        "record_count",
-    )
-
-    def __init__(
-        self,
-        base_offset: int,
-        length: int,
-        partition_leader_epoch: int,
-        magic: int,
-        crc: int,
-        attributes: int,
-        last_offset_delta: int,
-        base_timestamp: int,
-        max_timestamp: int,
-        producer_id: int,
-        producer_epoch: int,
-        base_sequence: int,
-        record_count: int,
-    ) -> None:
-        self.base_offset = base_offset
-        self.length = length
-        self.partition_leader_epoch = partition_leader_epoch
-        self.magic = magic
-        self.crc = crc
-        self.attributes = attributes
-        self.last_offset_delta = last_offset_delta
-        self.base_timestamp = base_timestamp
-        self.max_timestamp = max_timestamp
-        self.producer_id = producer_id
-        self.producer_epoch = producer_epoch
-        self.base_sequence = base_sequence
-        self.record_count = record_count
-
-    @property
-    def size_bytes(self) -> int:
-        """The whole batch, header included."""
-        return LOG_OVERHEAD + self.length
-
-    @property
-    def last_offset(self) -> int:
-        return self.base_offset + self.last_offset_delta
-
-    @property
-    def next_offset(self) -> int:
-        return self.base_offset + self.last_offset_delta + 1
-
-    @property
-    def codec(self) -> Codec:
-        """The codec of the records; `CorruptMessage` for a number that names none."""
-        try:
-            return Codec(self.attributes & CODEC_MASK)
-        except ValueError:
-            raise CorruptMessage(f"batch names codec {self.attributes & CODEC_MASK}, which does not exist") from None
-
-    @property
-    def is_compressed(self) -> bool:
-        return self.attributes & CODEC_MASK != 0
-
-    @property
-    def timestamp_type(self) -> TimestampType:
-        return TimestampType.LOG_APPEND_TIME if self.attributes & LOG_APPEND_TIME_BIT else TimestampType.CREATE_TIME
-
-    @property
-    def is_transactional(self) -> bool:
-        return self.attributes & TRANSACTIONAL_BIT != 0
-
-    @property
-    def is_control(self) -> bool:
-        return self.attributes & CONTROL_BIT != 0
-
-    @property
-    def has_delete_horizon(self) -> bool:
-        return self.attributes & DELETE_HORIZON_BIT != 0
-
-    @property
-    def delete_horizon_ms(self) -> int | None:
-        """When the batch's tombstones or marker may go; it takes the place of the base timestamp."""
-        return self.base_timestamp if self.attributes & DELETE_HORIZON_BIT else None
-
-    @property
-    def has_producer_id(self) -> bool:
-        return self.producer_id > NO_PRODUCER_ID
-
-    @property
-    def last_sequence(self) -> int:
-        """The last record's sequence number; they wrap from 2^31-1 to 0. -1 when the batch has none."""
-        if self.base_sequence < 0:
-            return NO_SEQUENCE
-        return (self.base_sequence + self.last_offset_delta) & 0x7FFFFFFF
-
-    def _fields(self) -> tuple[int, ...]:
-        return tuple(getattr(self, name) for name in self.__slots__)
-
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, BatchHeader):
-            return NotImplemented
-        return self._fields() == other._fields()
-
-    def __hash__(self) -> int:
-        return hash(self._fields())
-
-    def __repr__(self) -> str:
-        return "BatchHeader(" + ", ".join(f"{name}={getattr(self, name)}" for name in self.__slots__) + ")"
 
 
 class Batch(NamedTuple):
@@ -192,32 +86,6 @@ class Batch(NamedTuple):
     header: BatchHeader
     position: int
     data: memoryview
-
-
-def read_header(buffer: Buffer, position: int = 0) -> BatchHeader:
-    """The header at ``position``. Its length and magic are plausible; the checksum is not looked at.
-
-    Raises `CorruptMessage`. The records may lie outside ``buffer``: 61 bytes are enough.
-    """
-    if position < 0 or len(buffer) - position < HEADER_SIZE:
-        raise CorruptMessage(f"{len(buffer) - position} bytes are too few for a batch header")
-    header = BatchHeader(*_HEADER.unpack_from(buffer, position))
-    if header.magic != MAGIC:
-        raise CorruptMessage(f"batch has magic {header.magic}; only format 2 is supported")
-    if header.length < LENGTH_MIN:
-        raise CorruptMessage(f"batch claims a length of {header.length} bytes, less than its header")
-    return header
-
-
-def prefix(base_offset: int, length: int, leader_epoch: int) -> bytes:
-    """The first 16 bytes of a batch that is given an offset and a leader epoch; the rest stays as it is."""
-    return _PREFIX.pack(base_offset, length, leader_epoch)
-
-
-def patch(batch: bytearray | memoryview, base_offset: int, leader_epoch: int, position: int = 0) -> None:
-    """Give the batch at ``position`` its offset and leader epoch in place; the checksum stays valid."""
-    _PATCH.pack_into(batch, position, base_offset)
-    _EPOCH.pack_into(batch, position + LOG_OVERHEAD, leader_epoch)
 
 
 def checksum(batch: Buffer) -> int:
@@ -326,7 +194,7 @@ def assemble(
         record_count,
     )
     crc = crc32c(payload, crc32c(covered))
-    head = _PREFIX.pack(base_offset, LENGTH_MIN + len(payload), partition_leader_epoch)
+    head = prefix(base_offset, LENGTH_MIN + len(payload), partition_leader_epoch)
     return b"".join((head, b"\x02", _CRC.pack(crc), covered, payload))
 
 
@@ -381,25 +249,3 @@ def build(
         producer_epoch=producer_epoch,
         base_sequence=base_sequence,
     )
-
-
-__all__ = [
-    "CODEC_NAMES",
-    "HEADER_SIZE",
-    "Batch",
-    "BatchHeader",
-    "Codec",
-    "Record",
-    "TimestampType",
-    "assemble",
-    "build",
-    "checksum",
-    "patch",
-    "payload_of",
-    "prefix",
-    "read_header",
-    "records_of",
-    "size_at",
-    "split",
-    "verify",
-]

@@ -24,10 +24,14 @@ from millbeck.kernel.errors import (
     RecordError,
     UnsupportedCompressionType,
 )
-from millbeck.records.batch import (
+from millbeck.records.batch import assemble
+from millbeck.records.compression import Codec, compress, decompress
+from millbeck.records.crc import crc32c
+from millbeck.records.header import (
     CODEC_MASK,
     CONTROL_BIT,
     CRC_START,
+    HEADER,
     HEADER_SIZE,
     LENGTH_MIN,
     LOG_APPEND_TIME_BIT,
@@ -37,11 +41,8 @@ from millbeck.records.batch import (
     TRANSACTIONAL_BIT,
     BatchHeader,
     TimestampType,
-    assemble,
     read_header,
 )
-from millbeck.records.compression import Codec, compress, decompress
-from millbeck.records.crc import crc32c
 from millbeck.records.kernels.read import read_records
 from millbeck.records.kernels.record import NO_TIMESTAMP
 from millbeck.records.kernels.walk import OK, PROBLEMS, walk
@@ -51,7 +52,6 @@ RECORD_ERRORS_MAX: Final = 100
 """How many refused records an error names."""
 DECOMPRESSED_BYTES_MIN: Final = 16 * 1024 * 1024
 
-_HEADER: Final = Struct(">qiibIhiqqqhii")
 _LENGTH: Final = Struct(">8xi")
 _CODEC_LAST: Final = int(max(Codec))
 _CODECS: Final = tuple(Codec)
@@ -108,7 +108,7 @@ def validate(batch: bytes, rules: Rules, now_ms: int, allow_zstd: bool = True) -
     size = len(batch)
     if size < HEADER_SIZE or batch[MAGIC_POSITION] != MAGIC or _LENGTH.unpack_from(batch)[0] != size - LOG_OVERHEAD:
         raise _misshapen(batch)
-    header = BatchHeader(*_HEADER.unpack_from(batch))
+    header = BatchHeader(*HEADER.unpack_from(batch))
     attributes = header.attributes
     codec = attributes & CODEC_MASK
     if codec and (codec > _CODEC_LAST or (codec == Codec.ZSTD and not allow_zstd)):
