@@ -22,6 +22,10 @@ BATCH_SIZE_BYTES_MAX = 8 * 1024 * 1024
 """The largest batch that Kafka's quorum appends or takes."""
 
 
+class BatchTooLarge(Exception):
+    """Records that do not fit one batch, and so can not be appended as one."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MetadataBatch:
     """What one batch says: ``records`` of a data batch or ``control_values`` of a control batch; the other is empty."""
@@ -43,14 +47,14 @@ def data_batch(
     timestamp_ms: int,
     metadata_version: int = LATEST_METADATA_VERSION,
 ) -> bytes:
-    """One batch with all of ``records``; ValueError when it is larger than the quorum takes."""
+    """One batch with all of ``records``; `BatchTooLarge` when it is larger than the quorum takes."""
     batch = record_batch.build(
         [Record(-1, timestamp_ms, None, encode(record, metadata_version)) for record in records],
         base_offset=base_offset,
         partition_leader_epoch=epoch,
     )
     if len(batch) > BATCH_SIZE_BYTES_MAX:
-        raise ValueError(f"{len(records)} metadata records make a batch of {len(batch)} bytes")
+        raise BatchTooLarge(f"{len(records)} metadata records make a batch of {len(batch)} bytes")
     return batch
 
 

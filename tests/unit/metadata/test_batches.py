@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from millbeck.metadata.batches import control_batch, data_batch, read_batch, read_batches
+from millbeck.metadata.batches import BatchTooLarge, control_batch, data_batch, read_batch, read_batches
 from millbeck.metadata.fault import MetadataFault
 from millbeck.metadata.records import ConfigRecord, NoOpRecord, TopicRecord
 from millbeck.records import batch as record_batch
@@ -44,7 +44,7 @@ def test_batches_are_read_one_after_another() -> None:
 
 def test_a_batch_is_bounded() -> None:
     large = ConfigRecord(name="x", value="y" * (9 << 20))
-    with pytest.raises(ValueError, match="make a batch of"):
+    with pytest.raises(BatchTooLarge, match="make a batch of"):
         data_batch([large], base_offset=0, epoch=1, timestamp_ms=1)
 
 

@@ -1,0 +1,106 @@
+"""The files of the metadata log beside its segments: snapshots, ``quorum-state`` and ``bootstrap.checkpoint``.
+
+Everything here is blocking file work on small or rarely written files; the driver calls it at start or through a
+thread. A snapshot is written under another name, synced and renamed, so a file with a snapshot's name is whole unless
+the disk damaged it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from millbeck.kernel.environment import Files, OpenMode
+from millbeck.metadata.features import LATEST_METADATA_VERSION
+from millbeck.metadata.records import MetadataRecord
+from millbeck.metadata.snapshot import (
+    BOOTSTRAP_NAME,
+    DELETED_SUFFIX,
+    PART_SUFFIX,
+    Snapshot,
+    SnapshotId,
+    bootstrap_checkpoint,
+    bootstrap_records,
+    parse_name,
+    read_snapshot,
+)
+from millbeck.raft.quorum_state import FILE_NAME as QUORUM_STATE_NAME
+from millbeck.raft.quorum_state import QuorumState, QuorumStateFault, parse_quorum_state
+from millbeck.storage.atomic_file import read_file, replace_file
+
+SNAPSHOT_SIZE_BYTES_MAX = 1 << 31
+QUORUM_STATE_SIZE_BYTES_MAX = 1 << 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FoundSnapshot:
+    id: SnapshotId
+    content: Snapshot
+
+
+def newest_snapshot(files: Files, directory: str) -> FoundSnapshot | None:
+    """The newest snapshot in the metadata log's directory; leftovers of unfinished ones are removed.
+
+    Raises `MetadataFault` when it is damaged: an older one would silently take back what was committed since.
+    """
+    names = files.names(directory)
+    for name in names:
+        if name.endswith((PART_SUFFIX, DELETED_SUFFIX)):
+            files.unlink(f"{directory}/{name}")
+    ids = [snapshot_id for name in names if (snapshot_id := parse_name(name)) is not None]
+    if not ids:
+        return None
+    newest = max(ids)
+    content = read_file(files, f"{directory}/{newest.file_name}", SNAPSHOT_SIZE_BYTES_MAX)
+    assert content is not None
+    return FoundSnapshot(id=newest, content=read_snapshot(content))
+
+
+def write_snapshot(files: Files, directory: str, snapshot_id: SnapshotId, batches: Sequence[bytes]) -> None:
+    """Durably add a snapshot."""
+    part = f"{directory}/{snapshot_id.part_name}"
+    file = files.open(part, OpenMode.WRITE)
+    try:
+        file.truncate(0)
+        file.write(batches, 0)
+        file.sync()
+    finally:
+        file.close()
+    files.rename(part, f"{directory}/{snapshot_id.file_name}")
+    files.sync_directory(directory)
+
+
+def remove_snapshots_before(files: Files, directory: str, snapshot_id: SnapshotId) -> None:
+    """Remove the snapshots that a newer one makes superfluous."""
+    for name in files.names(directory):
+        found = parse_name(name)
+        if found is not None and found < snapshot_id:
+            files.unlink(f"{directory}/{name}")
+
+
+def read_quorum_state(files: Files, directory: str) -> QuorumState | None:
+    """What the node last wrote down about epochs and votes; raises `QuorumStateFault` when the file is damaged."""
+    try:
+        content = read_file(files, f"{directory}/{QUORUM_STATE_NAME}", QUORUM_STATE_SIZE_BYTES_MAX)
+        return None if content is None else parse_quorum_state(content.decode("utf-8"))
+    except UnicodeDecodeError as error:
+        raise QuorumStateFault("quorum-state is no text") from error
+
+
+def write_quorum_state(files: Files, directory: str, state: QuorumState) -> None:
+    """Durable when this returns."""
+    replace_file(files, f"{directory}/{QUORUM_STATE_NAME}", state.to_text().encode("utf-8"))
+
+
+def write_bootstrap(
+    files: Files, log_directory: str, *, now_ms: int, metadata_version: int = LATEST_METADATA_VERSION
+) -> None:
+    """Part of formatting: what the cluster's log will begin with, in the directory that holds the log's."""
+    content = bootstrap_checkpoint(bootstrap_records(metadata_version), now_ms=now_ms)
+    replace_file(files, f"{log_directory}/{BOOTSTRAP_NAME}", content)
+
+
+def read_bootstrap(files: Files, log_directory: str) -> list[MetadataRecord]:
+    """The first records of a new cluster; the defaults when formatting left no file. Raises `MetadataFault`."""
+    content = read_file(files, f"{log_directory}/{BOOTSTRAP_NAME}", SNAPSHOT_SIZE_BYTES_MAX)
+    return bootstrap_records() if content is None else list(read_snapshot(content).records)
