@@ -74,6 +74,14 @@ class OffsetsTopicOptions(Section):
         doc="How long an offset commit waits for the replicas of the offsets topic before the client is told to retry.",
     )
 
+    def topic_options(self) -> dict[str, str]:
+        """The topic's own options, for its creation."""
+        return {
+            "cleanup.policy": "compact",
+            "compression.type": "producer",
+            "segment.bytes": str(self.segment_bytes),
+        }
+
 
 class OffsetOptions(Section):
     """What may be committed, and how long it is kept."""

@@ -13,11 +13,13 @@ from typing import Any
 from millbeck.coordinator.runtime.shard import NO_PRODUCER_ID, Shard
 from millbeck.records import batch, control
 
+Buffer = bytes | memoryview
+
 RECORDS_PER_STEP = 128
 
 
 class Loader:
-    def __init__(self, shard: Shard[Any], batches: Iterator[bytes]) -> None:
+    def __init__(self, shard: Shard[Any], batches: Iterator[Buffer]) -> None:
         """``batches`` gives the partition's batches in order, each a whole one."""
         self._shard = shard
         self._steps = self._replay(batches)
@@ -30,7 +32,7 @@ class Loader:
         """Replay a few more records; True when there are none left."""
         return next(self._steps, None) is None
 
-    def _replay(self, batches: Iterator[bytes]) -> Iterator[bool]:
+    def _replay(self, batches: Iterator[Buffer]) -> Iterator[bool]:
         for data in batches:
             header = batch.read_header(data)
             if header.is_control:
@@ -52,7 +54,7 @@ class Loader:
         else:
             self._shard.replay(record, offset=offset, producer_id=producer_id)
 
-    def _replay_control(self, data: bytes, producer_id: int) -> None:
+    def _replay_control(self, data: Buffer, producer_id: int) -> None:
         for record in batch.records_of(data):
             self.record_count += 1
             marker = control.decode(record)

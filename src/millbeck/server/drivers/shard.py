@@ -1,0 +1,172 @@
+"""A coordinator's shard on the partition that keeps it: loaded from the log, written through it, timed by the loop.
+
+`ShardDriver` gives the pure `ShardHost` what it cannot have by itself. Appends are staged like any other and settle in
+the same turn of the loop, when the high watermark has passed them or the write has failed. Loading reads the log on a
+thread, chunk by chunk, and replays for at most 5 ms before the loop gets its turn; until it is over, every request is
+answered with COORDINATOR_LOAD_IN_PROGRESS. What the host raises by mistake never reaches the partition.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Coroutine, Iterator, Sequence
+from typing import Any, Generic, TypeVar
+
+from millbeck.coordinator.runtime.host import Entry, ShardHost, State
+from millbeck.coordinator.runtime.loader import Loader
+from millbeck.coordinator.runtime.shard import Shard
+from millbeck.coordinator.runtime.timer import Timers
+from millbeck.kernel.environment import Environment
+from millbeck.kernel.errors import ApiError, MessageTooLarge
+from millbeck.kernel.timeline import SnapshotRegistry
+from millbeck.kernel.timer_wheel import Timer
+from millbeck.records import batch
+from millbeck.records.compression import Codec
+from millbeck.records.record import UNASSIGNED, Record
+from millbeck.records.validation import Validated
+from millbeck.replication.partition import Partition
+from millbeck.server.deadlines import Deadlines
+from millbeck.storage.reading import LogSlice
+from millbeck.storage.segment import ColdRead
+from millbeck.storage.staging import Staged
+
+logger = logging.getLogger(__name__)
+
+R = TypeVar("R")
+S = TypeVar("S", bound=Shard[Any])
+
+LOAD_TURN_SECONDS = 0.005
+NO_APPEND_TIME = -1
+
+
+class ShardDriver(Generic[S, R]):
+    """One shard; it is also the host's appender and scheduler."""
+
+    def __init__(
+        self,
+        partition: Partition,
+        build: Callable[[SnapshotRegistry, Timers[R]], S],
+        *,
+        environment: Environment,
+        deadlines: Deadlines,
+        commit_timeout_ms: int,
+        load_size_bytes: int,
+        codec: Codec = Codec.NONE,
+    ) -> None:
+        self.partition = partition
+        self._environment = environment
+        self._deadlines = deadlines
+        self._load_size_bytes = load_size_bytes
+        self._codec = codec
+        self.load_seconds = 0.0
+        self.host: ShardHost[S, R] = ShardHost(
+            build, appender=self, scheduler=self, commit_timeout_ms=commit_timeout_ms
+        )
+
+    def start(self, spawn: Callable[[Coroutine[Any, Any, None]], object]) -> None:
+        """Load the shard; an empty log is loaded at once."""
+        log = self.partition.log
+        if log.log_start_offset == log.end_offset:
+            self._loaded(log.end_offset)
+        else:
+            spawn(self._load())
+
+    def stop(self) -> None:
+        """The partition is led elsewhere, or goes away."""
+        self.host.close()
+
+    # Appender
+
+    @property
+    def batch_size_bytes_max(self) -> int:
+        return self.partition.log.config.max_message_bytes - batch.HEADER_SIZE
+
+    def append(self, entries: Sequence[Entry], now_ms: int) -> int:
+        data = batch.build([Record(UNASSIGNED, now_ms, key, value) for key, value in entries], codec=self._codec)
+        if len(data) > self.partition.log.config.max_message_bytes:
+            raise MessageTooLarge(f"{self.partition.name}: a coordinator's batch of {len(data)} bytes")
+        header = batch.read_header(data)
+        validated = Validated(data, header, header.max_timestamp, len(entries), NO_APPEND_TIME)
+        # Settling comes in a later step of the turn, when the offset is known.
+        staged: Staged = self.partition.append(
+            validated, wants_all=True, now_ms=now_ms, settle=lambda error: self._settled(staged, error)
+        )
+        return staged.first_offset
+
+    def _settled(self, staged: Staged, error: ApiError | None) -> None:
+        now_ms = self._environment.clock.wall_ms()
+        if error is None:
+            self.host.high_watermark_moved(self.partition.high_watermark, now_ms)
+        else:
+            self.host.write_failed(staged.first_offset, error, now_ms)
+
+    # Scheduler
+
+    def after(self, delay_ms: int, callback: Callable[[int], None]) -> Timer:
+        return self._deadlines.after(delay_ms, lambda: callback(self._environment.clock.wall_ms()))
+
+    # Loading
+
+    async def _load(self) -> None:
+        clock = self._environment.clock
+        started = clock.monotonic()
+        log = self.partition.log
+        offset, end_offset = log.log_start_offset, log.end_offset
+        try:
+            while offset < end_offset and self.host.state is State.LOADING:
+                chunk = await self._read(offset, end_offset)
+                if chunk is None:
+                    break
+                loader = Loader(self.host.shard, _batches_of(chunk))
+                await self._replay(loader)
+                offset = loader.next_offset
+        except Exception:
+            logger.exception("%s cannot be loaded; its coordinator stays unavailable", self.partition.name)
+            if self.host.state is State.LOADING:
+                self.host.load_failed()
+            return
+        if self.host.state is State.LOADING:
+            self.load_seconds = clock.monotonic() - started
+            self._loaded(end_offset)
+
+    def _loaded(self, end_offset: int) -> None:
+        self.host.loaded(
+            end_offset=end_offset,
+            high_watermark=self.partition.high_watermark,
+            now_ms=self._environment.clock.wall_ms(),
+        )
+
+    async def _read(self, offset: int, end_offset: int) -> bytes | None:
+        found = await self._find(offset, end_offset)
+        if found is None:
+            return None
+        try:
+            return await self._environment.threads.run(found.file.read, found.size, found.position)
+        finally:
+            found.release()
+
+    async def _find(self, offset: int, end_offset: int) -> LogSlice | None:
+        while True:
+            try:
+                return self.partition.log.read(
+                    offset, size_bytes_max=self._load_size_bytes, upto_offset=end_offset, nowait=True
+                )
+            except ColdRead as cold:
+                try:
+                    await self._environment.threads.run(cold.job)
+                finally:
+                    cold.release()
+
+    async def _replay(self, loader: Loader) -> None:
+        clock = self._environment.clock
+        turn_ends = clock.monotonic() + LOAD_TURN_SECONDS
+        while self.host.state is State.LOADING and not loader.advance():
+            if clock.monotonic() >= turn_ends:
+                await asyncio.sleep(0)
+                turn_ends = clock.monotonic() + LOAD_TURN_SECONDS
+
+
+def _batches_of(chunk: bytes) -> Iterator[memoryview]:
+    for found in batch.split(chunk):
+        yield found.data
