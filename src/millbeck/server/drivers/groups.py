@@ -1,7 +1,6 @@
 """The group coordinator of this node: one shard for each partition of ``__consumer_offsets`` that it leads.
 
-`GroupDriver.apply` follows the metadata image, after the logs have: partitions that this node leads get a shard, those
-it has lost lose it, and offsets committed for deleted topics go.
+The node tells it which partitions it leads and which topics were deleted; the handlers ask it by group id.
 """
 
 from __future__ import annotations
@@ -18,14 +17,10 @@ from millbeck.coordinator.runtime.host import ShardHost, State
 from millbeck.coordinator.runtime.result import Reply, Result
 from millbeck.kernel.environment import Environment
 from millbeck.kernel.errors import ApiError, NotCoordinator
-from millbeck.kernel.names import CONSUMER_OFFSETS_TOPIC
-from millbeck.metadata.delta import MetadataDelta
-from millbeck.metadata.image import MetadataImage
 from millbeck.records.compression import Codec
 from millbeck.replication.partition import Partition
 from millbeck.server.deadlines import Deadlines
 from millbeck.server.drivers.shard import ShardDriver
-from millbeck.server.topics import LocalTopics
 
 T = TypeVar("T")
 
@@ -37,9 +32,7 @@ class GroupDriver:
         self,
         environment: Environment,
         deadlines: Deadlines,
-        topics: LocalTopics,
         *,
-        node_id: int,
         classic: ClassicGroupOptions,
         offsets: OffsetOptions,
         topic: OffsetsTopicOptions,
@@ -48,8 +41,6 @@ class GroupDriver:
     ) -> None:
         self._environment = environment
         self._deadlines = deadlines
-        self._topics = topics
-        self._node_id = node_id
         self._options = GroupShardOptions(classic=classic, offsets=offsets)
         self._spawn = spawn
         self._report = report
@@ -60,28 +51,13 @@ class GroupDriver:
 
     # The node's side
 
-    def apply(self, image: MetadataImage, delta: MetadataDelta) -> None:
-        """Follow a committed image; called after the logs have been opened and closed for it."""
-        known = image.topics.named(CONSUMER_OFFSETS_TOPIC)
-        local = self._topics.by_name.get(CONSUMER_OFFSETS_TOPIC)
-        self.partition_count = self.topic.partition_count if known is None else len(known.partitions)
-        led: dict[int, Partition] = {}
-        if known is not None and local is not None:
-            for index, partition in local.partitions.items():
-                registration = known.partitions.get(index)
-                if registration is not None and registration.leader == self._node_id:
-                    led[index] = partition
-        for index, driver in list(self._drivers.items()):
-            if led.get(index) is not driver.partition:
-                self._lose(index)
-        for index, partition in led.items():
-            if index not in self._drivers:
-                self._lead(index, partition)
-        deleted = [(topic.name, topic_id) for topic_id, topic in delta.topics.deleted.items()]
-        if deleted:
-            self._topics_deleted(deleted)
-
-    def _lead(self, index: int, partition: Partition) -> None:
+    def partition_led(self, partition: Partition) -> None:
+        """This node leads the partition from now on: load its shard, unless it has it already."""
+        index = partition.name.partition
+        known = self._drivers.get(index)
+        if known is not None and known.partition is partition:
+            return
+        self.partition_lost(index)
         driver: ShardDriver[GroupShard, GroupRecord] = ShardDriver(
             partition,
             lambda registry, timers: GroupShard(registry, timers, self._options),
@@ -94,10 +70,14 @@ class GroupDriver:
         self._drivers[index] = driver
         driver.start(self._spawn)
 
-    def _lose(self, index: int) -> None:
-        self._drivers.pop(index).stop()
+    def partition_lost(self, index: int) -> None:
+        """The partition is led elsewhere or gone: whoever waits is told."""
+        driver = self._drivers.pop(index, None)
+        if driver is not None:
+            driver.stop()
 
-    def _topics_deleted(self, deleted: Sequence[tuple[str, bytes]]) -> None:
+    def topics_deleted(self, deleted: Sequence[tuple[str, bytes]]) -> None:
+        """Offsets committed for these topics, given as (name, id), are removed."""
         for driver in self._active():
             reply: Reply[None] = Reply(lambda _: None, self._report)
             driver.host.write(lambda shard: shard.on_topics_deleted(deleted), reply, self._environment.clock.wall_ms())
@@ -105,7 +85,7 @@ class GroupDriver:
     def close(self) -> None:
         """The node stops: whoever waits is told to look for another coordinator."""
         for index in list(self._drivers):
-            self._lose(index)
+            self.partition_lost(index)
 
     @property
     def is_loading(self) -> bool:
