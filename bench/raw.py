@@ -245,6 +245,19 @@ def read_batches(records: memoryview) -> Iterator[StoredBatch]:
         position += size
 
 
+def offset_after(records: memoryview, offset: int) -> int:
+    """The offset after the last whole batch, found by hopping over headers alone."""
+    position = 0
+    while len(records) - position >= BATCH_HEADER_SIZE:
+        base_offset, length = struct.unpack_from(">qi", records, position)
+        if position + length + 12 > len(records):
+            break
+        (last_delta,) = struct.unpack_from(">i", records, position + 23)
+        offset = base_offset + last_delta + 1
+        position += length + 12
+    return int(offset)
+
+
 def _varint(value: int) -> bytes:
     zigzag = (value << 1) ^ (value >> 63)
     encoded = bytearray()

@@ -130,14 +130,18 @@ class Node:
         """Prepare an empty data directory. Called once, before the first start on it."""
         raise NotImplementedError
 
-    def start(self, *, wait: bool = True) -> None:
-        """Start the process; with `wait`, return when it answers. Raises NodeFailed with the end of the log."""
-        assert self.process is None, "the node is running already"
+    def prepare(self) -> None:
+        """Write the properties and format the storage, unless it is formatted."""
         self.directory.mkdir(parents=True, exist_ok=True)
         lines = [f"{key}={value}" for key, value in self.properties().items()]
         self.config_path.write_text("\n".join(lines) + "\n")
         if not (self.data / "meta.properties").exists():
             self.format_storage()
+
+    def start(self, *, wait: bool = True) -> None:
+        """Start the process; with `wait`, return when it answers. Raises NodeFailed with the end of the log."""
+        assert self.process is None, "the node is running already"
+        self.prepare()
         with self.log_path.open("ab") as log:
             self.process = subprocess.Popen(
                 self.command(),

@@ -1,0 +1,114 @@
+"""One cell past the dirty-page limit: the kernel throttles writers, and the broker's loop must not feel it.
+
+Large batches are produced, enough to take the machine's dirty pages past the kernel's threshold, within a bound. Beside
+the throughput it reports how far the kernel got, the largest loop lag that millbeck's own metrics saw, and what a paced
+producer on another topic felt meanwhile.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import threading
+import time
+import urllib.request
+
+from bench import machine
+from bench.cells import LARGE_BATCH, Cell
+from bench.measure import LATENCY_RATE, Bench
+from bench.systems import Millbeck
+from bench.worker import Load
+
+BYTES_MAX = 8_000_000_000
+PACED_SECONDS = 10
+PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
+HEAVY = Cell(record_bytes=10_000, batch_bytes=LARGE_BATCH, acks="1", codec="none")
+PACED = Cell(record_bytes=1000, batch_bytes=16384, acks="all", codec="none")
+
+
+class DirtyPeak:
+    """Watches /proc/vmstat from a thread."""
+
+    def __init__(self) -> None:
+        self.peak_share = 0.0
+        self._stopping = threading.Event()
+        self._thread = threading.Thread(target=self._watch, daemon=True)
+
+    def _watch(self) -> None:
+        while not self._stopping.wait(0.1):
+            limit = max(1, machine.vmstat("nr_dirty_threshold"))
+            unwritten = machine.vmstat("nr_dirty") + machine.vmstat("nr_writeback")
+            self.peak_share = max(self.peak_share, unwritten / limit)
+
+    def __enter__(self) -> DirtyPeak:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stopping.set()
+        self._thread.join(5)
+
+
+def loop_lag_ms_max(bench: Bench) -> float | None:
+    """The largest loop lag that the node's /metrics reports; none when it has no such metric."""
+    if not isinstance(bench.node, Millbeck):
+        return None
+    try:
+        with urllib.request.urlopen(f"http://127.0.0.1:{bench.node.metrics_port}/metrics", timeout=10) as reply:
+            text = reply.read().decode()
+    except OSError:
+        return None
+    values = [
+        float(match.group(2)) * (1000 if "seconds" in match.group(1) else 1)
+        for match in re.finditer(r"^(\w*loop\w*lag\w*max\w*)(?:\{[^}]*\})? ([\d.eE+-]+)$", text, re.MULTILINE)
+    ]
+    return max(values) if values else None
+
+
+def bytes_to_pass_the_limit() -> int:
+    """Enough to fill the kernel's threshold and half as much again, within the bound."""
+    threshold_bytes = machine.vmstat("nr_dirty_threshold") * PAGE_BYTES
+    return min(BYTES_MAX, int(1.5 * threshold_bytes) or BYTES_MAX)
+
+
+def dirty_page_section(benches: dict[str, Bench]) -> list[str]:
+    total_bytes = bytes_to_pass_the_limit()
+    lines = [
+        f"**Past the dirty-page limit: {total_bytes / 1e9:.1f} GB in 1 MB batches beside a paced producer**",
+        "",
+        "| system | MB/s | peak of dirty pages / limit | paced produce p50 ms | p99 ms | max ms | loop lag max ms |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    for system, bench in benches.items():
+        heavy_topic, paced_topic = bench.new_topic(), bench.new_topic(partitions=1)
+        common = {"core": bench.client_core, "bootstrap": bench.node.bootstrap, "broker_pid": bench.node.pid}
+        with DirtyPeak() as peak:
+            heavy = Load("produce", **common, **_settings(HEAVY), topic=heavy_topic, total_bytes=total_bytes)
+            time.sleep(2)
+            paced = Load(
+                "paced_produce",
+                **common,
+                **_settings(PACED),
+                topic=paced_topic,
+                rate=LATENCY_RATE,
+                seconds=PACED_SECONDS,
+            )
+            latency, transferred = paced.result(), heavy.result()
+        lag_ms = loop_lag_ms_max(bench)
+        for topic in (heavy_topic, paced_topic):
+            bench.delete_topic(topic)
+        rate = transferred["bytes"] / 1e6 / transferred["seconds"]
+        lines.append(
+            f"| {system} | {rate:.0f} | {peak.peak_share:.0%} | {latency['p50_ms']:.2f} | {latency['p99_ms']:.2f}"
+            f" | {latency['max_ms']:.1f} | {'–' if lag_ms is None else f'{lag_ms:.1f}'} |"
+        )
+    return [*lines, ""]
+
+
+def _settings(cell: Cell) -> dict[str, object]:
+    return {
+        "record_bytes": cell.record_bytes,
+        "batch_bytes": cell.batch_bytes,
+        "acks": cell.acks,
+        "codec": cell.codec,
+    }

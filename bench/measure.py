@@ -1,0 +1,139 @@
+"""One cell on one system: create a topic, produce, consume, time single records, delete the topic, sync."""
+
+from __future__ import annotations
+
+import os
+import time
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from bench.cells import Cell
+from bench.systems import Node
+from bench.worker import Load, run_load
+
+PARTITIONS = 4
+LATENCY_RATE = 1000
+DELETE_TIMEOUT_S = 20
+GIGA = 1e9
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Transfer:
+    """A throughput measurement in one direction. Bytes are record values before compression."""
+
+    megabytes_per_second: float
+    broker_cpu_per_gigabyte: float
+    broker_busy: float
+    client_busy: float
+
+    @property
+    def client_bound(self) -> bool:
+        return self.client_busy >= 0.9 > self.broker_busy
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CellResult:
+    """What one round of one cell gave on one system."""
+
+    produce: Transfer
+    consume: Transfer
+    produce_p50_ms: float | None
+    produce_p99_ms: float | None
+    end_to_end_p50_ms: float | None
+    end_to_end_p99_ms: float | None
+    rss_bytes: int
+
+    def as_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def transfer(result: dict[str, Any]) -> Transfer:
+    seconds = result["seconds"]
+    return Transfer(
+        megabytes_per_second=result["bytes"] / 1e6 / seconds,
+        broker_cpu_per_gigabyte=result["broker_cpu_seconds"] / (result["bytes"] / GIGA),
+        broker_busy=result["broker_cpu_seconds"] / seconds,
+        client_busy=result["client_cpu_seconds"] / seconds,
+    )
+
+
+class Bench:
+    """Runs cells against one node from the client's core."""
+
+    def __init__(self, node: Node, *, client_core: int | None) -> None:
+        self.node = node
+        self.client_core = client_core
+        self._admin = AdminClient({"bootstrap.servers": node.bootstrap, "log_level": 3})
+        self._count = 0
+
+    def new_topic(self, partitions: int = PARTITIONS) -> str:
+        self._count += 1
+        topic = f"bench-{self._count}"
+        self._admin.create_topics([NewTopic(topic, partitions, 1)])[topic].result(30)
+        return topic
+
+    def delete_topic(self, topic: str) -> None:
+        """Delete, wait until the files are gone, and sync, so that the next cell finds a quiet disk."""
+        self._admin.delete_topics([topic])[topic].result(30)
+        deadline_s = time.monotonic() + DELETE_TIMEOUT_S
+        while list(self.node.data.glob(f"{topic}-*")) and time.monotonic() < deadline_s:
+            time.sleep(0.05)
+        self.settle()
+
+    def settle(self) -> None:
+        """Let what was written reach the disk."""
+        os.sync()
+
+    def arguments(self, cell: Cell, topic: str) -> dict[str, Any]:
+        """What every load process of this bench is told."""
+        return asdict(cell) | {
+            "core": self.client_core,
+            "bootstrap": self.node.bootstrap,
+            "topic": topic,
+            "broker_pid": self.node.pid,
+        }
+
+    def transfer_both(self, cell: Cell, total_bytes: int) -> tuple[Transfer, Transfer]:
+        topic = self.new_topic()
+        common = self.arguments(cell, topic)
+        produced = run_load("produce", **common, total_bytes=total_bytes)
+        consumed = run_load("consume", **common, records=produced["records"])
+        self.delete_topic(topic)
+        return transfer(produced), transfer(consumed)
+
+    def latency(self, cell: Cell, seconds: float) -> tuple[dict[str, Any], dict[str, Any]]:
+        """(produce, end to end) of single records at a fixed rate."""
+        topic = self.new_topic(partitions=1)
+        common = self.arguments(cell, topic) | {"rate": LATENCY_RATE, "seconds": seconds}
+        follower = Load("tail", **common)
+        try:
+            follower.wait_until_ready()
+            produced = run_load("paced_produce", **common)
+            followed = follower.result()
+        finally:
+            follower.stop()
+        self.delete_topic(topic)
+        return produced, followed
+
+    def run_cell(self, cell: Cell, *, total_bytes: int, latency_seconds: float) -> CellResult:
+        produced, consumed = self.transfer_both(cell, total_bytes)
+        paced: dict[str, Any] = {}
+        followed: dict[str, Any] = {}
+        if latency_seconds:
+            paced, followed = self.latency(cell, latency_seconds)
+        return CellResult(
+            produce=produced,
+            consume=consumed,
+            produce_p50_ms=paced.get("p50_ms"),
+            produce_p99_ms=paced.get("p99_ms"),
+            end_to_end_p50_ms=followed.get("p50_ms"),
+            end_to_end_p99_ms=followed.get("p99_ms"),
+            rss_bytes=self.node.usage().rss_bytes,
+        )
+
+    def warm_up(self, cells: tuple[Cell, ...], total_bytes: int) -> None:
+        """Both directions of every setting once, uncounted: compiled code, warm caches, a grown heap."""
+        for cell in cells:
+            self.transfer_both(cell, total_bytes)
