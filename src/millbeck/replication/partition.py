@@ -59,7 +59,7 @@ class Partition:
         "_pending",
         "_turn",
         "_waiting_for_all",
-        "flush_requested",
+        "_written",
         "high_watermark",
         "leader_epoch",
         "log",
@@ -78,21 +78,30 @@ class Partition:
         *,
         leader_epoch: int,
         partition_epoch: int,
-        flush_requested: Callable[[Partition], None],
+        written: Callable[[Partition, int], None],
     ) -> None:
+        """``written`` is told of every write, with the wall time of its last append: to flush where it is time."""
         self.name = name
         self.topic_id = topic_id
         self.log = log
         self.leader_epoch = leader_epoch
         self.partition_epoch = partition_epoch
         self.high_watermark = log.end_offset
-        self.flush_requested = flush_requested
+        self._written = written
+        log.assign_epoch(leader_epoch, log.end_offset)
         self.watchers: dict[Watcher, None] = {}
         self._turn = turn
         self._is_marked = False
         self._appended_ms = 0
         self._pending: list[PendingAppend] = []
         self._waiting_for_all: deque[PendingAppend] = deque()
+
+    def lead(self, leader_epoch: int, partition_epoch: int) -> None:
+        """The controller named this node the leader, perhaps anew."""
+        if leader_epoch > self.leader_epoch:
+            self.leader_epoch = leader_epoch
+            self.log.assign_epoch(leader_epoch, self.log.end_offset)
+        self.partition_epoch = partition_epoch
 
     # appends
 
@@ -102,9 +111,7 @@ class Partition:
         ``settle`` is called in a later step of the turn, never from here. A duplicate waits like the batch it repeats,
         which may itself still be on its way to the high watermark.
         """
-        staged = self.log.stage(
-            validated.batch, leader_epoch=self.leader_epoch, now_ms=now_ms, header=validated.header
-        )
+        staged = self.log.stage(validated.batch, leader_epoch=self.leader_epoch, now_ms=now_ms, header=validated.header)
         self._appended_ms = now_ms
         self._pending.append(PendingAppend(staged.last_offset + 1, wants_all, settle))
         if not self._is_marked:
@@ -125,8 +132,7 @@ class Partition:
             self._fail(pending, KafkaStorageError(f"{self.name}: {error}"))
             return
         self._waiting_for_all.extend(pending)
-        if self.log.flush_is_due(self._appended_ms):
-            self.flush_requested(self)
+        self._written(self, self._appended_ms)
         self._turn.mark_watermark(self)
 
     def _fail(self, pending: list[PendingAppend], error: ApiError) -> None:
@@ -157,6 +163,11 @@ class Partition:
     def flushed(self) -> None:
         """A flush ended; with ``flush.messages=1`` the high watermark may move now."""
         self._turn.mark_watermark(self)
+
+    def log_start_moved(self) -> None:
+        """Readers are told of a new log start, as of new data."""
+        for watcher in list(self.watchers):
+            watcher.readable_grew(self)
 
     def close(self, error: ApiError) -> None:
         """The partition goes away: whoever waits is answered with ``error``."""

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Coroutine
-from typing import TYPE_CHECKING, Any, TypeVar, TypeVarTuple
+from collections.abc import Callable, Coroutine, Iterable, Mapping
+from typing import TYPE_CHECKING, Any, Final, TypeVar, TypeVarTuple
 
+from millbeck.controller.auto_creation import InternalTopic, auto_creation_request
+from millbeck.controller.machine import Controller
 from millbeck.kernel.environment import Environment
-from millbeck.kernel.errors import ApiError
+from millbeck.kernel.errors import ApiError, TopicAlreadyExists, by_code
 from millbeck.metadata.image import EMPTY, MetadataImage, PartitionRegistration
 from millbeck.replication.turn import Turn
 from millbeck.security.authorizer import Authorizer
@@ -28,6 +31,8 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
 
+THREADS_RETRY_SECONDS: Final = 0.001
+
 log = logging.getLogger(__name__)
 
 
@@ -35,6 +40,8 @@ class Broker:
     """Filled by `node`; every attribute is set before the first connection is accepted."""
 
     quorum: QuorumDriver
+    controller: Controller
+    internal_topics: Mapping[str, InternalTopic]
     groups: GroupDriver
     producer_ids: ProducerIds
     logs: Logs
@@ -72,8 +79,15 @@ class Broker:
         """The wall clock, for timestamps."""
         return self.environment.clock.wall_ms()
 
-    def in_thread(self, job: Callable[[*Ts], T], *arguments: *Ts) -> Awaitable[T]:
-        return self.environment.threads.run(job, *arguments)
+    async def in_thread(self, job: Callable[[*Ts], T], *arguments: *Ts) -> T:
+        """Run a job off the loop, waiting for room when the threads' queue is full."""
+        while True:
+            try:
+                running = self.environment.threads.run(job, *arguments)
+            except BlockingIOError:
+                await asyncio.sleep(THREADS_RETRY_SECONDS)
+            else:
+                return await running
 
     def report(self, error: Exception) -> None:
         """Something raised that should not have; nothing of it reaches a client."""
@@ -94,6 +108,12 @@ class Broker:
                 offline.append(self.node_id)
         return offline
 
-    async def auto_create(self, names: list[str]) -> dict[str, ApiError]:
-        """Create topics that a client asked for by name; what went wrong with which."""
-        return await self.logs.auto_create(names)
+    async def auto_create(self, names: Iterable[str]) -> dict[str, ApiError]:
+        """Create topics on first use, this node's own included; what went wrong with which."""
+        request = auto_creation_request(names, self.internal_topics)
+        response = await self.quorum.submit(lambda image: self.controller.create_topics(image, request))
+        return {
+            topic.name or "": by_code[topic.error_code](topic.error_message or "")
+            for topic in response.topics
+            if topic.error_code not in (0, TopicAlreadyExists.code)
+        }

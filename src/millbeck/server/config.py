@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
+from millbeck.coordinator.config import BROKER_SECTIONS as GROUP_BROKER_SECTIONS
+from millbeck.coordinator.config import ClassicGroupOptions, OffsetOptions, OffsetsTopicOptions
 from millbeck.kernel.errors import InvalidConfig
 from millbeck.kernel.options import (
     BOOLEAN,
@@ -15,9 +17,11 @@ from millbeck.kernel.options import (
     STRING,
     Importance,
     Layers,
+    OptionSet,
     Section,
     Update,
     at_least,
+    between,
     each_of,
     non_empty,
     one_of,
@@ -222,7 +226,11 @@ class LogUpkeepOptions(Section):
         "log.retention.check.interval.ms", LONG, 300_000, valid=at_least(1), doc="How often retention is applied."
     )
     log_flush_scheduler_interval_ms = option(
-        "log.flush.scheduler.interval.ms", LONG, 2**63 - 1, doc="How often logs are looked at for flush.ms."
+        "log.flush.scheduler.interval.ms",
+        LONG,
+        2**63 - 1,
+        valid=at_least(0),
+        doc="How often logs are looked at for flush.ms.",
     )
     log_flush_offset_checkpoint_interval_ms = option(
         "log.flush.offset.checkpoint.interval.ms",
@@ -244,6 +252,13 @@ class LogUpkeepOptions(Section):
         5_000,
         doc="How often the high watermarks are written down.",
     )
+    log_scrub_interval_ms = option(
+        "log.scrub.interval.ms",
+        LONG,
+        86_400_000,
+        valid=at_least(0),
+        doc="How often everything on disk is read again in search of damage, a few megabytes a second; 0 is never.",
+    )
     producer_id_expiration_ms = option(
         "producer.id.expiration.ms",
         INT,
@@ -252,6 +267,51 @@ class LogUpkeepOptions(Section):
         update=Update.CLUSTER_WIDE,
         importance=Importance.LOW,
         doc="A producer id that wrote nothing for this long is forgotten.",
+    )
+
+
+class MetadataLogOptions(Section):
+    snapshot_after_bytes = option(
+        "metadata.log.max.record.bytes.between.snapshots",
+        LONG,
+        20 * 1024 * 1024,
+        valid=at_least(1),
+        importance=Importance.HIGH,
+        doc="A snapshot of the metadata is written after this many bytes of new records.",
+    )
+    snapshot_after_ms = option(
+        "metadata.log.max.snapshot.interval.ms",
+        LONG,
+        3_600_000,
+        valid=at_least(0),
+        importance=Importance.HIGH,
+        doc="And after this long when there are any; 0 waits for the bytes alone.",
+    )
+    segment_bytes = option(
+        "metadata.log.segment.bytes",
+        INT,
+        1024 * 1024 * 1024,
+        valid=at_least(8 * 1024 * 1024),
+        importance=Importance.HIGH,
+        doc="Segment size of the metadata log.",
+    )
+
+
+class MetricsOptions(Section):
+    host = option("metrics.http.host", STRING, "127.0.0.1", doc="Where /metrics listens. Empty: every interface.")
+    port = option(
+        "metrics.http.port",
+        INT,
+        9404,
+        valid=between(0, 65535),
+        doc="The port of /metrics; a free one is taken, and printed, when it is in use.",
+    )
+    open_files_max = option(
+        "log.open.files.max",
+        INT,
+        4096,
+        valid=at_least(16),
+        doc="Log files kept open at a time; the rest are opened when they are needed.",
     )
 
 
@@ -292,6 +352,20 @@ def parse_ip_overrides(entries: tuple[str, ...]) -> dict[str, int]:
     return overrides
 
 
+BROKER_OPTIONS: Final = OptionSet(
+    NodeOptions,
+    ListenerOptions,
+    SocketOptions,
+    TopicDefaultOptions,
+    FetchOptions,
+    LogUpkeepOptions,
+    MetadataLogOptions,
+    MetricsOptions,
+    *GROUP_BROKER_SECTIONS,
+)
+GROUP_OPTIONS: Final = OptionSet()
+
+
 class NodeConfig:
     """Every section of one node, resolved from the texts of its file, environment and flags."""
 
@@ -303,6 +377,29 @@ class NodeConfig:
         self.socket = SocketOptions.resolve(layers)
         self.topic_defaults = TopicDefaultOptions.resolve(layers)
         self.fetch = FetchOptions.resolve(layers)
+        self.upkeep = LogUpkeepOptions.resolve(layers)
+        self.metadata_log = MetadataLogOptions.resolve(layers)
+        self.metrics = MetricsOptions.resolve(layers)
+        self.offsets_topic = OffsetsTopicOptions.resolve(layers)
+        self.offsets = OffsetOptions.resolve(layers)
+        self.classic_groups = ClassicGroupOptions.resolve(layers)
+
+    @property
+    def option_set(self) -> OptionSet:
+        return BROKER_OPTIONS
+
+    @property
+    def group_option_set(self) -> OptionSet:
+        return GROUP_OPTIONS
+
+    @property
+    def open_files_max(self) -> int:
+        return self.metrics.open_files_max
+
+    def apply_dynamic(self, of_broker: Mapping[str, str], of_all_brokers: Mapping[str, str]) -> None:
+        """Take over options that were changed while the node runs."""
+        layers = Layers(static=self.texts, dynamic_broker=of_broker, dynamic_default=of_all_brokers)
+        self.socket = SocketOptions.resolve(layers)
         self.upkeep = LogUpkeepOptions.resolve(layers)
 
     @property

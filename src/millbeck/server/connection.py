@@ -40,8 +40,6 @@ class Requests(Protocol):
     def handle(self, connection: Connection, frame: memoryview) -> None:
         """Handle one request; raises only for what must end the connection (`CloseConnection`)."""
 
-    def connection_lost(self, connection: Connection) -> None: ...
-
 
 class CloseConnection(Exception):
     """The peer sent something that has no answer; the text goes to the log."""
@@ -93,6 +91,13 @@ class Connection(asyncio.BufferedProtocol):
             log.warning("connection from %s:%s refused: %s", self.peer_host, self.peer_port, refusal)
             self._is_closing = True
             self._transport.abort()
+        elif not self.listener.is_open:
+            self._pause()
+
+    def begin(self) -> None:
+        """The node takes requests now; connections that came before it did were not read."""
+        if self._is_paused:
+            self._go_on()
 
     def get_buffer(self, sizehint: int) -> bytearray | memoryview:
         return self._reader.buffer_for_receive()

@@ -60,6 +60,9 @@ class Listener:
         limits: ConnectionLimits,
         per_ip: dict[str, int],
         tls: ssl.SSLContext | None = None,
+        send_buffer_bytes: int = -1,
+        receive_buffer_bytes: int = -1,
+        backlog: int = 50,
     ) -> None:
         self.address = address
         self.network = network
@@ -75,7 +78,11 @@ class Listener:
         self._limits = limits
         self._per_ip = per_ip
         self._tls = tls
+        self._send_buffer_bytes = send_buffer_bytes
+        self._receive_buffer_bytes = receive_buffer_bytes
+        self._backlog = backlog
         self._listening: Listening | None = None
+        self.is_open = False
 
     @property
     def port(self) -> int:
@@ -87,10 +94,22 @@ class Listener:
         """Bind and serve; ``OSError`` names the address."""
         try:
             self._listening = await self.network.listen(
-                self._connection, host=self.address.host, port=self.address.port, tls=self._tls
+                self._connection,
+                host=self.address.host,
+                port=self.address.port,
+                tls=self._tls,
+                backlog=self._backlog,
+                send_buffer_bytes=self._send_buffer_bytes,
+                receive_buffer_bytes=self._receive_buffer_bytes,
             )
         except OSError as error:
             raise OSError(error.errno, f"cannot listen on {self.address}: {error.strerror or error}") from error
+
+    def open(self) -> None:
+        """Take requests, those of connections that came early too."""
+        self.is_open = True
+        for connection in list(self.connections.values()):
+            connection.begin()
 
     def _connection(self) -> asyncio.BaseProtocol:
         self.connections_accepted += 1

@@ -7,8 +7,8 @@ block is asked for when a tenth of the current one is left, so that clients seld
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
-from typing import Final
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import Any, Final
 
 from millbeck.controller.producer_ids import ProducerIdBlock
 
@@ -19,7 +19,7 @@ class ProducerIds:
     def __init__(
         self,
         allocate: Callable[[], Awaitable[ProducerIdBlock]],
-        spawn: Callable[[Awaitable[None]], object],
+        spawn: Callable[[Coroutine[Any, Any, None]], object],
     ) -> None:
         self._allocate = allocate
         self._spawn = spawn

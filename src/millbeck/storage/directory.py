@@ -20,6 +20,7 @@ from millbeck.kernel.errors import KafkaStorageError
 from millbeck.kernel.ids import TopicPartition, Uuid
 from millbeck.storage import checkpoints, loading, partition_directory
 from millbeck.storage.atomic_file import TEMPORARY_SUFFIX, read_file, replace_file, write_file
+from millbeck.storage.checkpoint_writer import CheckpointWriter
 from millbeck.storage.checkpoints import CheckpointError
 from millbeck.storage.config import LogConfig
 from millbeck.storage.file_cache import FileCache
@@ -28,7 +29,6 @@ from millbeck.storage.index_cache import IndexCache
 from millbeck.storage.log import Log, LogEnvironment
 from millbeck.storage.partition_directory import Kind
 from millbeck.storage.properties import MetaProperties, read_meta_properties
-from millbeck.storage.retention import Removal
 
 logger = logging.getLogger(__name__)
 
@@ -78,7 +78,7 @@ class LogDirectory:
         self.offline_reason: str | None = None
         self._files = files
         self._on_failure = on_failure
-        self._environment = LogEnvironment(files, cache, index_cache, jitter_below, self._failed)
+        self._environment = LogEnvironment(files, cache, index_cache, jitter_below, self)
         files.make_directory(path)
         try:
             self._lock = files.lock(f"{path}/{LOCK_FILE_NAME}")
@@ -88,8 +88,8 @@ class LogDirectory:
             self.meta: MetaProperties | None = read_meta_properties(files, path)
             self._remove_temporary_files()
             self.had_clean_shutdown, self.previous_broker_epoch = self._take_clean_shutdown_marker()
-            self._recovery_points = self._read_checkpoint(checkpoints.RECOVERY_POINTS)
-            self._log_start_offsets = self._read_checkpoint(checkpoints.LOG_START_OFFSETS)
+            self._checkpoints = CheckpointWriter(files, path)
+            self.had_clean_shutdown = self.had_clean_shutdown and not self._checkpoints.is_damaged
         except BaseException:
             self._lock.release()
             raise
@@ -117,8 +117,8 @@ class LogDirectory:
             topic_id,
             config,
             now_ms=now_ms,
-            recovery_point=self._recovery_points.get(topic_partition, 0),
-            log_start_offset=self._log_start_offsets.get(topic_partition, 0),
+            recovery_point=self._checkpoints.recovery_points.get(topic_partition, 0),
+            log_start_offset=self._checkpoints.log_start_offsets.get(topic_partition, 0),
             had_clean_shutdown=self.had_clean_shutdown,
         )
         self.logs[topic_partition] = log
@@ -130,9 +130,9 @@ class LogDirectory:
         """Create an empty log. Its directory becomes durable with its first flush. Raises OSError."""
         assert topic_partition not in self.logs, f"{topic_partition} is open already"
         self._check_online()
-        if topic_partition in self._recovery_points or topic_partition in self._log_start_offsets:
+        if self._checkpoints.may_claim(topic_partition, start_offset):
             # Of a deleted log with this name; after a crash it would be taken for this one's.
-            self.write_checkpoints()
+            self._checkpoint_job({})()
         path = self._path_of(topic_partition)
         self._files.make_directory(path)
         metadata = SmallFile(
@@ -164,13 +164,6 @@ class LogDirectory:
                 removals.append(TreeRemoval(self._files, f"{self.path}/{name}", 0))
         return removals
 
-    def truncate_log(self, log: Log, offset: int) -> list[Removal]:
-        """Truncate a log, lowering its checkpoints first: a crash must not take what comes after for durable."""
-        key = log.topic_partition
-        if self._recovery_points.get(key, 0) > offset or self._log_start_offsets.get(key, 0) > offset:
-            self.write_checkpoints({key: offset})
-        return log.truncate_to(offset)
-
     def _path_of(self, topic_partition: TopicPartition) -> str:
         return f"{self.path}/{partition_directory.directory_name(topic_partition)}"
 
@@ -185,45 +178,49 @@ class LogDirectory:
 
     # Files for all logs.
 
-    def write_checkpoints(self, limits: dict[TopicPartition, int] | None = None) -> None:
-        """Replace both checkpoints with what is true now, at most ``limits`` where given. Syncs: a job for a thread
-        when `prepare_checkpoints` is used, short enough to be done in place when rare."""
-        self.prepare_checkpoints(limits)()
-
-    def prepare_checkpoints(self, limits: dict[TopicPartition, int] | None = None) -> Callable[[], None]:
-        """Note recovery points and log starts now; the returned job writes them."""
+    def checkpoint_job(self) -> Callable[[], None]:
+        """Note recovery points and log starts now; the returned job writes them, on any thread."""
         self._check_online()
-        limits = limits or {}
+        return self._checkpoint_job({})
+
+    def _checkpoint_job(self, limits: dict[TopicPartition, int]) -> Callable[[], None]:
         recovery_points, log_starts = {}, {}
         for key, log in self.logs.items():
             limit = limits.get(key, log.end_offset)
             recovery_points[key] = min(log.recovery_point, limit)
-            if log.log_start_offset > log.segments[0].base_offset:
+            if log.log_start_offset > 0:
                 log_starts[key] = min(log.log_start_offset, limit)
-        self._recovery_points, self._log_start_offsets = recovery_points, log_starts
-        files, path = self._files, self.path
+        return self._checkpoints.job(recovery_points, log_starts)
 
-        def write() -> None:
-            checkpoints.write_offsets(files, path, checkpoints.LOG_START_OFFSETS, log_starts)
-            checkpoints.write_offsets(files, path, checkpoints.RECOVERY_POINTS, recovery_points)
+    def raise_checkpoints(self, log: Log) -> None:
+        key = log.topic_partition
+        if self.logs.get(key) is not log or self._checkpoints.recovery_points.get(key, 0) >= log.log_start_offset:
+            return
+        try:
+            self._checkpoint_job({})()
+        except OSError as error:
+            # The disk may be full, and what is about to go makes room.
+            logger.warning("checkpoints of %s are not written: %s", self.path, error)
 
-        return write
+    def lower_checkpoints(self, log: Log, offset: int) -> None:
+        key = log.topic_partition
+        if self._checkpoints.may_claim(key, offset):
+            try:
+                self._checkpoint_job({key: offset})()
+            except OSError as error:
+                raise KafkaStorageError(f"checkpoints of {self.path} cannot be written: {error}") from error
 
     def read_high_watermarks(self) -> dict[TopicPartition, int]:
-        return self._read_checkpoint(checkpoints.HIGH_WATERMARKS)
+        """Empty when there are none yet or the file is damaged: high watermarks then start from the log starts."""
+        try:
+            return checkpoints.read_offsets(self._files, self.path, checkpoints.HIGH_WATERMARKS)
+        except CheckpointError as error:
+            logger.error("high watermarks of %s are not used: %s", self.path, error)
+            return {}
 
     def write_high_watermarks(self, offsets: dict[TopicPartition, int]) -> None:
         """Syncs: a job."""
         checkpoints.write_offsets(self._files, self.path, checkpoints.HIGH_WATERMARKS, offsets)
-
-    def _read_checkpoint(self, name: str) -> dict[TopicPartition, int]:
-        try:
-            return checkpoints.read_offsets(self._files, self.path, name)
-        except CheckpointError as error:
-            # Without it every log is read and verified from its beginning, which is slow and safe.
-            logger.error("%s/%s is damaged and not used: %s", self.path, name, error)
-            self.had_clean_shutdown = False
-            return {}
 
     def _take_clean_shutdown_marker(self) -> tuple[bool, int]:
         path = f"{self.path}/{CLEAN_SHUTDOWN_FILE_NAME}"
@@ -252,7 +249,7 @@ class LogDirectory:
             for log in self.logs.values():
                 is_clean = self._close_log(log) and is_clean
             if self.offline_reason is None:
-                self.write_checkpoints()
+                self._checkpoint_job({})()
                 if is_clean:
                     marker = json.dumps({"version": 0, "brokerEpoch": broker_epoch}, separators=(",", ":"))
                     replace_file(self._files, f"{self.path}/{CLEAN_SHUTDOWN_FILE_NAME}", marker.encode("ascii"))
@@ -262,6 +259,12 @@ class LogDirectory:
         finally:
             self._lock.release()
         return is_clean
+
+    def abandon(self) -> None:
+        """Let go of files and lock without a promise: the next start recovers. For a start that failed."""
+        for log in self.logs.values():
+            log.close_files()
+        self._lock.release()
 
     @staticmethod
     def _close_log(log: Log) -> bool:
@@ -273,7 +276,7 @@ class LogDirectory:
             return False
         return not log.is_offline
 
-    def _failed(self, reason: str) -> None:
+    def failed(self, reason: str) -> None:
         if self.offline_reason is None:
             self.offline_reason = reason
             logger.critical("log directory %s is offline: %s", self.path, reason)

@@ -117,6 +117,7 @@ class House:
             limits=limits,
             per_ip={},
         )
+        self.listener.open()
         self.transport = FakeTransport()
         self.connection = self.connect(self.transport)
 
@@ -323,6 +324,16 @@ class TestOverdue:
         assert self.ask(house) is None
         house.now += 11
         assert "did not read" in str(self.ask(house))
+
+
+def test_a_connection_that_comes_before_the_node_is_ready_waits() -> None:
+    house = House()
+    house.listener.is_open = False
+    early = FakeTransport()
+    house.connect(early)
+    assert early.is_paused
+    house.listener.open()
+    assert not early.is_paused
 
 
 def test_draining_answers_what_is_open_and_then_closes() -> None:

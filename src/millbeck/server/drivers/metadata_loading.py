@@ -69,6 +69,7 @@ def load(files: Files, log: Log) -> Loaded:
         if log.end_offset < found.id.end_offset:
             # The last segment went, and the one that was to follow was not durable yet. The snapshot has it all.
             log.truncate_fully_and_start_at(found.id.end_offset)
+        log.delete_records(max(found.id.end_offset, log.log_start_offset))
     if log.log_start_offset > offset + 1:
         raise MetadataFault(
             f"the log begins at offset {log.log_start_offset}, but the newest snapshot ends before {offset + 1}"

@@ -2,8 +2,8 @@
 
 A snapshot is due once enough bytes were committed since the last one, or some time after the first of them. It is made
 of an image, which never changes, so writing it disturbs nobody: encoding gives way to the loop after each batch, and
-the file is written on a thread. Then the log begins where the snapshot ends; a new segment is begun first when nothing
-has been appended since, so that the old one can go.
+the file is written on a thread. Then the log begins where the snapshot ends, and a new segment is begun: the old one goes
+at once when nothing was appended meanwhile, otherwise with the next snapshot.
 """
 
 from __future__ import annotations
@@ -125,17 +125,16 @@ class MetadataSnapshots:
             if self._is_stopped:
                 return
             now_ms = self._environment.clock.wall_ms()
-            if log.end_offset == snapshot_id.end_offset:
-                log.roll(now_ms)
-                # The new segment must be there for good before the old one goes.
-                job = log.flush_job()
-                if job is not None:
-                    result = await threads.run(job.run)
-                    log.finish_flush(job, result)
-                    if result.outcome is FlushOutcome.FAILED:
-                        raise KafkaStorageError(f"syncing it failed: {result.error}")
-                    if result.outcome is FlushOutcome.DEFERRED:
-                        return
+            log.roll(now_ms)
+            # The new segment must be there for good before the old one goes.
+            job = log.flush_job()
+            if job is not None:
+                result = await threads.run(job.run)
+                log.finish_flush(job, result)
+                if result.outcome is FlushOutcome.FAILED:
+                    raise KafkaStorageError(f"syncing it failed: {result.error}")
+                if result.outcome is FlushOutcome.DEFERRED:
+                    return
             log.delete_records(snapshot_id.end_offset)
             removals = log.apply_retention(now_ms)
         for removal in removals:

@@ -45,6 +45,7 @@ from millbeck.raft.quorum_state import QuorumStateFault
 from millbeck.server.drivers import metadata_files
 from millbeck.server.drivers.metadata_loading import load
 from millbeck.server.drivers.metadata_snapshots import MetadataSnapshots, SnapshotOptions
+from millbeck.storage.atomic_file import parent_of
 from millbeck.storage.flush import FlushOutcome
 from millbeck.storage.log import Log
 from millbeck.storage.producer_state import Origin
@@ -160,6 +161,9 @@ class QuorumDriver:
         self._appended_image = loaded.image
         self.snapshots.newest_id = loaded.snapshot_id
         self._uncommitted.append(_Appended(self.log.end_offset, loaded.image, loaded.delta, loaded.tail_bytes))
+        if self.log.end_offset == 0:
+            # A vote in a directory whose own name is not durable would be no vote.
+            await self.environment.threads.run(files.sync_directory, parent_of(directory))
         state = metadata_files.read_quorum_state(files, directory)
         self.machine = QuorumMachine(node_id=self.node_id, voters=self._voters, state=state)
         started = Started(log_end_offset=self.log.end_offset, log_last_epoch=max(loaded.image.epoch, 0))
@@ -186,8 +190,7 @@ class QuorumDriver:
 
     def _bootstrap(self) -> list[MetadataRecord]:
         """The first records of a new cluster, all or nothing."""
-        parent = self.log.directory.rpartition("/")[0]
-        records = metadata_files.read_bootstrap(self.environment.files, parent)
+        records = metadata_files.read_bootstrap(self.environment.files, parent_of(self.log.directory))
         levels = {record.name: record.feature_level for record in records if isinstance(record, FeatureLevelRecord)}
         metadata_version = levels.get(METADATA_VERSION, 0)
         if not metadata_version:

@@ -1,0 +1,73 @@
+"""Formatting: what a directory needs before a node can start on it, as ``kafka-storage format`` leaves it."""
+
+from __future__ import annotations
+
+from millbeck.kernel.environment import Environment
+from millbeck.kernel.ids import uuid_text
+from millbeck.metadata.features import LATEST_METADATA_VERSION
+from millbeck.server.config import NodeConfig
+from millbeck.server.drivers.metadata_files import write_bootstrap
+from millbeck.storage.properties import MetaProperties, read_meta_properties, write_meta_properties
+
+
+class AlreadyFormatted(Exception):
+    """A directory has a meta.properties already."""
+
+
+class NotFormatted(Exception):
+    """A directory has no meta.properties, or one of another cluster or node."""
+
+
+def format_directories(
+    environment: Environment,
+    config: NodeConfig,
+    *,
+    cluster_id: str | None = None,
+    metadata_version: int = LATEST_METADATA_VERSION,
+    ignore_formatted: bool = False,
+) -> str:
+    """Make every directory of a node ready; the cluster's id, a new one when none is given.
+
+    Raises `AlreadyFormatted` unless ``ignore_formatted``, in which case directories that are ready stay as they are.
+    """
+    files = environment.files
+    found = {directory: read_meta_properties(files, directory) for directory in _all_directories(config)}
+    ready = {directory: meta for directory, meta in found.items() if meta is not None}
+    if ready and not ignore_formatted:
+        raise AlreadyFormatted(f"{next(iter(ready))} is already formatted (use --ignore-formatted to leave it so)")
+    if cluster_id is None:
+        cluster_id = next(iter(ready.values())).cluster_id if ready else uuid_text(environment.randomness.uuid())
+    for directory, meta in found.items():
+        if meta is not None:
+            continue
+        files.make_directory(directory)
+        if directory == config.metadata_directory:
+            write_bootstrap(files, directory, now_ms=environment.clock.wall_ms(), metadata_version=metadata_version)
+        # Last, because it is what says that the directory is ready.
+        meta = MetaProperties(
+            cluster_id=cluster_id, node_id=config.node.node_id, directory_id=environment.randomness.uuid()
+        )
+        write_meta_properties(files, directory, meta)
+    return cluster_id
+
+
+def check_formatted(environment: Environment, config: NodeConfig) -> str:
+    """The cluster's id; raises `NotFormatted` when a directory is not this node's."""
+    cluster_id: str | None = None
+    for directory in _all_directories(config):
+        meta = read_meta_properties(environment.files, directory)
+        if meta is None:
+            raise NotFormatted(
+                f"{directory} is not formatted: run `millbeck storage format` with this configuration first"
+            )
+        if meta.node_id != config.node.node_id:
+            raise NotFormatted(f"{directory} belongs to node {meta.node_id}, but node.id is {config.node.node_id}")
+        if cluster_id is not None and meta.cluster_id != cluster_id:
+            raise NotFormatted(f"{directory} belongs to cluster {meta.cluster_id}, the others to {cluster_id}")
+        cluster_id = meta.cluster_id
+    assert cluster_id is not None
+    return cluster_id
+
+
+def _all_directories(config: NodeConfig) -> list[str]:
+    return list(dict.fromkeys([*config.directories, config.metadata_directory]))

@@ -1,0 +1,286 @@
+"""The node's logs: opened and created as the metadata says, kept tidy in the background.
+
+`Logs.apply` follows the metadata image: a partition that names this node gets a log and a leader, a deleted topic loses
+both. Upkeep (retention, flushing, checkpoints, scrubbing) decides on the loop and works on threads, one log at a time.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from typing import Any, Final
+
+from millbeck.kernel.errors import ApiError, KafkaStorageError, UnknownTopicOrPartition
+from millbeck.kernel.ids import TopicPartition, Uuid
+from millbeck.kernel.names import is_internal_topic
+from millbeck.kernel.options import Layers
+from millbeck.kernel.units import MIB
+from millbeck.metadata.delta import MetadataDelta
+from millbeck.metadata.image import MetadataImage, PartitionRegistration
+from millbeck.replication.partition import Partition
+from millbeck.server.broker import Broker
+from millbeck.server.topics import LocalTopic, rules_of
+from millbeck.storage.config import LogConfig
+from millbeck.storage.directory import LogDirectory, TreeRemoval
+from millbeck.storage.flush import FlushOutcome
+from millbeck.storage.log import Log
+from millbeck.storage.retention import Removal
+from millbeck.storage.scrub import Scrubber
+
+WRITEBACK_BYTES: Final = 8 * MIB
+SCRUB_PAUSE_SECONDS: Final = 1.0
+METADATA_TOPIC: Final = "__cluster_metadata"
+
+log = logging.getLogger(__name__)
+
+
+class Logs:
+    def __init__(
+        self, broker: Broker, directories: Sequence[LogDirectory], *, broker_defaults: Mapping[str, str]
+    ) -> None:
+        self.directories = list(directories)
+        self._broker = broker
+        self._broker_defaults = broker_defaults
+        self._directory_of: dict[TopicPartition, LogDirectory] = {}
+        self._on_disk: dict[TopicPartition, tuple[LogDirectory, Uuid]] = {}
+        self._tasks: list[object] = []
+
+    # following the metadata
+
+    def find_on_disk(self) -> None:
+        """Note which logs the directories hold, before the first image comes."""
+        for directory in self.directories:
+            for name, topic_id in directory.partitions():
+                if name.topic != METADATA_TOPIC:
+                    self._on_disk[name] = (directory, topic_id)
+            for removal in directory.leftovers():
+                self._remove_later(removal)
+
+    def set_strays_aside(self) -> None:
+        """Logs on disk that the metadata does not know are kept under another name."""
+        for name, (directory, _) in sorted(self._on_disk.items()):
+            path = directory.set_aside_as_stray(name, self._broker.environment.randomness.uuid())
+            log.warning("%s is not in the metadata: its log is kept as %s", name, path)
+        self._on_disk.clear()
+
+    def apply(self, image: MetadataImage, delta: MetadataDelta) -> list[Partition]:
+        """Make the node what a committed image says; the partitions it leads from now on."""
+        broker = self._broker
+        broker.image = image
+        placed: list[Partition] = []
+        for topic_id in delta.topics.deleted:
+            self._delete(topic_id)
+        for before, index, registration in delta.topics.changed_partitions():
+            if broker.node_id in registration.replicas:
+                partition = self._place(image, before.name, before.topic_id, index, registration)
+                if partition is not None:
+                    placed.append(partition)
+        if delta.configs.changed:
+            self._reconfigure(image)
+        return placed
+
+    def _place(
+        self, image: MetadataImage, name: str, topic_id: Uuid, index: int, registration: PartitionRegistration
+    ) -> Partition | None:
+        broker = self._broker
+        topic = broker.topics.by_id.get(topic_id)
+        if topic is None:
+            config = self.topic_config(image, name)
+            topic = LocalTopic(
+                name=name,
+                topic_id=topic_id,
+                config=config,
+                rules=rules_of(config),
+                is_internal=is_internal_topic(name),
+            )
+            broker.topics.add(topic)
+        partition = topic.partitions.get(index)
+        if partition is not None:
+            partition.lead(registration.leader_epoch, registration.partition_epoch)
+            return None
+        key = TopicPartition(name, index)
+        try:
+            opened = self._open_or_create(key, topic_id, topic.config)
+        except (OSError, ApiError) as error:
+            log.error("%s has no usable log: %s", key, error)
+            return None
+        partition = topic.partitions[index] = Partition(
+            key,
+            topic_id,
+            opened,
+            broker.turn,
+            leader_epoch=registration.leader_epoch,
+            partition_epoch=registration.partition_epoch,
+            written=self._written,
+        )
+        return partition
+
+    def _open_or_create(self, key: TopicPartition, topic_id: Uuid, config: LogConfig) -> Log:
+        now_ms = self._broker.now_ms()
+        directory, found_id = self._on_disk.pop(key, (None, None))
+        if directory is not None and found_id == topic_id:
+            self._directory_of[key] = directory
+            return directory.open_log(key, topic_id, config, now_ms=now_ms)
+        if directory is not None:
+            path = directory.set_aside_as_stray(key, self._broker.environment.randomness.uuid())
+            log.warning("%s on disk belongs to another topic of that name: kept as %s", key, path)
+        online = [each for each in self.directories if each.offline_reason is None]
+        if not online:
+            raise KafkaStorageError("every log directory is offline")
+        directory = min(online, key=lambda each: len(each.logs))
+        self._directory_of[key] = directory
+        return directory.create_log(key, topic_id, config, now_ms=now_ms)
+
+    def _delete(self, topic_id: Uuid) -> None:
+        broker = self._broker
+        topic = broker.topics.by_id.get(topic_id)
+        if topic is None:
+            return
+        broker.topics.remove(topic)
+        for partition in topic.partitions.values():
+            partition.close(UnknownTopicOrPartition(f"{topic.name} was deleted"))
+            directory = self._directory_of.pop(partition.name)
+            try:
+                self._remove_later(directory.delete_log(partition.name, broker.environment.randomness.uuid()))
+            except OSError as error:
+                log.error("the log of %s could not be taken away: %s", partition.name, error)
+
+    def directory_of(self, name: TopicPartition) -> LogDirectory | None:
+        return self._directory_of.get(name)
+
+    # settings
+
+    def layers(self, image: MetadataImage, overrides: Mapping[str, str]) -> Layers:
+        return Layers(
+            overrides=overrides,
+            dynamic_broker=image.configs.of_broker(self._broker.node_id),
+            dynamic_default=image.configs.of_all_brokers(),
+            static=self._broker.config.texts,
+            defaults=self._broker_defaults,
+        )
+
+    def topic_config(self, image: MetadataImage, name: str) -> LogConfig:
+        return LogConfig.resolve(self.layers(image, image.configs.of_topic(name)))
+
+    def _reconfigure(self, image: MetadataImage) -> None:
+        for topic in self._broker.topics.by_name.values():
+            config = self.topic_config(image, topic.name)
+            if config != topic.config:
+                topic.config = config
+                topic.rules = rules_of(config)
+                for partition in topic.partitions.values():
+                    partition.log.update_config(config)
+
+    # upkeep
+
+    def start_upkeep(self) -> None:
+        options = self._broker.config.upkeep
+        self._every(options.log_retention_check_interval_ms, self._apply_retention)
+        self._every(options.log_flush_scheduler_interval_ms, self._flush_due)
+        self._every(options.log_flush_offset_checkpoint_interval_ms, self._checkpoint)
+        self._every(options.replica_high_watermark_checkpoint_interval_ms, self._checkpoint_high_watermarks)
+        self._every(options.log_scrub_interval_ms, self._scrub)
+
+    def _every(self, interval_ms: int, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        if interval_ms > 0:
+            self._spawn(self._repeat(interval_ms / 1000, work))
+
+    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
+        self._tasks.append(self._broker.spawn(work))
+
+    async def _repeat(self, interval_seconds: float, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        while True:
+            # The default of one interval is as good as never, and more than the loop can count.
+            await asyncio.sleep(min(interval_seconds, 86_400.0 * 365))
+            try:
+                await work()
+            except (OSError, ApiError) as error:
+                log.error("log upkeep: %s", error)
+            except Exception as error:
+                self._broker.report(error)
+
+    def _written(self, partition: Partition, now_ms: int) -> None:
+        """After every write of a partition, on the loop: flush or start writeback where it is time."""
+        if partition.log.flush_is_due(now_ms):
+            self._broker.spawn(self.flush(partition))
+        piece = partition.log.writeback_slice(WRITEBACK_BYTES)
+        if piece is not None:
+            self._broker.spawn(self._write_back(piece.file.start_writeback, piece.position, piece.size, piece.release))
+
+    async def _write_back(
+        self, start: Callable[[int, int], None], position: int, size: int, release: Callable[[], None]
+    ) -> None:
+        try:
+            await self._broker.in_thread(start, position, size)
+        finally:
+            release()
+
+    async def flush(self, partition: Partition) -> None:
+        """Make a partition's log durable up to its present end; one flush of a log runs at a time."""
+        job = partition.log.flush_job()
+        if job is None:
+            return
+        result = await self._broker.in_thread(job.run)
+        partition.log.finish_flush(job, result)
+        partition.flushed()
+        if result.outcome is FlushOutcome.DONE and partition.log.flush_is_due(self._broker.now_ms()):
+            await self.flush(partition)
+
+    async def _apply_retention(self) -> None:
+        expiration_ms = self._broker.config.upkeep.producer_id_expiration_ms
+        for partition in self._broker.topics.all_partitions():
+            now_ms = self._broker.now_ms()
+            start_before = partition.log.log_start_offset
+            for removal in partition.log.apply_retention(now_ms, partition.high_watermark):
+                self._remove_later(removal)
+            partition.log.expire_producers(now_ms, expiration_ms)
+            if partition.log.log_start_offset != start_before:
+                partition.log_start_moved()
+            await asyncio.sleep(0)
+
+    async def _flush_due(self) -> None:
+        for partition in self._broker.topics.all_partitions():
+            if partition.log.flush_is_due(self._broker.now_ms()):
+                await self.flush(partition)
+            else:
+                await asyncio.sleep(0)
+
+    async def _checkpoint(self) -> None:
+        """Flush what was written since the last time, then write down how far recovery may trust the logs."""
+        for partition in self._broker.topics.all_partitions():
+            if partition.log.end_offset > partition.log.flushed_offset and not partition.log.is_offline:
+                await self.flush(partition)
+        for directory in self.directories:
+            if directory.offline_reason is None:
+                await self._broker.in_thread(directory.checkpoint_job())
+
+    async def _checkpoint_high_watermarks(self) -> None:
+        watermarks: dict[LogDirectory, dict[TopicPartition, int]] = {}
+        for partition in self._broker.topics.all_partitions():
+            directory = self._directory_of.get(partition.name)
+            if directory is not None and directory.offline_reason is None:
+                watermarks.setdefault(directory, {})[partition.name] = partition.high_watermark
+        for directory, offsets in watermarks.items():
+            await self._broker.in_thread(directory.write_high_watermarks, offsets)
+
+    async def _scrub(self) -> None:
+        """Read everything durable again, slowly, once in a while; damage takes its partition offline."""
+        for partition in self._broker.topics.all_partitions():
+            scrubber = Scrubber(partition.log)
+            while (job := scrubber.next_job()) is not None:
+                try:
+                    await self._broker.in_thread(job.run)
+                finally:
+                    scrubber.finish(job)
+                await asyncio.sleep(SCRUB_PAUSE_SECONDS)
+
+    def _remove_later(self, removal: Removal | TreeRemoval) -> None:
+        self._spawn(self._remove(removal))
+
+    async def _remove(self, removal: Removal | TreeRemoval) -> None:
+        await asyncio.sleep(removal.delay_ms / 1000)
+        try:
+            await self._broker.in_thread(removal.run)
+        except OSError as error:
+            log.error("files of a deleted segment or log could not be removed: %s", error)

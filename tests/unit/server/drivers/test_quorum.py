@@ -1,0 +1,380 @@
+"""The driver of the metadata log: what is on disk when, who sees what in which order, and what a crash leaves."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from millbeck.controller.result import Result
+from millbeck.kernel.errors import NotController, PolicyViolation, TopicAlreadyExists, UnknownServerError
+from millbeck.metadata.batches import data_batch, read_batches
+from millbeck.metadata.image import EMPTY, MetadataImage
+from millbeck.metadata.records import (
+    AbortTransactionRecord,
+    BeginTransactionRecord,
+    ConfigRecord,
+    EndTransactionRecord,
+    FeatureLevelRecord,
+    MetadataRecord,
+    RemoveTopicRecord,
+    TopicRecord,
+)
+from millbeck.raft.machine import Role
+from millbeck.records.control import KRaftVersion, LeaderChange, VoterId, control_batch
+from millbeck.server.drivers.quorum import MetadataLogFailed
+from millbeck.storage.producer_state import Origin
+from millbeck.testing.sim.disk_faults import DiskCall
+
+LOG = "00000000000000000000.log"
+
+
+def _topic(name: str) -> TopicRecord:
+    return TopicRecord(name=name, topic_id=name.encode().ljust(16, b"."))
+
+
+def create(name: str) -> Callable[[MetadataImage], Result[str]]:
+    """A decision that creates a topic, or refuses to create it twice."""
+
+    def decide(image: MetadataImage) -> Result[str]:
+        if image.topics.named(name) is not None:
+            raise TopicAlreadyExists(name)
+        return Result(response=f"created {name}", records=[_topic(name)])
+
+    return decide
+
+
+def names_of(image: MetadataImage) -> list[str]:
+    return sorted(image.topics.by_name)
+
+
+def test_a_new_log_begins_as_kafkas_does(metadata_node: Any) -> None:
+    async def scenario() -> None:
+        driver = await metadata_node.started()
+        assert driver.machine.role is Role.LEADER
+        assert (driver.epoch, driver.high_watermark, driver.log.end_offset) == (1, 4, 4)
+        assert driver.image.features.metadata_version == 30
+
+    asyncio.run(scenario())
+    voters = (VoterId(node_id=1),)
+    first, second = read_batches(metadata_node.content(LOG))
+    assert first.control_values == (LeaderChange(leader_id=1, voters=voters, granting_voters=voters),)
+    assert second.records == (
+        BeginTransactionRecord(name="Bootstrap records"),
+        FeatureLevelRecord(name="metadata.version", feature_level=30),
+        EndTransactionRecord(),
+    )
+    assert (first.epoch, second.epoch, second.base_offset) == (1, 1, 1)
+    assert json.loads(metadata_node.content("quorum-state")) == {
+        "clusterId": "",
+        "leaderId": 1,
+        "leaderEpoch": 1,
+        "votedId": -1,
+        "appliedOffset": 0,
+        "currentVoters": [{"voterId": 1}],
+        "data_version": 0,
+    }
+
+
+def test_the_vote_is_on_disk_before_anything_of_the_epoch(metadata_node: Any) -> None:
+    async def scenario() -> None:
+        metadata_node.disk.fail_next(DiskCall.SYNC, path_part="quorum-state")
+        with pytest.raises(MetadataLogFailed):
+            await metadata_node.started()
+
+    asyncio.run(scenario())
+    assert metadata_node.content(LOG) == b""
+    assert len(metadata_node.fatal) == 1
+
+
+def test_the_epoch_rises_at_every_start(metadata_node: Any) -> None:
+    async def scenario() -> None:
+        for epoch in (1, 2, 3):
+            driver = await metadata_node.started()
+            assert driver.epoch == epoch
+            await driver.stop()
+
+    asyncio.run(scenario())
+    changes = [batch for batch in read_batches(metadata_node.content(LOG)) if batch.control_values]
+    assert [batch.epoch for batch in changes] == [1, 2, 3]
+
+
+def test_the_epoch_rises_over_the_logs_when_the_state_was_lost(metadata_node: Any) -> None:
+    async def scenario() -> None:
+        await (await metadata_node.started()).stop()
+        await (await metadata_node.started()).stop()
+        metadata_node.disk.mount().unlink(f"{metadata_node.directory}/quorum-state")
+        assert (await metadata_node.started()).epoch == 3
+
+    asyncio.run(scenario())
+
+
+def test_a_response_comes_after_the_sync_and_after_publication(metadata_node: Any) -> None:
+    async def scenario() -> None:
+        driver = await metadata_node.started()
+        order: list[str] = []
+        driver.subscribe(lambda image, delta: order.append(f"published {driver.log.flushed_offset}"))
+        waiting = asyncio.ensure_future(driver.submit(create("a")))
+        await asyncio.sleep(0)
+        assert driver.log.end_offset == 5
+        assert (driver.high_watermark, names_of(driver.image)) == (4, [])
+        order.append(await waiting)
+        assert order == ["published 5", "created a"]
+        assert names_of(driver.image) == ["a"]
+
+    asyncio.run(scenario())
+
+
+def test_decisions_see_what_was_appended_before_it_is_committed(metadata_node: Any) -> None:
+    async def scenario() -> None:
+        driver = await metadata_node.started()
+        results = await asyncio.gather(
+            driver.submit(create("a")), driver.submit(create("a")), driver.submit(create("b")), return_exceptions=True
+        )
+        assert (results[0], results[2]) == ("created a", "created b")
+        assert isinstance(results[1], TopicAlreadyExists)
+        assert driver.log.end_offset == 6
+
+    asyncio.run(scenario())
+
+
+def test_appends_during_a_sync_share_the_next_one(metadata_node: Any) -> None:
+    async def scenario() -> None:
+        driver = await metadata_node.started()
+        jobs = 0
+        flush_job = driver.log.flush_job
+
+        async def burst() -> None:
+            await asyncio.gather(*(driver.submit(create(f"t{index}")) for index in range(50)))
+
+        class Counting:
+            def __getattr__(self, name: str) -> Any:
+                return getattr(log, name)
+
+            def flush_job(self) -> Any:
+                nonlocal jobs
+                jobs += 1
+                return flush_job()
+
+        log = driver.log
+        driver.log = Counting()
+        await burst()
+        assert jobs <= 2
+        assert len(names_of(driver.image)) == 50
+
+    asyncio.run(scenario())
+
+
+def test_a_response_without_records_waits_for_what_it_saw(metadata_node: Any) -> None:
+    async def scenario() -> None:
+        driver = await metadata_node.started()
+        create_a = asyncio.ensure_future(driver.submit(create("a")))
+        await asyncio.sleep(0)
+        names = await driver.submit(lambda image: Result(response=names_of(image)))
+        assert names == ["a"]
+        assert driver.high_watermark == 5
+        await create_a
+        # With nothing under way the answer comes at once.
+        assert await driver.submit(lambda image: Result(response=7)) == 7
+
+    asyncio.run(scenario())
+
+
+def test_a_refused_decision_changes_nothing(metadata_node: Any) -> None:
+    async def scenario() -> None:
+        driver = await metadata_node.started()
+
+        def contradicts(image: MetadataImage) -> Result[None]:
+            return Result(response=None, records=[_topic("x"), RemoveTopicRecord(topic_id=b"?" * 16)])
+
+        def too_large(image: MetadataImage) -> Result[None]:
+            return Result(response=None, records=[ConfigRecord(name="x", value="y" * (9 << 20))])
+
+        def raises(image: MetadataImage) -> Result[None]:
+            raise ZeroDivisionError
+
+        for decide, error in ((contradicts, UnknownServerError), (too_large, PolicyViolation)):
+            with pytest.raises(error):
+                await driver.submit(decide)
+        with pytest.raises(ZeroDivisionError):
+            await driver.submit(raises)
+        assert driver.log.end_offset == 4
+        assert await driver.submit(create("x")) == "created x"
+        assert not metadata_node.fatal
+
+    asyncio.run(scenario())
+
+
+def test_many_records_that_need_not_be_atomic_are_several_batches(metadata_node: Any) -> None:
+    records: list[MetadataRecord] = [
+        ConfigRecord(resource_type=2, resource_name="a", name=f"n{index}", value="v") for index in range(25_000)
+    ]
+
+    async def scenario() -> None:
+        driver = await metadata_node.started()
+        await driver.submit(lambda image: Result(response=None, records=records, is_atomic=False))
+        assert len(driver.image.configs.of_topic("a")) == 25_000
+
+    asyncio.run(scenario())
+    sizes = [len(batch.records) for batch in read_batches(metadata_node.content(LOG)) if batch.base_offset >= 4]
+    assert sizes == [10_000, 10_000, 5_000]
+
+
+def test_a_restart_brings_the_same_image_back(metadata_node: Any) -> None:
+    async def scenario() -> None:
+        driver = await metadata_node.started()
+        for name in "abc":
+            await driver.submit(create(name))
+        await driver.submit(
+            lambda image: Result(response=None, records=[RemoveTopicRecord(topic_id=_topic("b").topic_id)])
+        )
+        before = list(driver.image.records())
+        metadata_node.kill()
+        again = await metadata_node.started()
+        assert list(again.image.records()) == before
+        first, first_delta = metadata_node.published[0]
+        assert first_delta.before is EMPTY
+        assert sorted(first_delta.topics.created.values()) == ["a", "c"]
+        assert names_of(first) == ["a", "c"]
+
+    asyncio.run(scenario())
+
+
+@pytest.mark.parametrize("seed", range(25))
+def test_what_was_answered_survives_a_power_loss(metadata_node_for: Callable[[int], Any], seed: int) -> None:
+    node = metadata_node_for(seed)
+
+    async def scenario() -> None:
+        answered: list[str] = []
+        for life in range(4):
+            driver = await node.started(after_bytes=400)
+            assert set(answered) <= set(names_of(driver.image)), "an answered topic is gone"
+            assert driver.epoch == life + 1
+            for name in (f"t{life}-{index}" for index in range(6)):
+                await driver.submit(create(name))
+                answered.append(name)
+            # One more that nobody was told of: it may be there or not.
+            asyncio.ensure_future(driver.submit(create(f"u{life}"))).cancel()
+            for _ in range(seed % 7):
+                await asyncio.sleep(0)
+            node.kill()
+            node.disk.power_loss()
+        assert set(answered) <= set(names_of((await node.started()).image))
+
+    asyncio.run(scenario())
+
+
+def test_a_failed_sync_is_fatal_and_never_retried(metadata_node: Any) -> None:
+    async def scenario() -> None:
+        driver = await metadata_node.started()
+        metadata_node.disk.fail_next(DiskCall.SYNC, path_part=LOG)
+        with pytest.raises(MetadataLogFailed, match="can not be committed"):
+            await driver.submit(create("a"))
+        with pytest.raises(MetadataLogFailed):
+            await driver.submit(create("b"))
+        assert metadata_node.fatal == [driver.failure]
+        assert names_of(driver.image) == []
+        with pytest.raises(MetadataLogFailed):
+            await driver.stop()
+
+    asyncio.run(scenario())
+
+
+def test_a_failed_write_is_fatal(metadata_node: Any) -> None:
+    async def scenario() -> None:
+        driver = await metadata_node.started()
+        metadata_node.disk.fail_next(DiskCall.WRITE, path_part=LOG, error=errno.ENOSPC)
+        with pytest.raises(MetadataLogFailed, match="can not be written"):
+            await driver.submit(create("a"))
+        assert len(metadata_node.fatal) == 1
+        assert driver.log.end_offset == 4
+
+    asyncio.run(scenario())
+
+
+def test_a_subscriber_that_fails_is_fatal(metadata_node: Any) -> None:
+    async def scenario() -> None:
+        driver = await metadata_node.started()
+
+        def fails(image: MetadataImage, delta: object) -> None:
+            raise ValueError("can not apply this")
+
+        driver.subscribe(fails)
+        with pytest.raises(MetadataLogFailed, match="can not apply this"):
+            await driver.submit(create("a"))
+        assert len(metadata_node.fatal) == 1
+
+    asyncio.run(scenario())
+
+
+def test_an_open_transaction_is_aborted_by_the_next_controller(metadata_node: Any) -> None:
+    async def scenario() -> None:
+        driver = await metadata_node.started()
+        begin = BeginTransactionRecord()
+        await driver.submit(lambda image: Result(response=None, records=[begin, _topic("a")]))
+        metadata_node.kill()
+        again = await metadata_node.started()
+        assert names_of(again.image) == []
+        assert again.image.open_transaction is None
+        assert await again.submit(create("a")) == "created a"
+
+    asyncio.run(scenario())
+    written = [record for batch in read_batches(metadata_node.content(LOG)) for record in batch.records]
+    assert AbortTransactionRecord(reason="A new controller has started.") in written
+
+
+def test_after_stopping_there_is_no_controller(metadata_node: Any) -> None:
+    async def scenario() -> None:
+        driver = metadata_node.make()
+        with pytest.raises(NotController):
+            await driver.submit(create("a"))
+        await driver.start()
+        last = asyncio.ensure_future(driver.submit(create("a")))
+        await asyncio.sleep(0)
+        await driver.stop()
+        assert await last == "created a"
+        with pytest.raises(NotController):
+            await driver.submit(create("b"))
+        assert driver.log.flushed_offset == driver.log.end_offset
+
+    asyncio.run(scenario())
+
+
+def test_more_voters_than_this_node_are_refused(metadata_node: Any) -> None:
+    async def scenario() -> None:
+        with pytest.raises(MetadataLogFailed, match="quorum of itself"):
+            await metadata_node.started(voters=(1, 2, 3))
+
+    asyncio.run(scenario())
+
+
+def test_a_log_that_contradicts_itself_stops_the_start(metadata_node: Any) -> None:
+    async def scenario(batch: bytes, message: str) -> None:
+        driver = await metadata_node.started()
+        driver.log.stage(batch, leader_epoch=1, now_ms=1, origin=Origin.QUORUM)
+        driver.log.write_staged()
+        driver.log.flush()
+        metadata_node.kill()
+        with pytest.raises(MetadataLogFailed, match=message):
+            await metadata_node.started()
+
+    removal = data_batch([RemoveTopicRecord(topic_id=b"?" * 16)], base_offset=0, epoch=1, timestamp_ms=1)
+    asyncio.run(scenario(removal, "does not exist"))
+
+
+def test_voters_in_the_log_are_refused(metadata_node: Any) -> None:
+    async def scenario() -> None:
+        driver = await metadata_node.started()
+        batch = control_batch([KRaftVersion(kraft_version=1)], base_offset=0, timestamp=1, partition_leader_epoch=1)
+        driver.log.stage(batch, leader_epoch=1, now_ms=1, origin=Origin.QUORUM)
+        driver.log.write_staged()
+        driver.log.flush()
+        metadata_node.kill()
+        with pytest.raises(MetadataLogFailed, match="kraft"):
+            await metadata_node.started()
+
+    asyncio.run(scenario())
