@@ -2,8 +2,8 @@
 
 A snapshot is due once enough bytes were committed since the last one, or some time after the first of them. It is made
 of an image, which never changes, so writing it disturbs nobody: encoding gives way to the loop after each batch, and
-the file is written on a thread. Then the log begins where the snapshot ends, and a new segment is begun: the old one goes
-at once when nothing was appended meanwhile, otherwise with the next snapshot.
+the file is written on a thread. Then the log begins where the snapshot ends, and a new segment is begun: the old one
+goes at once when nothing was appended meanwhile, otherwise with the next snapshot.
 """
 
 from __future__ import annotations
