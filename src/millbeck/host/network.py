@@ -138,7 +138,8 @@ def _bind_all(addresses: list[_Address], port: int, *, is_wildcard: bool) -> lis
 
 
 def _bind(family: socket.AddressFamily, address: str, port: int) -> socket.socket:
-    bound = socket.socket(family, socket.SOCK_STREAM)
+    # The protocol must be named: asyncio sets TCP_NODELAY only on sockets that say they are TCP.
+    bound = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
         bound.setblocking(False)
         bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
