@@ -1,0 +1,105 @@
+"""What clients did and saw, in the order in which they learned it: the input of the checkers.
+
+Every value is unique, so a record read anywhere can be traced to its send. A send whose outcome nobody heard stays
+UNKNOWN: it may be in the log or not, and no checker holds either against the log. ``final`` is the complete read of
+each partition from its start, after everything healed; without it a lost record cannot be told from a late one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from enum import Enum
+
+Record = tuple[int, str]  # offset, value
+
+
+class Outcome(Enum):
+    ACKNOWLEDGED = "acknowledged"
+    FAILED = "failed"  # the log said no, for certain
+    UNKNOWN = "unknown"
+
+
+class Send:
+    """``index`` counts the producer's sends to the partition, in the order it made them."""
+
+    __slots__ = ("index", "offset", "outcome", "partition", "producer", "value")
+
+    def __init__(self, producer: str, partition: str, index: int, value: str) -> None:
+        self.producer = producer
+        self.partition = partition
+        self.index = index
+        self.value = value
+        self.outcome = Outcome.UNKNOWN
+        self.offset: int | None = None
+
+    def __repr__(self) -> str:
+        return f"{self.value} (send {self.index} of {self.producer} to {self.partition}, {self.outcome.value})"
+
+    def acknowledged(self, offset: int | None) -> None:
+        """The offset is None where the log does not tell it (a duplicate of an older batch)."""
+        self.outcome = Outcome.ACKNOWLEDGED
+        self.offset = offset
+
+    def failed(self) -> None:
+        self.outcome = Outcome.FAILED
+
+
+@dataclass(frozen=True, slots=True)
+class Poll:
+    """``assignment`` changes whenever the consumer's position may: a seek, a rebalance, a restart."""
+
+    consumer: str
+    assignment: int
+    partition: str
+    records: tuple[Record, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Anomaly:
+    kind: str
+    detail: str
+
+    def __str__(self) -> str:
+        return f"{self.kind}: {self.detail}"
+
+
+class History:
+    def __init__(self) -> None:
+        self.sends: list[Send] = []
+        self.polls: list[Poll] = []
+        self.final: dict[str, tuple[Record, ...]] = {}
+        self._indexes: dict[tuple[str, str], int] = {}
+        self._by_value: dict[str, Send] = {}
+
+    def send(self, producer: str, partition: str, value: str) -> Send:
+        """Call before the request leaves; tell the returned entry what came of it."""
+        if value in self._by_value:
+            raise ValueError(f"{value} was sent before: checkers need unique values")
+        index = self._indexes.get((producer, partition), 0)
+        self._indexes[producer, partition] = index + 1
+        entry = Send(producer, partition, index, value)
+        self.sends.append(entry)
+        self._by_value[value] = entry
+        return entry
+
+    def poll(self, consumer: str, assignment: int, partition: str, records: Sequence[Record]) -> None:
+        self.polls.append(Poll(consumer, assignment, partition, tuple(records)))
+
+    def read_finally(self, partition: str, records: Sequence[Record]) -> None:
+        self.final[partition] = tuple(records)
+
+    def sent(self, value: str) -> Send | None:
+        return self._by_value.get(value)
+
+    def observations(self) -> Iterator[tuple[str, int, str]]:
+        """Every (partition, offset, value) that anybody read."""
+        for poll in self.polls:
+            for offset, value in poll.records:
+                yield poll.partition, offset, value
+        for partition, records in self.final.items():
+            for offset, value in records:
+                yield partition, offset, value
+
+    def acknowledged_count(self) -> int:
+        return sum(send.outcome is Outcome.ACKNOWLEDGED for send in self.sends)

@@ -1,0 +1,28 @@
+"""Duplicates are found wherever they are read."""
+
+from __future__ import annotations
+
+from millbeck.testing.sim.checkers import duplicates
+
+
+def test_a_clean_history_has_none(make_history) -> None:
+    assert duplicates.check(make_history()) == []
+
+
+def test_a_value_at_two_offsets_of_the_final_read(make_history) -> None:
+    history = make_history()
+    records = history.final["t-0"]
+    history.read_finally("t-0", (*records, (10_000, records[3][1])))
+    assert [anomaly.kind for anomaly in duplicates.check(history)] == ["duplicate"]
+
+
+def test_a_value_in_two_partitions(make_history) -> None:
+    history = make_history()
+    history.poll("c1", 0, "t-1", [(10_000, history.final["t-0"][5][1])])
+    assert [anomaly.kind for anomaly in duplicates.check(history)] == ["duplicate"]
+
+
+def test_reading_the_same_record_twice_is_no_duplicate(make_history) -> None:
+    history = make_history()
+    history.poll("c1", 0, "t-0", history.final["t-0"])
+    assert duplicates.check(history) == []

@@ -1,0 +1,31 @@
+"""Acknowledged records that are missing are found."""
+
+from __future__ import annotations
+
+from millbeck.testing.sim.checkers import lost_acknowledged
+from millbeck.testing.sim.history import History, Outcome
+
+
+def test_a_clean_history_lost_nothing(make_history) -> None:
+    assert lost_acknowledged.check(make_history()) == []
+
+
+def test_an_acknowledged_record_that_is_not_there_in_the_end(make_history) -> None:
+    history = make_history()
+    victim = next(send for send in history.sends if send.outcome is Outcome.ACKNOWLEDGED and send.partition == "t-1")
+    history.read_finally("t-1", [record for record in history.final["t-1"] if record[1] != victim.value])
+    assert [anomaly.kind for anomaly in lost_acknowledged.check(history)] == ["lost acknowledged"]
+
+
+def test_a_partition_that_was_never_read_to_its_end(make_history) -> None:
+    history = make_history()
+    del history.final["t-2"]
+    assert {anomaly.kind for anomaly in lost_acknowledged.check(history)} == {"lost acknowledged"}
+
+
+def test_unknown_and_failed_sends_may_be_missing() -> None:
+    history = History()
+    history.send("p", "t-0", "unknown")
+    history.send("p", "t-0", "failed").failed()
+    history.read_finally("t-0", [])
+    assert lost_acknowledged.check(history) == []
