@@ -39,6 +39,18 @@ def test_an_abandoned_item_never_leaves() -> None:
     assert not second.abandon()
 
 
+def test_abandoned_items_do_not_count_as_waiting_before_or_after_they_are_passed() -> None:
+    queue: DeferredQueue[int] = DeferredQueue()
+    deferred = [queue.park(offset, offset) for offset in range(9)]
+    for offset in (1, 2, 4):
+        deferred[offset].abandon()
+    assert len(queue) == 6
+    assert queue.pop_until(3) == [0, 3]
+    assert len(queue) == 4
+    assert queue.pop_until(8) == [5, 6, 7, 8]
+    assert len(queue) == 0
+
+
 def test_pop_all_empties_and_ends_everything() -> None:
     queue: DeferredQueue[str] = DeferredQueue()
     deferred = [queue.park(offset, str(offset)) for offset in range(5)]

@@ -37,6 +37,8 @@ BROKER_DEFAULTS = {"log.retention.hours": "168"}
 
 def test_sources_have_the_numbers_of_describe_configs() -> None:
     assert [TOPIC, BROKER, CLUSTER, STATIC, DEFAULT, GROUP] == [1, 2, 3, 4, 5, 8]
+    assert list(ConfigSource) == list(range(9))
+    assert (ConfigSource(6).name, ConfigSource(7).name) == ("DYNAMIC_BROKER_LOGGER_CONFIG", "CLIENT_METRICS_CONFIG")
 
 
 def test_every_place_in_its_order() -> None:
@@ -76,6 +78,7 @@ PLACES: dict[str, tuple[Layers, int, ConfigSource]] = {
     ),
     "hours": (Layers(static={"log.retention.hours": "2"}), 7_200_000, STATIC),
     "minus one hour is no limit": (Layers(static={"log.retention.hours": "-1"}), -1, STATIC),
+    "no hours at all": (Layers(static={"log.retention.hours": "0"}), 0, STATIC),
     "the synonym's default": (Layers(defaults=BROKER_DEFAULTS), 604_800_000, DEFAULT),
     "the default": (Layers(), 7, DEFAULT),
     "a topic's name means nothing in the server's file": (Layers(static={"retention.ms": "1"}), 7, DEFAULT),

@@ -75,6 +75,25 @@ def test_an_operation_is_tried_once_per_settle_however_many_keys_moved(house: Ho
     assert operation.tried_count == 2
 
 
+def test_one_that_could_not_complete_is_tried_again_at_the_next_notice(house: House) -> None:
+    operation = Waiting("a", house.journal)
+    house.purgatory.park(operation, ["k"], 10)
+    house.purgatory.notify("k")
+    assert house.purgatory.settle() == 0
+    operation.is_ready = True
+    house.purgatory.notify("k")
+    assert house.purgatory.settle() == 1
+    assert house.journal == ["a completed"]
+
+
+def test_keys_nobody_watches_any_more_take_no_memory(house: House) -> None:
+    for number in range(100):
+        parked = house.purgatory.park(Waiting("a", house.journal), [f"key {number}"], 10)
+        assert parked is not None
+        parked.withdraw()
+    assert not house.purgatory._watchers
+
+
 def test_completion_follows_the_order_of_parking(house: House) -> None:
     operations = [Waiting(name, house.journal) for name in "abc"]
     for operation, key in zip(operations, ("x", "y", "z"), strict=True):
@@ -131,7 +150,7 @@ def test_one_that_raises_keeps_waiting_and_does_not_cost_the_others_their_turn(h
                 raise RuntimeError(self.name)
             return False
 
-    operations = [Broken("a", house.journal), Waiting("b", house.journal)]
+    operations = [Waiting("w", house.journal), Broken("a", house.journal), Waiting("b", house.journal)]
     for operation in operations:
         house.purgatory.park(operation, ["k"], 10)
         operation.is_ready = True
@@ -140,7 +159,7 @@ def test_one_that_raises_keeps_waiting_and_does_not_cost_the_others_their_turn(h
         house.purgatory.settle()
     assert house.purgatory.settle() == 1
     house.advance(10)
-    assert house.journal == ["b completed", "a expired"]
+    assert house.journal == ["w completed", "b completed", "a expired"]
 
 
 def test_an_operation_may_withdraw_itself_while_completing(house: House) -> None:

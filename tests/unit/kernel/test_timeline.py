@@ -122,6 +122,13 @@ def test_misuse_is_refused(registry: SnapshotRegistry) -> None:
             registry.revert_to(offset)
 
 
+def test_a_dict_equals_only_itself_because_it_has_a_past(registry: SnapshotRegistry) -> None:
+    one: TimelineDict[str, int] = TimelineDict(registry)
+    other: TimelineDict[str, int] = TimelineDict(registry)
+    assert one != other
+    assert {one: 1, other: 2}[one] == 1
+
+
 def test_repr_shows_the_present(registry: SnapshotRegistry) -> None:
     timeline: TimelineDict[str, int] = TimelineDict(registry)
     timeline["a"] = 1

@@ -91,6 +91,13 @@ def test_next_deadline_is_exact_nearby_and_never_late() -> None:
     assert 40 < following <= 1_000_000
 
 
+def test_next_deadline_is_exact_nearby_wherever_the_wheel_stands_by_now() -> None:
+    wheel = TimerWheel(0)
+    assert fired(wheel, 6400) == []
+    add_named(wheel, 6463, "near")
+    assert wheel.next_deadline_ms() == 6463
+
+
 def test_following_next_deadline_wakes_a_few_times_however_far_the_timer_is() -> None:
     wheel = TimerWheel(12_345)
     add_named(wheel, DEADLINE_MS_MAX, "end of time")
