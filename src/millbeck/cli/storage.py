@@ -1,0 +1,82 @@
+"""``millbeck storage``: directories made ready for a node, and looked at."""
+
+from __future__ import annotations
+
+import os
+
+import click
+
+from millbeck.cli.settings import node_config
+from millbeck.host import real_environment
+from millbeck.kernel.ids import parse_uuid, uuid_text
+from millbeck.metadata.features import LATEST_METADATA_VERSION, metadata_version_of, release_of
+from millbeck.server.formatting import AlreadyFormatted, format_directories
+from millbeck.storage.properties import MetaPropertiesError, read_meta_properties
+
+
+@click.group()
+def command() -> None:
+    """Make log directories ready for a node, or look at them."""
+
+
+@command.command("format")
+@click.option("-c", "--config", "path", required=True, metavar="FILE", help="The node's server.properties.")
+@click.option("-t", "--cluster-id", default=None, help="The cluster's id; a new one when not given.")
+@click.option("-g", "--ignore-formatted", is_flag=True, help="Leave directories that are ready as they are.")
+@click.option("-r", "--release-version", default=None, help="The metadata version, such as 4.3-IV0.")
+@click.option("-s", "--standalone", is_flag=True, help="A quorum of this node alone, which it is in any case.")
+def format_storage(
+    path: str, cluster_id: str | None, ignore_formatted: bool, release_version: str | None, standalone: bool
+) -> None:
+    """Write what a new directory needs before its first start.
+
+    \b
+    Examples:
+      millbeck storage format --config server.properties --standalone
+      millbeck storage format -t $(millbeck storage random-uuid) -c server.properties
+    """
+    config = node_config(path, (), os.environ)
+    try:
+        if cluster_id is not None:
+            parse_uuid(cluster_id)
+        level = LATEST_METADATA_VERSION if release_version is None else metadata_version_of(release_version)
+        written = format_directories(
+            real_environment(),
+            config,
+            cluster_id=cluster_id,
+            metadata_version=level,
+            ignore_formatted=ignore_formatted,
+        )
+    except (AlreadyFormatted, MetaPropertiesError, OSError, ValueError) as error:
+        raise click.ClickException(str(error)) from error
+    for directory in config.directories:
+        click.echo(f"formatted {directory} with metadata.version {release_of(level)}, cluster {written}")
+
+
+@command.command("info")
+@click.option("-c", "--config", "path", required=True, metavar="FILE", help="The node's server.properties.")
+def info(path: str) -> None:
+    """Say whose the directories of a configuration are."""
+    config = node_config(path, (), os.environ)
+    files = real_environment().files
+    missing = 0
+    for directory in dict.fromkeys([*config.directories, config.metadata_directory]):
+        try:
+            meta = read_meta_properties(files, directory)
+        except (MetaPropertiesError, OSError) as error:
+            raise click.ClickException(str(error)) from error
+        if meta is None:
+            missing += 1
+            click.echo(f"{directory}: not formatted")
+        else:
+            click.echo(
+                f"{directory}: cluster {meta.cluster_id}, node {meta.node_id}, directory {uuid_text(meta.directory_id)}"
+            )
+    if missing:
+        raise SystemExit(1)
+
+
+@command.command("random-uuid")
+def random_uuid() -> None:
+    """Print a new uuid, for a cluster's id."""
+    click.echo(uuid_text(real_environment().randomness.uuid()))
