@@ -22,7 +22,7 @@ TOPIC_ID_FROM = 13
 _REPLICA_STATE_FROM = 15
 _DIRECTORY_ID_FROM = 17
 _HIGH_WATERMARK_FROM = 18
-_TOO_MANY = "FetchRequest: more topics or partitions than there are bytes"
+_TOO_MANY = "FetchRequest: more topics or partitions than there are bytes or than are allowed"
 
 
 class FetchRequestView:

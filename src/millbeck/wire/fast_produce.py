@@ -22,7 +22,7 @@ ProduceTopic = tuple[TopicKey, list[tuple[int, memoryview | None]]]
 FLEXIBLE_FROM = 9
 TOPIC_ID_FROM = 13
 _NODE_ENDPOINTS_FROM = 10
-_TOO_MANY = "ProduceRequest: more topics or partitions than there are bytes"
+_TOO_MANY = "ProduceRequest: more topics or partitions than there are bytes or than are allowed"
 
 
 class ProduceRequestView:

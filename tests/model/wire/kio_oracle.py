@@ -10,12 +10,12 @@ import datetime
 import io
 import re
 import uuid
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import fields as dataclass_fields
 from functools import cache
+from random import Random
 from typing import Any, get_args, get_type_hints
 
-from hypothesis import strategies as st
 from kio.index import load_entity_schema, load_request_schema, load_response_schema
 from kio.schema.errors import ErrorCode
 from kio.serial import entity_reader, entity_writer
@@ -27,6 +27,17 @@ _EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 _DATETIME_MS_MAX = 253402300799000
 _TIMEDELTA_MS_MAX = 86_400_000 * 999_999
 _CODES = sorted(code.value for code in ErrorCode)
+
+
+def header(api_key: int, version: int, kind: Kind, **values: Any) -> bytes:
+    """The header of a request or response as kio writes it."""
+    load: Any = load_request_schema if kind is Kind.REQUEST else load_response_schema
+    return write(load(api_key, version).__header_schema__(**values))
+
+
+def is_flexible(api_key: int, version: int) -> bool:
+    load: Any = load_request_schema
+    return bool(load(api_key, version).__flexible__)
 
 
 def entity_of(cls: type[Any], version: int) -> type[Any]:
@@ -88,16 +99,28 @@ class Counterpart:
             return uuid.UUID(bytes=value) if any(value) else None
         return value
 
-    def values(self, field: Field) -> st.SearchStrategy[Any] | None:
-        """The values of a field that kio can hold, where those are not all."""
+    def maker(self, field: Field) -> Callable[[Random], Any] | None:
+        """Makes the values of a field that kio can hold, where those are not all."""
         kind = self.types.get(field.name, "")
         if kind == "error_code":
-            return st.sampled_from(_CODES)
+            return _make_code
         if kind == "timedelta_i64":
-            return st.integers(0, _TIMEDELTA_MS_MAX)
+            return _make_timedelta
         if kind == "datetime_i64":
-            return st.integers(0, _DATETIME_MS_MAX // 1000).map(lambda seconds: seconds * 1000)
+            return _make_datetime
         return None
+
+
+def _make_code(random: Random) -> int:
+    return random.choice(_CODES)
+
+
+def _make_timedelta(random: Random) -> int:
+    return random.randrange(_TIMEDELTA_MS_MAX)
+
+
+def _make_datetime(random: Random) -> int:
+    return random.randrange(_DATETIME_MS_MAX // 1000) * 1000
 
 
 @cache

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, cast
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.model.wire.instances import instances, standalone_versions
 
@@ -21,9 +21,7 @@ from millbeck.wire.messages.fetch import (
 )
 
 VERSIONS = standalone_versions(FetchResponse)
-SETTINGS = settings(
-    max_examples=15, derandomize=True, database=None, suppress_health_check=list(HealthCheck), deadline=None
-)
+SETTINGS = settings(max_examples=40, derandomize=True, database=None, deadline=None)
 
 
 def _none_at_default(value: Any, default: Any) -> Any:

@@ -5,19 +5,18 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.model.wire.instances import instances, standalone_versions
 
 from millbeck.wire import codec
 from millbeck.wire.errors import DecodeError
 from millbeck.wire.fast_fetch_request import FetchRequestView, decode_fetch_request
-from millbeck.wire.messages.fetch import FetchRequest, FetchTopic, ForgottenTopic, ReplicaState
+from millbeck.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic, ForgottenTopic, ReplicaState
+from millbeck.wire.varint import unsigned_varint
 
 VERSIONS = standalone_versions(FetchRequest)
-SETTINGS = settings(
-    max_examples=12, derandomize=True, database=None, suppress_health_check=list(HealthCheck), deadline=None
-)
+SETTINGS = settings(max_examples=40, derandomize=True, database=None, deadline=None)
 
 
 def _as_message(view: FetchRequestView, version: int) -> FetchRequest:
@@ -101,6 +100,10 @@ LIES = {
     "forgotten": (12, bytes(25) + b"\1\xff\xff\xff\xff\x0f"),
     "forgotten partitions": (12, bytes(25) + b"\1\2\2t\xff\xff\xff\xff\x0f"),
     "too many legacy topics": (4, bytes(17) + (100_000).to_bytes(4) + bytes(600_000)),
+    "too many legacy partitions": (4, bytes(17) + b"\0\0\0\1\0\1t" + (100_000).to_bytes(4) + bytes(1_600_000)),
+    "too many partitions": (12, bytes(25) + b"\2\2t" + unsigned_varint(100_001) + bytes(3_300_000)),
+    "too many legacy forgotten": (7, bytes(29) + b"\0\0\0\1\0\1t" + (200_000).to_bytes(4) + bytes(800_000)),
+    "too many forgotten": (12, bytes(25) + b"\1\2\2t" + unsigned_varint(200_001) + bytes(800_000)),
     "too many topics": (12, bytes(25) + b"\x80\x80\x08" + b"\1\1\0" * 131_071 + bytes(9)),
 }
 
@@ -108,4 +111,36 @@ LIES = {
 @pytest.mark.parametrize(("version", "encoded"), LIES.values(), ids=LIES.keys())
 def test_counts_that_lie_or_ask_for_too_much_are_refused(version: int, encoded: bytes) -> None:
     with pytest.raises(DecodeError, match="more topics or partitions"):
+        decode_fetch_request(version, encoded)
+
+
+BAD_TAGS = {
+    "directory id too short": (b"\1\0\x0f" + bytes(15), b"\0"),
+    "directory id too long": (b"\1\0\x11" + bytes(17), b"\0"),
+    "high watermark too short": (b"\1\1\7" + bytes(7), b"\0"),
+    "cluster id does not fill its tag": (b"\0", b"\1\0\4\3ab."),
+    "null cluster id does not fill its tag": (b"\0", b"\1\0\2\0."),
+    "replica state does not fill its tag": (b"\0", b"\1\1\x0e" + bytes(14)),
+    "too many tags in a partition": (unsigned_varint(1025) + b"\7\0" * 1025, b"\0"),
+    "too many tags": (b"\0", unsigned_varint(1025) + b"\7\0" * 1025),
+}
+
+
+@pytest.mark.parametrize(("partition_tags", "tags"), BAD_TAGS.values(), ids=BAD_TAGS.keys())
+def test_bad_tagged_fields_are_refused_as_the_generated_decoder_does(partition_tags: bytes, tags: bytes) -> None:
+    request = FetchRequest(topics=[FetchTopic(partitions=[FetchPartition()])])
+    encoded = codec.encoder(FetchRequest, 18)(request)
+    # Partition tags, topic tags, no forgotten topics, empty rack, request tags.
+    assert encoded.endswith(b"\0\0\1\1\0")
+    damaged = encoded[:-5] + partition_tags + b"\0\1\1" + tags
+    with pytest.raises(DecodeError):
+        codec.decoder(FetchRequest, 18)(damaged)
+    with pytest.raises(DecodeError):
+        decode_fetch_request(18, damaged)
+
+
+@pytest.mark.parametrize("version", [4, 12])
+def test_a_topic_needs_a_name(version: int) -> None:
+    encoded = bytes(17) + b"\0\0\0\1\xff\xff" + bytes(8) if version == 4 else bytes(25) + b"\2\0" + bytes(8)
+    with pytest.raises(DecodeError, match="must not be null"):
         decode_fetch_request(version, encoded)

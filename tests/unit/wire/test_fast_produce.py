@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.model.wire.instances import instances, standalone_versions
 
@@ -26,11 +26,10 @@ from millbeck.wire.messages.produce import (
     TopicProduceData,
     TopicProduceResponse,
 )
+from millbeck.wire.varint import unsigned_varint
 
 VERSIONS = standalone_versions(ProduceRequest)
-SETTINGS = settings(
-    max_examples=15, derandomize=True, database=None, suppress_health_check=list(HealthCheck), deadline=None
-)
+SETTINGS = settings(max_examples=40, derandomize=True, database=None, deadline=None)
 
 
 def _as_message(view: ProduceRequestView) -> ProduceRequest:
@@ -93,19 +92,30 @@ def test_mutated_and_cut_requests_fail_where_the_generated_decoder_fails(version
     same()
 
 
-@pytest.mark.parametrize(
-    ("version", "encoded"),
-    [
-        (3, b"\xff\xff" + bytes(6) + b"\x7f\xff\xff\xff"),
-        (3, b"\xff\xff" + bytes(6) + b"\0\0\0\1\0\1t\x7f\xff\xff\xff"),
-        (9, bytes(7) + b"\xff\xff\xff\xff\x0f"),
-        (9, bytes(7) + b"\2\2t\xff\xff\xff\xff\x0f"),
-        (3, b"\xff\xff" + bytes(6) + (100_000).to_bytes(4) + bytes(600_000)),
-        (9, bytes(7) + b"\x80\x80\x08" + b"\1\1\0" * 131_071 + b"\0"),
-    ],
-)
+LEGACY_HEAD = b"\xff\xff" + bytes(6)
+TOO_MANY = {
+    "legacy topics": (3, LEGACY_HEAD + b"\x7f\xff\xff\xff"),
+    "legacy partitions": (3, LEGACY_HEAD + b"\0\0\0\1\0\1t\x7f\xff\xff\xff"),
+    "topics": (9, bytes(7) + b"\xff\xff\xff\xff\x0f"),
+    "partitions": (9, bytes(7) + b"\2\2t\xff\xff\xff\xff\x0f"),
+    "legacy topics, all there": (3, LEGACY_HEAD + (100_000).to_bytes(4) + bytes(600_000)),
+    "legacy partitions, all there": (3, LEGACY_HEAD + b"\0\0\0\1\0\1t" + (100_000).to_bytes(4) + bytes(800_000)),
+    "topics, all there": (9, bytes(7) + unsigned_varint(100_001) + b"\1\1\0" * 100_000 + b"\0"),
+    "partitions, all there": (9, bytes(7) + b"\2\2t" + unsigned_varint(100_001) + bytes(600_000)),
+}
+
+
+@pytest.mark.parametrize(("version", "encoded"), TOO_MANY.values(), ids=TOO_MANY.keys())
 def test_counts_that_lie_or_ask_for_too_much_are_refused(version: int, encoded: bytes) -> None:
     with pytest.raises(DecodeError, match="more topics or partitions"):
+        decode_produce_request(version, encoded)
+
+
+@pytest.mark.parametrize(
+    ("version", "encoded"), [(3, LEGACY_HEAD + b"\0\0\0\1\xff\xff" + bytes(8)), (9, bytes(7) + b"\2\0" + bytes(8))]
+)
+def test_a_topic_needs_a_name(version: int, encoded: bytes) -> None:
+    with pytest.raises(DecodeError, match="must not be null"):
         decode_produce_request(version, encoded)
 
 

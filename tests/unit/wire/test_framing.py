@@ -8,6 +8,7 @@ from tests.model.wire import kio_oracle
 from millbeck.wire import framing
 from millbeck.wire.api_keys import APIS
 from millbeck.wire.errors import DecodeError
+from millbeck.wire.schema import Kind
 
 client_ids = st.none() | st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
 versions = st.sampled_from([(api.key, v) for api in APIS.values() for v in range(api.min_version, api.max_version + 1)])
@@ -15,9 +16,13 @@ versions = st.sampled_from([(api.key, v) for api in APIS.values() for v in range
 
 @given(versions, st.integers(-(2**31), 2**31 - 1), client_ids)
 def test_request_headers_agree_with_kio(api: tuple[int, int], correlation_id: int, client_id: str | None) -> None:
-    entity = kio_oracle.load_request_schema(*api).__header_schema__
-    theirs = kio_oracle.write(
-        entity(request_api_key=api[0], request_api_version=api[1], correlation_id=correlation_id, client_id=client_id)
+    theirs = kio_oracle.header(
+        *api,
+        Kind.REQUEST,
+        request_api_key=api[0],
+        request_api_version=api[1],
+        correlation_id=correlation_id,
+        client_id=client_id,
     )
     frame = framing.request_prefix(*api, correlation_id, client_id, 5) + b"body."
     assert frame == (len(theirs) + 5).to_bytes(4) + theirs + b"body."
@@ -30,7 +35,7 @@ def test_request_headers_agree_with_kio(api: tuple[int, int], correlation_id: in
 
 @given(versions, st.integers(-(2**31), 2**31 - 1))
 def test_response_headers_agree_with_kio(api: tuple[int, int], correlation_id: int) -> None:
-    theirs = kio_oracle.write(kio_oracle.load_response_schema(*api).__header_schema__(correlation_id=correlation_id))
+    theirs = kio_oracle.header(*api, Kind.RESPONSE, correlation_id=correlation_id)
     prefix = framing.response_prefix(*api, correlation_id, 5)
     assert prefix == (len(theirs) + 5).to_bytes(4) + theirs
     assert framing.response_header_size(*api) == len(theirs)
