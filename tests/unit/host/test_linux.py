@@ -1,0 +1,82 @@
+"""The calls that only Linux has."""
+
+from __future__ import annotations
+
+import errno
+import os
+
+import pytest
+
+from millbeck.host import linux
+
+pytestmark = pytest.mark.skipif(not linux.IS_LINUX, reason="these calls exist on Linux only")
+
+
+@pytest.fixture
+def descriptor(tmp_path):
+    opened = os.open(f"{tmp_path}/a", os.O_RDWR | os.O_CREAT)
+    os.pwrite(opened, b"0123456789", 0)
+    yield opened
+    os.close(opened)
+
+
+def _read_or_skip(descriptor: int, size: int, position: int) -> bytearray | None:
+    try:
+        return linux.read_cached(descriptor, size, position)
+    except OSError as error:
+        if linux.cannot_probe(error):
+            pytest.skip("this file system cannot probe its cache")
+        raise
+
+
+def test_cached_bytes_are_read_up_to_the_end_of_the_file(descriptor) -> None:
+    assert _read_or_skip(descriptor, 4, 2) == b"2345"
+    assert _read_or_skip(descriptor, 100, 6) == b"6789"
+    assert _read_or_skip(descriptor, 4, 50) == b""
+
+
+def test_a_read_that_would_wait_is_none(descriptor, monkeypatch) -> None:
+    def would_block(*arguments: object) -> int:
+        raise BlockingIOError(errno.EAGAIN, "would block")
+
+    monkeypatch.setattr(os, "preadv", would_block)
+    assert linux.read_cached(descriptor, 4, 0) is None
+
+
+@pytest.mark.parametrize("probe", ["blocks", "finds more"])
+def test_a_range_that_is_cached_in_part_is_none(descriptor, monkeypatch, probe) -> None:
+    calls = []
+
+    def half(descriptor: int, buffers: list[bytearray], position: int, flags: int) -> int:
+        calls.append(position)
+        if len(calls) == 1:
+            return 3
+        if probe == "blocks":
+            raise BlockingIOError(errno.EAGAIN, "would block")
+        return 1
+
+    monkeypatch.setattr(os, "preadv", half)
+    assert linux.read_cached(descriptor, 8, 0) is None
+    assert calls == [0, 3]
+
+
+def test_only_memory_file_systems_live_in_memory(descriptor) -> None:
+    in_memory = os.memfd_create("a")
+    try:
+        assert linux.lives_in_memory(in_memory)
+    finally:
+        os.close(in_memory)
+    with open("/proc/self/status") as elsewhere:
+        assert not linux.lives_in_memory(elsewhere.fileno())
+    assert not linux.lives_in_memory(-1)
+
+
+def test_writeback_is_a_hint_that_never_fails(descriptor) -> None:
+    linux.start_writeback(descriptor, 0, 10)
+    linux.start_writeback(-1, 0, 10)
+    assert os.pread(descriptor, 10, 0) == b"0123456789"
+
+
+def test_only_missing_support_means_that_a_file_cannot_be_probed() -> None:
+    assert linux.cannot_probe(OSError(errno.EOPNOTSUPP, ""))
+    assert not linux.cannot_probe(OSError(errno.EIO, ""))

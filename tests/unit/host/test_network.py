@@ -1,0 +1,154 @@
+"""What is particular to real sockets."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import socket
+
+import pytest
+
+from millbeck.host import network as network_module
+from millbeck.host.network import HostNetwork
+from millbeck.host.outlet import SocketOutlet
+
+
+class Accepted(asyncio.Protocol):
+    def __init__(self, accepted: list) -> None:
+        self.accepted = accepted
+
+    def connection_made(self, transport) -> None:
+        self.accepted.append(transport)
+
+
+async def _accept_one(**options):
+    accepted: list = []
+    network = HostNetwork(is_linux=True)
+    listening = await network.listen(lambda: Accepted(accepted), host="127.0.0.1", port=0, **options)
+    transport, _ = await network.connect(asyncio.Protocol, host="127.0.0.1", port=listening.port)
+    while not accepted:
+        await asyncio.sleep(0.001)
+    listening.close()
+    return accepted[0], transport
+
+
+def test_both_ends_send_at_once_and_keep_alive() -> None:
+    async def scenario():
+        settings = []
+        for transport in await _accept_one():
+            connected = transport.get_extra_info("socket")
+            settings.append(connected.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY))
+            settings.append(connected.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE))
+            transport.abort()
+        return settings
+
+    assert all(asyncio.run(scenario()))
+
+
+def test_buffer_sizes_reach_accepted_sockets() -> None:
+    async def scenario():
+        accepted, transport = await _accept_one(send_buffer_bytes=4096, receive_buffer_bytes=8192)
+        connected = accepted.get_extra_info("socket")
+        sizes = [connected.getsockopt(socket.SOL_SOCKET, option) for option in (socket.SO_SNDBUF, socket.SO_RCVBUF)]
+        accepted.abort()
+        transport.abort()
+        return sizes
+
+    send, receive = asyncio.run(scenario())
+    assert send <= 16384  # the kernel doubles what it is given
+    assert receive <= 32768
+
+
+def _has_ipv6() -> bool:
+    try:
+        with socket.socket(socket.AF_INET6, socket.SOCK_STREAM) as probe:
+            probe.bind(("::1", 0))
+    except OSError:
+        return False
+    return True
+
+
+@pytest.mark.skipif(not _has_ipv6(), reason="this machine has no IPv6")
+def test_one_port_serves_both_families() -> None:
+    async def scenario():
+        network = HostNetwork(is_linux=True)
+        listening = await network.listen(lambda: Accepted([]), host="", port=0)
+        ports = []
+        for host in ("127.0.0.1", "::1"):
+            transport, _ = await network.connect(asyncio.Protocol, host=host, port=listening.port)
+            ports.append(transport.get_extra_info("peername")[1])
+            transport.abort()
+        with pytest.raises(OSError) as caught:
+            await network.listen(lambda: Accepted([]), host="::1", port=listening.port)
+        listening.close()
+        return ports, listening.port, caught.value.errno
+
+    ports, port, error = asyncio.run(scenario())
+    assert ports == [port, port]
+    assert error == errno.EADDRINUSE
+
+
+@pytest.mark.skipif(not _has_ipv6(), reason="this machine has no IPv6")
+def test_a_port_that_is_taken_on_the_other_family_is_given_up_for_another(monkeypatch) -> None:
+    real_bind, tried = network_module._bind, []
+
+    def bind(family, address, port):
+        if family == socket.AF_INET6:
+            tried.append(port)
+            if len(tried) < 3:
+                raise OSError(errno.EADDRINUSE, "taken")
+        return real_bind(family, address, port)
+
+    monkeypatch.setattr(network_module, "_bind", bind)
+
+    async def scenario():
+        listening = await HostNetwork(is_linux=True).listen(lambda: Accepted([]), host="", port=0)
+        listening.close()
+        return listening.port
+
+    assert asyncio.run(scenario()) == tried[2]
+
+
+def test_a_host_without_the_other_family_serves_one(monkeypatch) -> None:
+    real_bind = network_module._bind
+
+    def bind(family, address, port):
+        if family == socket.AF_INET6:
+            raise OSError(errno.EAFNOSUPPORT, "no such family")
+        return real_bind(family, address, port)
+
+    monkeypatch.setattr(network_module, "_bind", bind)
+
+    async def scenario():
+        network = HostNetwork(is_linux=True)
+        listening = await network.listen(lambda: Accepted([]), host="", port=0)
+        transport, _ = await network.connect(asyncio.Protocol, host="127.0.0.1", port=listening.port)
+        transport.abort()
+        listening.close()
+        return listening.port
+
+    assert asyncio.run(scenario()) > 0
+
+
+def test_a_chosen_port_that_is_taken_is_an_error_and_leaks_nothing() -> None:
+    async def scenario():
+        network = HostNetwork(is_linux=True)
+        with socket.socket() as holder:
+            holder.bind(("127.0.0.1", 0))
+            holder.listen()
+            with pytest.raises(OSError) as caught:
+                await network.listen(lambda: Accepted([]), host="127.0.0.1", port=holder.getsockname()[1])
+        return caught.value.errno
+
+    assert asyncio.run(scenario()) == errno.EADDRINUSE
+
+
+def test_a_plain_socket_gets_the_outlet_that_owns_it() -> None:
+    async def scenario():
+        accepted, transport = await _accept_one()
+        outlet = HostNetwork(is_linux=True).outlet(accepted)
+        accepted.abort()
+        transport.abort()
+        return outlet
+
+    assert isinstance(asyncio.run(scenario()), SocketOutlet)
