@@ -1,0 +1,120 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from millbeck.controller import Controller, Registration
+from millbeck.kernel.errors import (
+    BrokerIdNotRegistered,
+    DuplicateBrokerRegistration,
+    InvalidRegistration,
+    StaleBrokerEpoch,
+    UnsupportedVersion,
+)
+from millbeck.metadata.features import FeatureRange
+from millbeck.metadata.image import EMPTY, Endpoint, MetadataImage
+from millbeck.metadata.records import FeatureLevelRecord, RegisterBrokerRecord
+from millbeck.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
+
+Replayed = Callable[[MetadataImage, list[Any]], MetadataImage]
+REGISTRATION = Registration(
+    node_id=1,
+    incarnation_id=b"new-incarnation!",
+    endpoints=(Endpoint(listener="PLAINTEXT", host="h", port=9092),),
+    directories=(b"d" * 16,),
+)
+
+
+def test_a_brokers_epoch_is_the_offset_of_its_record(controller: Controller, one_broker: MetadataImage) -> None:
+    image = replace(one_broker, offset=41)
+    result = controller.register_broker(image, REGISTRATION)
+    [record] = result.records
+    assert isinstance(record, RegisterBrokerRecord)
+    assert result.response == record.broker_epoch == 42
+    assert record.fenced
+    assert record.log_dirs == [b"d" * 16]
+
+
+def test_a_restarted_broker_leads_again_in_new_epochs(
+    controller: Controller, one_broker: MetadataImage, replayed: Replayed
+) -> None:
+    created = controller.create_topics(one_broker, CreateTopicsRequest(topics=[CreatableTopic("a", 2, 1)]))
+    image = replayed(one_broker, created.records)
+    registered = controller.register_broker(image, REGISTRATION)
+    image = replayed(image, registered.records)
+    assert not image.cluster.is_active(1)
+    unfenced = controller.unfence_broker(image, 1, registered.response)
+    assert not unfenced.is_atomic
+    image = replayed(image, unfenced.records)
+    assert image.cluster.is_active(1)
+    partitions = image.topics.by_name["a"].partitions
+    assert {(partition.leader, partition.leader_epoch) for partition in partitions.values()} == {(1, 1)}
+    assert controller.unfence_broker(image, 1, registered.response).records == []
+
+
+def test_fencing_takes_the_leaders_away(controller: Controller, one_broker: MetadataImage, replayed: Replayed) -> None:
+    created = controller.create_topics(one_broker, CreateTopicsRequest(topics=[CreatableTopic("a", 1, 1)]))
+    image = replayed(one_broker, created.records)
+    epoch = image.cluster.brokers[1].epoch
+    image = replayed(image, controller.fence_broker(image, 1, epoch).records)
+    assert image.cluster.unfenced_brokers() == []
+    assert image.topics.by_name["a"].partitions[0].leader == -1
+    assert controller.fence_broker(image, 1, epoch).records == []
+
+
+def test_an_old_epoch_is_refused(controller: Controller, one_broker: MetadataImage) -> None:
+    epoch = one_broker.cluster.brokers[1].epoch
+    with pytest.raises(StaleBrokerEpoch):
+        controller.unfence_broker(one_broker, 1, epoch - 1)
+    with pytest.raises(StaleBrokerEpoch):
+        controller.fence_broker(one_broker, 1, epoch + 1)
+    with pytest.raises(BrokerIdNotRegistered):
+        controller.fence_broker(one_broker, 9, epoch)
+
+
+def test_a_living_broker_keeps_its_id(controller: Controller, one_broker: MetadataImage) -> None:
+    with pytest.raises(DuplicateBrokerRegistration):
+        controller.register_broker(one_broker, REGISTRATION, has_live_session=True)
+    same = replace(REGISTRATION, incarnation_id=one_broker.cluster.brokers[1].incarnation_id)
+    assert controller.register_broker(one_broker, same, has_live_session=True).records
+
+
+def test_a_broker_must_support_what_is_finalized(
+    controller: Controller, one_broker: MetadataImage, replayed: Replayed
+) -> None:
+    old = replace(REGISTRATION, features={"metadata.version": FeatureRange(7, 29)})
+    with pytest.raises(UnsupportedVersion, match=r"version 30 of metadata\.version"):
+        controller.register_broker(one_broker, old)
+    other = replayed(one_broker, [FeatureLevelRecord(name="group.version", feature_level=1)])
+    with pytest.raises(UnsupportedVersion, match=r"group\.version"):
+        controller.register_broker(other, REGISTRATION)
+
+
+def test_a_broker_must_listen_somewhere(controller: Controller, one_broker: MetadataImage) -> None:
+    for endpoints in ((), REGISTRATION.endpoints * 2):
+        with pytest.raises(InvalidRegistration):
+            controller.register_broker(one_broker, replace(REGISTRATION, endpoints=endpoints))
+
+
+def test_a_broker_can_leave_for_good(controller: Controller, three_brokers: MetadataImage, replayed: Replayed) -> None:
+    created = controller.create_topics(three_brokers, CreateTopicsRequest(topics=[CreatableTopic("a", 3, 3)]))
+    image = replayed(three_brokers, created.records)
+    image = replayed(image, controller.unregister_broker(image, 2).records)
+    assert sorted(image.cluster.brokers) == [1, 3]
+    assert all(partition.leader != 2 for partition in image.topics.by_name["a"].partitions.values())
+    with pytest.raises(BrokerIdNotRegistered):
+        controller.unregister_broker(image, 2)
+
+
+def test_controllers_register_once_per_incarnation(
+    controller: Controller, one_broker: MetadataImage, replayed: Replayed
+) -> None:
+    result = controller.register_controller(one_broker, REGISTRATION)
+    image = replayed(one_broker, result.records)
+    assert image.cluster.controllers[1].endpoints == REGISTRATION.endpoints
+    assert controller.register_controller(image, REGISTRATION).records == []
+    assert controller.register_controller(image, replace(REGISTRATION, incarnation_id=b"x" * 16)).records
+    assert controller.register_controller(EMPTY, REGISTRATION).records == []
