@@ -35,6 +35,8 @@ FILES: dict[str, tuple[str, dict[str, str]]] = {
     "continuation over a blank line ends there": ("a=1\\\n\nb=2", {"a": "1", "b": "2"}),
     "continuation at the end of the file": ("a=1\\", {"a": "1"}),
     "an even number of backslashes does not continue": ("a=1\\\\\nb=2", {"a": "1\\", "b": "2"}),
+    "three backslashes do": ("a=1\\\\\\\nb=2", {"a": "1\\b=2"}),
+    "four do not": ("a=1\\\\\\\\\nb=2", {"a": "1\\\\", "b": "2"}),
     "a comment does not continue": ("# a\\\nb=2", {"b": "2"}),
     "control escapes": ("a=\\t\\n\\r\\f", {"a": "\t\n\r\f"}),
     "other escapes": ("a=\\q\\\\\\ \\:", {"a": "q\\ :"}),
