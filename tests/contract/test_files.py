@@ -246,6 +246,7 @@ def test_a_lock_has_one_holder_on_the_machine(machine: Machine) -> None:
 
 def test_free_space_is_counted(machine: Machine) -> None:
     assert machine.files.free_bytes(machine.directory) > 1 << 20
+    assert machine.files.total_bytes(machine.directory) >= machine.files.free_bytes(machine.directory)
     with pytest.raises(FileNotFoundError):
         machine.files.free_bytes(f"{machine.directory}/missing")
 

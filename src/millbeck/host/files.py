@@ -203,6 +203,10 @@ class HostFiles:
         state = os.statvfs(path)
         return state.f_bavail * state.f_frsize
 
+    def total_bytes(self, path: str) -> int:
+        state = os.statvfs(path)
+        return state.f_blocks * state.f_frsize
+
 
 def _sync_fully(descriptor: int) -> None:
     if _FULL_FSYNC is not None:

@@ -25,7 +25,8 @@ TURN_BYTES_MAX = 2 << 20
 # Slices up to this size are read and sent with their header in one call; longer ones go by sendfile.
 COPIED_SLICE_BYTES_MAX = 64 << 10
 _LEAD_BYTES_MAX = 16 << 10
-_WRITE_BYTES_MAX = 512 << 10
+# What is read ahead of the kernel's taking it stays in memory, on every connection whose peer is slow.
+_WRITE_BYTES_MAX = 128 << 10
 
 
 class SocketOutlet:

@@ -129,6 +129,9 @@ class Files(Protocol):
 
     def free_bytes(self, path: str) -> int: ...
 
+    def total_bytes(self, path: str) -> int:
+        """Size of the volume a path is on."""
+
 
 class Threads(Protocol):
     """Off-loop work. A job is a pure function of immutable arguments or of one leased file."""

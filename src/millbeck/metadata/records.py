@@ -33,7 +33,7 @@ NO_LEADER_CHANGE = -2
 
 
 @struct
-class EndpointData:
+class RecordedEndpoint:
     """Where a node listens under one listener name."""
 
     name: str = string(doc="Listener name.")
@@ -43,7 +43,7 @@ class EndpointData:
 
 
 @struct
-class FeatureData:
+class RecordedFeature:
     """The levels of one feature that a node can work with."""
 
     name: str = string()
@@ -59,8 +59,8 @@ class RegisterBrokerRecord:
     is_migrating_zk_broker: bool = boolean(versions="2+", doc="Left from the ZooKeeper era; false.")
     incarnation_id: bytes = uuid(doc="Chosen anew by each process.")
     broker_epoch: int = int64()
-    end_points: list[EndpointData] = array(of=EndpointData)
-    features: list[FeatureData] = array(of=FeatureData)
+    end_points: list[RecordedEndpoint] = array(of=RecordedEndpoint)
+    features: list[RecordedFeature] = array(of=RecordedFeature)
     rack: str | None = string(nullable="0+")
     fenced: bool = boolean(default=True)
     in_controlled_shutdown: bool = boolean(versions="1+", ignorable=True)
@@ -207,7 +207,7 @@ class FeatureLevelRecord:
 
 
 @struct
-class QuotaEntityData:
+class QuotaEntityPart:
     """One part of who a quota is for; a null name is the default of its type."""
 
     entity_type: str = string()
@@ -218,7 +218,7 @@ class QuotaEntityData:
 class ClientQuotaRecord:
     """One quota of an entity was set or removed."""
 
-    entity: list[QuotaEntityData] = array(of=QuotaEntityData)
+    entity: list[QuotaEntityPart] = array(of=QuotaEntityPart)
     key: str = string()
     value: float = float64()
     remove: bool = boolean()
@@ -321,8 +321,8 @@ class RegisterControllerRecord:
     controller_id: int = int32()
     incarnation_id: bytes = uuid()
     zk_migration_ready: bool = boolean(doc="Left from the ZooKeeper era; false.")
-    end_points: list[EndpointData] = array(of=EndpointData)
-    features: list[FeatureData] = array(of=FeatureData)
+    end_points: list[RecordedEndpoint] = array(of=RecordedEndpoint)
+    features: list[RecordedFeature] = array(of=RecordedFeature)
 
 
 @message(kind=Kind.RECORD, api_key=28, versions="0", flexible="0+")

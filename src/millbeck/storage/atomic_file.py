@@ -15,6 +15,18 @@ def parent_of(path: str) -> str:
     return path.rpartition("/")[0] or "/"
 
 
+def make_directory_durably(files: Files, path: str) -> None:
+    """Create a directory with its parents, so that it is still there after a crash; nothing when it exists."""
+    missing = []
+    while path != "/" and not files.exists(path):
+        missing.append(path)
+        path = parent_of(path)
+    if missing:
+        files.make_directory(missing[0])
+        for created in reversed(missing):
+            files.sync_directory(parent_of(created))
+
+
 def replace_file(files: Files, path: str, content: bytes) -> None:
     """Durably give ``path`` this content. Raises OSError; the old content is there until the rename."""
     temporary = path + TEMPORARY_SUFFIX

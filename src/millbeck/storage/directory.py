@@ -19,7 +19,13 @@ from millbeck.kernel.environment import Files
 from millbeck.kernel.errors import KafkaStorageError
 from millbeck.kernel.ids import TopicPartition, Uuid
 from millbeck.storage import checkpoints, loading, partition_directory
-from millbeck.storage.atomic_file import TEMPORARY_SUFFIX, read_file, replace_file, write_file
+from millbeck.storage.atomic_file import (
+    TEMPORARY_SUFFIX,
+    make_directory_durably,
+    read_file,
+    replace_file,
+    write_file,
+)
 from millbeck.storage.checkpoint_writer import CheckpointWriter
 from millbeck.storage.checkpoints import CheckpointError
 from millbeck.storage.config import LogConfig
@@ -79,7 +85,7 @@ class LogDirectory:
         self._files = files
         self._on_failure = on_failure
         self._environment = LogEnvironment(files, cache, index_cache, jitter_below, self)
-        files.make_directory(path)
+        make_directory_durably(files, path)
         try:
             self._lock = files.lock(f"{path}/{LOCK_FILE_NAME}")
         except BlockingIOError as error:

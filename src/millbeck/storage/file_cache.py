@@ -5,8 +5,8 @@ keeps it open: whoever uses a file beyond the current call (a reply that is bein
 and gives it back exactly once. Eviction, retention, truncation and closing never close a leased file; the last release
 closes a retired one. Room is made by second chance: a file used since the hand last passed is spared once.
 
-When more files are leased than the limit allows, the cache goes above its limit rather than fail; only the operating
-system's own refusal (EMFILE) is an error, and even then everything idle is closed and the open is tried again.
+When more files are leased than the limit allows, the cache goes above its limit rather than fail, and comes back as
+they are released; only the operating system's own refusal (EMFILE) is an error, and even then everything idle is closed and the open is tried again.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class CachedFile:
     def release(self) -> None:
         assert self.leases > 0, f"{self.path} was released more often than leased"
         self.leases -= 1
-        if self.is_retired and not self.leases:
+        if not self.leases and (self.is_retired or self._cache.is_over_limit):
             self._cache.close(self)
 
     def retire(self) -> None:
@@ -68,6 +68,10 @@ class FileCache:
     @property
     def open_count(self) -> int:
         return len(self._open)
+
+    @property
+    def is_over_limit(self) -> bool:
+        return len(self._open) > self.limit
 
     def entry(self, path: str, mode: OpenMode) -> CachedFile:
         return CachedFile(self, path, mode)

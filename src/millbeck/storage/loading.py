@@ -101,6 +101,8 @@ class _Loader:
         if not segments:
             self._keep_snapshots(lambda offset: False)
             return self.empty_log(log_start_offset)
+        while len(segments) > 1 and segments[1].base_offset <= log_start_offset:
+            self._remove_segment(segments.pop(0))
         log_start_offset = max(log_start_offset, segments[0].base_offset)
         if had_clean_shutdown:
             try:
@@ -113,11 +115,7 @@ class _Loader:
         segment = self._segment(start_offset)
         segment.start_empty()
         log = self._log([segment], start_offset, start_offset, start_offset, ProducerState(), EpochCache())
-        file = segment.handle.get()
-        file.truncate(0)
-        if self._config.preallocate:
-            file.allocate(self._config.segment_size_bytes)
-            segment.is_preallocated = True
+        segment.prepare_file(self._config)
         log.directory_changed()
         return log
 
@@ -175,14 +173,17 @@ class _Loader:
         recovery.run()
         if recovery.problem is not None:
             return self._offline(segments, log_start_offset, recovery_point, recovery.problem)
-        for segment in reversed(recovery.dropped):
-            self._remove_segment(segment)
+        if recovery.dropped:
+            for segment in reversed(recovery.dropped):
+                self._remove_segment(segment)
+            self._files.sync_directory(self._directory)
         end_offset = recovery.end_offset
         if end_offset < log_start_offset:
             logger.warning("%s ends at %d, before its start %d", self._topic_partition, end_offset, log_start_offset)
             for segment in reversed(recovery.segments):
                 self._remove_segment(segment)
             self._keep_snapshots(lambda offset: False)
+            self._files.sync_directory(self._directory)
             return self.empty_log(log_start_offset)
         bases = [segment.base_offset for segment in recovery.segments]
         self._keep_snapshots(lambda offset: offset in bases)

@@ -19,7 +19,7 @@ from __future__ import annotations
 import logging
 from bisect import bisect_right, insort
 from collections.abc import Callable, Sequence
-from typing import NoReturn
+from typing import NoReturn, Protocol
 
 from millbeck.kernel.environment import Bytes, Files, FileSlice
 from millbeck.kernel.errors import (
@@ -74,10 +74,23 @@ class UnexpectedAppendOffset(Exception):
         self.end_offset = end_offset
 
 
+class LogHome(Protocol):
+    """What a log asks of the directory it lies in."""
+
+    def failed(self, reason: str) -> None:
+        """The whole directory can no longer be trusted."""
+
+    def raise_checkpoints(self, log: Log) -> None:
+        """The log's start has moved past segments that are about to go: make sure a crash knows it. May sync."""
+
+    def lower_checkpoints(self, log: Log, offset: int) -> None:
+        """The log is about to be cut at ``offset``: no checkpoint on disk may claim more. May sync."""
+
+
 class LogEnvironment:
     """What all logs of a log directory share."""
 
-    __slots__ = ("cache", "files", "index_cache", "jitter_below", "on_failure")
+    __slots__ = ("cache", "files", "home", "index_cache", "jitter_below")
 
     def __init__(
         self,
@@ -85,15 +98,14 @@ class LogEnvironment:
         cache: FileCache,
         index_cache: IndexCache,
         jitter_below: Callable[[int], int],
-        on_failure: Callable[[str], None],
+        home: LogHome,
     ) -> None:
         self.files = files
         self.cache = cache
         self.index_cache = index_cache
         self.jitter_below = jitter_below
         """A random integer in ``[0, bound)``, for ``segment.jitter.ms``."""
-        self.on_failure = on_failure
-        """Called with a reason when the whole directory can no longer be trusted."""
+        self.home = home
 
 
 class Log:
@@ -103,7 +115,9 @@ class Log:
         "_epoch_version",
         "_flush_is_running",
         "_generation",
+        "_has_unsaved_sealed",
         "_is_new",
+        "_must_settle",
         "_next_offset",
         "_now_ms",
         "_segment_bytes",
@@ -173,7 +187,9 @@ class Log:
         self._now_ms = now_ms
         self._flush_is_running = False
         self._generation = 0
+        self._has_unsaved_sealed = any(segment.has_unsaved_indexes for segment in segments[:-1])
         self._is_new = False
+        self._must_settle = False
         self._small_files: list[SmallFile] = []
         self._unsaved_snapshots: dict[int, bytes] = {}
         self._directory_version = 0
@@ -192,7 +208,14 @@ class Log:
 
     @property
     def recovery_point(self) -> int:
-        """Everything below is on disk with its indexes; a start after a crash reads from here."""
+        """Everything below is on disk with its indexes; a start after a crash reads from the segment that holds it.
+
+        That is the flushed offset, unless the indexes of a sealed segment are still to be saved.
+        """
+        if self._has_unsaved_sealed:
+            for segment in self.segments[:-1]:
+                if segment.has_unsaved_indexes:
+                    return min(segment.base_offset, self.flushed_offset)
         return self.flushed_offset
 
     @property
@@ -375,6 +398,8 @@ class Log:
         if self.offline_reason is not None:
             self.discard_staged()
             raise self.offline_error()
+        if self._must_settle:
+            self._settle_failure(self._staged_bytes)
         segment = self._active
         if (
             segment.size + self._staged_bytes > self._segment_bytes
@@ -413,9 +438,8 @@ class Log:
                     created.append(segment)
                 file = segment.handle.get()
                 is_open = True
-                if base_offset is not None and self.config.preallocate:
-                    file.allocate(self._segment_bytes)
-                    segment.is_preallocated = True
+                if base_offset is not None:
+                    segment.prepare_file(self.config)
                 file.write([part for one in group for part in one.buffers], segment.size)
         except OSError as error:
             self._undo_write(created, error, must_cut=is_open)
@@ -518,6 +542,7 @@ class Log:
 
     def _undo_write(self, created: list[Segment], error: OSError, *, must_cut: bool) -> NoReturn:
         self.discard_staged()
+        self._must_settle = True
         try:
             for segment in created:
                 segment.handle.retire()
@@ -527,6 +552,27 @@ class Log:
         except OSError as second:
             self.directory_failed(f"cannot cut {self._active.log_path} back after a failed write: {second}")
         raise KafkaStorageError(f"{self.topic_partition} cannot be written: {error}") from error
+
+    def _settle_failure(self, size: int) -> None:
+        """Before the first write after a failed one: what was cut off must not come back after a crash.
+
+        It would come back in the middle, with newer batches around it. A disk that is still full is not even tried.
+        """
+        files = self.environment.files
+        try:
+            free = files.free_bytes(self.directory)
+        except OSError:
+            free = 0
+        if free < size:
+            self.discard_staged()
+            raise KafkaStorageError(f"{self.topic_partition} cannot be written: {free} bytes are free, {size} needed")
+        try:
+            self._active.handle.get().sync()
+            files.sync_directory(self.directory)
+        except OSError as error:
+            self.directory_failed(f"sync of {self.topic_partition} failed and is not retried: {error}")
+            raise self.offline_error() from error
+        self._must_settle = False
 
     def cut_active(self, size: int) -> None:
         """Cut the active file to its known end."""
@@ -557,6 +603,7 @@ class Log:
     def switch_to(self, segment: Segment) -> None:
         """Seal the active segment and append to ``segment`` from now on."""
         self._active.seal()
+        self._has_unsaved_sealed = True
         self.take_snapshot()
         self.segments.append(segment)
         self.base_offsets.append(segment.base_offset)
@@ -573,10 +620,7 @@ class Log:
         self._now_ms = now_ms
         segment = self.create_segment(self.end_offset)
         try:
-            file = segment.handle.get()
-            if self.config.preallocate:
-                file.allocate(self._segment_bytes)
-                segment.is_preallocated = True
+            segment.prepare_file(self.config)
         except OSError as error:
             self._undo_write([segment], error, must_cut=False)
         self.switch_to(segment)
@@ -716,17 +760,19 @@ class Log:
         return retention.apply(self, now_ms, self.end_offset if high_watermark is None else high_watermark)
 
     def truncate_to(self, offset: int) -> list[retention.Removal]:
-        """Drop every batch that reaches to ``offset`` or beyond. See `LogDirectory.truncate_log` for its durability."""
+        """Drop every batch that reaches to ``offset`` or beyond; durable when this returns, so it syncs."""
         if self.offline_reason is not None:
             raise self.offline_error()
         self.discard_staged()
+        self.environment.home.lower_checkpoints(self, offset)
         return truncation.truncate_to(self, offset)
 
     def truncate_fully_and_start_at(self, offset: int) -> list[retention.Removal]:
-        """Drop everything; the next batch gets ``offset``."""
+        """Drop everything; the next batch gets ``offset``. Durable when this returns, so it syncs."""
         if self.offline_reason is not None:
             raise self.offline_error()
         self.discard_staged()
+        self.environment.home.lower_checkpoints(self, min(offset, self.log_start_offset))
         return truncation.start_over_at(self, offset)
 
     def expire_producers(self, now_ms: int, expiration_ms: int = PRODUCER_EXPIRATION_MS) -> None:
@@ -740,6 +786,7 @@ class Log:
         """Replace the list of segments; the last one is active."""
         self.segments = segments
         self.base_offsets = [segment.base_offset for segment in segments]
+        self._has_unsaved_sealed = any(segment.has_unsaved_indexes for segment in segments[:-1])
         if self._active is not segments[-1]:
             self._active = segments[-1]
             self._written_back = 0
@@ -756,11 +803,13 @@ class Log:
 
     def flush_is_due(self, now_ms: int) -> bool:
         """Whether options or a roll ask for a flush now."""
-        if self._flush_is_running or self.offline_reason is not None or self.end_offset == self.flushed_offset:
+        if self._flush_is_running or self.offline_reason is not None:
+            return False
+        if self._has_unsaved_sealed:
+            return True
+        if self.end_offset == self.flushed_offset:
             return False
         if self.end_offset - self.flushed_offset >= self.config.flush_messages:
-            return True
-        if self.flushed_offset < self._active.base_offset:
             return True
         since = self._unflushed_since_ms
         return since is not None and now_ms - since >= self.config.flush_ms
@@ -798,13 +847,15 @@ class Log:
         return job
 
     def _add_segments(self, job: FlushJob) -> None:
-        first = self.segment_index_for(self.flushed_offset)
-        for segment in self.segments[first:]:
+        first = self.segment_index_for(self.recovery_point)
+        for index in range(first, len(self.segments)):
+            segment = self.segments[index]
             is_sealed = segment is not self._active
             if is_sealed and segment.has_unsaved_indexes:
                 job.small_files.extend(SmallFile(path, content) for path, content in segment.index_files())
                 job.saved_segments.append(segment.base_offset)
-            if self.end_offset == self.flushed_offset:
+            upper = self.base_offsets[index + 1] if is_sealed else self.end_offset
+            if upper <= self.flushed_offset and not segment.is_preallocated:
                 continue
             file = segment.handle.lease()
             job.releases.append(segment.handle.release)
@@ -829,6 +880,7 @@ class Log:
             if segment.base_offset in job.saved_segments:
                 segment.is_preallocated = False
                 segment.indexes_saved()
+        self._has_unsaved_sealed = any(segment.has_unsaved_indexes for segment in self.segments[:-1])
         for offset in job.snapshot_offsets:
             self._unsaved_snapshots.pop(offset, None)
         self._synced_epoch_version = job.epoch_version
@@ -905,7 +957,7 @@ class Log:
 
     def directory_failed(self, reason: str) -> None:
         self.go_offline(reason)
-        self.environment.on_failure(reason)
+        self.environment.home.failed(reason)
 
     def offline_error(self) -> KafkaStorageError:
         return KafkaStorageError(f"{self.topic_partition} is offline: {self.offline_reason}")

@@ -1,9 +1,12 @@
 """Removing old segments whole, and the files they leave behind.
 
 A segment goes when the log start has passed it, when the log is larger than ``retention.bytes`` without it, or when its
-newest record is older than ``retention.ms``. Only from the front, never one that reaches to the high watermark. Its
-files are renamed to ``.deleted`` at once and unlinked by a `Removal` job after ``file.delete.delay.ms``; who leases the
-file goes on reading it.
+newest record is older than ``retention.ms``. Only from the front, never one that reaches to the high watermark, and
+only once it was flushed: the producers it has seen live on in the snapshot after it, which must be on disk before the
+segment goes. An active segment that should go is rolled, so that the next round after a flush takes it.
+
+Its files are renamed to ``.deleted`` at once and unlinked by a `Removal` job after ``file.delete.delay.ms``; who leases
+the file goes on reading it.
 """
 
 from __future__ import annotations
@@ -12,7 +15,6 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from millbeck.kernel.environment import Files
-from millbeck.kernel.errors import KafkaStorageError
 from millbeck.storage.segment import INDEX_SUFFIXES, LOG_SUFFIX, Segment
 from millbeck.storage.timestamps import largest_timestamp
 
@@ -47,7 +49,7 @@ def apply(log: Log, now_ms: int, high_watermark: int) -> list[Removal]:
     def is_below_start(segment: Segment, upper: int) -> bool:
         return upper <= log.log_start_offset
 
-    removals = _delete(log, now_ms, high_watermark, is_below_start, may_empty=False)
+    removals = _delete(log, now_ms, high_watermark, is_below_start, takes_active=False)
     config = log.config
     if not config.is_deleted:
         return removals
@@ -61,13 +63,13 @@ def apply(log: Log, now_ms: int, high_watermark: int) -> list[Removal]:
             excess -= segment.size
             return True
 
-        removals += _delete(log, now_ms, high_watermark, is_excess, may_empty=True)
+        removals += _delete(log, now_ms, high_watermark, is_excess, takes_active=True)
     if config.retention_ms >= 0:
 
         def is_expired(segment: Segment, upper: int) -> bool:
             return now_ms - _newest_ms(log, segment) > config.retention_ms
 
-        removals += _delete(log, now_ms, high_watermark, is_expired, may_empty=True)
+        removals += _delete(log, now_ms, high_watermark, is_expired, takes_active=True)
     return removals
 
 
@@ -78,35 +80,35 @@ def _newest_ms(log: Log, segment: Segment) -> int:
 
 
 def _delete(
-    log: Log, now_ms: int, high_watermark: int, should_go: Callable[[Segment, int], bool], *, may_empty: bool
+    log: Log, now_ms: int, high_watermark: int, should_go: Callable[[Segment, int], bool], *, takes_active: bool
 ) -> list[Removal]:
     """Remove segments from the front as long as ``should_go`` says so of them and the offset after them."""
     count = 0
-    segments = log.segments
-    for index, segment in enumerate(segments):
-        is_last = index + 1 == len(segments)
-        upper = log.end_offset if is_last else segments[index + 1].base_offset
-        if is_last and (not segment.size or not may_empty):
+    limit = min(high_watermark, log.recovery_point)
+    for index, segment in enumerate(log.segments):
+        if segment is log.active:
+            if (
+                takes_active
+                and segment.size
+                and log.end_offset <= high_watermark
+                and should_go(segment, log.end_offset)
+            ):
+                log.roll(now_ms)
             break
-        if upper > high_watermark or not should_go(segment, upper):
+        upper = log.base_offsets[index + 1]
+        if upper > limit or not should_go(segment, upper):
             break
         count = index + 1
-    if count and count == len(segments):
-        # There is always an active segment, so an empty one takes the place of the last. A full disk may refuse it;
-        # the segments before the last can go all the same, and make room.
-        try:
-            log.roll(now_ms)
-        except KafkaStorageError:
-            count -= 1
     if not count:
         return []
     gone, kept = log.segments[:count], log.segments[count:]
-    log.advance_log_start(kept[0].base_offset)
+    oldest = kept[0].base_offset
+    log.advance_log_start(oldest)
+    # Names that come back after a crash would look like a log with a hole if recovery began before them.
+    log.environment.home.raise_checkpoints(log)
     log.set_segments(kept)
     removals = [remove_segment(log, segment) for segment in gone]
-    oldest = kept[0].base_offset
-    removals += remove_snapshots(log, lambda offset: offset >= oldest)
-    return removals
+    return removals + remove_snapshots(log, lambda offset: offset >= oldest)
 
 
 def remove_segment(log: Log, segment: Segment) -> Removal:

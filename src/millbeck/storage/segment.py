@@ -190,6 +190,15 @@ class Segment:
         self.size = 0
         self.forget_tail()
 
+    def prepare_file(self, config: LogConfig) -> None:
+        """Create the file of a new segment, empty or reserved as ``preallocate`` asks. Raises OSError."""
+        file = self.handle.get()
+        if file.size():
+            file.truncate(0)
+        if config.preallocate:
+            file.allocate(config.segment_size_bytes)
+            self.is_preallocated = True
+
     def seal(self) -> None:
         """Take no more appends. The largest timestamp becomes the last entry of the time index."""
         if self.time_index().append_if_later(self.largest_timestamp(), self.max_timestamp_offset):
@@ -376,6 +385,8 @@ class Segment:
         file = self._files.open(self.log_path, OpenMode.WRITE)
         try:
             file.truncate(self.size)
+            # Durable before anything is appended, lest the cut-off batches come back behind newer ones.
+            file.sync()
         finally:
             file.close()
 

@@ -1,7 +1,8 @@
 """Cutting a log's end off: what a follower does when its leader's history differs.
 
 Whole segments go as in retention; the segment that holds the offset is cut in place, its indexes with it. Producers are
-rebuilt from the newest snapshot that is left and the batches after it.
+rebuilt from the newest snapshot that is left and the batches after it. The cut is synced at once: batches of the old
+history must not come back after a crash behind those of the new one. Truncating is rare enough for that.
 """
 
 from __future__ import annotations
@@ -62,7 +63,10 @@ def _reactivate(log: Log, segment: Segment, end_offset: int, size: int) -> None:
     except CorruptIndex as error:
         log.rebuild_indexes(segment, str(error))
         segment.make_active(created_ms=segment.created_ms, roll_jitter_ms=segment.roll_jitter_ms)
-    segment.handle.get().truncate(size)
+    file = segment.handle.get()
+    file.truncate(size)
+    file.sync()
+    log.environment.files.sync_directory(log.directory)
     segment.is_preallocated = False
     segment.shrink(size, end_offset)
 
@@ -73,7 +77,8 @@ def start_over_at(log: Log, offset: int) -> list[Removal]:
         removals = [remove_segment(log, one) for one in reversed(log.segments)]
         removals += remove_snapshots(log, lambda at: False)
         fresh = log.create_segment(offset)
-        fresh.handle.get()
+        fresh.prepare_file(log.config)
+        log.environment.files.sync_directory(log.directory)
     except OSError as error:
         log.directory_failed(f"{log.topic_partition} cannot start over at {offset}: {error}")
         raise KafkaStorageError(f"{log.topic_partition} cannot be truncated: {error}") from error

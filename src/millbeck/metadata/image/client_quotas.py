@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from millbeck.metadata.records import ClientQuotaRecord, QuotaEntityData
+from millbeck.metadata.records import ClientQuotaRecord, QuotaEntityPart
 
 QuotaEntity = tuple[tuple[str, str | None], ...]
 """Sorted pairs of type (user, client-id, ip) and name; None is the default of that type."""
 
 
-def quota_entity(parts: list[QuotaEntityData]) -> QuotaEntity:
+def quota_entity(parts: list[QuotaEntityPart]) -> QuotaEntity:
     return tuple(sorted(((part.entity_type, part.entity_name) for part in parts), key=lambda pair: pair[0]))
 
 
@@ -22,7 +22,7 @@ class ClientQuotasImage:
     def records(self) -> Iterator[ClientQuotaRecord]:
         for entity in sorted(self.by_entity, key=_order):
             quotas = self.by_entity[entity]
-            parts = [QuotaEntityData(entity_type=kind, entity_name=name) for kind, name in entity]
+            parts = [QuotaEntityPart(entity_type=kind, entity_name=name) for kind, name in entity]
             for key in sorted(quotas):
                 yield ClientQuotaRecord(entity=parts, key=key, value=quotas[key])
 

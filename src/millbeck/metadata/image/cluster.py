@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from millbeck.kernel.ids import Uuid
 from millbeck.metadata.features import FeatureRange
-from millbeck.metadata.records import EndpointData, FeatureData, RegisterBrokerRecord, RegisterControllerRecord
+from millbeck.metadata.records import RecordedEndpoint, RecordedFeature, RegisterBrokerRecord, RegisterControllerRecord
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,11 +20,11 @@ class Endpoint:
     security_protocol: int = 0
 
     @classmethod
-    def from_data(cls, data: EndpointData) -> Endpoint:
+    def from_data(cls, data: RecordedEndpoint) -> Endpoint:
         return cls(listener=data.name, host=data.host, port=data.port, security_protocol=data.security_protocol)
 
-    def to_data(self) -> EndpointData:
-        return EndpointData(
+    def to_data(self) -> RecordedEndpoint:
+        return RecordedEndpoint(
             name=self.listener, host=self.host, port=self.port, security_protocol=self.security_protocol
         )
 
@@ -140,13 +140,13 @@ class ClusterImage:
             yield self.controllers[controller_id].to_record()
 
 
-def _ranges(features: list[FeatureData]) -> dict[str, FeatureRange]:
+def _ranges(features: list[RecordedFeature]) -> dict[str, FeatureRange]:
     return {data.name: FeatureRange(data.min_supported_version, data.max_supported_version) for data in features}
 
 
-def _feature_data(features: Mapping[str, FeatureRange]) -> list[FeatureData]:
+def _feature_data(features: Mapping[str, FeatureRange]) -> list[RecordedFeature]:
     return [
-        FeatureData(
+        RecordedFeature(
             name=name,
             min_supported_version=features[name].min_level,
             max_supported_version=features[name].max_level,

@@ -281,6 +281,11 @@ class SimFiles:
         self._disk.find(path)
         return max(0, self._disk.faults.capacity_bytes - self._disk.used_bytes)
 
+    def total_bytes(self, path: str) -> int:
+        self._check_attached(path)
+        self._disk.find(path)
+        return self._disk.faults.capacity_bytes
+
     def _change(self, puts: list[tuple[Directory, str, Entry | None]], *description: str) -> None:
         change_entries(puts)
         now_ms = self._disk.now_ms()

@@ -1,0 +1,237 @@
+"""Settings of topics, brokers and groups: described, changed, listed.
+
+Behaviour
+- DescribeConfigs lists every option there is with its value, where that comes from, and on request what it would fall
+  back to, its type and its documentation. Secrets are never shown.
+- A broker resource is answered by that broker alone; its name "" is the default of all brokers and shows only what was
+  set dynamically.
+- AlterConfigs replaces all of a resource's settings, IncrementalAlterConfigs changes some. A resource named twice is
+  refused; so is one the client may not alter.
+Versions
+- DescribeConfigs 3: types and documentation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Final, TypeVar
+
+from millbeck.kernel.errors import (
+    ApiError,
+    ClusterAuthorizationFailed,
+    GroupAuthorizationFailed,
+    InvalidRequest,
+    TopicAuthorizationFailed,
+    UnknownTopicOrPartition,
+)
+from millbeck.kernel.names import check_topic_name
+from millbeck.kernel.options import ConfigSource, Layers, Option, Update, resolve_option
+from millbeck.metadata.image import ResourceType as ConfigType
+from millbeck.security.authorizer import CLUSTER_NAME, Operation, ResourceType
+from millbeck.server.call import Call
+from millbeck.server.dispatch import handles
+from millbeck.storage.config import TOPIC_OPTIONS
+from millbeck.wire.messages.alter_configs import (
+    AlterConfigsRequest,
+    AlterConfigsResourceResponse,
+    AlterConfigsResponse,
+)
+from millbeck.wire.messages.describe_configs import (
+    DescribeConfigsRequest,
+    DescribeConfigsResource,
+    DescribeConfigsResourceResult,
+    DescribeConfigsResponse,
+    DescribeConfigsResult,
+    DescribeConfigsSynonym,
+)
+from millbeck.wire.messages.incremental_alter_configs import (
+    AlterConfigsResourceResponse as IncrementalResourceResponse,
+)
+from millbeck.wire.messages.incremental_alter_configs import (
+    IncrementalAlterConfigsRequest,
+    IncrementalAlterConfigsResponse,
+)
+from millbeck.wire.messages.list_config_resources import ListConfigResourcesRequest, ListConfigResourcesResponse
+
+T = TypeVar("T")
+
+_OPERATION_RESOURCE: Final = {
+    ConfigType.TOPIC: (ResourceType.TOPIC, TopicAuthorizationFailed),
+    ConfigType.GROUP: (ResourceType.GROUP, GroupAuthorizationFailed),
+}
+
+
+def _check_may(call: Call, operation: Operation, resource_type: int, name: str) -> None:
+    kind, refusal = _OPERATION_RESOURCE.get(
+        ConfigType(resource_type) if resource_type in list(ConfigType) else ConfigType.UNKNOWN,
+        (ResourceType.CLUSTER, ClusterAuthorizationFailed),
+    )
+    if not call.may(operation, kind, CLUSTER_NAME if kind is ResourceType.CLUSTER else name):
+        raise refusal
+
+
+# Describing.
+
+
+def describe_error(
+    request: DescribeConfigsRequest | None, version: int, error: ApiError
+) -> DescribeConfigsResponse | None:
+    if request is None:
+        return None
+    results = [
+        DescribeConfigsResult(error.code, error.message, each.resource_type, each.resource_name)
+        for each in request.resources
+    ]
+    return DescribeConfigsResponse(results=results)
+
+
+@handles(32, error_reply=describe_error)
+def handle_describe_configs(call: Call, request: DescribeConfigsRequest) -> DescribeConfigsResponse:
+    return DescribeConfigsResponse(results=[_describe(call, request, resource) for resource in request.resources])
+
+
+def _describe(call: Call, request: DescribeConfigsRequest, resource: DescribeConfigsResource) -> DescribeConfigsResult:
+    result = DescribeConfigsResult(0, None, resource.resource_type, resource.resource_name)
+    try:
+        _check_may(call, Operation.DESCRIBE_CONFIGS, resource.resource_type, resource.resource_name)
+        wanted = None if resource.configuration_keys is None else dict.fromkeys(resource.configuration_keys)
+        result.configs = [
+            _entry(request, declared, layers, is_read_only=is_read_only)
+            for declared, layers, is_read_only in _options_of(call, resource)
+            if not declared.internal and (wanted is None or declared.name in wanted)
+        ]
+    except ApiError as error:
+        result.error_code = error.code
+        result.error_message = error.message
+    return result
+
+
+def _options_of(call: Call, resource: DescribeConfigsResource) -> Iterable[tuple[Option[Any], Layers, bool]]:
+    broker, name = call.broker, resource.resource_name
+    image = broker.image
+    match resource.resource_type:
+        case ConfigType.TOPIC:
+            check_topic_name(name)
+            if image.topics.named(name) is None:
+                raise UnknownTopicOrPartition
+            layers = broker.logs.layers(image, image.configs.of_topic(name))
+            return [(declared, layers, False) for declared in TOPIC_OPTIONS]
+        case ConfigType.GROUP:
+            layers = broker.logs.layers(image, image.configs.of_group(name))
+            return [(declared, layers, False) for declared in broker.config.group_option_set]
+        case ConfigType.BROKER if not name:
+            return _dynamic_defaults(call, image.configs.of_all_brokers())
+        case ConfigType.BROKER:
+            if name != str(broker.node_id):
+                raise InvalidRequest(
+                    f"Unexpected broker id, expected {broker.node_id} or empty string, but received {name}"
+                )
+            layers = broker.logs.layers(image, {})
+            return [(declared, layers, declared.update is Update.READ_ONLY) for declared in broker.config.option_set]
+        case ConfigType.CLIENT_METRICS | ConfigType.BROKER_LOGGER:
+            return []
+        case _:
+            raise InvalidRequest(f"Unsupported resource type: {resource.resource_type}")
+
+
+def _dynamic_defaults(call: Call, texts: Mapping[str, str]) -> list[tuple[Option[Any], Layers, bool]]:
+    options = call.broker.config.option_set
+    layers = Layers(dynamic_default=texts)
+    return [(options[name], layers, False) for name in texts if name in options]
+
+
+def _entry(
+    request: DescribeConfigsRequest, declared: Option[Any], layers: Layers, *, is_read_only: bool
+) -> DescribeConfigsResourceResult:
+    resolved = resolve_option(declared, layers)
+    entry = DescribeConfigsResourceResult(
+        declared.name,
+        None if declared.sensitive else declared.text(resolved.value),
+        is_read_only,
+        resolved.source,
+        declared.sensitive,
+        config_type=declared.kind.code,
+    )
+    if request.include_synonyms:
+        entry.synonyms = [
+            DescribeConfigsSynonym(link.name, link.text, link.source)
+            for link in resolved.synonyms
+            if link.source is not ConfigSource.UNKNOWN
+        ]
+    if request.include_documentation:
+        entry.documentation = declared.doc
+    return entry
+
+
+# Changing.
+
+
+def alter_error(request: AlterConfigsRequest | None, version: int, error: ApiError) -> AlterConfigsResponse | None:
+    if request is None:
+        return None
+    return AlterConfigsResponse(
+        responses=[
+            AlterConfigsResourceResponse(error.code, error.message, each.resource_type, each.resource_name)
+            for each in request.resources
+        ]
+    )
+
+
+@handles(33, error_reply=alter_error)
+async def handle_alter_configs(call: Call, request: AlterConfigsRequest) -> AlterConfigsResponse:
+    refused = []
+    allowed = []
+    for resource in request.resources:
+        try:
+            _check_may(call, Operation.ALTER_CONFIGS, resource.resource_type, resource.resource_name)
+            allowed.append(resource)
+        except ApiError as error:
+            refused.append(
+                AlterConfigsResourceResponse(error.code, error.message, resource.resource_type, resource.resource_name)
+            )
+    request.resources = allowed
+    broker = call.broker
+    response = await broker.quorum.submit(lambda image: broker.controller.alter_configs(image, request))
+    response.responses += refused
+    return response
+
+
+def incremental_error(
+    request: IncrementalAlterConfigsRequest | None, version: int, error: ApiError
+) -> IncrementalAlterConfigsResponse | None:
+    if request is None:
+        return None
+    return IncrementalAlterConfigsResponse(
+        responses=[
+            IncrementalResourceResponse(error.code, error.message, each.resource_type, each.resource_name)
+            for each in request.resources
+        ]
+    )
+
+
+@handles(44, error_reply=incremental_error)
+async def handle_incremental_alter_configs(
+    call: Call, request: IncrementalAlterConfigsRequest
+) -> IncrementalAlterConfigsResponse:
+    refused = []
+    allowed = []
+    for resource in request.resources:
+        try:
+            _check_may(call, Operation.ALTER_CONFIGS, resource.resource_type, resource.resource_name)
+            allowed.append(resource)
+        except ApiError as error:
+            refused.append(
+                IncrementalResourceResponse(error.code, error.message, resource.resource_type, resource.resource_name)
+            )
+    request.resources = allowed
+    broker = call.broker
+    response = await broker.quorum.submit(lambda image: broker.controller.incremental_alter_configs(image, request))
+    response.responses += refused
+    return response
+
+
+@handles(74)
+def handle_list_config_resources(call: Call, request: ListConfigResourcesRequest) -> ListConfigResourcesResponse:
+    if not call.may(Operation.DESCRIBE_CONFIGS, ResourceType.CLUSTER, CLUSTER_NAME):
+        raise ClusterAuthorizationFailed
+    return call.broker.controller.list_config_resources(call.broker.image, request, version=call.version)
