@@ -23,16 +23,16 @@ from millbeck.metadata.records import (
     ClientQuotaRecord,
     ConfigRecord,
     DelegationTokenRecord,
-    EndpointData,
     EndTransactionRecord,
-    FeatureData,
     FeatureLevelRecord,
     MetadataRecord,
     NoOpRecord,
     PartitionChangeRecord,
     PartitionRecord,
     ProducerIdsRecord,
-    QuotaEntityData,
+    QuotaEntityPart,
+    RecordedEndpoint,
+    RecordedFeature,
     RegisterBrokerRecord,
     RegisterControllerRecord,
     RemoveAccessControlEntryRecord,
@@ -67,8 +67,8 @@ def _node(draw: Any, image: MetadataImage, step: int) -> MetadataRecord:
             broker_id=node,
             broker_epoch=step,
             incarnation_id=_uuid(step),
-            end_points=[EndpointData("PLAINTEXT", "h", 9092, 0)],
-            features=[FeatureData("metadata.version", 7, 30)],
+            end_points=[RecordedEndpoint("PLAINTEXT", "h", 9092, 0)],
+            features=[RecordedFeature("metadata.version", 7, 30)],
             rack=draw(st.sampled_from((None, "r"))),
             log_dirs=[_uuid(500 + node)] * draw(st.integers(0, 1)),
         )
@@ -135,7 +135,7 @@ def _credential(draw: Any, image: MetadataImage, step: int) -> MetadataRecord:
 
 
 def _other(draw: Any, image: MetadataImage, step: int) -> MetadataRecord:
-    entity = [QuotaEntityData("user", draw(st.sampled_from((None, "u"))))]
+    entity = [QuotaEntityPart("user", draw(st.sampled_from((None, "u"))))]
     return draw(
         st.sampled_from(
             (

@@ -2,13 +2,13 @@ from __future__ import annotations
 
 from millbeck.metadata.delta.client_quotas import ClientQuotasDelta
 from millbeck.metadata.image.client_quotas import ClientQuotasImage
-from millbeck.metadata.records import ClientQuotaRecord, QuotaEntityData
+from millbeck.metadata.records import ClientQuotaRecord, QuotaEntityPart
 
 USER = (("user", "u"),)
 
 
 def _quota(key: str, value: float = 0.0, *, remove: bool = False) -> ClientQuotaRecord:
-    entity = [QuotaEntityData(entity_type="user", entity_name="u")]
+    entity = [QuotaEntityPart(entity_type="user", entity_name="u")]
     return ClientQuotaRecord(entity=entity, key=key, value=value, remove=remove)
 
 

@@ -1,11 +1,11 @@
 from __future__ import annotations
 
 from millbeck.metadata.image.client_quotas import ClientQuotasImage, quota_entity
-from millbeck.metadata.records import QuotaEntityData
+from millbeck.metadata.records import QuotaEntityPart
 
 
 def test_an_entity_is_the_same_in_any_order_of_its_parts() -> None:
-    user, client = QuotaEntityData(entity_type="user", entity_name="u"), QuotaEntityData("client-id", None)
+    user, client = QuotaEntityPart(entity_type="user", entity_name="u"), QuotaEntityPart("client-id", None)
     assert quota_entity([user, client]) == quota_entity([client, user]) == (("client-id", None), ("user", "u"))
 
 
