@@ -9,6 +9,7 @@ from typing import Any
 
 from confluent_kafka.admin import AdminClient, NewTopic
 
+from bench import raw
 from bench.cells import Cell
 from bench.systems import Node
 from bench.worker import Load, run_load
@@ -72,6 +73,7 @@ class Bench:
         self._count += 1
         topic = f"bench-{self._count}"
         self._admin.create_topics([NewTopic(topic, partitions, 1)])[topic].result(30)
+        raw.wait_until_led(self.node.bootstrap, topic, partitions)
         return topic
 
     def delete_topic(self, topic: str) -> None:

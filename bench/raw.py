@@ -292,6 +292,22 @@ def wait_until_serving(bootstrap: str, *, deadline_s: float, pause_s: float = 0.
     raise TimeoutError(f"nothing answers at {bootstrap}")
 
 
+def wait_until_led(bootstrap: str, topic: str, partitions: int, *, timeout_s: float = 30.0) -> None:
+    """A broker may list a partition a moment before it serves it; return when every partition can be read."""
+    deadline_s = time.monotonic() + timeout_s
+    with RawConnection(bootstrap) as connection:
+        for partition in range(partitions):
+            while True:
+                try:
+                    connection.send_fetch(topic, partition, 0, size_bytes_max=1, wait_ms=0)
+                    connection.receive_fetch()
+                    break
+                except RawError:
+                    if time.monotonic() > deadline_s:
+                        raise
+                    time.sleep(0.01)
+
+
 def first_accepted_produce(bootstrap: str, topic: str, *, deadline_s: float) -> float:
     """Monotonic time at which the broker first acknowledged a record, creating the topic on the way."""
     batch = build_batch([b"first"])

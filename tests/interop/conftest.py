@@ -8,7 +8,6 @@ from __future__ import annotations
 import itertools
 import os
 import sys
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -22,7 +21,7 @@ SYSTEM = os.environ.get("INTEROP_SYSTEM", "")
 if not SYSTEM:
     collect_ignore_glob = ["*"]
 else:
-    from bench.raw import RawConnection, RawError, StoredBatch
+    from bench.raw import RawConnection, StoredBatch, wait_until_led
     from bench.systems import SYSTEMS, Node
     from confluent_kafka.admin import AdminClient, NewTopic
     from tests.interop.clients import CLIENTS, Client, DriverSession
@@ -100,20 +99,6 @@ else:
         """The suite's own way to prepare and to check, beside the client under test."""
         return AdminClient({"bootstrap.servers": node.bootstrap})
 
-    def _wait_until_led(node: Node, topic: str, partitions: int) -> None:
-        """A broker may list a partition a moment before it serves it; some clients then send twice."""
-        deadline_s = time.monotonic() + 15
-        with RawConnection(node.bootstrap) as connection:
-            for partition in range(partitions):
-                while True:
-                    try:
-                        assert list(connection.stored_batches(topic, partition)) == []
-                        break
-                    except RawError:
-                        if time.monotonic() > deadline_s:
-                            raise
-                        time.sleep(0.01)
-
     _names = itertools.count()
 
     @pytest.fixture
@@ -122,7 +107,7 @@ else:
             name = f"topic-{os.getpid()}-{next(_names)}"
             dotted = {key.replace("_", "."): value for key, value in configs.items()}
             admin.create_topics([NewTopic(name, partitions, 1, config=dotted)])[name].result(30)
-            _wait_until_led(node, name, partitions)
+            wait_until_led(node.bootstrap, name, partitions)
             return name
 
         return create
