@@ -207,9 +207,8 @@ class Dispatcher:
         decode = handler.decoders.get(call.version)
         if decode is None:
             decode = handler.decoders[call.version] = codec.decoder(handler.request, call.version)
-        request, end = decode(frame, position)
-        if end != len(frame):
-            raise DecodeError(f"{len(frame) - end} bytes after the request")
+        # What follows the request is not looked at, as in Kafka: librdkafka sends such bytes (docs/adr/0004).
+        request, _ = decode(frame, position)
         call.request = request
         answer = handler.run(call, request)
         if inspect.isawaitable(answer):

@@ -35,7 +35,6 @@ from millbeck.security.authorizer import Operation, ResourceType
 from millbeck.server.call import Call
 from millbeck.server.dispatch import handles_frames
 from millbeck.server.topics import LocalTopic
-from millbeck.wire.codec import DecodeError
 from millbeck.wire.fast_produce import PartitionResult, decode_produce_request, encode_produce_response
 from millbeck.wire.messages.produce import BatchIndexAndErrorMessage
 
@@ -123,9 +122,7 @@ def error_reply(request: Any, version: int, error: ApiError) -> None:
 
 @handles_frames(0, error_reply=error_reply, advertised_min=0)
 def handle_produce(call: Call, frame: memoryview, position: int) -> None:
-    request, end = decode_produce_request(call.version, frame, position)
-    if end != len(frame):
-        raise DecodeError(f"{len(frame) - end} bytes after the request")
+    request, _ = decode_produce_request(call.version, frame, position)
     reply = ProduceReply(call, request.acks)
     refusal = _refusal(call, request.acks, request.transactional_id)
     to_validate: list[tuple[Appending, LocalTopic, Partition, bytes]] = []

@@ -26,7 +26,6 @@ from millbeck.server.dispatch import handles_frames
 from millbeck.server.fetch_sessions import FINAL_EPOCH, INITIAL_EPOCH, FetchSession, Wanted
 from millbeck.server.handlers.fetch.reading import load
 from millbeck.storage.segment import ColdRead
-from millbeck.wire.codec import DecodeError
 from millbeck.wire.compact import TopicKey
 from millbeck.wire.fast_fetch import FetchRequestView, PartitionResult, decode_fetch_request, encode_fetch_response
 from millbeck.wire.messages.fetch import AbortedTransaction, EpochEndOffset, FetchResponse
@@ -318,9 +317,7 @@ def error_reply(request: Any, version: int, error: ApiError) -> FetchResponse | 
 
 @handles_frames(1, error_reply=error_reply)
 def handle_fetch(call: Call, frame: memoryview, position: int) -> None:
-    request, end = decode_fetch_request(call.version, frame, position)
-    if end != len(frame):
-        raise DecodeError(f"{len(frame) - end} bytes after the request")
+    request, _ = decode_fetch_request(call.version, frame, position)
     named = [
         Wanted(
             key,
