@@ -11,7 +11,7 @@ from __future__ import annotations
 from struct import Struct
 from struct import error as StructError  # noqa: N812
 
-from millbeck.wire.api_keys import API_VERSIONS, APIS
+from millbeck.wire.api_keys import API_VERSIONS, APIS, NEVER_FLEXIBLE
 from millbeck.wire.decoder_source import skip_tags
 from millbeck.wire.errors import DecodeError
 
@@ -22,8 +22,18 @@ LENGTH_SIZE = 4
 _LENGTH = Struct(">i")
 _REQUEST_HEADER = Struct(">hhih")
 _RESPONSE_HEADERS = (Struct(">ii"), Struct(">iix"))
-_FLEXIBLE_FROM = {key: api.flexible_from for key, api in APIS.items()}
-_RESPONSE_FLEXIBLE_FROM = _FLEXIBLE_FROM | {API_VERSIONS: 32768}
+
+
+class _FlexibleFrom(dict[int, int]):
+    """The first flexible version by API key, looked up in the table once."""
+
+    def __missing__(self, key: int) -> int:
+        found = self[key] = APIS[key].flexible_from
+        return found
+
+
+_FLEXIBLE_FROM = _FlexibleFrom()
+_RESPONSE_FLEXIBLE_FROM = _FlexibleFrom({API_VERSIONS: NEVER_FLEXIBLE})
 
 
 class RequestHeader:

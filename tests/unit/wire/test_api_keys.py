@@ -1,9 +1,14 @@
 from __future__ import annotations
 
+import subprocess
+import sys
+
+import pytest
 from kio.schema.index import api_key_map, schema_name_map
 from tests.model.wire import kio_oracle
 
 from millbeck.wire.api_keys import API_VERSIONS, APIS, NEVER_FLEXIBLE
+from millbeck.wire.schema import schema_of
 
 UNSTABLE = {22: {6}}
 """Versions that kio has and Kafka 4.3 does not serve unless told to."""
@@ -25,3 +30,23 @@ def test_keys_are_in_order_and_names_without_suffix() -> None:
     assert list(APIS) == sorted(APIS)
     assert APIS[API_VERSIONS].name == "ApiVersions"
     assert APIS[17].flexible_from == NEVER_FLEXIBLE
+
+
+def test_the_table_is_that_of_the_declarations() -> None:
+    assert {api.key: schema_of(api.response).api_key for api in APIS.values()} == {key: key for key in APIS}
+    assert set(APIS) == set(api_key_map)
+    assert len(APIS) == len(list(APIS))
+    assert 4 not in APIS
+    with pytest.raises(KeyError):
+        APIS[4]
+
+
+def test_a_module_is_imported_when_its_api_is_asked_for() -> None:
+    script = (
+        "import sys, millbeck.wire.framing as framing\n"
+        "def loaded(): return sorted(name for name in sys.modules if name.startswith('millbeck.wire.messages.'))\n"
+        "assert loaded() == [], loaded()\n"
+        "framing.response_prefix(3, 12, 1, 0)\n"
+        "assert loaded() == ['millbeck.wire.messages.metadata'], loaded()\n"
+    )
+    subprocess.run([sys.executable, "-c", script], check=True)
