@@ -1,0 +1,280 @@
+"""The socket's writer under a tiny send buffer, slow readers and resets at every position."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import os
+import socket
+import struct
+
+import pytest
+
+from millbeck.host import outlet as outlet_module
+from millbeck.host.files import HostFiles
+from millbeck.host.outlet import SocketOutlet
+from millbeck.kernel.environment import FileSlice, OpenMode
+
+CONTENT = os.urandom(1 << 18) * 8
+
+
+@pytest.fixture(params=[True, False], ids=["linux", "portable"])
+def is_linux(request) -> bool:
+    return request.param
+
+
+@pytest.fixture
+def file(tmp_path):
+    opened = HostFiles(is_linux=True).open(f"{tmp_path}/content", OpenMode.WRITE)
+    opened.write([CONTENT], 0)
+    yield opened
+    opened.close()
+
+
+class Connection(asyncio.Protocol):
+    def __init__(self, is_linux: bool) -> None:
+        self.is_linux = is_linux
+        self.lost = asyncio.Event()
+        self.drained_count = 0
+
+    def connection_made(self, transport) -> None:
+        self.transport = transport
+        self.outlet = SocketOutlet(transport, transport.get_extra_info("socket").fileno(), is_linux=self.is_linux)
+        self.outlet.on_drained(self._drained)
+
+    def _drained(self) -> None:
+        self.drained_count += 1
+
+    def connection_lost(self, error) -> None:
+        self.outlet.closed()
+        self.lost.set()
+
+
+async def _connected(is_linux: bool, *, send_buffer_bytes: int = 4096, receive_buffer_bytes: int = 4096):
+    """A connection over a real TCP socket, and the peer as a plain non-blocking socket."""
+    loop = asyncio.get_running_loop()
+    with socket.socket() as listener:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, send_buffer_bytes)
+        listener.bind(("127.0.0.1", 0))
+        listener.listen()
+        peer = socket.socket()
+        peer.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer_bytes)
+        peer.connect(listener.getsockname())
+        accepted, _ = listener.accept()
+    peer.setblocking(False)
+    _, connection = await loop.connect_accepted_socket(lambda: Connection(is_linux), accepted)
+    return connection, peer
+
+
+def _slice(file, position: int, size: int, released: list) -> FileSlice:
+    return FileSlice(file, position, size, lambda: released.append(size))
+
+
+async def _receive(peer: socket.socket, size: int) -> bytes:
+    received = bytearray()
+    while len(received) < size:
+        chunk = await asyncio.get_running_loop().sock_recv(peer, min(1 << 16, size - len(received)))
+        if not chunk:
+            break
+        received += chunk
+    return bytes(received)
+
+
+def _reset(peer: socket.socket) -> None:
+    peer.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    peer.close()
+
+
+def _descriptors() -> int:
+    return len(os.listdir("/dev/fd"))
+
+
+def test_a_tiny_send_buffer_and_a_slow_reader(is_linux, file) -> None:
+    async def scenario():
+        connection, peer = await _connected(is_linux)
+        released: list[int] = []
+        expected = b"h" * 100 + CONTENT[7 : 7 + 90_000] + b"t" * 10 + CONTENT[:1000]
+        connection.outlet.send(
+            [b"h" * 100, _slice(file, 7, 90_000, released), b"t" * 10, _slice(file, 0, 1000, released)]
+        )
+        assert connection.outlet.queued_bytes > 0
+        received = b""
+        while len(received) < len(expected):
+            received += await _receive(peer, min(3000, len(expected) - len(received)))
+        await asyncio.sleep(0)
+        while connection.outlet.queued_bytes:
+            await asyncio.sleep(0.001)
+        peer.close()
+        await connection.lost.wait()
+        return received == expected, released, connection.drained_count
+
+    assert asyncio.run(scenario()) == (True, [90_000, 1000], 1)
+
+
+@pytest.mark.parametrize("reply", ["bytes", "small slice", "large slice"])
+def test_a_reset_at_every_byte_position(is_linux, file, reply, monkeypatch) -> None:
+    """The peer reads so many bytes and resets; nothing is left behind, and every slice was released once."""
+    monkeypatch.setattr(outlet_module, "COPIED_SLICE_BYTES_MAX", 1000)
+
+    async def scenario():
+        for position in (*range(24), 700, 4096, 9000, 20_000):
+            connection, peer = await _connected(is_linux)
+            released: list[int] = []
+            size = 500 if reply == "small slice" else 60_000
+            for _ in range(2):
+                part = b"x" * size if reply == "bytes" else _slice(file, 3, size, released)
+                connection.outlet.send([b"head", part])
+            wanted = min(position, 2 * (size + 4))
+            assert len(await _receive(peer, wanted)) == wanted
+            _reset(peer)
+            # The reader's side notices on its own; a writer that is blocked notices, too.
+            async with asyncio.timeout(5):
+                await connection.lost.wait()
+            assert connection.outlet.queued_bytes == 0
+            assert released == ([] if reply == "bytes" else [size, size])
+            connection.outlet.send([b"late", _slice(file, 0, 1, released)])
+            assert released[-1] == 1
+
+    before = _descriptors()
+    asyncio.run(scenario())
+    assert _descriptors() == before
+
+
+def test_a_writer_that_is_blocked_notices_a_reset_while_reading_is_paused(is_linux, file) -> None:
+    async def scenario():
+        connection, peer = await _connected(is_linux)
+        released: list[int] = []
+        connection.transport.pause_reading()
+        connection.outlet.send([_slice(file, 0, 1 << 20, released)])
+        await asyncio.sleep(0.01)
+        assert connection.outlet.queued_bytes > 0
+        _reset(peer)
+        async with asyncio.timeout(5):
+            await connection.lost.wait()
+        return released
+
+    assert asyncio.run(scenario()) == [1 << 20]
+
+
+def test_an_idle_connection_holds_one_descriptor_and_a_blocked_one_two(is_linux, file) -> None:
+    async def scenario():
+        connection, peer = await _connected(is_linux)
+        idle = _descriptors()
+        connection.outlet.send([b"x" * 100_000])
+        blocked = _descriptors()
+        await _receive(peer, 100_000)
+        while connection.outlet.queued_bytes:
+            await asyncio.sleep(0.001)
+        drained = _descriptors()
+        peer.close()
+        await connection.lost.wait()
+        return blocked - idle, drained - idle
+
+    assert asyncio.run(scenario()) == (1, 0)
+
+
+def test_an_aborted_transport_stops_the_writer(is_linux, file) -> None:
+    async def scenario():
+        connection, peer = await _connected(is_linux)
+        released: list[int] = []
+        connection.outlet.send([_slice(file, 0, 1 << 20, released)])
+        before = _descriptors()
+        connection.transport.abort()
+        connection.outlet.send([b"dropped", _slice(file, 0, 5, released)])
+        await connection.lost.wait()
+        after = _descriptors()
+        await asyncio.sleep(0.01)
+        peer.close()
+        return before - after, sorted(released)
+
+    closed, released = asyncio.run(scenario())
+    assert closed == 2  # the socket and the duplicate that was watched
+    assert released == [5, 1 << 20]
+
+
+def test_one_reader_cannot_take_the_whole_turn(is_linux, file, monkeypatch) -> None:
+    """With room for everything in the socket, a large reply still leaves in several turns."""
+    monkeypatch.setattr(outlet_module, "TURN_BYTES_MAX", 100_000)
+    sizes = []
+    real_writev, real_sendfile = os.writev, os.sendfile
+
+    def writev(descriptor, buffers):
+        sizes.append(sum(map(len, buffers)))
+        return real_writev(descriptor, buffers)
+
+    def sendfile(target, source, position, count):
+        sizes.append(count)
+        return real_sendfile(target, source, position, count)
+
+    monkeypatch.setattr(os, "writev", writev)
+    monkeypatch.setattr(os, "sendfile", sendfile)
+
+    async def scenario():
+        connection, peer = await _connected(is_linux, send_buffer_bytes=1 << 20, receive_buffer_bytes=1 << 20)
+        released: list[int] = []
+        connection.outlet.send([b"head", _slice(file, 0, 300_000, released)])
+        queued = connection.outlet.queued_bytes
+        received = await _receive(peer, 300_004)
+        peer.close()
+        await connection.lost.wait()
+        return queued, received == b"head" + CONTENT[:300_000], released
+
+    queued, is_whole, released = asyncio.run(scenario())
+    assert queued >= 180_000
+    assert is_whole
+    assert released == [300_000]
+    assert max(sizes) <= 120_000
+
+
+def test_a_failing_write_aborts_instead_of_raising(is_linux, monkeypatch) -> None:
+    def broken(*arguments: object) -> int:
+        raise OSError(errno.EIO, "broken")
+
+    async def scenario(parts):
+        connection, peer = await _connected(is_linux)
+        monkeypatch.setattr(os, "write", broken)
+        monkeypatch.setattr(os, "writev", broken)
+        connection.outlet.send(parts)
+        monkeypatch.undo()
+        async with asyncio.timeout(5):
+            await connection.lost.wait()
+        peer.close()
+        return connection.outlet.queued_bytes
+
+    assert asyncio.run(scenario([b"one"])) == 0
+    assert asyncio.run(scenario([b"one", b"two"])) == 0
+
+
+def test_a_process_out_of_descriptors_aborts_the_connection_that_needs_one(is_linux, monkeypatch) -> None:
+    def none_left(descriptor: int) -> int:
+        raise OSError(errno.EMFILE, "too many open files")
+
+    async def scenario():
+        connection, peer = await _connected(is_linux)
+        monkeypatch.setattr(os, "dup", none_left)
+        connection.outlet.send([b"x" * 200_000])
+        async with asyncio.timeout(5):
+            await connection.lost.wait()
+        peer.close()
+        return connection.outlet.queued_bytes
+
+    assert asyncio.run(scenario()) == 0
+
+
+def test_a_release_that_raises_does_not_leave_a_spinning_writer(is_linux, file) -> None:
+    def fail() -> None:
+        raise ValueError("a bug in the caller")
+
+    async def scenario():
+        reported = []
+        asyncio.get_running_loop().set_exception_handler(lambda loop, context: reported.append(context["exception"]))
+        connection, peer = await _connected(is_linux, send_buffer_bytes=1 << 16, receive_buffer_bytes=1 << 16)
+        connection.outlet.send([b"x" * 1_000_000, FileSlice(file, 0, 10, fail)])
+        receiving = asyncio.ensure_future(_receive(peer, 2_000_000))
+        async with asyncio.timeout(5):
+            await connection.lost.wait()
+        await receiving
+        peer.close()
+        return [type(error) for error in reported]
+
+    assert asyncio.run(scenario()) == [ValueError]
