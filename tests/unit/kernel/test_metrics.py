@@ -32,6 +32,12 @@ def test_counter_renders_with_help_type_and_labels(registry: Registry) -> None:
     )
 
 
+def test_children_start_at_zero(registry: Registry) -> None:
+    registry.counter("c_total", "Count.").child()
+    registry.gauge("g", "A gauge.").child()
+    assert samples(registry, "c_total") + samples(registry, "g ") == ["c_total 0", "g 0"]
+
+
 def test_metrics_without_labels(registry: Registry) -> None:
     registry.gauge("partitions", "How many.").child().value = 12
     assert samples(registry, "partitions") == ["partitions 12"]
@@ -67,6 +73,7 @@ def test_histogram_renders_as_a_summary(registry: Registry) -> None:
         'time_ms_count{request="Produce"}',
     ]
     assert lines[-2:] == ['time_ms_sum{request="Produce"} 8.0', 'time_ms_count{request="Produce"} 4']
+    assert registry.render().endswith("millbeck_metrics_failures_total 0\n")
     assert 1.95 < float(lines[0].rsplit(" ", 1)[1]) < 2.05
 
 
@@ -135,7 +142,9 @@ def test_a_removed_child_makes_room() -> None:
 def test_a_full_function_family_adds_up_the_rest() -> None:
     registry = Registry(children_max=2)
     registry.gauge_from("g", "A gauge.", ["n"], lambda: [([number], number) for number in range(6)])
+    registry.gauge_from("h", "Just full.", ["n"], lambda: [([number], number) for number in range(2)])
     assert samples(registry, "g{") == ['g{n="0"} 0', 'g{n="1"} 1', 'g{n="other"} 14']
+    assert samples(registry, "h{") == ['h{n="0"} 0', 'h{n="1"} 1']
 
 
 def test_what_cannot_be_read_is_left_out_and_counted(registry: Registry) -> None:
