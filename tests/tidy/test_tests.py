@@ -61,7 +61,13 @@ def _asserts(function: ast.FunctionDef | ast.AsyncFunctionDef, asserting: set[st
             name = _called_name(node)
             if name in asserting or name.lstrip("_").startswith(ASSERTING_PREFIXES):
                 return True
+            if any(keyword.arg == "check" and _is_true(keyword.value) for keyword in node.keywords):
+                return True  # a subprocess that has to succeed
     return False
+
+
+def _is_true(value: ast.expr) -> bool:
+    return isinstance(value, ast.Constant) and value.value is True
 
 
 def _called_name(call: ast.Call) -> str:
