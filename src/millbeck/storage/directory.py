@@ -127,6 +127,9 @@ class LogDirectory:
             log_start_offset=self._checkpoints.log_start_offsets.get(topic_partition, 0),
             had_clean_shutdown=self.had_clean_shutdown,
         )
+        if not self.had_clean_shutdown:
+            # It may have been created just before the crash, with nothing of it synced yet.
+            log.is_newly_created(self._metadata_file(topic_partition, topic_id))
         self.logs[topic_partition] = log
         return log
 
@@ -141,9 +144,7 @@ class LogDirectory:
             self._checkpoint_job({})()
         path = self._path_of(topic_partition)
         self._files.make_directory(path)
-        metadata = SmallFile(
-            f"{path}/{partition_directory.METADATA_FILE_NAME}", partition_directory.encode_metadata(topic_id)
-        )
+        metadata = self._metadata_file(topic_partition, topic_id)
         write_file(self._files, metadata.path, metadata.content, sync=False)
         log = loading.create_log(
             self._environment, path, topic_partition, topic_id, config, now_ms=now_ms, start_offset=start_offset
@@ -169,6 +170,10 @@ class LogDirectory:
             if parsed is not None and parsed.kind is Kind.DELETED:
                 removals.append(TreeRemoval(self._files, f"{self.path}/{name}", 0))
         return removals
+
+    def _metadata_file(self, topic_partition: TopicPartition, topic_id: Uuid) -> SmallFile:
+        path = f"{self._path_of(topic_partition)}/{partition_directory.METADATA_FILE_NAME}"
+        return SmallFile(path, partition_directory.encode_metadata(topic_id), is_replaced=True)
 
     def _path_of(self, topic_partition: TopicPartition) -> str:
         return f"{self.path}/{partition_directory.directory_name(topic_partition)}"

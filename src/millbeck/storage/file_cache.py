@@ -6,7 +6,8 @@ and gives it back exactly once. Eviction, retention, truncation and closing neve
 closes a retired one. Room is made by second chance: a file used since the hand last passed is spared once.
 
 When more files are leased than the limit allows, the cache goes above its limit rather than fail, and comes back as
-they are released; only the operating system's own refusal (EMFILE) is an error, and even then everything idle is closed and the open is tried again.
+they are released; only the operating system's own refusal (EMFILE) is an error, and even then everything idle is closed
+and the open is tried again.
 """
 
 from __future__ import annotations

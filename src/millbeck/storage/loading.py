@@ -101,7 +101,8 @@ class _Loader:
         if not segments:
             self._keep_snapshots(lambda offset: False)
             return self.empty_log(log_start_offset)
-        while len(segments) > 1 and segments[1].base_offset <= log_start_offset:
+        # Retention had begun to remove these; a hole after them must not be taken for lost writes.
+        while len(segments) > 1 and segments[1].base_offset <= min(log_start_offset, recovery_point):
             self._remove_segment(segments.pop(0))
         log_start_offset = max(log_start_offset, segments[0].base_offset)
         if had_clean_shutdown:
@@ -139,9 +140,8 @@ class _Loader:
         """Raises `CorruptIndex` or `CorruptSegment` when everything has to be looked at."""
         active = segments[-1]
         for segment in segments:
-            for suffix in (INDEX_SUFFIX, TIME_INDEX_SUFFIX):
-                if file_name(segment.base_offset, suffix) not in self._names:
-                    raise CorruptIndex(f"{segment.path(suffix)} is missing")
+            if not self._has_index_files(segment):
+                raise CorruptIndex(f"an index of {segment.log_path} is missing")
         is_proven = recovery_point in self._snapshots and (recovery_point > active.base_offset) == (active.size > 0)
         end_offset = recovery_point if is_proven else active.next_offset()
         if end_offset < log_start_offset:
@@ -158,6 +158,10 @@ class _Loader:
         first = first_to_read(segments, recovery_point)
         try:
             epochs = self._load_epochs(segments[:first], segments[first].base_offset)
+            rebuilt = [segment for segment in segments[:first] if not self._has_index_files(segment)]
+            for segment in rebuilt:
+                logger.warning("rebuilding the missing indexes of %s", segment.log_path)
+                rebuild.indexes(segment)
         except CorruptSegment as error:
             return self._offline(segments, log_start_offset, recovery_point, error)
         # Above the recovery point a snapshot may describe batches that are lost; the scan makes new ones.
@@ -194,6 +198,8 @@ class _Loader:
         log = self._log(
             recovery.segments, log_start_offset, end_offset, flushed_offset, recovery.producers, recovery.epochs
         )
+        for segment in rebuilt:
+            log.rebuild_aborted(segment, "it is missing")
         log.was_recovered(made)
         return log
 
@@ -243,6 +249,11 @@ class _Loader:
             epochs=epochs,
             snapshot_offsets=self._snapshots,
             now_ms=self._now_ms,
+        )
+
+    def _has_index_files(self, segment: Segment) -> bool:
+        return all(
+            file_name(segment.base_offset, suffix) in self._names for suffix in (INDEX_SUFFIX, TIME_INDEX_SUFFIX)
         )
 
     # Small files.

@@ -398,9 +398,9 @@ class Log:
         if self.offline_reason is not None:
             self.discard_staged()
             raise self.offline_error()
-        if self._must_settle:
-            self._settle_failure(self._staged_bytes)
         segment = self._active
+        if self._must_settle or not segment.has_unsaved_indexes:
+            self._prepare_write()
         if (
             segment.size + self._staged_bytes > self._segment_bytes
             or self._staged_timestamp > segment.roll_timestamp
@@ -552,6 +552,18 @@ class Log:
         except OSError as second:
             self.directory_failed(f"cannot cut {self._active.log_path} back after a failed write: {second}")
         raise KafkaStorageError(f"{self.topic_partition} cannot be written: {error}") from error
+
+    def _prepare_write(self) -> None:
+        """What a write needs only sometimes: after a failed one, and the first time after a clean start."""
+        if self._must_settle:
+            self._settle_failure(self._staged_bytes)
+        if not self._active.has_unsaved_indexes:
+            try:
+                self._active.remove_index_files()
+            except OSError as error:
+                self._active.has_unsaved_indexes = False
+                self._undo_write([], error, must_cut=False)
+            self._directory_version += 1
 
     def _settle_failure(self, size: int) -> None:
         """Before the first write after a failed one: what was cut off must not come back after a crash.
@@ -764,7 +776,6 @@ class Log:
         if self.offline_reason is not None:
             raise self.offline_error()
         self.discard_staged()
-        self.environment.home.lower_checkpoints(self, offset)
         return truncation.truncate_to(self, offset)
 
     def truncate_fully_and_start_at(self, offset: int) -> list[retention.Removal]:
@@ -772,7 +783,6 @@ class Log:
         if self.offline_reason is not None:
             raise self.offline_error()
         self.discard_staged()
-        self.environment.home.lower_checkpoints(self, min(offset, self.log_start_offset))
         return truncation.start_over_at(self, offset)
 
     def expire_producers(self, now_ms: int, expiration_ms: int = PRODUCER_EXPIRATION_MS) -> None:
@@ -908,7 +918,7 @@ class Log:
         return FileSlice(active.handle.lease(), position, size, active.handle.release)
 
     def is_newly_created(self, partition_metadata: SmallFile) -> None:
-        """The directory is new: its name and ``partition.metadata`` become durable with the first flush."""
+        """The directory is or may be new: its name and ``partition.metadata`` become durable with the first flush."""
         self._is_new = True
         self._small_files.append(partition_metadata)
         self._directory_version += 1

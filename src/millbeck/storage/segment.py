@@ -207,6 +207,15 @@ class Segment:
         self.tail_positions = array("q")
         self._tail_floor = LONG_MAX
 
+    def remove_index_files(self) -> None:
+        """The indexes in memory are about to differ from their files, which would mislead a start after a crash."""
+        self.has_unsaved_indexes = True
+        for suffix in INDEX_SUFFIXES:
+            try:
+                self._files.unlink(self.path(suffix))
+            except FileNotFoundError:
+                pass
+
     def index_files(self) -> list[tuple[str, bytes]]:
         """Path and content of the index files as they are to be saved; none for an empty transaction index."""
         saves = [
@@ -317,7 +326,6 @@ class Segment:
             position += size
         self.bytes_since_index = since_index
         self.size = position
-        self.has_unsaved_indexes = True
         if len(next_offsets) > 2 * TAIL_BATCHES:
             drop = len(next_offsets) - TAIL_BATCHES
             self._tail_floor = next_offsets[drop - 1]
@@ -363,12 +371,12 @@ class Segment:
 
     def shrink(self, size: int, end_offset: int) -> None:
         """The active segment's file was cut to ``size``, dropping every batch that reaches to ``end_offset``."""
+        assert self.has_unsaved_indexes, "their files must go first"
         offset_index, time_index = self.offset_index(), self.time_index()
         offset_index.truncate_to(end_offset)
         time_index.truncate_to(end_offset)
         self._aborted = [entry for entry in self.aborted() if entry.last_offset < end_offset]
         self.size = size
-        self.has_unsaved_indexes = True
         self.bytes_since_index = 0
         self.is_full = False
         self.max_timestamp, self.max_timestamp_offset = time_index.last_timestamp, time_index.last_offset

@@ -25,7 +25,7 @@ def truncate_to(log: Log, offset: int) -> list[Removal]:
     if offset >= log.end_offset:
         log.epochs.truncate_from_end(log.end_offset)
         return []
-    if offset <= log.segments[0].base_offset:
+    if offset < log.segments[0].base_offset:
         return start_over_at(log, offset)
     try:
         return _cut(log, offset)
@@ -39,12 +39,13 @@ def truncate_to(log: Log, offset: int) -> list[Removal]:
 def _cut(log: Log, offset: int) -> list[Removal]:
     index = log.segment_index_for(offset)
     segment = log.segments[index]
-    if segment.base_offset == offset:
+    if segment.base_offset == offset and index:
         index -= 1
         segment = log.segments[index]
     gone = log.segments[index + 1 :]
     found = find(log, segment, offset) if not gone or gone[0].base_offset > offset else None
     end_offset = offset if found is None else min(offset, found.base_offset)
+    log.environment.home.lower_checkpoints(log, end_offset)
     removals = [remove_segment(log, one) for one in reversed(gone)]
     _reactivate(log, segment, end_offset, segment.size if found is None else found.position)
     log.set_segments(log.segments[: index + 1])
@@ -63,6 +64,7 @@ def _reactivate(log: Log, segment: Segment, end_offset: int, size: int) -> None:
     except CorruptIndex as error:
         log.rebuild_indexes(segment, str(error))
         segment.make_active(created_ms=segment.created_ms, roll_jitter_ms=segment.roll_jitter_ms)
+    segment.remove_index_files()
     file = segment.handle.get()
     file.truncate(size)
     file.sync()
@@ -73,6 +75,7 @@ def _reactivate(log: Log, segment: Segment, end_offset: int, size: int) -> None:
 
 def start_over_at(log: Log, offset: int) -> list[Removal]:
     """See `Log.truncate_fully_and_start_at`."""
+    log.environment.home.lower_checkpoints(log, 0)
     try:
         removals = [remove_segment(log, one) for one in reversed(log.segments)]
         removals += remove_snapshots(log, lambda at: False)

@@ -1,0 +1,530 @@
+"""The log against a list.
+
+Goal: whatever is appended, rolled, flushed, cut, deleted, refused, killed or lost with the power, the log holds what
+the list holds. After a power loss what survives is a prefix of what was written, no shorter than the last flush; after
+a kill it is everything. Method: a stateful property on the simulated disk, which forgets what was not synced, tears
+writes and fills up. The mutants at the end break one rule each, and the property must notice.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from typing import NamedTuple
+
+import pytest
+from hypothesis import HealthCheck, Phase, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    invariant,
+    precondition,
+    rule,
+    run_state_machine_as_test,
+)
+
+from millbeck.kernel.environment import OpenMode
+from millbeck.kernel.errors import KafkaStorageError, OffsetOutOfRange
+from millbeck.kernel.ids import TopicPartition
+from millbeck.records import batch as batches
+from millbeck.records import control
+from millbeck.records.record import Record
+from millbeck.storage import loading, rebuild
+from millbeck.storage.config import LogConfig
+from millbeck.storage.directory import LogDirectory
+from millbeck.storage.file_cache import FileCache
+from millbeck.storage.flush import FlushJob
+from millbeck.storage.index_cache import IndexCache
+from millbeck.storage.log import Log
+from millbeck.storage.producer_state import Origin
+from millbeck.storage.recovery import Recovery
+from millbeck.storage.segment import CorruptSegment, Segment
+from millbeck.testing.sim.disk import SimDisk
+from millbeck.testing.sim.disk_faults import DiskCall
+
+KEY = TopicPartition("topic", 0)
+TOPIC_ID = bytes(range(16))
+CONFIG = LogConfig.of(
+    internal_segment_bytes="1200", index_interval_bytes="150", retention_ms="-1", file_delete_delay_ms="0"
+)
+IDEMPOTENT = (1, 2)
+TRANSACTIONAL = (11, 12)
+
+
+class Written(NamedTuple):
+    first_offset: int
+    last_offset: int
+    data: bytes
+    timestamp: int
+
+
+class Aborted(NamedTuple):
+    producer_id: int
+    first_offset: int
+    last_offset: int
+
+
+class LogMachine(RuleBasedStateMachine):
+    """The oracle is ``written``: every batch ever written and not truncated, by first offset."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.written: list[Written] = []
+        self.ghosts: list[bytes] = []
+        self.log_start = 0
+        self.flushed = 0
+        self.leader_epoch = 0
+        self.clock_ms = 1_000
+        self.sequences: dict[int, int] = {}
+        self.open: dict[int, int] = {}
+        self.aborted: list[Aborted] = []
+
+    @initialize(seed=st.integers(0, 2**32))
+    def start(self, seed: int) -> None:
+        self.disk = SimDisk(random.Random(seed))
+        self.directory = self.open_directory()
+        self.log = self.directory.create_log(KEY, TOPIC_ID, CONFIG, now_ms=self.clock_ms)
+
+    def open_directory(self) -> LogDirectory:
+        files = self.disk.mount()
+        return LogDirectory(
+            files,
+            "/data",
+            cache=FileCache(files, 2),
+            index_cache=IndexCache(256),
+            jitter_below=lambda bound: 0,
+            on_failure=print,
+        )
+
+    @property
+    def end(self) -> int:
+        return self.log.end_offset
+
+    def data_batch(self, producer_id: int, records: int, size: int) -> bytes:
+        made = [Record(-1, self.clock_ms + index, b"k", bytes([index + 1]) * size, ()) for index in range(records)]
+        if producer_id < 0:
+            return batches.build(made)
+        return batches.build(
+            made,
+            producer_id=producer_id,
+            producer_epoch=0,
+            base_sequence=self.sequences.get(producer_id, 0),
+            is_transactional=producer_id in TRANSACTIONAL,
+        )
+
+    def expect(self, batch: bytes, first_offset: int) -> Written:
+        header = batches.read_header(batch)
+        data = batches.prefix(first_offset, header.length, self.leader_epoch) + batch[16:]
+        return Written(first_offset, first_offset + header.last_offset_delta, data, header.max_timestamp)
+
+    @rule(
+        producers=st.lists(st.sampled_from([-1, *IDEMPOTENT, *TRANSACTIONAL]), min_size=1, max_size=4),
+        records=st.integers(1, 4),
+        size=st.sampled_from([1, 20, 150]),
+        fault=st.sampled_from(["none", "none", "none", "none", "error", "full"]),
+    )
+    def append(self, producers: list[int], records: int, size: int, fault: str) -> None:
+        self.clock_ms += 10
+        sequences, opened = dict(self.sequences), dict(self.open)
+        staged, expected = [], []
+        for producer_id in producers:
+            batch = self.data_batch(producer_id, records, size)
+            first_offset = self.end + sum(one.last_offset - one.first_offset + 1 for one in expected)
+            staged.append(self.log.stage(batch, leader_epoch=self.leader_epoch, now_ms=self.clock_ms))
+            expected.append(self.expect(batch, first_offset))
+            if producer_id >= 0:
+                self.sequences[producer_id] = self.sequences.get(producer_id, 0) + records
+            if producer_id in TRANSACTIONAL:
+                self.open.setdefault(producer_id, first_offset)
+        assert [(one.first_offset, one.last_offset) for one in staged] == [one[:2] for one in expected]
+        if not self.write(expected, fault):
+            self.sequences, self.open = sequences, opened
+
+    @rule(producer_id=st.sampled_from(TRANSACTIONAL), committed=st.booleans())
+    def end_transaction(self, producer_id: int, committed: bool) -> None:
+        self.clock_ms += 10
+        marker = control.EndTransaction(committed=committed, coordinator_epoch=0)
+        batch = control.marker_batch(marker, producer_id=producer_id, producer_epoch=0, timestamp=self.clock_ms)
+        staged = self.log.stage(batch, leader_epoch=self.leader_epoch, now_ms=self.clock_ms, origin=Origin.COORDINATOR)
+        assert self.write([self.expect(batch, self.end)], "none")
+        first_offset = self.open.pop(producer_id, None)
+        if first_offset is not None and not committed:
+            self.aborted.append(Aborted(producer_id, first_offset, staged.first_offset))
+
+    def write(self, expected: list[Written], fault: str) -> bool:
+        """Write what is staged; whether it is in the log afterwards."""
+        before = (self.log.end_offset, self.log.size_bytes)
+        if fault == "error":
+            self.disk.fail_next(DiskCall.WRITE, path_part=".log")
+        elif fault == "full":
+            self.disk.faults.capacity_bytes = self.disk.used_bytes + 10
+        try:
+            if fault == "none":
+                self.log.write_staged()
+            else:
+                with pytest.raises(KafkaStorageError):
+                    self.log.write_staged()
+                assert (self.log.end_offset, self.log.size_bytes) == before
+                assert self.log.active.handle.get().size() == self.log.active.size
+                self.ghosts = [one.data for one in expected]
+                return False
+        finally:
+            self.disk.faults.capacity_bytes = 1 << 40
+        self.ghosts = []
+        self.written += expected
+        return True
+
+    @rule(index=st.integers(0, 4), producer_id=st.sampled_from(IDEMPOTENT))
+    def repeat_a_batch(self, index: int, producer_id: int) -> None:
+        entry = self.log.producers.producers.get(producer_id)
+        if entry is None or len(entry.batches) <= index:
+            return
+        last_sequence, last_offset, delta, timestamp = entry.batches[index]
+        original = next(one for one in self.written if one.last_offset == last_offset)
+        staged = self.log.stage(original.data, leader_epoch=self.leader_epoch, now_ms=self.clock_ms)
+        assert staged.is_duplicate
+        assert (staged.first_offset, staged.last_offset, staged.append_time_ms) == (
+            last_offset - delta,
+            last_offset,
+            timestamp,
+        )
+        assert last_sequence == batches.read_header(original.data).last_sequence
+
+    @rule()
+    def roll(self) -> None:
+        self.log.roll(self.clock_ms)
+
+    @rule(writes_between=st.booleans())
+    def flush(self, writes_between: bool) -> None:
+        target = self.end
+        job = self.log.flush_job()
+        if job is None:
+            assert self.log.flushed_offset == self.end
+            return
+        if writes_between:
+            self.append([-1], 1, 20, "none")
+        self.log.finish_flush(job, job.run())
+        assert self.log.flushed_offset >= target
+        self.flushed = self.log.flushed_offset
+
+    @rule()
+    def checkpoint(self) -> None:
+        self.directory.checkpoint_job()()
+
+    @precondition(lambda self: self.end > self.log_start)
+    @rule(data=st.data())
+    def delete_records(self, data: st.DataObject) -> None:
+        offset = data.draw(st.integers(self.log_start, self.end))
+        self.log_start = self.log.delete_records(offset)
+        assert self.log_start == offset
+
+    @rule(size_bytes=st.integers(0, 3000))
+    def apply_retention(self, size_bytes: int) -> None:
+        self.log.update_config(CONFIG.replace(retention_bytes=size_bytes))
+        flushed = self.log.flushed_offset
+        for removal in self.log.apply_retention(self.clock_ms):
+            removal.run()
+        assert self.log.segments[0].base_offset <= flushed
+        self.log.update_config(CONFIG)
+        assert self.log.log_start_offset >= self.log_start
+        self.log_start = self.log.log_start_offset
+
+    @precondition(lambda self: self.written)
+    @rule(data=st.data(), is_mid_batch=st.booleans())
+    def truncate(self, data: st.DataObject, is_mid_batch: bool) -> None:
+        kept = data.draw(st.integers(0, len(self.written) - 1))
+        target = self.written[kept]
+        offset = target.last_offset if is_mid_batch else target.first_offset
+        if offset < self.log.segments[0].base_offset:
+            return
+        for removal in self.log.truncate_to(offset):
+            removal.run()
+        assert self.end == target.first_offset
+        self.forget_from(target.first_offset)
+        self.leader_epoch += 1
+        self.log.assign_epoch(self.leader_epoch, self.end)
+
+    def forget_from(self, end: int) -> None:
+        self.written = [one for one in self.written if one.first_offset < end]
+        self.log_start = min(self.log_start, end)
+        self.flushed = min(self.flushed, end)
+        self.ghosts = []
+        self.derive_producers()
+
+    def derive_producers(self) -> None:
+        """What the batches say about the producers."""
+        self.sequences, self.open, self.aborted = {}, {}, []
+        for one in self.written:
+            header = batches.read_header(one.data)
+            if header.producer_id < 0:
+                continue
+            if header.is_control:
+                marker = control.decode(batches.records_of(one.data)[0])
+                assert isinstance(marker, control.EndTransaction)
+                first_offset = self.open.pop(header.producer_id, None)
+                if first_offset is not None and not marker.committed:
+                    self.aborted.append(Aborted(header.producer_id, first_offset, one.first_offset))
+                continue
+            self.sequences[header.producer_id] = header.last_sequence + 1
+            if header.is_transactional:
+                self.open.setdefault(header.producer_id, one.first_offset)
+
+    @rule()
+    def restart_cleanly(self) -> None:
+        assert self.directory.close(broker_epoch=7)
+        self.disk.unmount(self.directory._files)  # type: ignore[arg-type]
+        self.reopen()
+        assert self.directory.had_clean_shutdown
+        assert self.log.flushed_offset == self.end
+        self.flushed = self.end
+        self.check_everything_is_there()
+
+    @rule()
+    def kill(self) -> None:
+        self.disk.unmount(self.directory._files)  # type: ignore[arg-type]
+        self.reopen()
+        self.check_everything_is_there()
+
+    @rule()
+    def lose_power(self) -> None:
+        self.disk.power_loss()
+        self.reopen()
+        self.check_survivors()
+
+    def reopen(self) -> None:
+        self.directory = self.open_directory()
+        found = dict(self.directory.partitions())
+        if KEY in found:
+            self.log = self.directory.open_log(KEY, TOPIC_ID, CONFIG, now_ms=self.clock_ms)
+        else:
+            self.log = self.directory.create_log(KEY, TOPIC_ID, CONFIG, now_ms=self.clock_ms)
+        assert not self.log.is_offline, self.log.offline_reason
+
+    def check_everything_is_there(self) -> None:
+        assert self.end == (self.written[-1].last_offset + 1 if self.written else self.end)
+        assert self.log.log_start_offset <= self.log_start
+        self.log_start = self.log.log_start_offset
+        self.check_batches()
+
+    def check_survivors(self) -> None:
+        """A prefix, no shorter than the last flush; a refused batch may stand right after everything else."""
+        assert self.end >= self.flushed
+        assert self.log.log_start_offset <= max(self.log_start, self.flushed)
+        if self.written and self.end > self.written[-1].last_offset + 1:
+            stored = self.stored_batches()
+            extra = [data for first_offset, data in stored if first_offset > self.written[-1].last_offset]
+            assert extra == self.ghosts[: len(extra)]
+            for data in extra:
+                header = batches.read_header(data)
+                self.written.append(Written(header.base_offset, header.last_offset, data, header.max_timestamp))
+        elif not self.written and self.end > 0 and self.ghosts:
+            self.written = [
+                Written(header.base_offset, header.last_offset, data, header.max_timestamp)
+                for data in self.ghosts
+                for header in [batches.read_header(data)]
+                if header.last_offset < self.end
+            ]
+        self.forget_from(self.end)
+        self.log_start = self.log.log_start_offset
+        if not self.stored_batches():
+            # The log may have started over in the middle of a lost batch, where its start was.
+            self.written = []
+            self.derive_producers()
+        self.check_batches()
+
+    def stored_batches(self) -> list[tuple[int, bytes]]:
+        stored = []
+        for segment in self.log.segments:
+            for position, header in segment.headers():
+                stored.append((header.base_offset, bytes(segment.read_bytes(header.size_bytes, position))))
+        return stored
+
+    def check_batches(self) -> None:
+        stored = self.stored_batches()
+        known = {one.first_offset: one.data for one in self.written}
+        assert all(known.get(first_offset) == data for first_offset, data in stored)
+        first = self.log.segments[0].base_offset
+        visible = [one.first_offset for one in self.written if one.last_offset >= max(first, self.log_start)]
+        there = [first_offset for first_offset, _ in stored]
+        assert [offset for offset in there if offset in visible] == visible
+
+    @rule(data=st.data(), size=st.sampled_from([0, 1, 100, 400, 10_000]), at_least_one=st.booleans())
+    def read(self, data: st.DataObject, size: int, at_least_one: bool) -> None:
+        offset = data.draw(st.integers(0, self.end + 1))
+        boundaries = [one.last_offset + 1 for one in self.written] or [self.end]
+        upto = data.draw(st.sampled_from([self.end, *boundaries[-6:]]))
+        if not self.log_start <= offset <= self.end:
+            with pytest.raises(OffsetOutOfRange):
+                self.log.read(offset, size_bytes_max=size, upto_offset=upto)
+            return
+        found = self.log.read(offset, size_bytes_max=size, upto_offset=upto, at_least_one=at_least_one)
+        fitting = [one for one in self.written if one.last_offset >= offset and one.last_offset < upto]
+        if not fitting or (not at_least_one and len(fitting[0].data) > size):
+            assert found is None
+            return
+        assert found is not None
+        content = found.file.read(found.size, found.position)
+        found.release()
+        assert found.size <= max(size, len(fitting[0].data) if at_least_one else 0)
+        whole = b"".join(one.data for one in fitting)
+        assert content
+        assert whole.startswith(content)
+        last = [batch.header.last_offset for batch in batches.split(content)][-1]
+        assert last < found.upper_offset <= upto
+
+    @rule(data=st.data())
+    def find_by_time(self, data: st.DataObject) -> None:
+        timestamp = data.draw(st.integers(1_000, self.clock_ms + 10))
+        expected = None
+        for one in self.written:
+            if one.last_offset < self.log_start or expected is not None:
+                continue
+            for record in batches.records_of(one.data):
+                if record.timestamp >= timestamp and record.offset >= self.log_start:
+                    expected = (record.timestamp, record.offset)
+                    break
+        found = self.log.offset_for_timestamp(timestamp)
+        assert (found and found[:2]) == expected
+
+    @invariant()
+    def agrees_with_the_list(self) -> None:
+        if not hasattr(self, "log"):
+            return
+        log = self.log
+        if self.written:
+            assert log.end_offset == self.written[-1].last_offset + 1
+        assert log.log_start_offset == self.log_start
+        assert log.flushed_offset <= log.end_offset
+        first_open = min(self.open.values(), default=log.end_offset)
+        assert log.last_stable_offset(log.end_offset) == first_open
+        found = [Aborted(*entry[:3]) for entry in log.aborted_transactions(log.log_start_offset, log.end_offset)]
+        assert found == [one for one in self.aborted if one.last_offset >= log.log_start_offset]
+        for producer_id, sequence in self.sequences.items():
+            entry = log.producers.producers[producer_id]
+            assert entry.last_sequence == sequence - 1
+
+    @invariant()
+    def indexes_point_to_batches(self) -> None:
+        if not hasattr(self, "log"):
+            return
+        for segment in self.log.segments:
+            starts = {position: header for position, header in segment.headers()}
+            for offset, position in segment.offset_index().entries():
+                assert starts[position].last_offset == offset
+            timestamps = {header.last_offset: header.max_timestamp for header in starts.values()}
+            for timestamp, offset in segment.time_index().entries():
+                assert timestamps[offset] == timestamp
+            assert segment.largest_timestamp() == max(timestamps.values(), default=-1)
+
+    @invariant()
+    def files_stay_within_the_limit(self) -> None:
+        if hasattr(self, "log"):
+            assert self.log.environment.cache.open_count <= 2
+
+    @invariant()
+    def producers_follow_from_the_batches(self) -> None:
+        """Rebuilding from the newest snapshot gives what is live, except that the window of batches may be shorter."""
+        if not hasattr(self, "log"):
+            return
+        log = self.log
+        rebuilt = rebuild.load_producers(
+            log.segments, log.snapshot_offsets, log.read_snapshot, log.end_offset, log.end_offset
+        )
+        assert rebuilt.open_transactions == log.producers.open_transactions
+        for producer_id, entry in rebuilt.producers.items():
+            live = log.producers.producers[producer_id]
+            # A snapshot keeps one timestamp per producer, which a marker may have set.
+            traces = [trace[:3] for trace in entry.batches]
+            assert traces == [trace[:3] for trace in live.batches[len(live.batches) - len(traces) :]]
+            assert entry.transaction_first_offset == live.transaction_first_offset
+            assert entry.coordinator_epoch == live.coordinator_epoch
+
+
+FAST = settings(
+    max_examples=40,
+    stateful_step_count=40,
+    deadline=None,
+    suppress_health_check=list(HealthCheck),
+)
+TestLogMachine = LogMachine.TestCase
+TestLogMachine.settings = FAST
+
+
+def _skip_the_cut(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Log, "cut_active", lambda self, size: None)
+
+
+def _skip_directory_syncs(monkeypatch: pytest.MonkeyPatch) -> None:
+    run = FlushJob.run
+
+    def without_directories(self: FlushJob) -> object:
+        self.directories.clear()
+        return run(self)
+
+    monkeypatch.setattr(FlushJob, "run", without_directories)
+
+
+def _skip_file_syncs(monkeypatch: pytest.MonkeyPatch) -> None:
+    run = FlushJob.run
+
+    def without_files(self: FlushJob) -> object:
+        self.syncs.clear()
+        return run(self)
+
+    monkeypatch.setattr(FlushJob, "run", without_files)
+
+
+def _keep_what_follows_a_bad_batch(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Recovery, "_drop_from", lambda self, index: None)
+
+
+def _trust_the_tail(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Recovery, "_check_offsets", lambda self, segment, header: None)
+    monkeypatch.setattr(Recovery, "_continues", lambda self, offset: True)
+
+
+def _do_not_settle(monkeypatch: pytest.MonkeyPatch) -> None:
+    def forget(self: Log, size: int) -> None:
+        self._must_settle = False
+
+    monkeypatch.setattr(Log, "_settle_failure", forget)
+
+
+def _do_not_sync_truncation(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(LogDirectory, "lower_checkpoints", lambda self, log, offset: None)
+
+
+def _forget_the_transaction_index(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Segment, "add_aborted", lambda self, entry: None)
+
+
+def _keep_staged_after_failure(monkeypatch: pytest.MonkeyPatch) -> None:
+    discard = Log.discard_staged
+
+    def keep_producers(self: Log) -> None:
+        self.producer_state.commit()
+        discard(self)
+
+    monkeypatch.setattr(Log, "discard_staged", keep_producers)
+
+
+MUTANTS: dict[str, Callable[[pytest.MonkeyPatch], None]] = {
+    "a failed write is not cut off": _skip_the_cut,
+    "a flush does not sync the directory": _skip_directory_syncs,
+    "a flush does not sync the files": _skip_file_syncs,
+    "recovery keeps segments after a bad batch": _keep_what_follows_a_bad_batch,
+    "recovery ignores the order of offsets": _trust_the_tail,
+    "a failed write is not settled before the next": _do_not_settle,
+    "truncation leaves the checkpoints": _do_not_sync_truncation,
+    "aborted transactions are not indexed": _forget_the_transaction_index,
+    "a refused batch stays in the producer state": _keep_staged_after_failure,
+}
+
+
+@pytest.mark.parametrize("mutate", MUTANTS.values(), ids=MUTANTS.keys())
+def test_the_property_notices(mutate: Callable[[pytest.MonkeyPatch], None], monkeypatch: pytest.MonkeyPatch) -> None:
+    mutate(monkeypatch)
+    hunting = settings(FAST, max_examples=400, phases=[Phase.generate], derandomize=True, database=None)
+    with pytest.raises(Exception):  # noqa: B017
+        run_state_machine_as_test(LogMachine, settings=hunting)
