@@ -18,7 +18,7 @@ def test_items_leave_when_the_watermark_reaches_their_offset() -> None:
     assert queue.pop_until(20) == []
     assert (len(queue), queue.first_offset) == (1, 30)
     assert queue.pop_until(100) == ["d"]
-    assert (len(queue), queue.first_offset) == (0, None)
+    assert [len(queue), queue.first_offset] == [0, None]
 
 
 def test_an_earlier_offset_parked_late_still_leaves_first() -> None:

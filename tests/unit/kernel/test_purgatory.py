@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from millbeck.kernel.purgatory import Purgatory
+from millbeck.kernel.purgatory import Parked, Purgatory
 from millbeck.kernel.timer_wheel import TimerWheel
 
 
@@ -204,7 +204,7 @@ steps = st.lists(st.tuples(st.sampled_from(["park", "ready", "settle", "advance"
 def test_each_operation_ends_at_most_once_and_no_watcher_is_left(script: list[tuple[str, int]]) -> None:
     house = House()
     now_ms = 0
-    parked = []
+    parked: list[tuple[Waiting, Parked[str] | None]] = []
     for step, number in script:
         if step == "park":
             operation = Waiting(f"{len(parked)}", house.journal)
