@@ -12,6 +12,8 @@ from struct import Struct
 
 SHARED_BUFFER_BYTES = 256 * 1024
 FIRST_OWN_BUFFER_BYTES = 64 * 1024
+GROWTH = 4
+"""How much larger than what was received a connection's own buffer may be."""
 SIZE_PREFIX = Struct(">i")
 SMALLEST_FRAME_BYTES = 8  # api key, version, correlation id
 
@@ -72,7 +74,7 @@ class FrameReader:
             return self._shared.buffer
         target = self._own_target or SIZE_PREFIX.size
         if self._own_filled == len(own):
-            self._grow(min(target, 2 * len(own)))
+            self._grow(min(target, GROWTH * len(own)))
             own = self._own
             assert own is not None
         # Never read past this frame: what follows goes to the shared buffer again.
@@ -144,7 +146,7 @@ class FrameReader:
             raise FrameTooLarge(size)
         self._own_target = SIZE_PREFIX.size + size
         if len(own) < self._own_target and len(own) == self._own_filled:
-            self._grow(min(self._own_target, max(2 * len(own), FIRST_OWN_BUFFER_BYTES)))
+            self._grow(min(self._own_target, max(GROWTH * len(own), FIRST_OWN_BUFFER_BYTES)))
 
     def _grow(self, size_bytes: int) -> None:
         assert self._own is not None

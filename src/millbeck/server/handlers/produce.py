@@ -75,7 +75,7 @@ class Appending(PartitionResult):
 class ProduceReply:
     """Gathers the partitions' results and answers once all are in, or the request's time is up."""
 
-    __slots__ = ("acks", "call", "outstanding", "timer", "topics")
+    __slots__ = ("acks", "call", "outstanding", "timer", "topics", "waits_for_flush")
 
     def __init__(self, call: Call, acks: int) -> None:
         self.call = call
@@ -83,6 +83,7 @@ class ProduceReply:
         self.outstanding = 1  # held by the handler itself until everything is staged
         self.topics: list[tuple[str | Uuid, list[Appending]]] = []
         self.timer: Any = None
+        self.waits_for_flush = False
 
     def staged(self) -> None:
         """The handler is through; what is outstanding now waits for writes."""
@@ -115,6 +116,10 @@ class ProduceReply:
         self.send()
 
 
+Heavy = tuple[Appending, LocalTopic, Partition, bytes]
+"""A batch that is checked on a thread."""
+
+
 def error_reply(request: Any, version: int, error: ApiError) -> None:
     """Produce has no place for an error outside its partitions."""
     return
@@ -125,36 +130,46 @@ def handle_produce(call: Call, frame: memoryview, position: int) -> None:
     request, _ = decode_produce_request(call.version, frame, position)
     reply = ProduceReply(call, request.acks)
     refusal = _refusal(call, request.acks, request.transactional_id)
-    to_validate: list[tuple[Appending, LocalTopic, Partition, bytes]] = []
+    now_ms = call.broker.now_ms()
+    allow_zstd = call.version >= 7
+    heavy: list[Heavy] = []
     for name_or_id, partitions in request.topics:
         results: list[Appending] = []
         reply.topics.append((name_or_id, results))
+        topic: LocalTopic | None = None
+        error = refusal
+        if error is None:
+            try:
+                topic = _writable_topic(call, name_or_id)
+            except ApiError as refused:
+                error = refused
         for partition_index, records in partitions:
             result = Appending(reply, partition_index)
             results.append(result)
-            try:
-                if refusal is not None:
-                    raise refusal
-                topic = _writable_topic(call, name_or_id)
-                partition = call.broker.topics.partition(name_or_id, partition_index)
-                batch = b"" if records is None else bytes(records)
-                to_validate.append((result, topic, partition, batch))
-            except ApiError as error:
+            if topic is None:
+                assert error is not None
                 result.refuse(error)
-    if any(_is_heavy(batch) for *_, batch in to_validate):
+                continue
+            try:
+                partition = topic.partitions.get(partition_index)
+                if partition is None:
+                    raise UnknownTopicOrPartition
+                batch = b"" if records is None else bytes(records)
+                if len(batch) > THREAD_BYTES_MIN and _is_heavy(batch):
+                    heavy.append((result, topic, partition, batch))
+                    continue
+                _append(result, topic, partition, validate(batch, topic.rules, now_ms, allow_zstd), now_ms)
+            except ApiError as refused:
+                topic.counts.produce_failed += 1
+                result.refuse(refused)
+    if reply.acks == -1 and reply.waits_for_flush:
+        # Only an append that must wait for a flush can outlive its turn on a single replica.
+        reply.timer = call.broker.deadlines.after(max(request.timeout_ms, 0), reply.time_out)
+    if heavy:
         call.hold()
-        call.broker.spawn(_append_after_threads(call, reply, to_validate))
-        return
-    now_ms = call.broker.now_ms()
-    allow_zstd = call.version >= 7
-    for result, topic, partition, batch in to_validate:
-        try:
-            _append(result, topic, partition, validate(batch, topic.rules, now_ms, allow_zstd), now_ms)
-        except ApiError as error:
-            _count_failure(topic)
-            result.refuse(error)
-    _set_deadline(call, reply, request.timeout_ms, to_validate)
-    reply.staged()
+        call.broker.spawn(_append_heavy(call, reply, heavy))
+    else:
+        reply.staged()
 
 
 def _refusal(call: Call, acks: int, transactional_id: str | None) -> ApiError | None:
@@ -181,9 +196,8 @@ def _writable_topic(call: Call, name_or_id: str | Uuid) -> LocalTopic:
 
 
 def _is_heavy(batch: bytes) -> bool:
-    """Whether the check is worth a hop to a thread: see docs/adr on validation."""
-    size = len(batch)
-    return size > THREAD_BYTES_MIN and (not COMPILED or batch[_ATTRIBUTES_LOW_BYTE] & _CODEC_MASK != 0)
+    """Whether the check of a large batch is worth a hop to a thread: see docs/adr/0005."""
+    return not COMPILED or batch[_ATTRIBUTES_LOW_BYTE] & _CODEC_MASK != 0
 
 
 def _append(result: Appending, topic: LocalTopic, partition: Partition, validated: Validated, now_ms: int) -> None:
@@ -192,6 +206,8 @@ def _append(result: Appending, topic: LocalTopic, partition: Partition, validate
     reply = result.reply
     staged = partition.append(validated, wants_all=reply.acks == -1, now_ms=now_ms, settle=result)
     reply.outstanding += 1
+    if partition.waits_for_flush:
+        reply.waits_for_flush = True
     result.base_offset = staged.first_offset
     result.log_append_time_ms = validated.append_time_ms
     result.log_start_offset = partition.log.log_start_offset
@@ -200,43 +216,23 @@ def _append(result: Appending, topic: LocalTopic, partition: Partition, validate
     counts.bytes_in += len(validated.batch)
 
 
-def _set_deadline(
-    call: Call, reply: ProduceReply, timeout_ms: int, appended: list[tuple[Appending, LocalTopic, Partition, bytes]]
-) -> None:
-    """Only an append that must wait for a flush can outlive its turn on a single replica."""
-    if reply.acks == -1 and any(partition.waits_for_flush for _, _, partition, _ in appended):
-        reply.timer = call.broker.deadlines.after(max(timeout_ms, 0), reply.time_out)
-
-
-def _count_failure(topic: LocalTopic) -> None:
-    topic.counts.produce_failed += 1
-
-
-async def _append_after_threads(
-    call: Call, reply: ProduceReply, to_validate: list[tuple[Appending, LocalTopic, Partition, bytes]]
-) -> None:
+async def _append_heavy(call: Call, reply: ProduceReply, heavy: list[Heavy]) -> None:
+    """Check batches on a thread, then stage them; the connection is held until that is done."""
     broker = call.broker
     now_ms = broker.now_ms()
     allow_zstd = call.version >= 7
-    checked: list[tuple[Appending, LocalTopic, Partition, Validated]] = []
-    for result, topic, partition, batch in to_validate:
+    for result, topic, partition, batch in heavy:
         try:
             validated = await broker.in_thread(validate, batch, topic.rules, now_ms, allow_zstd)
-            checked.append((result, topic, partition, validated))
-        except ApiError as error:
-            _count_failure(topic)
-            result.refuse(error)
-        except Exception as error:
-            broker.report(error)
-            result.refuse(UnknownServerError())
-    for result, topic, partition, validated in checked:
-        try:
-            # The topic may have been deleted, or its partition moved, while the batch was being checked.
+            # The topic may have been deleted while the batch was being checked.
             if broker.topics.by_id.get(topic.topic_id) is not topic:
                 raise UnknownTopicOrPartition(f"{topic.name} was deleted")
             _append(result, topic, partition, validated, now_ms)
         except ApiError as error:
-            _count_failure(topic)
+            topic.counts.produce_failed += 1
             result.refuse(error)
+        except Exception as error:
+            broker.report(error)
+            result.refuse(UnknownServerError())
     call.release()
     reply.staged()
