@@ -25,8 +25,8 @@ SUFFIX = ".checkpoint"
 PART_SUFFIX = ".checkpoint.part"
 DELETED_SUFFIX = ".checkpoint.deleted"
 
-BATCH_RECORD_COUNT = 1024
-"""Records in one data batch of a snapshot."""
+BATCH_RECORD_COUNT = 128
+"""Records in one data batch of a snapshot: few enough to be encoded within one turn of the loop."""
 
 _NAME = re.compile(r"(\d{20})-(\d{10})\.checkpoint")
 

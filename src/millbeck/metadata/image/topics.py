@@ -147,8 +147,8 @@ def _either(changed: list[int] | None, old: tuple[int, ...]) -> tuple[int, ...]:
 
 def _directories(directories: tuple[Uuid, ...], replica_count: int) -> tuple[Uuid, ...]:
     """One directory a replica; records from before directories were tracked carry none."""
-    if all(directory == MIGRATING_DIRECTORY for directory in directories):
+    if len(directories) == replica_count:
+        return directories
+    if directories.count(MIGRATING_DIRECTORY) == len(directories):
         return (MIGRATING_DIRECTORY,) * replica_count
-    if len(directories) != replica_count:
-        raise MetadataFault(f"{len(directories)} directories for {replica_count} replicas")
-    return directories
+    raise MetadataFault(f"{len(directories)} directories for {replica_count} replicas")
