@@ -24,13 +24,12 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from millbeck.kernel.environment import OpenMode
 from millbeck.kernel.errors import KafkaStorageError, OffsetOutOfRange
 from millbeck.kernel.ids import TopicPartition
 from millbeck.records import batch as batches
 from millbeck.records import control
 from millbeck.records.record import Record
-from millbeck.storage import loading, rebuild
+from millbeck.storage import rebuild
 from millbeck.storage.config import LogConfig
 from millbeck.storage.directory import LogDirectory
 from millbeck.storage.file_cache import FileCache
@@ -39,7 +38,7 @@ from millbeck.storage.index_cache import IndexCache
 from millbeck.storage.log import Log
 from millbeck.storage.producer_state import Origin
 from millbeck.storage.recovery import Recovery
-from millbeck.storage.segment import CorruptSegment, Segment
+from millbeck.storage.segment import Segment
 from millbeck.testing.sim.disk import SimDisk
 from millbeck.testing.sim.disk_faults import DiskCall
 
@@ -327,7 +326,7 @@ class LogMachine(RuleBasedStateMachine):
             ]
         self.forget_from(self.end)
         self.log_start = self.log.log_start_offset
-        if not self.stored_batches():
+        if self.written and self.written[-1].last_offset >= self.end:
             # The log may have started over in the middle of a lost batch, where its start was.
             self.written = []
             self.derive_producers()
@@ -409,7 +408,7 @@ class LogMachine(RuleBasedStateMachine):
         if not hasattr(self, "log"):
             return
         for segment in self.log.segments:
-            starts = {position: header for position, header in segment.headers()}
+            starts = dict(segment.headers())
             for offset, position in segment.offset_index().entries():
                 assert starts[position].last_offset == offset
             timestamps = {header.last_offset: header.max_timestamp for header in starts.values()}
