@@ -218,7 +218,8 @@ class Fabric:
                 await asyncio.sleep(self.delay(target.name, source))
                 if not self.is_blocked(target.name, source):
                     return
-            if self.loop.time() + retry_s > give_up_at:
+            left_s = give_up_at - self.loop.time()
+            if left_s <= 0:
                 raise TimeoutError(errno.ETIMEDOUT, f"{target.name} does not answer")
-            await asyncio.sleep(retry_s)
+            await asyncio.sleep(min(retry_s, left_s))
             retry_s *= 2

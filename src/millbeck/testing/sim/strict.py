@@ -57,8 +57,12 @@ class RealWorldCall(BaseException):
     """A node reached around its environment. Not an ``Exception``: a broad handler must not hide it."""
 
 
+Report = Callable[[BaseException], None]
+
+
 @contextmanager
-def strict_mode() -> Iterator[None]:
+def strict_mode(report: Report = lambda leak: None) -> Iterator[None]:
+    """``report`` hears of every leak, also of one that the node swallows."""
     replaced: list[tuple[Any, str, Any]] = []
     try:
         for owner, names in _FORBIDDEN:
@@ -66,36 +70,36 @@ def strict_mode() -> Iterator[None]:
                 original = getattr(owner, name, None)
                 if original is not None:
                     replaced.append((owner, name, original))
-                    setattr(owner, name, _guarded(original, f"{getattr(owner, '__name__', owner)}.{name}"))
+                    setattr(owner, name, _guarded(original, f"{owner.__name__}.{name}", report))
         yield
     finally:
         for owner, name, original in reversed(replaced):
             setattr(owner, name, original)
 
 
-def _guarded(original: Callable[..., Any], label: str) -> Any:
+def _guarded(original: Callable[..., Any], label: str, report: Report) -> Any:
     if isinstance(original, type):
-        return _guarded_class(original, label)
+        return _guarded_class(original, label, report)
 
     def call(*arguments: Any, **options: Any) -> Any:
-        _check_caller(label)
+        _check_caller(label, report)
         return original(*arguments, **options)
 
     return call
 
 
-def _guarded_class(original: type, label: str) -> type:
+def _guarded_class(original: type, label: str, report: Report) -> type:
     """A subclass, so that ``isinstance`` and other subclasses keep working while the name is replaced."""
 
     class Guarded(original):  # type: ignore[misc]
         def __init__(self, *arguments: Any, **options: Any) -> None:
-            _check_caller(label)
+            _check_caller(label, report)
             super().__init__(*arguments, **options)
 
     return Guarded
 
 
-def _check_caller(label: str) -> None:
+def _check_caller(label: str, report: Report) -> None:
     process = PROCESS.get()
     if process is None or process.is_harness:
         return
@@ -107,4 +111,6 @@ def _check_caller(label: str) -> None:
         if module.partition(".")[0] in _TRUSTED:
             return
         frame = frame.f_back
-    raise RealWorldCall(f"{label} was called inside the simulated process {process.name}")
+    leak = RealWorldCall(f"{label} was called inside the simulated process {process.name}")
+    report(leak)
+    raise leak

@@ -83,13 +83,16 @@ class World:
             # A collection at an arbitrary moment would run finalizers at an arbitrary moment.
             gc.disable()
             if self.options.is_strict:
-                stack.enter_context(strict_mode())
+                stack.enter_context(strict_mode(lambda leak: self.fail("a leak", leak)))
             try:
                 context = self.harness_run.process.context.copy()
                 task = context.run(self.loop.create_task, scenario(self.harness_run.environment))
                 result = self.loop.run_until_complete(task)
                 self._raise_failures()
             except BaseException as error:
+                # The scenario may have failed because of something that raised elsewhere first.
+                for message in self.forgive():
+                    error.add_note(message)
                 error.add_note(self.describe())
                 raise
         return result
@@ -127,14 +130,14 @@ class World:
     def forgive(self) -> list[str]:
         """Forget what failed so far, for a scenario that expects it; returns the messages."""
         self._collect_failures()
-        messages = [message for message, _ in self._failures]
+        messages = [_sentence(failure) for failure in self._failures]
         self._failures.clear()
         return messages
 
     def _collect_failures(self) -> None:
         for context in self.loop.failures:
             error = context.get("exception")
-            self._failures.append((f"{context.get('message')} in {context.get('process')}: {error!r}", error))
+            self._failures.append((f"{context.get('message')} in {context.get('process')}", error))
         self.loop.failures.clear()
 
     def _raise_failures(self) -> None:
@@ -142,7 +145,7 @@ class World:
         if self._failures:
             failures, self._failures = self._failures, []
             cause = next((error for _, error in failures if error is not None), None)
-            raise SimulationFailed("; ".join(message for message, _ in failures[:5])) from cause
+            raise SimulationFailed("; ".join(map(_sentence, failures[:5]))) from cause
 
     def bury(self, process: Process) -> None:
         """Stop a process for good. Its coroutines are kept, so that no ``finally`` of theirs runs."""
@@ -192,6 +195,11 @@ class _Services:
 
     def run_in_thread(self, function: Callable[..., T], *arguments: Any) -> Any:
         return self._world.run_of(PROCESS.get()).environment.threads.run(function, *arguments)
+
+
+def _sentence(failure: tuple[str, BaseException | None]) -> str:
+    message, error = failure
+    return message if error is None else f"{message}: {error!r}"
 
 
 def _restore_collector(was_enabled: bool) -> None:
