@@ -154,8 +154,9 @@ def _decode_flexible(view: memoryview, position: int, by_id: bool) -> tuple[Prod
         position += 1
         if size > 127:
             size, position = continue_varint(view, position, size)
-        stop = position + size - 1
-        transactional_id = str(view[position:stop], "utf-8")
+        # A zero may be written in more bytes than it needs.
+        stop = position + size - 1 if size else position
+        transactional_id = str(view[position:stop], "utf-8") if size else None
         acks, timeout_ms, topic_count = _read_flexible_rest(view, stop)
         position = stop + 7
     if topic_count > 127:

@@ -45,8 +45,12 @@ def read_unsigned_varint(buffer: bytes | memoryview, position: int) -> tuple[int
 
 def continue_varint(buffer: bytes | memoryview, position: int, first: int) -> tuple[int, int]:
     """The rest of a varint whose first byte was ``first``; IndexError when it is cut off."""
-    value = first & 0x7F
-    for shift in range(7, 7 * _SIZE_MAX, 7):
+    byte = buffer[position]
+    position += 1
+    value = first & 0x7F | (byte & 0x7F) << 7
+    if byte < 0x80:
+        return value, position
+    for shift in range(14, 7 * _SIZE_MAX, 7):
         byte = buffer[position]
         position += 1
         value |= (byte & 0x7F) << shift

@@ -92,6 +92,13 @@ def test_mutated_and_cut_requests_fail_where_the_generated_decoder_fails(version
     same()
 
 
+def test_a_null_in_more_bytes_than_it_needs_is_a_null() -> None:
+    encoded = b"\x80\0" + b"\0\1\0\0\0\5\1\0"
+    view, position = decode_produce_request(9, encoded)
+    assert (_as_message(view), position) == codec.decoder(ProduceRequest, 9)(encoded)
+    assert view.transactional_id is None
+
+
 LEGACY_HEAD = b"\xff\xff" + bytes(6)
 TOO_MANY = {
     "legacy topics": (3, LEGACY_HEAD + b"\x7f\xff\xff\xff"),
