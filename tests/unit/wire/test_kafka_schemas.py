@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import json
 import re
-from importlib.resources import files
+from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,7 +17,10 @@ from millbeck.wire.api_keys import APIS
 from millbeck.wire.messages.consumer_protocol import ConsumerProtocolAssignment, ConsumerProtocolSubscription
 from millbeck.wire.schema import Array, Field, Primitive, Versions, parse_versions, schema_of
 
-RESOURCES = files("kafka.protocol.schemas.resources")
+_KAFKA_PYTHON = find_spec("kafka")
+assert _KAFKA_PYTHON is not None
+assert _KAFKA_PYTHON.origin is not None
+RESOURCES = Path(_KAFKA_PYTHON.origin).parent / "protocol" / "schemas" / "resources"
 DATA = (ConsumerProtocolSubscription, ConsumerProtocolAssignment)
 MESSAGES = [
     cls
