@@ -89,8 +89,10 @@ class HostNetwork:
     def outlet(self, transport: asyncio.Transport) -> Outlet:
         if transport.get_extra_info("sslcontext") is not None:
             return TransportOutlet(transport)
-        descriptor: int = transport.get_extra_info("socket").fileno()
-        return SocketOutlet(transport, descriptor, is_linux=self._is_linux)
+        # asyncio lends its socket without the calls that send. The outlet needs one of them, with flags; a duplicate
+        # would cost every connection a second descriptor.
+        connected: socket.socket = transport.get_extra_info("socket")._sock
+        return SocketOutlet(transport, connected, is_linux=self._is_linux)
 
 
 _Address = tuple[socket.AddressFamily, str]

@@ -15,16 +15,17 @@ from __future__ import annotations
 
 import asyncio
 import os
+import socket
 from collections.abc import Callable, Sequence
 
 from millbeck.host.part_queue import PartQueue, SliceShrank, release_slices
-from millbeck.kernel.environment import Part
+from millbeck.kernel.environment import Bytes, FileSlice, Part
 
 # How much one connection may send before the others get their turn.
-TURN_BYTES_MAX = 2 << 20
+TURN_BYTES_MAX = 1 << 20
 # Slices up to this size are read and sent with their header in one call; longer ones go by sendfile.
 COPIED_SLICE_BYTES_MAX = 64 << 10
-_LEAD_BYTES_MAX = 16 << 10
+_BUFFERS_MAX = 512
 # What is read ahead of the kernel's taking it stays in memory, on every connection whose peer is slow.
 _WRITE_BYTES_MAX = 128 << 10
 
@@ -35,22 +36,27 @@ class SocketOutlet:
         "_descriptor",
         "_drained",
         "_is_closing",
+        "_is_linux",
         "_is_over",
         "_loop",
         "_queue",
+        "_socket",
         "_transport",
         "_watched",
     )
 
-    def __init__(self, transport: asyncio.Transport, descriptor: int, *, is_linux: bool) -> None:
+    def __init__(self, transport: asyncio.Transport, connected: socket.socket, *, is_linux: bool) -> None:
+        """``connected`` is the transport's own socket; it is never closed here."""
         self._transport = transport
-        self._descriptor = descriptor
+        self._socket = connected
+        self._descriptor = connected.fileno()
         self._loop = asyncio.get_running_loop()
         self._queue = PartQueue()
         self._watched = -1
         self._drained: Callable[[], None] | None = None
         self._is_closing = False
         self._is_over = False
+        self._is_linux = is_linux
         self._copied_slice_bytes_max = COPIED_SLICE_BYTES_MAX if is_linux else 1 << 62
 
     @property
@@ -62,27 +68,48 @@ class SocketOutlet:
             release_slices(parts)
             return
         queue = self._queue
-        if queue:
-            queue.extend(parts)
-            return
-        if len(parts) == 1 and type(first := parts[0]) is bytes:
-            sent = self._write_at_once(first)
-            if sent == len(first):
+        if not queue:
+            rest = self._send_at_once(parts)
+            if rest is None:
                 return
-            parts = (memoryview(first)[sent:],)
-        queue.extend(parts)
-        if not self._pump():
-            self._watch()
+            queue.extend(rest)
+            if not self._pump():
+                self._watch()
+        else:
+            queue.extend(parts)
 
-    def _write_at_once(self, data: bytes) -> int:
-        """The common reply is one small buffer into an empty socket: no queue, no copy."""
+    def _send_at_once(self, parts: Sequence[Part]) -> Sequence[Part] | None:
+        """The common reply, bytes and short slices into a socket with room, without the queue: what is left, or None.
+
+        A slice is released as soon as it is read: its bytes are in memory then, sent or not.
+        """
+        buffers: list[Bytes] = []
+        size = 0
         try:
-            return os.write(self._descriptor, data)
+            for part in parts:
+                if isinstance(part, FileSlice):
+                    part_size = part.size
+                    if part_size > self._copied_slice_bytes_max or size + part_size > _WRITE_BYTES_MAX:
+                        break
+                    buffer: Bytes = part.file.read(part_size, part.position)
+                    if len(buffer) != part_size:
+                        raise SliceShrank
+                    part.release()
+                else:
+                    buffer = part
+                    part_size = len(part)
+                buffers.append(buffer)
+                size += part_size
+            if len(buffers) < len(parts) or len(buffers) > _BUFFERS_MAX:
+                return [*buffers, *parts[len(buffers) :]]
+            sent = os.write(self._descriptor, buffers[0]) if len(buffers) == 1 else os.writev(self._descriptor, buffers)
         except BlockingIOError:
-            return 0
-        except OSError:
+            return buffers
+        except (OSError, SliceShrank):
+            release_slices(parts[len(buffers) :])
             self._fail()
-            return len(data)
+            return None
+        return None if sent == size else _after(buffers, sent)
 
     def resume_writing(self) -> None:
         """The transport's own buffer is never used, so it never pauses anybody."""
@@ -108,17 +135,10 @@ class SocketOutlet:
             while queue:
                 if share <= 0:
                     return False
-                buffers = queue.take(
-                    min(share, _WRITE_BYTES_MAX),
-                    copied_slice_bytes_max=self._copied_slice_bytes_max,
-                    lead_bytes_max=_LEAD_BYTES_MAX,
-                )
+                buffers = queue.take(min(share, _WRITE_BYTES_MAX), copied_slice_bytes_max=self._copied_slice_bytes_max)
                 if buffers:
                     size = sum(map(len, buffers))
-                    try:
-                        sent = os.writev(self._descriptor, buffers)
-                    except BlockingIOError:
-                        sent = 0
+                    sent = self._write(buffers)
                     if sent < size:
                         queue.put_back(buffers, sent)
                         return False
@@ -130,6 +150,15 @@ class SocketOutlet:
         except (OSError, SliceShrank):
             self._fail()
         return True
+
+    def _write(self, buffers: list[Bytes]) -> int:
+        try:
+            if self._is_linux and self._queue.begins_with_slice():
+                # The header waits for the slice that sendfile brings, instead of travelling in a packet of its own.
+                return self._socket.sendmsg(buffers, (), socket.MSG_MORE)
+            return os.writev(self._descriptor, buffers)
+        except BlockingIOError:
+            return 0
 
     def _send_from_file(self, size_max: int) -> int:
         """Send part of the slice at the front; 0 when the kernel takes no more."""
@@ -182,3 +211,12 @@ class SocketOutlet:
     def _fail(self) -> None:
         self.closed()
         self._transport.abort()
+
+
+def _after(buffers: list[Bytes], sent: int) -> list[Bytes]:
+    """What follows the first ``sent`` bytes."""
+    for position, buffer in enumerate(buffers):
+        if sent < len(buffer):
+            return [memoryview(buffer)[sent:], *buffers[position + 1 :]]
+        sent -= len(buffer)
+    return []

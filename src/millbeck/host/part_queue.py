@@ -42,12 +42,11 @@ class PartQueue:
                 self._parts.append(part)
                 self.size_bytes += size
 
-    def take(self, size_max: int, *, copied_slice_bytes_max: int, lead_bytes_max: int) -> list[Bytes]:
+    def take(self, size_max: int, *, copied_slice_bytes_max: int) -> list[Bytes]:
         """Remove bytes from the front, about ``size_max`` of them at most, reading slices as they come.
 
-        Empty when the front is a slice with more than ``copied_slice_bytes_max`` left: the caller sends that from its
-        file. Behind other bytes such a slice gives up its first ``lead_bytes_max`` bytes, so that a header does not
-        travel in a packet of its own.
+        Stops at a slice with more than ``copied_slice_bytes_max`` left; when that is at the front nothing is taken, and
+        the caller sends it from its file.
         """
         taken: list[Bytes] = []
         size = 0
@@ -55,20 +54,19 @@ class PartQueue:
             part = self._parts[0]
             if isinstance(part, FileSlice):
                 left = part.size - self._first_slice_done
-                is_sent_from_file = left > copied_slice_bytes_max
-                if is_sent_from_file and (not taken or not lead_bytes_max):
+                if left > copied_slice_bytes_max:
                     break
-                buffer: Bytes = self._read_first_slice(min(left, lead_bytes_max if is_sent_from_file else size_max))
-                taken.append(buffer)
-                if is_sent_from_file:
-                    break
+                buffer: Bytes = self._read_first_slice(min(left, size_max))
             else:
                 buffer = part
                 self._parts.popleft()
-                taken.append(buffer)
                 self.size_bytes -= len(buffer)
+            taken.append(buffer)
             size += len(buffer)
         return taken
+
+    def begins_with_slice(self) -> bool:
+        return bool(self._parts) and isinstance(self._parts[0], FileSlice)
 
     def _read_first_slice(self, size: int) -> bytes:
         part = self._parts[0]

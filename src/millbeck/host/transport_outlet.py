@@ -96,9 +96,7 @@ class TransportOutlet:
         self._is_pumping = True
         try:
             while self._queue and share > 0 and transport.get_write_buffer_size() < HANDED_BYTES_MAX:
-                buffers = self._queue.take(
-                    min(share, _WRITE_BYTES_MAX), copied_slice_bytes_max=_COPY_EVERY_SLICE, lead_bytes_max=0
-                )
+                buffers = self._queue.take(min(share, _WRITE_BYTES_MAX), copied_slice_bytes_max=_COPY_EVERY_SLICE)
                 data = buffers[0] if len(buffers) == 1 else b"".join(buffers)
                 transport.write(data)
                 share -= len(data)

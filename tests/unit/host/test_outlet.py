@@ -39,7 +39,7 @@ class Connection(asyncio.Protocol):
 
     def connection_made(self, transport) -> None:
         self.transport = transport
-        self.outlet = SocketOutlet(transport, transport.get_extra_info("socket").fileno(), is_linux=self.is_linux)
+        self.outlet = SocketOutlet(transport, transport.get_extra_info("socket")._sock, is_linux=self.is_linux)
         self.outlet.on_drained(self._drained)
 
     def _drained(self) -> None:

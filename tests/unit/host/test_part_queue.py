@@ -41,9 +41,8 @@ part_plans = st.lists(st.tuples(st.booleans(), st.integers(0, 500), st.integers(
     plan=part_plans,
     steps=st.lists(st.tuples(st.integers(1, 200), st.integers(0, 400)), min_size=1, max_size=30),
     copied=st.sampled_from([0, 50, 10_000]),
-    lead=st.sampled_from([0, 10, 1000]),
 )
-def test_bytes_come_out_in_order_and_slices_are_released_once(plan, steps, copied, lead) -> None:
+def test_bytes_come_out_in_order_and_slices_are_released_once(plan, steps, copied) -> None:
     queue, releases, expected = PartQueue(), Releases(), b""
     parts = []
     for is_slice, position, size in plan:
@@ -56,7 +55,7 @@ def test_bytes_come_out_in_order_and_slices_are_released_once(plan, steps, copie
     while queue:
         size_max, kernel_takes = steps[turn % len(steps)]
         turn += 1
-        buffers = queue.take(size_max, copied_slice_bytes_max=copied, lead_bytes_max=lead)
+        buffers = queue.take(size_max, copied_slice_bytes_max=copied)
         if buffers:
             gathered = b"".join(buffers)
             taken = min(max(1, kernel_takes), len(gathered))
@@ -76,7 +75,7 @@ def test_bytes_come_out_in_order_and_slices_are_released_once(plan, steps, copie
 def test_clearing_releases_what_is_left_once() -> None:
     queue, releases = PartQueue(), Releases()
     queue.extend([b"abc", releases.slice(0, 100), releases.slice(0, 200), releases.slice(0, 0)])
-    queue.take(50, copied_slice_bytes_max=1000, lead_bytes_max=0)
+    queue.take(50, copied_slice_bytes_max=1000)
     queue.clear()
     queue.clear()
     assert list(releases) == [1, 1, 1]
@@ -88,22 +87,26 @@ def test_a_slice_that_shrank_is_noticed_when_it_is_read() -> None:
     queue, releases = PartQueue(), Releases()
     queue.extend([releases.slice(0, 100, MemoryFile(b"short"))])
     with pytest.raises(SliceShrank):
-        queue.take(1000, copied_slice_bytes_max=1000, lead_bytes_max=0)
+        queue.take(1000, copied_slice_bytes_max=1000)
     queue.clear()
     assert list(releases) == [1]
 
 
-def test_a_header_takes_the_beginning_of_a_long_slice_along() -> None:
+def test_taking_stops_before_a_long_slice() -> None:
     queue, releases = PartQueue(), Releases()
-    queue.extend([b"header", releases.slice(5, 500), b"next"])
-    assert queue.take(10_000, copied_slice_bytes_max=100, lead_bytes_max=64) == [b"header", CONTENT[5:69]]
-    assert queue.first_slice()[1:] == (69, 436)
+    queue.extend([b"header", releases.slice(0, 50), releases.slice(5, 500), b"next"])
+    assert not queue.begins_with_slice()
+    assert queue.take(10_000, copied_slice_bytes_max=100) == [b"header", CONTENT[:50]]
+    assert queue.begins_with_slice()
+    assert queue.take(10_000, copied_slice_bytes_max=100) == []
+    assert queue.first_slice()[1:] == (5, 500)
+    assert not PartQueue().begins_with_slice()
 
 
 def test_no_more_buffers_are_gathered_than_one_system_call_takes() -> None:
     queue = PartQueue()
     queue.extend([b"x"] * 5000)
-    assert len(queue.take(10_000, copied_slice_bytes_max=0, lead_bytes_max=0)) <= 1024
+    assert len(queue.take(10_000, copied_slice_bytes_max=0)) <= 1024
 
 
 def test_parts_that_are_not_sent_are_released() -> None:
