@@ -1,0 +1,266 @@
+"""The values administrative calls take and return."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import IntEnum
+from typing import Final
+
+from millbeck.kernel.errors import ApiError
+from millbeck.kernel.ids import TopicPartition, Uuid
+
+LATEST: Final = -1
+EARLIEST: Final = -2
+MAX_TIMESTAMP: Final = -3
+EARLIEST_LOCAL: Final = -4
+LATEST_TIERED: Final = -5
+EARLIEST_PENDING_UPLOAD: Final = -6
+"""Special timestamps of `Admin.list_offsets`; any other number is a time in milliseconds."""
+
+
+class ResourceType(IntEnum):
+    """What settings belong to."""
+
+    TOPIC = 2
+    BROKER = 4
+    BROKER_LOGGER = 8
+    CLIENT_METRICS = 16
+    GROUP = 32
+
+
+class ConfigOperation(IntEnum):
+    SET = 0
+    DELETE = 1
+    APPEND = 2
+    SUBTRACT = 3
+
+
+class UpgradeType(IntEnum):
+    UPGRADE = 1
+    SAFE_DOWNGRADE = 2
+    UNSAFE_DOWNGRADE = 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewTopic:
+    name: str
+    partition_count: int = -1
+    replication_factor: int = -1
+    assignments: Mapping[int, Sequence[int]] = field(default_factory=dict)
+    """Brokers by partition, the preferred leader first; excludes the two counts."""
+    configs: Mapping[str, str | None] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewPartitions:
+    total_count: int
+    assignments: Sequence[Sequence[int]] | None = None
+    """Brokers of each added partition; None leaves placement to the controller."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConfigSynonym:
+    name: str
+    value: str | None
+    source: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConfigEntry:
+    name: str
+    value: str | None
+    source: int
+    """The number of `kernel.options.ConfigSource`."""
+    is_read_only: bool
+    is_sensitive: bool
+    synonyms: tuple[ConfigSynonym, ...] = ()
+    type: int = 0
+    documentation: str | None = None
+
+    @property
+    def is_default(self) -> bool:
+        return self.source == 5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CreatedTopic:
+    name: str
+    topic_id: Uuid
+    partition_count: int
+    replication_factor: int
+    configs: dict[str, ConfigEntry]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopicListing:
+    name: str
+    topic_id: Uuid
+    is_internal: bool
+    partition_count: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartitionDescription:
+    partition: int
+    leader_id: int
+    """-1 when nobody leads."""
+    leader_epoch: int
+    replicas: tuple[int, ...]
+    in_sync: tuple[int, ...]
+    offline: tuple[int, ...]
+    eligible_leaders: tuple[int, ...] | None = None
+    last_known_eligible_leaders: tuple[int, ...] | None = None
+    error: ApiError | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopicDescription:
+    name: str
+    topic_id: Uuid
+    is_internal: bool
+    partitions: tuple[PartitionDescription, ...]
+    authorized_operations: int
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigResource:
+    type: ResourceType
+    name: str
+    """A topic's or group's name, a broker's id; empty for the default of all brokers."""
+
+    def __str__(self) -> str:
+        return f"{self.type.name.lower()} {self.name or '<default>'}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConfigChange:
+    name: str
+    value: str | None = None
+    operation: ConfigOperation = ConfigOperation.SET
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeDescription:
+    node_id: int
+    host: str
+    port: int
+    rack: str | None = None
+    is_fenced: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterDescription:
+    cluster_id: str | None
+    controller_id: int
+    nodes: tuple[NodeDescription, ...]
+    authorized_operations: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogReplica:
+    partition: TopicPartition
+    size_bytes: int
+    offset_lag: int
+    is_future: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogDirDescription:
+    path: str
+    error: ApiError | None
+    total_bytes: int
+    usable_bytes: int
+    is_cordoned: bool
+    replicas: tuple[LogReplica, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupListing:
+    group_id: str
+    protocol_type: str
+    state: str
+    type: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemberDescription:
+    member_id: str
+    instance_id: str | None
+    client_id: str
+    host: str
+    assignment: tuple[TopicPartition, ...]
+    """Empty when the group does not speak the consumer protocol."""
+    metadata: bytes
+    assignment_bytes: bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupDescription:
+    group_id: str
+    state: str
+    protocol_type: str
+    protocol: str
+    coordinator_id: int
+    members: tuple[MemberDescription, ...]
+    authorized_operations: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupOffset:
+    """A committed offset."""
+
+    offset: int
+    leader_epoch: int = -1
+    metadata: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListedOffset:
+    offset: int
+    """-1 when no record is that late."""
+    timestamp: int
+    leader_epoch: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProducerDescription:
+    producer_id: int
+    producer_epoch: int
+    last_sequence: int
+    last_timestamp: int
+    coordinator_epoch: int
+    transaction_start_offset: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QuorumReplica:
+    replica_id: int
+    directory_id: Uuid
+    log_end_offset: int
+    last_fetch_timestamp: int
+    last_caught_up_timestamp: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QuorumDescription:
+    leader_id: int
+    leader_epoch: int
+    high_watermark: int
+    voters: tuple[QuorumReplica, ...]
+    observers: tuple[QuorumReplica, ...]
+    endpoints: dict[int, tuple[tuple[str, str, int], ...]]
+    """Listener name, host and port of each node that has told them."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FeatureDescription:
+    supported: dict[str, tuple[int, int]]
+    finalized: dict[str, tuple[int, int]]
+    finalized_epoch: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FeatureUpdate:
+    level: int
+    upgrade_type: UpgradeType = UpgradeType.UPGRADE

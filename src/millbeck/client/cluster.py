@@ -1,0 +1,416 @@
+"""A client's way to its cluster: connections by broker, metadata kept fresh, coordinators looked up.
+
+Producer, consumer and admin each own one `Cluster`. Connections are kept by address and purpose: a long poll or a group
+phase holds a connection until it is answered, so fetches and group requests have connections of their own. A connection
+is opened when it is first needed, by one task that all who need it wait for, and after a failure not before the
+reconnect backoff has passed. When no broker of the metadata can be reached, the bootstrap list is asked again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Coroutine, Iterator
+from typing import Any, Final, TypeVar
+
+from millbeck.client.addresses import Address, parse_addresses
+from millbeck.client.backoff import Backoff
+from millbeck.client.config import ClientConfig
+from millbeck.client.connection import Connection, ConnectionSettings
+from millbeck.client.errors import ClientClosed, Disconnected, NoBrokerReachable, RequestTimeout, UnsupportedByBroker
+from millbeck.client.metadata import BrokerView, Metadata, TopicView
+from millbeck.client.retry import Deadline, retrying
+from millbeck.kernel.environment import Environment
+from millbeck.kernel.errors import (
+    ApiError,
+    CoordinatorNotAvailable,
+    InvalidTopic,
+    LeaderNotAvailable,
+    RebootstrapRequired,
+    UnknownTopicOrPartition,
+    from_code,
+)
+from millbeck.wire.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+log = logging.getLogger(__name__)
+
+GENERAL: Final = "general"
+COORDINATOR: Final = "coordinator"
+FETCH: Final = "fetch"
+
+GROUP_KEY: Final = 0
+TRANSACTION_KEY: Final = 1
+
+_Key = tuple[Address, str]
+
+
+class Cluster:
+    def __init__(
+        self,
+        environment: Environment,
+        config: ClientConfig,
+        *,
+        in_flight_max: int = 5,
+        creates_topics: bool = False,
+    ) -> None:
+        self.environment = environment
+        self.config = config
+        self.metadata = Metadata()
+        self.wants_all_topics = False
+        """Ask for every topic there is, not for those wanted by name."""
+        self.on_update: list[Callable[[], None]] = []
+        """Called after every change of the metadata."""
+        self.backoff = Backoff(
+            environment.randomness, first_ms=config.retry_backoff_ms, max_ms=config.retry_backoff_max_ms
+        )
+        self._bootstrap = parse_addresses(config.bootstrap_servers)
+        self._loop = asyncio.get_running_loop()
+        self._creates_topics = creates_topics
+        self._settings = ConnectionSettings(
+            client_id=config.client_id,
+            in_flight_max=in_flight_max,
+            connect_timeout_s=config.connect_timeout_ms / 1000,
+            tls=_tls_of(config),
+        )
+        self._reconnect = Backoff(
+            environment.randomness, first_ms=config.reconnect_backoff_ms, max_ms=config.reconnect_backoff_max_ms
+        )
+        self._connections: dict[_Key, Connection] = {}
+        self._opening: dict[_Key, asyncio.Task[Connection]] = {}
+        self._failures: dict[Address, tuple[int, float]] = {}
+        """How often in a row an address could not be reached, and when it may be tried again."""
+        self._coordinators: dict[tuple[int, str], int] = {}
+        self._wanted: dict[str, None] = {}
+        self._tasks: dict[asyncio.Task[Any], None] = {}
+        self._refreshing: asyncio.Task[None] | None = None
+        self._refresh_wanted = asyncio.Event()
+        self._is_closed = False
+
+    # tasks
+
+    def spawn(self, coroutine: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
+        """A task that `close` ends."""
+        task = self._loop.create_task(coroutine)
+        self._tasks[task] = None
+        task.add_done_callback(self._ended)
+        return task
+
+    def _ended(self, task: asyncio.Task[Any]) -> None:
+        self._tasks.pop(task, None)
+        if task.cancelled():
+            return
+        error = task.exception()
+        if error is not None and not isinstance(error, ApiError):
+            log.error("a task of the client failed", exc_info=error)
+
+    async def close(self) -> None:
+        """End every task and connection; returns when none is left."""
+        self._is_closed = True
+        tasks = list(self._tasks)
+        for task in tasks:
+            task.cancel()
+        if tasks:
+            await asyncio.wait(tasks)
+        for connection in list(self._connections.values()):
+            connection.close()
+        self._connections.clear()
+
+    # connections
+
+    async def connection(self, node_id: int, purpose: str = GENERAL, *, deadline: Deadline) -> Connection:
+        """An open connection to a broker of the metadata; raises a retriable `ApiError` when there is none."""
+        broker = self.metadata.brokers.get(node_id)
+        if broker is None:
+            raise LeaderNotAvailable(f"broker {node_id} is not known at the moment")
+        return await self._connect((broker.address, purpose), deadline)
+
+    def connection_nowait(self, node_id: int, purpose: str = GENERAL) -> Connection | None:
+        """The open connection to a broker, if there is one; otherwise begin to open it."""
+        broker = self.metadata.brokers.get(node_id)
+        if broker is None:
+            return None
+        key = (broker.address, purpose)
+        found = self._connections.get(key)
+        if found is not None and found.is_open:
+            return found
+        self._begin_opening(key)
+        return None
+
+    async def any_connection(self, deadline: Deadline) -> Connection:
+        """A connection to whichever broker answers first; raises `NoBrokerReachable`."""
+        idle = [found for (_, purpose), found in self._connections.items() if purpose == GENERAL and found.is_open]
+        if idle:
+            return min(idle, key=lambda found: found.in_flight_count)
+        problems: list[str] = []
+        for address in self._candidates():
+            if deadline.has_passed:
+                break
+            try:
+                return await self._connect((address, GENERAL), deadline)
+            except (Disconnected, RequestTimeout) as error:
+                problems.append(str(error))
+        raise NoBrokerReachable("; ".join(problems) or "no broker answered in time")
+
+    def _candidates(self) -> Iterator[Address]:
+        """Every address worth trying: known brokers in random order, then the bootstrap list likewise."""
+        known = [broker.address for broker in self.metadata.brokers.values()]
+        seen: dict[Address, None] = {}
+        for group in (known, list(self._bootstrap)):
+            while group:
+                address = group.pop(self.environment.randomness.below(len(group)))
+                if address not in seen:
+                    seen[address] = None
+                    yield address
+
+    async def _connect(self, key: _Key, deadline: Deadline) -> Connection:
+        found = self._connections.get(key)
+        if found is not None and found.is_open:
+            return found
+        task = self._begin_opening(key)
+        done, _ = await asyncio.wait({task}, timeout=deadline.remaining_s)
+        if not done:
+            raise RequestTimeout(f"no connection to {key[0]} in time")
+        if task.cancelled():
+            raise ClientClosed
+        return task.result()
+
+    def _begin_opening(self, key: _Key) -> asyncio.Task[Connection]:
+        if self._is_closed:
+            raise ClientClosed
+        task = self._opening.get(key)
+        if task is None:
+            task = self._opening[key] = self.spawn(self._open(key))
+        return task
+
+    async def _open(self, key: _Key) -> Connection:
+        address, _ = key
+        try:
+            failures, not_before_s = self._failures.get(address, (0, 0.0))
+            delay_s = not_before_s - self._loop.time()
+            if delay_s > 0:
+                await asyncio.sleep(delay_s)
+            try:
+                connection = await Connection.open(self.environment.network, address, self._settings)
+            except ApiError:
+                self._failures[address] = (failures + 1, self._loop.time() + self._reconnect.delay_s(failures + 1))
+                raise
+            self._failures.pop(address, None)
+            self._connections[key] = connection
+            connection.on_closed(lambda _: self._lost(key, connection))
+            return connection
+        finally:
+            del self._opening[key]
+
+    def _lost(self, key: _Key, connection: Connection) -> None:
+        if self._connections.get(key) is connection:
+            del self._connections[key]
+
+    def close_idle_connections(self) -> None:
+        limit_ms = self.config.connections_max_idle_ms
+        if limit_ms < 0:
+            return
+        oldest_s = self._loop.time() - limit_ms / 1000
+        for connection in list(self._connections.values()):
+            if connection.in_flight_count == 0 and connection.last_used_s < oldest_s:
+                connection.close()
+
+    # requests
+
+    async def request(
+        self,
+        message: object,
+        response: type[R],
+        *,
+        deadline: Deadline,
+        node_id: int | None = None,
+        purpose: str = GENERAL,
+        version_max: int | None = None,
+        version_min: int | None = None,
+    ) -> R:
+        """Ask one broker, any by default, once."""
+        if node_id is None:
+            connection = await self.any_connection(deadline)
+        else:
+            connection = await self.connection(node_id, purpose, deadline=deadline)
+        return await connection.request(
+            message,
+            response,
+            timeout_s=self.request_timeout_s(deadline),
+            version_max=version_max,
+            version_min=version_min,
+        )
+
+    def request_timeout_s(self, deadline: Deadline) -> float:
+        """How long a single request may take: its own limit, or what is left of the call's."""
+        return min(self.config.request_timeout_ms / 1000, deadline.remaining_s)
+
+    async def retrying(
+        self, attempt: Callable[[Deadline], Coroutine[Any, Any, T]], *, timeout_s: float | None = None
+    ) -> T:
+        """Like `retry.retrying`, with this client's settings; metadata is refreshed after a failure."""
+
+        def failed(_: ApiError) -> None:
+            self._refresh_wanted.set()
+
+        return await retrying(
+            attempt,
+            timeout_s=self.config.default_api_timeout_ms / 1000 if timeout_s is None else timeout_s,
+            backoff=self.backoff,
+            retries_max=self.config.retries,
+            on_failure=failed,
+        )
+
+    # metadata
+
+    def want_topics(self, names: list[str]) -> bool:
+        """Keep these topics' metadata fresh from now on; whether one of them is new."""
+        missing = [name for name in names if name not in self._wanted]
+        self._wanted.update(dict.fromkeys(missing))
+        return bool(missing)
+
+    def want_only(self, names: list[str]) -> None:
+        """Forget every topic but these."""
+        gone = [name for name in self._wanted if name not in names]
+        self._wanted = dict.fromkeys(names)
+        self.metadata.forget_topics(gone)
+
+    async def refresh(self, deadline: Deadline) -> None:
+        """Ask for the metadata of every wanted topic once, together with whoever else is waiting for that."""
+        if self._is_closed:
+            raise ClientClosed
+        if self._refreshing is None:
+            self._refreshing = self.spawn(self._refresh(Deadline(self.config.request_timeout_ms / 1000)))
+            self._refreshing.add_done_callback(self._refreshed)
+        task = self._refreshing
+        done, _ = await asyncio.wait({task}, timeout=deadline.remaining_s)
+        if not done:
+            raise RequestTimeout("no broker sent metadata in time")
+        if task.cancelled():
+            raise ClientClosed
+        task.result()
+
+    def _refreshed(self, _: asyncio.Task[None]) -> None:
+        self._refreshing = None
+
+    async def _refresh(self, deadline: Deadline) -> None:
+        await self.ask_metadata(None if self.wants_all_topics else list(self._wanted), deadline)
+
+    async def ask_metadata(self, names: list[str] | None, deadline: Deadline) -> MetadataResponse:
+        """Ask once for these topics, or for all, and take the answer over."""
+        connection = await self.any_connection(deadline)
+        topics = None if names is None else [MetadataRequestTopic(name=name) for name in names]
+        if topics is None and connection.version_of(MetadataRequest) == 0:
+            topics = []  # the oldest way to say all
+        response = await connection.request(
+            MetadataRequest(topics=topics, allow_auto_topic_creation=self._creates_topics and names is not None),
+            MetadataResponse,
+            timeout_s=self.request_timeout_s(deadline),
+        )
+        if response.error_code == RebootstrapRequired.code:
+            self.metadata.brokers.clear()
+            connection.close()
+        if response.error_code:
+            raise from_code(response.error_code)
+        self.metadata.update(response, is_complete=names is None)
+        self.announce()
+        return response
+
+    def announce(self) -> None:
+        for callback in self.on_update:
+            callback()
+
+    def refresh_soon(self) -> None:
+        """Let the upkeep task ask for metadata before it is due."""
+        self._refresh_wanted.set()
+
+    def start_upkeep(self) -> None:
+        self.spawn(self._keep_fresh())
+
+    async def _keep_fresh(self) -> None:
+        failures = 0
+        age_s = max(self.config.metadata_max_age_ms / 1000, 0.001)
+        while True:
+            try:
+                async with asyncio.timeout(self.backoff.delay_s(failures) if failures else age_s):
+                    await self._refresh_wanted.wait()
+            except TimeoutError:
+                pass
+            self._refresh_wanted.clear()
+            self.close_idle_connections()
+            try:
+                await self.refresh(Deadline(self.config.request_timeout_ms / 1000))
+                failures = 0
+            except ApiError as error:
+                log.debug("metadata could not be refreshed: %s", error)
+                failures += 1
+            # However many requests fail at once, brokers are not asked more often than this.
+            await asyncio.sleep(self.backoff.delay_s(1))
+
+    async def topic(self, name: str, *, timeout_s: float) -> TopicView:
+        """A topic's metadata, waited for; raises the reason why there is none, `UnknownTopicOrPartition` as a rule."""
+        known = self.metadata.topics.get(name)
+        if known is not None:
+            return known
+        self.want_topics([name])
+
+        async def attempt(deadline: Deadline) -> TopicView:
+            await self.refresh(deadline)
+            found = self.metadata.topics.get(name)
+            if found is None:
+                raise self.metadata.errors.get(name) or UnknownTopicOrPartition(f"there is no topic {name}")
+            return found
+
+        try:
+            return await self.retrying(attempt, timeout_s=timeout_s)
+        except UnknownTopicOrPartition as error:
+            raise UnknownTopicOrPartition(f"there is no topic {name}") from error
+        except InvalidTopic as error:
+            raise InvalidTopic(f"{name!r} is not a valid topic name") from error
+
+    # coordinators
+
+    async def coordinator(self, key: str, *, deadline: Deadline, key_type: int = GROUP_KEY) -> int:
+        """The broker that coordinates a group or transaction, from memory if possible; retriable errors are raised."""
+        known = self._coordinators.get((key_type, key))
+        if known is not None and known in self.metadata.brokers:
+            return known
+        broker = await self._find_coordinator(key, key_type, deadline)
+        self.metadata.add_broker(broker)
+        self._coordinators[key_type, key] = broker.node_id
+        return broker.node_id
+
+    def forget_coordinator(self, key: str, *, key_type: int = GROUP_KEY) -> None:
+        self._coordinators.pop((key_type, key), None)
+
+    async def _find_coordinator(self, key: str, key_type: int, deadline: Deadline) -> BrokerView:
+        from millbeck.wire.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
+
+        connection = await self.any_connection(deadline)
+        version = connection.version_of(FindCoordinatorRequest)
+        if version == 0 and key_type != GROUP_KEY:
+            raise UnsupportedByBroker("the broker knows coordinators of groups only")
+        request = (
+            FindCoordinatorRequest(key_type=key_type, coordinator_keys=[key])
+            if version >= 4
+            else FindCoordinatorRequest(key=key, key_type=key_type)
+        )
+        timeout_s = self.request_timeout_s(deadline)
+        response = await connection.request(request, FindCoordinatorResponse, timeout_s=timeout_s, version_max=version)
+        if version >= 4 and not response.coordinators:
+            raise CoordinatorNotAvailable(f"the broker named no coordinator for {key}")
+        found = response.coordinators[0] if version >= 4 else response
+        if found.error_code:
+            raise from_code(found.error_code, found.error_message or "")
+        return BrokerView(found.node_id, Address(found.host, found.port))
+
+
+def _tls_of(config: ClientConfig) -> Any:
+    if config.security_protocol != "SSL":
+        return None
+    # Loading ssl takes time that commands over plain connections do not have to spend.
+    from millbeck.client.tls import client_context
+
+    return client_context(config)

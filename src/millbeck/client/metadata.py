@@ -1,0 +1,171 @@
+"""What a client knows of the cluster: brokers, topics, leaders. Pure: answers go in, questions are answered.
+
+An answer may come from a broker that is behind. A partition's leader is therefore only replaced by one with the same or
+a later epoch, as long as the topic is the same one; a topic that was deleted and created again has another id and
+starts afresh. Brokers also correct single leaders in passing (KIP-951), under the same rule.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final, NamedTuple
+
+from millbeck.client.addresses import Address
+from millbeck.kernel.errors import ApiError, LeaderNotAvailable, UnknownTopicOrPartition, from_code
+from millbeck.kernel.ids import ZERO_UUID, Uuid
+from millbeck.wire.messages.metadata import MetadataResponse, MetadataResponsePartition, MetadataResponseTopic
+
+NO_LEADER: Final = -1
+NO_EPOCH: Final = -1
+
+
+class BrokerView(NamedTuple):
+    node_id: int
+    address: Address
+    rack: str | None = None
+
+
+class PartitionView(NamedTuple):
+    partition: int
+    leader_id: int = NO_LEADER
+    leader_epoch: int = NO_EPOCH
+    replicas: tuple[int, ...] = ()
+    in_sync: tuple[int, ...] = ()
+    offline: tuple[int, ...] = ()
+    error_code: int = 0
+
+
+class TopicView(NamedTuple):
+    name: str
+    topic_id: Uuid
+    is_internal: bool
+    partitions: dict[int, PartitionView]
+
+    @property
+    def partition_count(self) -> int:
+        return len(self.partitions)
+
+
+class Metadata:
+    """One client's view, which it alone changes."""
+
+    def __init__(self) -> None:
+        self.cluster_id: str | None = None
+        self.controller_id = -1
+        self.brokers: dict[int, BrokerView] = {}
+        self.topics: dict[str, TopicView] = {}
+        self.errors: dict[str, ApiError] = {}
+        """Why a topic that was asked for is not in `topics`."""
+        self.version = 0
+        """Grows with every change."""
+        self._names_by_id: dict[Uuid, str] = {}
+
+    def update(self, response: MetadataResponse, *, is_complete: bool = False) -> None:
+        """Take over an answer; ``is_complete`` says that it lists every topic there is."""
+        self.version += 1
+        if response.cluster_id is not None:
+            self.cluster_id = response.cluster_id
+        self.controller_id = response.controller_id
+        if response.brokers:
+            self.brokers = {
+                broker.node_id: BrokerView(broker.node_id, Address(broker.host, broker.port), broker.rack)
+                for broker in response.brokers
+            }
+        if is_complete:
+            listed = {topic.name for topic in response.topics}
+            for name in [name for name in self.topics if name not in listed]:
+                self._forget(name)
+            self.errors.clear()
+        for topic in response.topics:
+            self._update_topic(topic)
+
+    def _update_topic(self, topic: MetadataResponseTopic) -> None:
+        name = topic.name if topic.name is not None else self._names_by_id.get(topic.topic_id)
+        if name is None:
+            return
+        if topic.error_code:
+            self.errors[name] = from_code(topic.error_code)
+            if topic.error_code == UnknownTopicOrPartition.code:
+                self._forget(name)
+            return
+        self.errors.pop(name, None)
+        known = self.topics.get(name)
+        is_same = known is not None and (topic.topic_id == ZERO_UUID or known.topic_id in (ZERO_UUID, topic.topic_id))
+        before = known.partitions if known is not None and is_same else {}
+        partitions = {
+            partition.partition_index: _newer(before.get(partition.partition_index), _view_of(partition))
+            for partition in sorted(topic.partitions, key=lambda partition: partition.partition_index)
+        }
+        if known is not None:
+            self._names_by_id.pop(known.topic_id, None)
+        topic_id = known.topic_id if known is not None and topic.topic_id == ZERO_UUID else topic.topic_id
+        self.topics[name] = TopicView(name, topic_id, topic.is_internal, partitions)
+        if topic_id != ZERO_UUID:
+            self._names_by_id[topic_id] = name
+
+    def _forget(self, name: str) -> None:
+        known = self.topics.pop(name, None)
+        if known is not None:
+            self._names_by_id.pop(known.topic_id, None)
+
+    def forget_topics(self, names: Iterable[str]) -> None:
+        for name in names:
+            self._forget(name)
+            self.errors.pop(name, None)
+
+    def set_leader(self, topic: str, partition: int, leader_id: int, leader_epoch: int) -> bool:
+        """A broker named a partition's leader in passing; whether that was news."""
+        known = self.topics.get(topic)
+        view = known.partitions.get(partition) if known is not None else None
+        if known is None or view is None or leader_id < 0 or leader_epoch <= view.leader_epoch:
+            return False
+        known.partitions[partition] = view._replace(leader_id=leader_id, leader_epoch=leader_epoch, error_code=0)
+        self.version += 1
+        return True
+
+    def add_broker(self, broker: BrokerView) -> None:
+        self.brokers[broker.node_id] = broker
+
+    def topic_name(self, topic_id: Uuid) -> str | None:
+        return self._names_by_id.get(topic_id)
+
+    def topic_id(self, name: str) -> Uuid:
+        """`ZERO_UUID` when it is not known."""
+        known = self.topics.get(name)
+        return ZERO_UUID if known is None else known.topic_id
+
+    def partition(self, topic: str, partition: int) -> PartitionView:
+        """Raises `UnknownTopicOrPartition`, or the error the broker gave for the topic."""
+        known = self.topics.get(topic)
+        if known is None:
+            raise self.errors.get(topic) or UnknownTopicOrPartition(f"topic {topic} is not known to the cluster")
+        view = known.partitions.get(partition)
+        if view is None:
+            raise UnknownTopicOrPartition(f"topic {topic} has {known.partition_count} partitions, not a {partition}")
+        return view
+
+    def leader(self, topic: str, partition: int) -> BrokerView:
+        """Who leads; raises as `partition` does, and `LeaderNotAvailable` when nobody leads or he is unknown."""
+        view = self.partition(topic, partition)
+        broker = self.brokers.get(view.leader_id)
+        if broker is None:
+            raise LeaderNotAvailable(f"{topic}-{partition} has no leader at the moment")
+        return broker
+
+
+def _view_of(partition: MetadataResponsePartition) -> PartitionView:
+    return PartitionView(
+        partition.partition_index,
+        partition.leader_id,
+        partition.leader_epoch,
+        tuple(partition.replica_nodes),
+        tuple(partition.isr_nodes),
+        tuple(partition.offline_replicas),
+        partition.error_code,
+    )
+
+
+def _newer(known: PartitionView | None, told: PartitionView) -> PartitionView:
+    if known is None or told.leader_epoch == NO_EPOCH or told.leader_epoch >= known.leader_epoch:
+        return told
+    return known

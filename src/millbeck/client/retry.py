@@ -1,0 +1,69 @@
+"""Trying again until it works, the error is final, or time is up."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Final, TypeVar
+
+from millbeck.client.backoff import Backoff
+from millbeck.client.errors import RequestTimeout
+from millbeck.kernel.errors import ApiError
+
+T = TypeVar("T")
+
+_LONGEST_S: Final = 1e9
+
+
+class Deadline:
+    """A moment on the loop's clock."""
+
+    __slots__ = ("_at_s", "_loop")
+
+    def __init__(self, timeout_s: float) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._at_s = self._loop.time() + min(timeout_s, _LONGEST_S)
+
+    @property
+    def remaining_s(self) -> float:
+        """Zero when it has passed."""
+        return max(0.0, self._at_s - self._loop.time())
+
+    @property
+    def has_passed(self) -> bool:
+        return self._loop.time() >= self._at_s
+
+
+async def retrying(
+    attempt: Callable[[Deadline], Awaitable[T]],
+    *,
+    timeout_s: float,
+    backoff: Backoff,
+    retries_max: int,
+    on_failure: Callable[[ApiError], None] | None = None,
+) -> T:
+    """What ``attempt`` returns, tried again after each retriable `ApiError`; raises the last error when time is up."""
+    deadline = Deadline(timeout_s)
+    failures = 0
+    while True:
+        try:
+            return await attempt(deadline)
+        except ApiError as error:
+            failures += 1
+            if not error.retriable or failures > retries_max:
+                raise
+            if on_failure is not None:
+                on_failure(error)
+            delay_s = backoff.delay_s(failures)
+            if delay_s >= deadline.remaining_s:
+                raise
+            await asyncio.sleep(delay_s)
+
+
+async def within(awaitable: Awaitable[T], timeout_s: float, what: str) -> T:
+    """The result, or `RequestTimeout`; the awaitable is cancelled then."""
+    try:
+        async with asyncio.timeout(timeout_s):
+            return await awaitable
+    except TimeoutError as error:
+        raise RequestTimeout(f"{what} took longer than {round(timeout_s * 1000)} ms") from error
