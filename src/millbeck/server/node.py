@@ -31,6 +31,7 @@ from millbeck.server.config_checks import check_supported
 from millbeck.server.deadlines import Deadlines
 from millbeck.server.dispatch import Dispatcher
 from millbeck.server.drivers.groups import GroupDriver
+from millbeck.server.drivers.metadata_loading import open_metadata_log
 from millbeck.server.drivers.metadata_snapshots import SnapshotOptions
 from millbeck.server.drivers.quorum import MetadataLogFailed, QuorumDriver
 from millbeck.server.formatting import check_formatted
@@ -46,7 +47,7 @@ from millbeck.server.receive import SharedBuffer
 from millbeck.server.request_metrics import RequestMetrics
 from millbeck.server.routes import ROUTES
 from millbeck.server.tls import server_context
-from millbeck.storage.config import TOPIC_OPTIONS, LogConfig
+from millbeck.storage.config import TOPIC_OPTIONS
 from millbeck.storage.directory import LogDirectory
 from millbeck.storage.file_cache import FileCache
 from millbeck.storage.index_cache import IndexCache
@@ -201,12 +202,9 @@ class Node:
 
     def _metadata_log(self) -> Log:
         directory = next(each for each in self._directories if each.path == self.config.metadata_directory)
-        now_ms = self.environment.clock.wall_ms()
-        config = LogConfig.of(retention_ms="-1", segment_bytes=str(self.config.metadata_log.segment_bytes))
-        there = dict(directory.partitions())
-        if METADATA_PARTITION in there:
-            return directory.open_log(METADATA_PARTITION, METADATA_TOPIC_ID, config, now_ms=now_ms)
-        return directory.create_log(METADATA_PARTITION, METADATA_TOPIC_ID, config, now_ms=now_ms)
+        return open_metadata_log(
+            directory, segment_bytes=self.config.metadata_log.segment_bytes, now_ms=self.environment.clock.wall_ms()
+        )
 
     def _publish(self, image: MetadataImage, delta: MetadataDelta) -> None:
         """A committed image reaches the node's parts, in the order in which they depend on each other."""

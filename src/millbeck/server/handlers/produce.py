@@ -142,7 +142,8 @@ def handle_produce(call: Call, frame: memoryview, position: int) -> None:
             try:
                 topic = _writable_topic(call, name_or_id)
             except ApiError as refused:
-                error = refused
+                # Without its traceback: that would keep this frame, and with it the views, alive in a cycle.
+                error = refused.with_traceback(None)
         for partition_index, records in partitions:
             result = Appending(reply, partition_index)
             results.append(result)

@@ -170,9 +170,10 @@ class SimTransport(transports.Transport):
             data = b"".join(pieces)
         protocol = self._protocol
         if isinstance(protocol, asyncio.BufferedProtocol):
-            buffer = memoryview(protocol.get_buffer(-1))
-            size = min(len(buffer), len(data))
-            buffer[:size] = data[:size]
+            # Released before the protocol hears of it, as a socket's recv_into does: the protocol may resize its buffer.
+            with memoryview(protocol.get_buffer(-1)) as buffer:
+                size = min(len(buffer), len(data))
+                buffer[:size] = data[:size]
             if size < len(data):
                 self._inbox.appendleft((Segment.DATA, data[size:]))
                 data = data[:size]
