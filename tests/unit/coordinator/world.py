@@ -141,7 +141,9 @@ class World:
             scheduler=self.scheduler,
             commit_timeout_ms=5000,
         )
-        loader = Loader(self.host.shard, iter(self.log.batches))
+        loader = Loader(
+            self.host.shard, iter(self.log.batches), lambda at: self.host.reached(at, self.log.high_watermark)
+        )
         while not loader.advance():
             pass
         self.host.loaded(

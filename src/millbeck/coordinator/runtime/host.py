@@ -293,12 +293,18 @@ class ShardHost(Generic[S, R]):
 
     # Life
 
+    def reached(self, offset: int, high_watermark: int) -> None:
+        """Loading is about to replay from ``offset`` on: remember the state where it stops being committed."""
+        if offset >= high_watermark and not self._registry.offsets:
+            self._registry.snapshot(high_watermark)
+
     def loaded(self, *, end_offset: int, high_watermark: int, now_ms: int) -> None:
         """Every record below ``end_offset`` was replayed: take operations."""
         assert self.state is State.LOADING, self.state
         self.written_offset = end_offset
         self.committed_offset = min(high_watermark, end_offset)
         self._registry.snapshot(end_offset)
+        self._registry.forget_below(self.committed_offset)
         self.state = State.ACTIVE
         self.shard.on_loaded(now_ms)
 

@@ -7,7 +7,7 @@ that cannot be read ends the load, and with it the shard.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from millbeck.coordinator.runtime.shard import NO_PRODUCER_ID, Shard
@@ -19,9 +19,14 @@ RECORDS_PER_STEP = 128
 
 
 class Loader:
-    def __init__(self, shard: Shard[Any], batches: Iterator[Buffer]) -> None:
-        """``batches`` gives the partition's batches in order, each a whole one."""
+    def __init__(
+        self, shard: Shard[Any], batches: Iterator[Buffer], reached: Callable[[int], None] = lambda _: None
+    ) -> None:
+        """``batches`` gives the partition's batches in order, each a whole one.
+
+        ``reached`` is called with each batch's first offset before it is replayed."""
         self._shard = shard
+        self._reached = reached
         self._steps = self._replay(batches)
         self.record_count = 0
         self.skipped_count = 0
@@ -35,6 +40,7 @@ class Loader:
     def _replay(self, batches: Iterator[Buffer]) -> Iterator[bool]:
         for data in batches:
             header = batch.read_header(data)
+            self._reached(header.base_offset)
             if header.is_control:
                 self._replay_control(data, header.producer_id)
             else:

@@ -118,7 +118,7 @@ class ShardDriver(Generic[S, R]):
                 chunk = await self._read(offset, end_offset)
                 if chunk is None:
                     break
-                loader = Loader(self.host.shard, _batches_of(chunk))
+                loader = Loader(self.host.shard, _batches_of(chunk), self._reached)
                 await self._replay(loader)
                 offset = loader.next_offset
         except Exception:
@@ -129,6 +129,9 @@ class ShardDriver(Generic[S, R]):
         if self.host.state is State.LOADING:
             self.load_seconds = clock.monotonic() - started
             self._loaded(end_offset)
+
+    def _reached(self, offset: int) -> None:
+        self.host.reached(offset, self.partition.high_watermark)
 
     def _loaded(self, end_offset: int) -> None:
         self.host.loaded(

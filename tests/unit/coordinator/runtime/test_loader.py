@@ -115,3 +115,18 @@ def test_later_records_win_and_tombstones_remove(worlds: ModuleType) -> None:
     assert (world.group().generation_id, offset_of(world, 0)) == (4, 2)
     load(world, built([(commit_of(0, 0)[0], None), encode(group_tombstone("g"))], 3))
     assert (world.group(), offset_of(world, 0)) == (None, None)
+
+
+def test_readers_see_the_committed_part_of_what_was_loaded(worlds: ModuleType) -> None:
+    log = worlds.Log()
+    log.append([commit_of(0, 1), commit_of(1, 1)], 5)
+    log.high_watermark, log.holds_commits = 2, True
+    log.append([commit_of(0, 2)], 5)
+    log.append([commit_of(1, 2), commit_of(2, 2)], 5)
+    world = worlds.World(log=log)
+    assert world.fetched(None) == {("t", 0): 1, ("t", 1): 1}
+    stable = world.fetch(None, stable=True)
+    assert not stable.is_done
+    world.commit_log()
+    assert world.fetched(None) == {("t", 0): 2, ("t", 1): 2, ("t", 2): 2}
+    assert stable.is_done
