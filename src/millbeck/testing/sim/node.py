@@ -84,6 +84,7 @@ class Node:
         self._is_harness = is_harness
         self._meter = CostMeter(self._hold)
         self._start_count = 0
+        self._blocked_until = 0.0
         self._files: SimFiles | None = None
 
     @property
@@ -116,6 +117,7 @@ class Node:
         """A process of its own without a main coroutine, as the harness has it."""
         world = self._world
         self._start_count += 1
+        self._blocked_until = 0.0
         suffix = "" if self._is_harness else f"/{self._start_count}"
         process = Process(self.name + suffix, self.name, is_harness=self._is_harness)
         world.network.set_power(self.name, is_up=True)
@@ -184,9 +186,11 @@ class Node:
         self._meter.charge(seconds)
 
     def _hold(self, seconds: float) -> None:
-        """A slow call on the loop stops the whole process, as a blocking system call does."""
+        """A slow call on the loop stops the whole process, as a blocking system call does; calls follow each other."""
         if self.run is not None and self.is_running and not self._is_harness:
-            self._world.loop.hold(self.run.process, seconds)
+            now = self._world.loop.time()
+            self._blocked_until = max(now, self._blocked_until) + seconds
+            self._world.loop.hold(self.run.process, self._blocked_until - now)
 
 
 def stream(seed: int | str, name: str) -> random.Random:
