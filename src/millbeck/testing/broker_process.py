@@ -1,0 +1,186 @@
+"""A node in a process of its own, for tests of code that talks to Kafka.
+
+The child (`testing.child`) says on its standard output where it listens, so nobody polls; and it ends when its standard
+input does, so it does not outlive whoever started it, even one that was killed. Its logs lie in memory where the system
+has such a place, and are gone at the end unless a directory was named.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import selectors
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, Final
+
+START_SECONDS_MAX: Final = 60.0
+STOP_SECONDS_MAX: Final = 30.0
+_MEMORY: Final = "/dev/shm"
+_PACKAGES: Final = str(Path(__file__).resolve().parents[2])
+_ENTRY: Final = "import sys; sys.path.append(sys.argv.pop(1)); from millbeck.testing.child import main; main()"
+"""Finds this package where this process found it, installed or not."""
+
+
+class BrokerFailed(RuntimeError):
+    """The node did not start, or ended by itself; the message holds what it had to say."""
+
+
+class Broker:
+    """A running node. `stop`, `kill` and `restart` may be called at any time; address and data stay the same."""
+
+    def __init__(self, settings: Mapping[str, str], directory: Path | None = None) -> None:
+        self.settings = dict(settings)
+        self.is_temporary = directory is None
+        self.directory = _temporary_directory() if directory is None else directory
+        self.port = 0
+        self.metrics_port = 0
+        self._process: subprocess.Popen[bytes] | None = None
+        self._errors: IO[bytes] = tempfile.TemporaryFile(prefix="millbeck-")  # noqa: SIM115
+
+    @property
+    def bootstrap(self) -> str:
+        """What clients call ``bootstrap.servers``."""
+        return f"127.0.0.1:{self.port}"
+
+    @property
+    def metrics_url(self) -> str:
+        return f"http://127.0.0.1:{self.metrics_port}/metrics"
+
+    @property
+    def process_id(self) -> int | None:
+        return None if self._process is None else self._process.pid
+
+    @property
+    def is_running(self) -> bool:
+        return self._process is not None and self._process.poll() is None
+
+    def start(self) -> None:
+        """Return when the node serves; raises `BrokerFailed`."""
+        if self.is_running:
+            return
+        self._reap()
+        order = {
+            "directory": str(self.directory),
+            "is_temporary": self.is_temporary,
+            "parent": os.getpid(),
+            "port": self.port,
+            "metrics_port": self.metrics_port,
+            "settings": self.settings,
+        }
+        self._process = subprocess.Popen(
+            [sys.executable, "-c", _ENTRY, _PACKAGES, json.dumps(order)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self._errors,
+            start_new_session=True,  # Ctrl-C is for the tests; they end the node when they are done with it.
+        )
+        line = _first_line(self._process, START_SECONDS_MAX)
+        try:
+            answer = json.loads(line)
+            self.port, self.metrics_port = answer["port"], answer["metrics_port"]
+        except (ValueError, KeyError) as error:
+            self.kill()
+            raise BrokerFailed(f"the node did not start: {self.output().strip() or 'it said nothing'}") from error
+
+    def stop(self) -> None:
+        """End the node in good order: everything acknowledged is on disk."""
+        if self._process is None:
+            return
+        self._process.terminate()
+        try:
+            self._process.wait(STOP_SECONDS_MAX)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+        self._reap()
+
+    def kill(self) -> None:
+        """End the node at once, as a crash would (SIGKILL)."""
+        if self._process is None:
+            return
+        self._process.kill()
+        self._reap()
+
+    def pause(self) -> None:
+        """Hold the node still (SIGSTOP): connections stay open and nothing answers."""
+        assert self._process is not None, "the node is not running"
+        self._process.send_signal(signal.SIGSTOP)
+
+    def resume(self) -> None:
+        assert self._process is not None, "the node is not running"
+        self._process.send_signal(signal.SIGCONT)
+
+    def restart(self) -> None:
+        """Stop it if it runs, and start it again on the same address and data."""
+        self.stop()
+        self.start()
+
+    def output(self) -> str:
+        """Everything the node logged so far, over all its starts."""
+        position = self._errors.seek(0, os.SEEK_END)
+        self._errors.seek(0)
+        return self._errors.read(position).decode("utf-8", "replace")
+
+    def close(self) -> None:
+        """End the node and remove what was temporary."""
+        if self.is_temporary:
+            self.kill()
+            shutil.rmtree(self.directory, ignore_errors=True)
+        else:
+            self.stop()
+        self._errors.close()
+
+    def _reap(self) -> None:
+        process, self._process = self._process, None
+        if process is None:
+            return
+        process.wait()
+        for pipe in (process.stdin, process.stdout):
+            if pipe is not None:
+                pipe.close()
+
+
+@contextmanager
+def broker(
+    settings: Mapping[str, object] | None = None, /, *, data: str | os.PathLike[str] | None = None, **keywords: object
+) -> Iterator[Broker]:
+    """A fresh node for the length of a block.
+
+    Settings are Kafka's, with underscores for dots when given as keywords: ``broker(num_partitions=3)`` is
+    ``broker({"num.partitions": 3})``. With ``data`` the logs are kept in that directory and stay there.
+    """
+    named = {name.replace("_", "."): value for name, value in keywords.items()}
+    texts = {name: _text_of(value) for name, value in {**(settings or {}), **named}.items()}
+    running = Broker(texts, None if data is None else Path(data))
+    try:
+        running.start()
+        yield running
+    finally:
+        running.close()
+
+
+def _text_of(value: object) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, list | tuple):
+        return ",".join(map(_text_of, value))
+    return str(value)
+
+
+def _temporary_directory() -> Path:
+    return Path(tempfile.mkdtemp(prefix="millbeck-", dir=_MEMORY if os.access(_MEMORY, os.W_OK) else None))
+
+
+def _first_line(process: subprocess.Popen[bytes], timeout_s: float) -> bytes:
+    """What the child says first; empty when it ends without a word or takes too long."""
+    assert process.stdout is not None
+    with selectors.DefaultSelector() as selector:
+        selector.register(process.stdout, selectors.EVENT_READ)
+        # The child writes the line at once, so that a readable pipe has all of it.
+        return process.stdout.readline() if selector.select(timeout_s) else b""
