@@ -170,7 +170,7 @@ class SimTransport(transports.Transport):
             data = b"".join(pieces)
         protocol = self._protocol
         if isinstance(protocol, asyncio.BufferedProtocol):
-            # Released before the protocol hears of it, as a socket's recv_into does: the protocol may resize its buffer.
+            # Released before the protocol hears of it, as recv_into does: the protocol may resize its buffer.
             with memoryview(protocol.get_buffer(-1)) as buffer:
                 size = min(len(buffer), len(data))
                 buffer[:size] = data[:size]
