@@ -99,7 +99,7 @@ class Connection(asyncio.BufferedProtocol):
         if self._is_paused:
             self._go_on()
 
-    def get_buffer(self, sizehint: int) -> bytearray | memoryview:
+    def get_buffer(self, sizehint: int) -> memoryview:
         return self._reader.buffer_for_receive()
 
     def buffer_updated(self, nbytes: int) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from millbeck.kernel.environment import Environment
+from millbeck.kernel.environment import Environment, Files
 from millbeck.kernel.ids import uuid_text
 from millbeck.metadata.features import LATEST_METADATA_VERSION
 from millbeck.server.config import NodeConfig
@@ -40,7 +40,7 @@ def format_directories(
     for directory, meta in found.items():
         if meta is not None:
             continue
-        files.make_directory(directory)
+        make_durable_directory(files, directory)
         if directory == config.metadata_directory:
             write_bootstrap(files, directory, now_ms=environment.clock.wall_ms(), metadata_version=metadata_version)
         # Last, because it is what says that the directory is ready.
@@ -67,6 +67,17 @@ def check_formatted(environment: Environment, config: NodeConfig) -> str:
         cluster_id = meta.cluster_id
     assert cluster_id is not None
     return cluster_id
+
+
+def make_durable_directory(files: Files, path: str) -> None:
+    """Create a directory and its parents, each of them synced into the one above."""
+    missing = []
+    while path and not files.exists(path):
+        missing.append(path)
+        path = path.rpartition("/")[0]
+    for each in reversed(missing):
+        files.make_directory(each)
+        files.sync_directory(each.rpartition("/")[0] or "/")
 
 
 def _all_directories(config: NodeConfig) -> list[str]:

@@ -68,10 +68,14 @@ class FrameReader:
     def is_inside_frame(self) -> bool:
         return self._own is not None
 
-    def buffer_for_receive(self) -> bytearray | memoryview:
+    def buffer_for_receive(self) -> memoryview:
+        """Where to receive next.
+
+        A view, never the buffer itself: asyncio's TLS slices it, and a slice of a bytearray is a copy.
+        """
         own = self._own
         if own is None:
-            return self._shared.buffer
+            return self._shared.view
         target = self._own_target or SIZE_PREFIX.size
         if self._own_filled == len(own):
             self._grow(min(target, GROWTH * len(own)))
