@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import struct
 from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar, cast
 
@@ -14,10 +13,7 @@ from millbeck.server.config import NodeConfig
 from millbeck.server.formatting import format_directories
 from millbeck.server.node import Node, NodeSettings
 from millbeck.testing.sim import World
-from millbeck.wire import codec
-from millbeck.wire.api_keys import APIS
-from millbeck.wire.framing import read_response_header, request_prefix
-from millbeck.wire.schema import schema_of
+from millbeck.testing.wire_client import WireClient
 
 T = TypeVar("T")
 SETTINGS = {
@@ -31,61 +27,7 @@ SETTINGS = {
 }
 
 
-class Client(asyncio.Protocol):
-    """One connection. Replies come in order; `ask` waits for its own."""
-
-    def __init__(self) -> None:
-        self.is_lost = False
-        self._received = b""
-        self._transport: asyncio.Transport | None = None
-        self._waiting: list[tuple[int, int, asyncio.Future[Any]]] = []
-        self._correlation_id = 0
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._transport = cast(asyncio.Transport, transport)
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        self.is_lost = True
-        for _, _, future in self._waiting:
-            if not future.done():
-                future.set_exception(ConnectionError("connection lost"))
-
-    def data_received(self, data: bytes) -> None:
-        self._received += data
-        while len(self._received) >= 4:
-            (size,) = struct.unpack_from(">i", self._received)
-            if len(self._received) < 4 + size:
-                return
-            frame, self._received = self._received[4 : 4 + size], self._received[4 + size :]
-            api_key, version, future = self._waiting.pop(0)
-            correlation_id, position = read_response_header(api_key, version, frame)
-            response, end = codec.decoder(APIS[api_key].response, version)(frame, position)
-            assert end == len(frame), "bytes behind the response"
-            if not future.done():
-                future.set_result(response)
-
-    def send(self, request: Any, version: int, *, expects_reply: bool = True, client_id: str = "test") -> Any:
-        """Send without waiting; the future of the reply."""
-        api_key = schema_of(type(request)).api_key
-        assert api_key is not None
-        body = codec.encoder(type(request), version)(request)
-        self._correlation_id += 1
-        future = asyncio.get_running_loop().create_future()
-        if expects_reply:
-            self._waiting.append((api_key, version, future))
-        self.write(request_prefix(api_key, version, self._correlation_id, client_id, len(body)) + body)
-        return future
-
-    def write(self, data: bytes) -> None:
-        assert self._transport is not None
-        self._transport.write(data)
-
-    def close(self) -> None:
-        assert self._transport is not None
-        self._transport.close()
-
-    async def ask(self, request: Any, version: int, *, client_id: str = "test") -> Any:
-        return await asyncio.wait_for(self.send(request, version, client_id=client_id), 60)
+Client = WireClient
 
 
 class House:
