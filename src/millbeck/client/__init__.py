@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from millbeck.client.admin import Admin
+    from millbeck.client.producer import Producer
 
 _HOMES = {
     "Admin": "millbeck.client.admin",
@@ -24,7 +25,7 @@ _HOMES = {
     "Producer": "millbeck.client.producer",
 }
 
-__all__ = ["Admin"]
+__all__ = ["Admin", "Producer"]
 
 
 def __getattr__(name: str) -> Any:

@@ -63,6 +63,8 @@ class Cluster:
         """Ask for every topic there is, not for those wanted by name."""
         self.on_update: list[Callable[[], None]] = []
         """Called after every change of the metadata."""
+        self.on_connected: list[Callable[[], None]] = []
+        """Called after every attempt to open a connection, successful or not, and when one can be written to again."""
         self.backoff = Backoff(
             environment.randomness, first_ms=config.retry_backoff_ms, max_ms=config.retry_backoff_max_ms
         )
@@ -196,13 +198,20 @@ class Cluster:
                 connection = await Connection.open(self.environment.network, address, self._settings)
             except ApiError:
                 self._failures[address] = (failures + 1, self._loop.time() + self._reconnect.delay_s(failures + 1))
+                self.refresh_soon()
                 raise
             self._failures.pop(address, None)
             self._connections[key] = connection
             connection.on_closed(lambda _: self._lost(key, connection))
+            connection.on_writable = self._announce_connection
             return connection
         finally:
             del self._opening[key]
+            self._announce_connection()
+
+    def _announce_connection(self) -> None:
+        for callback in self.on_connected:
+            callback()
 
     def _lost(self, key: _Key, connection: Connection) -> None:
         if self._connections.get(key) is connection:

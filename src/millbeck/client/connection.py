@@ -66,6 +66,9 @@ class Connection(asyncio.Protocol):
         self._waiters: deque[asyncio.Future[None]] = deque()
         self._reason: ApiError | None = None
         self._on_closed: list[Callable[[ApiError], None]] = []
+        self._is_writable = True
+        self.on_writable: Callable[[], None] | None = None
+        """Called when the socket takes data again after it had not."""
 
     @staticmethod
     async def open(network: Network, address: Address, settings: ConnectionSettings) -> Connection:
@@ -130,7 +133,8 @@ class Connection(asyncio.Protocol):
     @property
     def has_room(self) -> bool:
         """Whether a request may be submitted now."""
-        return len(self._core.in_flight) < self.settings.in_flight_max and self._reason is None
+        in_flight_count = len(self._core.in_flight)
+        return in_flight_count < self.settings.in_flight_max and self._is_writable and self._reason is None
 
     def on_closed(self, callback: Callable[[ApiError], None]) -> None:
         """Call back once when the connection has ended, after every exchange has; at once if it has already."""
@@ -273,6 +277,15 @@ class Connection(asyncio.Protocol):
                     self._wake_waiter()
         except ProtocolViolation as error:
             self._end(error)
+
+    def pause_writing(self) -> None:
+        self._is_writable = False
+
+    def resume_writing(self) -> None:
+        self._is_writable = True
+        self._wake_waiter()
+        if self.on_writable is not None:
+            self.on_writable()
 
     def connection_lost(self, error: Exception | None) -> None:
         self._end(Disconnected(f"{self.address} ended the connection{f': {error}' if error else ''}"))

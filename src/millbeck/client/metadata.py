@@ -126,6 +126,10 @@ class Metadata:
     def add_broker(self, broker: BrokerView) -> None:
         self.brokers[broker.node_id] = broker
 
+    def learn_broker(self, node_id: int, host: str, port: int, rack: str | None = None) -> None:
+        """A broker was named in passing; it is taken over only if nothing is known of it."""
+        self.brokers.setdefault(node_id, BrokerView(node_id, Address(host, port), rack))
+
     def topic_name(self, topic_id: Uuid) -> str | None:
         return self._names_by_id.get(topic_id)
 

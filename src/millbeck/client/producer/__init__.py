@@ -1,0 +1,8 @@
+"""The producer. `Producer` is the door; the modules beside it are its parts."""
+
+from millbeck.client.producer.batch import RecordMetadata
+from millbeck.client.producer.client import Producer
+from millbeck.client.producer.config import ProducerConfig
+from millbeck.client.producer.partitioner import Partitioner
+
+__all__ = ["Partitioner", "Producer", "ProducerConfig", "RecordMetadata"]

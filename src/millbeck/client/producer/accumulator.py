@@ -1,0 +1,174 @@
+"""Records that wait to be sent: a queue of batches per partition, and the memory they share."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Iterator
+from typing import Final
+
+from millbeck.client.errors import BufferExhausted
+from millbeck.client.producer.batch import ProducerBatch, RecordFuture
+from millbeck.client.producer.config import ProducerConfig
+from millbeck.client.producer.partition_queue import Identities, PartitionQueue
+from millbeck.kernel.errors import MessageTooLarge
+from millbeck.kernel.ids import TopicPartition
+from millbeck.records.batch import HEADER_SIZE
+from millbeck.records.builder import BatchBuilder
+from millbeck.records.compression import CODEC_NAMES
+from millbeck.records.kernels.record import Header
+
+_RECORD_OVERHEAD_MAX: Final = 36
+"""Length, attributes, deltas and the lengths of key, value and headers take no more than this."""
+_HEADER_OVERHEAD_MAX: Final = 10
+
+
+def record_size_max(key: bytes | None, value: bytes | None, headers: tuple[Header, ...]) -> int:
+    """Never less than the record takes in a batch."""
+    size = _RECORD_OVERHEAD_MAX + (len(key) if key else 0) + (len(value) if value else 0)
+    for name, header_value in headers:
+        # A character takes at most four bytes.
+        size += _HEADER_OVERHEAD_MAX + 4 * len(name) + (len(header_value) if header_value else 0)
+    return size
+
+
+class Accumulator:
+    """Who appends has made room before; who is done with a batch gives its room back."""
+
+    def __init__(self, config: ProducerConfig) -> None:
+        self.codec = CODEC_NAMES[config.compression_type]
+        self.level = config.compression_level
+        self.identities = Identities() if config.enable_idempotence else None
+        self.queues: dict[TopicPartition, PartitionQueue] = {}
+        """Partitions that have something to send or in flight."""
+        self.is_flushing = False
+        """Send everything, full or not."""
+        self._config = config
+        self._batch_size = max(config.batch_size, 1)
+        self._used_bytes = 0
+        self._waiters: deque[tuple[int, asyncio.Future[None]]] = deque()
+        self._idle: dict[TopicPartition, PartitionQueue] = {}
+
+    @property
+    def used_bytes(self) -> int:
+        return self._used_bytes
+
+    @property
+    def is_exhausted(self) -> bool:
+        """Whether somebody waits for room: then batches are not held back to fill up."""
+        return bool(self._waiters)
+
+    # memory
+
+    def check_size(self, size_bytes: int) -> None:
+        """Raises `MessageTooLarge` for a record that could never be sent."""
+        limit = self._config.max_request_size
+        if size_bytes + HEADER_SIZE > limit:
+            raise MessageTooLarge(
+                f"a record of up to {size_bytes + HEADER_SIZE} bytes is larger than max.request.size, which is {limit}"
+            )
+        if size_bytes > self._config.buffer_memory:
+            raise MessageTooLarge(
+                f"a record of up to {size_bytes} bytes is larger than buffer.memory, "
+                f"which is {self._config.buffer_memory}"
+            )
+
+    def try_reserve(self, size_bytes: int) -> bool:
+        """Take room if there is some and nobody waits for it; the limit is never passed."""
+        if self._waiters or self._used_bytes + size_bytes > self._config.buffer_memory:
+            return False
+        self._used_bytes += size_bytes
+        return True
+
+    async def reserve(self, size_bytes: int, timeout_s: float) -> None:
+        """Wait for room, first come first served; raises `BufferExhausted`."""
+        if self.try_reserve(size_bytes):
+            return
+        turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        entry = (size_bytes, turn)
+        self._waiters.append(entry)
+        try:
+            async with asyncio.timeout(timeout_s):
+                await turn
+        except BaseException as error:
+            if turn.done() and not turn.cancelled():
+                self.release(size_bytes)
+            else:
+                self._waiters.remove(entry)
+                self._serve_waiters()
+            if isinstance(error, TimeoutError):
+                raise BufferExhausted(
+                    f"buffer.memory ({self._config.buffer_memory} bytes) was full for {round(timeout_s * 1000)} ms"
+                ) from error
+            raise
+
+    def release(self, size_bytes: int) -> None:
+        self._used_bytes -= size_bytes
+        self._serve_waiters()
+
+    def _serve_waiters(self) -> None:
+        while self._waiters:
+            size_bytes, turn = self._waiters[0]
+            if self._used_bytes + size_bytes > self._config.buffer_memory:
+                return
+            self._waiters.popleft()
+            if not turn.done():
+                self._used_bytes += size_bytes
+                turn.set_result(None)
+
+    # records
+
+    def append(
+        self,
+        partition: TopicPartition,
+        timestamp: int,
+        key: bytes | None,
+        value: bytes | None,
+        headers: tuple[Header, ...],
+        future: RecordFuture,
+        size_bytes: int,
+        now_s: float,
+    ) -> bool:
+        """Add a record whose room is reserved; whether the sender should look soon: a batch is new or full."""
+        queue = self.queues.get(partition)
+        if queue is None:
+            queue = self._wake(partition)
+        batch = queue.open_batch
+        is_news = False
+        if batch is None or batch.encoded_size_bytes + size_bytes > self._batch_size:
+            batch = ProducerBatch(partition, BatchBuilder(self.codec, self.level), now_s)
+            queue.add(batch)
+            is_news = True
+        batch.append(timestamp, key, value, headers, future)
+        batch.size_bytes += size_bytes
+        return is_news or batch.encoded_size_bytes >= self._batch_size
+
+    def _wake(self, partition: TopicPartition) -> PartitionQueue:
+        queue = self._idle.pop(partition, None)
+        if queue is None:
+            queue = PartitionQueue(partition, self.identities, self._config.max_in_flight)
+        self.queues[partition] = queue
+        return queue
+
+    def settled(self, batch: ProducerBatch) -> None:
+        """A batch is over and in no queue any more."""
+        self.release(batch.size_bytes)
+        batch.size_bytes = 0
+        queue = self.queues.get(batch.partition)
+        if queue is not None and queue.is_idle:
+            # Its sequences go on when it is used again.
+            self._idle[batch.partition] = self.queues.pop(batch.partition)
+
+    def ready_at_s(self, queue: PartitionQueue) -> float:
+        """When the first waiting batch of a queue is due; it may be in the past."""
+        batch = queue.waiting[0]
+        if batch.attempts:
+            return batch.not_before_s
+        is_full = batch.is_closed or batch.encoded_size_bytes >= self._batch_size
+        if is_full or self.is_flushing or self.is_exhausted:
+            return 0.0
+        return batch.created_s + self._config.linger_ms / 1000
+
+    def batches(self) -> Iterator[ProducerBatch]:
+        for queue in self.queues.values():
+            yield from queue.batches()

@@ -1,0 +1,164 @@
+"""A batch on its way to one partition: records, those who wait for them, and what was tried."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import NamedTuple
+
+from millbeck.kernel.ids import TopicPartition
+from millbeck.records.batch import NO_PRODUCER_EPOCH, NO_PRODUCER_ID, NO_SEQUENCE, records_of
+from millbeck.records.builder import BatchBuilder
+from millbeck.records.compression import Codec
+from millbeck.records.kernels.record import Header
+
+SEQUENCE_COUNT = 1 << 31
+"""Sequences wrap around after the largest signed 32-bit number."""
+
+
+class RecordMetadata(NamedTuple):
+    """Where a record landed. ``offset`` is -1 when the broker did not say: acks 0, or a duplicate long known to it."""
+
+    topic: str
+    partition: int
+    offset: int
+    timestamp: int
+
+
+class ProducerIdentity(NamedTuple):
+    producer_id: int
+    epoch: int
+
+
+NOBODY = ProducerIdentity(NO_PRODUCER_ID, NO_PRODUCER_EPOCH)
+
+RecordFuture = asyncio.Future[RecordMetadata]
+
+
+class ProducerBatch:
+    """Filled until it is closed, then sent as often as it takes."""
+
+    __slots__ = (
+        "_builder",
+        "attempts",
+        "base_sequence",
+        "created_s",
+        "done",
+        "futures",
+        "identity",
+        "is_closed",
+        "is_over",
+        "not_before_s",
+        "order",
+        "partition",
+        "size_bytes",
+        "timestamps",
+    )
+
+    def __init__(self, partition: TopicPartition, builder: BatchBuilder, created_s: float) -> None:
+        self.partition = partition
+        self.created_s = created_s
+        self.attempts = 0
+        self.not_before_s = 0.0
+        """Not to be sent again earlier."""
+        self.order: tuple[int, ...] = ()
+        """Its place among the partition's batches; the halves of a batch share its place."""
+        self.base_sequence = NO_SEQUENCE
+        self.identity = NOBODY
+        self.is_closed = False
+        """No record may be added any more."""
+        self.is_over = False
+        """Everybody has been told how it ended."""
+        self.size_bytes = 0
+        """What it counts in the producer's memory."""
+        self.futures: list[RecordFuture] = []
+        self.timestamps: list[int] = []
+        self.done: asyncio.Future[None] | None = None
+        self._builder = builder
+
+    def __repr__(self) -> str:
+        return f"<batch of {self.record_count} for {self.partition} at sequence {self.base_sequence}>"
+
+    @property
+    def record_count(self) -> int:
+        return len(self.futures)
+
+    @property
+    def has_sequence(self) -> bool:
+        return self.base_sequence != NO_SEQUENCE
+
+    @property
+    def next_sequence(self) -> int:
+        return (self.base_sequence + self.record_count) % SEQUENCE_COUNT
+
+    @property
+    def encoded_size_bytes(self) -> int:
+        """Its size before compression."""
+        return self._builder.size_bytes
+
+    def append(
+        self, timestamp: int, key: bytes | None, value: bytes | None, headers: tuple[Header, ...], future: RecordFuture
+    ) -> None:
+        self._builder.append(timestamp, key, value, headers)
+        self.futures.append(future)
+        self.timestamps.append(timestamp)
+
+    def set_sequence(self, identity: ProducerIdentity, base_sequence: int) -> None:
+        self.identity = identity
+        self.base_sequence = base_sequence
+
+    def clear_sequence(self) -> None:
+        self.identity = NOBODY
+        self.base_sequence = NO_SEQUENCE
+
+    def encode(self) -> bytes:
+        """The batch as it is sent; compressed only once, whatever is tried afterwards."""
+        self.is_closed = True
+        return self._builder.build(
+            producer_id=self.identity.producer_id,
+            producer_epoch=self.identity.epoch,
+            base_sequence=self.base_sequence,
+        )
+
+    def succeed(self, base_offset: int, append_time_ms: int) -> None:
+        """Tell everybody who waits; a batch that is over stays as it ended."""
+        if self.is_over:
+            return
+        self.is_over = True
+        topic, partition = self.partition
+        for delta, future in enumerate(self.futures):
+            if not future.done():
+                offset = base_offset + delta if base_offset >= 0 else -1
+                timestamp = append_time_ms if append_time_ms >= 0 else self.timestamps[delta]
+                future.set_result(RecordMetadata(topic, partition, offset, timestamp))
+        self._settle()
+
+    def fail(self, error: Exception) -> None:
+        if self.is_over:
+            return
+        self.is_over = True
+        for future in self.futures:
+            if not future.done():
+                future.set_exception(error)
+        self._settle()
+
+    def _settle(self) -> None:
+        if self.done is not None and not self.done.done():
+            self.done.set_result(None)
+
+    def halves(self, codec: Codec, level: int | None) -> list[ProducerBatch]:
+        """The same records in two batches, for one that was too large for the broker."""
+        records = records_of(self.encode(), check_crc=False)
+        middle = len(records) // 2
+        parts: list[ProducerBatch] = []
+        for start, stop in ((0, middle), (middle, len(records))):
+            part = ProducerBatch(self.partition, BatchBuilder(codec, level), self.created_s)
+            for index in range(start, stop):
+                record = records[index]
+                part.append(record.timestamp, record.key, record.value, record.headers, self.futures[index])
+            part.size_bytes = self.size_bytes // 2 if start else self.size_bytes - self.size_bytes // 2
+            part.is_closed = True
+            parts.append(part)
+        # Who waits for this batch waits for its second half, which is never over before the first.
+        parts[-1].done, self.done = self.done, None
+        self.is_over = True
+        return parts

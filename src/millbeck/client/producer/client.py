@@ -1,0 +1,205 @@
+"""`Producer`: sends records, in order and once.
+
+    async with Producer(real_environment(), {"bootstrap.servers": "127.0.0.1:9092"}) as producer:
+        sent = await producer.send("orders", b"value", key=b"key")    # waits for metadata and for room only
+        metadata = await sent                                         # waits for the broker: topic, partition, offset
+        await producer.flush()
+
+`send` returns a future per record that carries its `RecordMetadata` or the error it ended with. Records are gathered
+into batches per partition (``linger.ms``, ``batch.size``) and sent in the background.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Mapping
+from types import TracebackType
+from typing import Final, Self
+
+from millbeck.client.cluster import Cluster
+from millbeck.client.config import Value
+from millbeck.client.errors import ClientClosed, RequestTimeout
+from millbeck.client.metadata import TopicView
+from millbeck.client.producer.accumulator import Accumulator, record_size_max
+from millbeck.client.producer.batch import RecordFuture
+from millbeck.client.producer.config import ProducerConfig
+from millbeck.client.producer.partitioner import DefaultPartitioner, Partitioner
+from millbeck.client.producer.sender import Sender
+from millbeck.kernel.environment import Environment
+from millbeck.kernel.errors import UnknownTopicOrPartition
+from millbeck.kernel.ids import TopicPartition
+from millbeck.records.kernels.record import Header
+
+_TURN_SECONDS_MAX: Final = 0.002
+
+
+class Producer:
+    """Make it inside a running loop; use it as an async context manager, or call `close`."""
+
+    def __init__(
+        self,
+        environment: Environment,
+        settings: Mapping[str, Value] | ProducerConfig,
+        *,
+        partitioner: Partitioner | None = None,
+    ) -> None:
+        config = settings if isinstance(settings, ProducerConfig) else ProducerConfig.parse(settings)
+        self.config = config
+        self.cluster = Cluster(environment, config, in_flight_max=config.max_in_flight, creates_topics=True)
+        self._clock = environment.clock
+        self._loop = asyncio.get_running_loop()
+        self._partitioner = partitioner or DefaultPartitioner(
+            environment.randomness,
+            batch_size=max(config.batch_size, 1),
+            ignores_keys=config.partitioner_ignore_keys,
+        )
+        self._accumulator = Accumulator(config)
+        self._sender = Sender(self.cluster, self._accumulator, config)
+        self._flush_count = 0
+        self._yielded_s = self._loop.time()
+        self._is_closed = False
+        self.cluster.start_upkeep()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        await self.close(0 if kind is not None else None)
+
+    async def send(
+        self,
+        topic: str,
+        value: bytes | None = None,
+        *,
+        key: bytes | None = None,
+        partition: int | None = None,
+        timestamp: int | None = None,
+        headers: Iterable[Header] = (),
+    ) -> RecordFuture:
+        """Hand a record over. Raises what can be told at once: no such topic, too large, no room in time, closed."""
+        held = tuple(headers)
+        size_bytes = record_size_max(key, value, held)
+        self._accumulator.check_size(size_bytes)
+        view = self.cluster.metadata.topics.get(topic)
+        if view is None or self._is_closed or not self._accumulator.try_reserve(size_bytes):
+            view = await self._wait_for_room(topic, size_bytes)
+        future = self._append(view, topic, value, key, partition, timestamp, held, size_bytes)
+        now_s = self._loop.time()
+        if now_s - self._yielded_s > _TURN_SECONDS_MAX:
+            # A program that only ever sends must let the batches go out meanwhile.
+            await asyncio.sleep(0)
+            self._yielded_s = self._loop.time()
+        return future
+
+    def send_nowait(
+        self,
+        topic: str,
+        value: bytes | None = None,
+        *,
+        key: bytes | None = None,
+        partition: int | None = None,
+        timestamp: int | None = None,
+        headers: Iterable[Header] = (),
+    ) -> RecordFuture | None:
+        """Like `send`, but None instead of waiting for metadata or room."""
+        held = tuple(headers)
+        size_bytes = record_size_max(key, value, held)
+        self._accumulator.check_size(size_bytes)
+        view = self.cluster.metadata.topics.get(topic)
+        if self._is_closed:
+            raise ClientClosed("the producer is closed")
+        if view is None or not self._accumulator.try_reserve(size_bytes):
+            return None
+        return self._append(view, topic, value, key, partition, timestamp, held, size_bytes)
+
+    async def _wait_for_room(self, topic: str, size_bytes: int) -> TopicView:
+        if self._is_closed:
+            raise ClientClosed("the producer is closed")
+        end_s = self._loop.time() + self.config.max_block_ms / 1000
+        view = await self.cluster.topic(topic, timeout_s=self.config.max_block_ms / 1000)
+        if not self._accumulator.try_reserve(size_bytes):
+            # Whatever is gathered so far goes out now: it is the only thing that makes room.
+            reserving = self._accumulator.reserve(size_bytes, max(0.0, end_s - self._loop.time()))
+            self._sender.wake()
+            await reserving
+        if self._is_closed:
+            self._accumulator.release(size_bytes)
+            raise ClientClosed("the producer was closed while send() waited")
+        return view
+
+    def _append(
+        self,
+        view: TopicView,
+        topic: str,
+        value: bytes | None,
+        key: bytes | None,
+        partition: int | None,
+        timestamp: int | None,
+        headers: tuple[Header, ...],
+        size_bytes: int,
+    ) -> RecordFuture:
+        if partition is None:
+            partition = self._partitioner.partition(view, key, size_bytes)
+        elif partition not in view.partitions:
+            self._accumulator.release(size_bytes)
+            raise UnknownTopicOrPartition(f"topic {topic} has {view.partition_count} partitions, not a {partition}")
+        future: RecordFuture = self._loop.create_future()
+        is_news = self._accumulator.append(
+            TopicPartition(topic, partition),
+            self._clock.wall_ms() if timestamp is None else timestamp,
+            key,
+            value,
+            headers,
+            future,
+            size_bytes,
+            self._loop.time(),
+        )
+        if is_news:
+            self._sender.wake()
+        return future
+
+    async def flush(self, timeout_s: float | None = None) -> None:
+        """Send everything now and wait until each record handed over so far has ended, well or badly.
+
+        Raises `RequestTimeout` when that takes longer than ``timeout_s``.
+        """
+        waiting: list[asyncio.Future[None]] = []
+        for batch in self._accumulator.batches():
+            batch.is_closed = True
+            if batch.done is None:
+                batch.done = self._loop.create_future()
+            waiting.append(batch.done)
+        if not waiting:
+            return
+        self._begin_flushing()
+        try:
+            _, pending = await asyncio.wait(waiting, timeout=timeout_s)
+        finally:
+            self._end_flushing()
+        if pending:
+            raise RequestTimeout(f"{len(pending)} batches were not acknowledged in {timeout_s} s")
+
+    def _begin_flushing(self) -> None:
+        self._flush_count += 1
+        self._accumulator.is_flushing = True
+        self._sender.wake()
+
+    def _end_flushing(self) -> None:
+        self._flush_count -= 1
+        self._accumulator.is_flushing = self._flush_count > 0
+
+    async def close(self, timeout_s: float | None = None) -> None:
+        """Send what is left, for at most ``timeout_s``; what is not acknowledged then fails with `ClientClosed`."""
+        if self._is_closed:
+            return
+        self._is_closed = True
+        try:
+            if timeout_s is None or timeout_s > 0:
+                await self.flush(timeout_s)
+        except RequestTimeout:
+            pass
+        finally:
+            self._sender.close()
+            await self.cluster.close()

@@ -1,0 +1,166 @@
+"""Settings of a producer."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final, Self
+
+from millbeck.client.config import CLIENT, MINUTE_MS, ClientConfig, Value
+from millbeck.kernel.errors import InvalidConfig
+from millbeck.kernel.options import BOOLEAN, INT, LONG, STRING, Importance, at_least, between, one_of, option
+
+MIB: Final = 1024 * 1024
+IN_FLIGHT_MAX_IDEMPOTENT: Final = 5
+"""A broker remembers this many batches of a producer; one that was sent earlier it cannot tell from a lost one."""
+
+_ACKS: Final = {"all": -1, "-1": -1, "0": 0, "1": 1}
+
+
+class ProducerConfig(ClientConfig):
+    acks = option(
+        "acks",
+        STRING,
+        "all",
+        valid=one_of(*_ACKS),
+        scope=CLIENT,
+        importance=Importance.LOW,
+        doc="all waits for every in-sync replica, 1 for the leader alone, 0 for nobody.",
+    )
+    batch_size = option(
+        "batch.size",
+        INT,
+        16_384,
+        valid=at_least(0),
+        scope=CLIENT,
+        doc="Bytes of records gathered for one partition before they are sent; a larger record is sent alone.",
+    )
+    linger_ms = option(
+        "linger.ms",
+        LONG,
+        5,
+        valid=at_least(0),
+        scope=CLIENT,
+        doc="How long a batch that is not full waits for more records.",
+    )
+    compression_type = option(
+        "compression.type",
+        STRING,
+        "none",
+        valid=one_of("none", "gzip", "snappy", "lz4", "zstd"),
+        scope=CLIENT,
+        importance=Importance.HIGH,
+        doc="How batches are compressed: none, gzip, snappy, lz4 or zstd.",
+    )
+    compression_gzip_level = option(
+        "compression.gzip.level", INT, -1, valid=between(-1, 9), scope=CLIENT, doc="From 1, fast, to 9; -1 is 6."
+    )
+    compression_lz4_level = option(
+        "compression.lz4.level", INT, 9, valid=between(1, 17), scope=CLIENT, doc="From 1, fast, to 17, small."
+    )
+    compression_zstd_level = option(
+        "compression.zstd.level", INT, 3, valid=between(-131072, 22), scope=CLIENT, doc="From fast to 22, small."
+    )
+    max_request_size = option(
+        "max.request.size",
+        INT,
+        1 * MIB,
+        valid=at_least(0),
+        scope=CLIENT,
+        doc="The largest record and the largest request; the broker's message.max.bytes is a limit of its own.",
+    )
+    buffer_memory = option(
+        "buffer.memory",
+        LONG,
+        32 * MIB,
+        valid=at_least(0),
+        scope=CLIENT,
+        importance=Importance.HIGH,
+        doc="Bytes of records that may wait to be sent; send() waits for room when they are reached.",
+    )
+    max_block_ms = option(
+        "max.block.ms",
+        LONG,
+        MINUTE_MS,
+        valid=at_least(0),
+        scope=CLIENT,
+        doc="How long send() may wait for metadata and for room.",
+    )
+    delivery_timeout_ms = option(
+        "delivery.timeout.ms",
+        INT,
+        2 * MINUTE_MS,
+        valid=at_least(0),
+        scope=CLIENT,
+        doc="Give up on a record this long after send(), whatever was tried in between.",
+    )
+    max_in_flight = option(
+        "max.in.flight.requests.per.connection",
+        INT,
+        5,
+        valid=at_least(1),
+        scope=CLIENT,
+        importance=Importance.LOW,
+        doc="Requests to one broker that may be unanswered at a time.",
+    )
+    enable_idempotence = option(
+        "enable.idempotence",
+        BOOLEAN,
+        True,
+        scope=CLIENT,
+        importance=Importance.LOW,
+        doc="Let brokers recognise what they have already, so that a retry neither doubles nor reorders records.",
+    )
+    partitioner_ignore_keys = option(
+        "partitioner.ignore.keys",
+        BOOLEAN,
+        False,
+        scope=CLIENT,
+        doc="Spread records with a key like those without one.",
+    )
+
+    @property
+    def required_acks(self) -> int:
+        """As a Produce request says it."""
+        return _ACKS[self.acks]
+
+    @property
+    def compression_level(self) -> int | None:
+        levels = {
+            "gzip": self.compression_gzip_level,
+            "lz4": self.compression_lz4_level,
+            "zstd": self.compression_zstd_level,
+        }
+        return levels.get(self.compression_type)
+
+    @classmethod
+    def parse(cls, settings: Mapping[str, Value]) -> Self:
+        if settings.get("transactional.id"):
+            raise InvalidConfig("transactional.id is set, but this producer has no transactions")
+        return super().parse(settings)._reconciled(settings)
+
+    def _reconciled(self, settings: Mapping[str, Value]) -> Self:
+        """Defaults give way to what was set; two settings that contradict each other are an error."""
+        reconciled = self
+        conflict = self._conflict_with_idempotence()
+        if self.enable_idempotence and conflict:
+            if "enable.idempotence" in settings:
+                raise InvalidConfig(f"enable.idempotence=true needs {conflict}")
+            reconciled = reconciled.replace(enable_idempotence=False)
+        needed_ms = self.linger_ms + self.request_timeout_ms
+        if self.delivery_timeout_ms < needed_ms:
+            if "delivery.timeout.ms" in settings:
+                raise InvalidConfig(
+                    f"delivery.timeout.ms is {self.delivery_timeout_ms}, less than linger.ms and request.timeout.ms "
+                    f"together ({needed_ms})"
+                )
+            reconciled = reconciled.replace(delivery_timeout_ms=needed_ms)
+        return reconciled
+
+    def _conflict_with_idempotence(self) -> str:
+        if self.required_acks != -1:
+            return "acks=all"
+        if self.retries == 0:
+            return "retries above 0"
+        if self.max_in_flight > IN_FLIGHT_MAX_IDEMPOTENT:
+            return f"max.in.flight.requests.per.connection of at most {IN_FLIGHT_MAX_IDEMPOTENT}"
+        return ""

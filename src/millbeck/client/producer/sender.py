@@ -1,0 +1,357 @@
+"""Sends what the accumulator holds: which batches, to which broker, and what the answers mean.
+
+Everything happens in `pump`, which runs at most once per turn of the loop: it looks at each partition that has
+something due, finds its leader's connection and fills requests with at most one batch per partition. It is woken by
+new or full batches, answers, new metadata, opened connections and a timer for whatever is due next (linger, retry
+backoff, delivery timeout). There is no task per request.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import math
+from typing import Final
+
+from millbeck.client.cluster import Cluster
+from millbeck.client.connection import Connection
+from millbeck.client.errors import ClientClosed, DeliveryTimeout
+from millbeck.client.producer.accumulator import Accumulator
+from millbeck.client.producer.batch import ProducerBatch, ProducerIdentity
+from millbeck.client.producer.config import ProducerConfig
+from millbeck.client.producer.partition_queue import PartitionQueue
+from millbeck.client.retry import Deadline
+from millbeck.kernel.errors import (
+    ApiError,
+    DuplicateSequenceNumber,
+    InvalidProducerEpoch,
+    InvalidProducerIdMapping,
+    MessageTooLarge,
+    OutOfOrderSequenceNumber,
+    UnknownProducerId,
+    UnknownServerError,
+    from_code,
+)
+from millbeck.kernel.ids import ZERO_UUID, TopicPartition
+from millbeck.wire.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
+from millbeck.wire.messages.produce import (
+    PartitionProduceData,
+    PartitionProduceResponse,
+    ProduceRequest,
+    ProduceResponse,
+    TopicProduceData,
+)
+
+log = logging.getLogger(__name__)
+
+_TOPIC_ID_FROM: Final = 13
+_RESPONSE_MARGIN_S: Final = 5.0
+_TRANSACTION_TIMEOUT_UNUSED_MS: Final = 60_000
+
+
+class Sender:
+    def __init__(self, cluster: Cluster, accumulator: Accumulator, config: ProducerConfig) -> None:
+        self._cluster = cluster
+        self._accumulator = accumulator
+        self._config = config
+        self._loop = asyncio.get_running_loop()
+        self._turn: asyncio.Handle | None = None
+        self._timer: asyncio.TimerHandle | None = None
+        self._identifying: asyncio.Task[None] | None = None
+        self._is_closed = False
+        self._acks = config.required_acks
+        self._delivery_timeout_s = config.delivery_timeout_ms / 1000
+        cluster.on_update.append(self.wake)
+        cluster.on_connected.append(self.wake)
+
+    def wake(self) -> None:
+        """Look at the queues before this turn of the loop is over."""
+        if self._turn is None and not self._is_closed:
+            self._turn = self._loop.call_soon(self._pump)
+
+    def close(self) -> None:
+        """Give up on everything that is not sent yet."""
+        self._is_closed = True
+        for handle in (self._turn, self._timer):
+            if handle is not None:
+                handle.cancel()
+        self.fail_all(ClientClosed("the producer was closed before the record was acknowledged"))
+
+    def fail_all(self, error: ApiError) -> None:
+        for queue in list(self._accumulator.queues.values()):
+            for batch in list(queue.batches()):
+                batch.fail(error)
+                if batch not in queue.in_flight:
+                    queue.dropped(batch)
+                    self._accumulator.settled(batch)
+
+    # one look at everything
+
+    def _pump(self) -> None:
+        self._turn = None
+        now_s = self._loop.time()
+        wake_s = self._expire(now_s)
+        if self._needs_identity():
+            self._arm(wake_s)
+            return
+        by_node: dict[int, list[PartitionQueue]] = {}
+        for partition, queue in self._accumulator.queues.items():
+            if not queue.may_send():
+                continue
+            ready_s = self._accumulator.ready_at_s(queue)
+            if ready_s > now_s:
+                wake_s = min(wake_s, ready_s)
+                continue
+            try:
+                leader = self._cluster.metadata.leader(*partition)
+            except ApiError:
+                self._cluster.refresh_soon()
+                continue
+            by_node.setdefault(leader.node_id, []).append(queue)
+        for node_id, queues in by_node.items():
+            wake_s = min(wake_s, self._send_to(node_id, queues, now_s))
+        self._arm(wake_s)
+
+    def _arm(self, wake_s: float) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        if wake_s < math.inf and not self._is_closed:
+            self._timer = self._loop.call_at(wake_s, self.wake)
+
+    def _expire(self, now_s: float) -> float:
+        """Give up on what is too old; when the next batch will be."""
+        next_s = math.inf
+        for queue in list(self._accumulator.queues.values()):
+            for batch in list(queue.batches()):
+                if batch.is_over:
+                    continue
+                expires_s = batch.created_s + self._delivery_timeout_s
+                if expires_s > now_s:
+                    # The others of this partition are younger.
+                    next_s = min(next_s, expires_s)
+                    break
+                batch.fail(
+                    DeliveryTimeout(
+                        f"{batch.record_count} records for {batch.partition} were not acknowledged within "
+                        f"delivery.timeout.ms ({self._config.delivery_timeout_ms})"
+                    )
+                )
+                # One in flight keeps its place until its answer tells whether its sequence was used.
+                if batch not in queue.in_flight:
+                    queue.dropped(batch)
+                    self._accumulator.settled(batch)
+        return next_s
+
+    # the producer's id
+
+    def _needs_identity(self) -> bool:
+        identities = self._accumulator.identities
+        if identities is None or identities.current is not None or not self._accumulator.queues:
+            return False
+        if self._identifying is None:
+            self._identifying = self._cluster.spawn(self._identify())
+            self._identifying.add_done_callback(self._identified)
+        return True
+
+    async def _identify(self) -> None:
+        async def attempt(deadline: Deadline) -> ProducerIdentity:
+            response = await self._cluster.request(
+                InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=_TRANSACTION_TIMEOUT_UNUSED_MS),
+                InitProducerIdResponse,
+                deadline=deadline,
+            )
+            if response.error_code:
+                raise from_code(response.error_code)
+            return ProducerIdentity(response.producer_id, response.producer_epoch)
+
+        identities = self._accumulator.identities
+        assert identities is not None
+        identities.current = await self._cluster.retrying(attempt, timeout_s=self._delivery_timeout_s)
+
+    def _identified(self, task: asyncio.Task[None]) -> None:
+        self._identifying = None
+        if task.cancelled():
+            return
+        error = task.exception()
+        if isinstance(error, ApiError) and not error.retriable:
+            self.fail_all(error)
+        self.wake()
+
+    # requests
+
+    def _send_to(self, node_id: int, queues: list[PartitionQueue], now_s: float) -> float:
+        """Fill requests to one broker; when to look again, if not only after an answer."""
+        connection = self._cluster.connection_nowait(node_id)
+        if connection is None:
+            return math.inf
+        if connection.throttled_until_s > now_s:
+            return connection.throttled_until_s
+        while queues and connection.has_room:
+            batches = self._collect(queues, now_s)
+            if not batches:
+                break
+            self._send(connection, batches)
+            queues = [queue for queue in queues if queue.may_send() and self._accumulator.ready_at_s(queue) <= now_s]
+        return math.inf
+
+    def _collect(self, queues: list[PartitionQueue], now_s: float) -> list[ProducerBatch]:
+        """At most one batch of each partition, together not larger than a request may be."""
+        batches: list[ProducerBatch] = []
+        size_bytes = 0
+        active = self._accumulator.queues
+        for queue in queues:
+            if not queue.waiting or not queue.may_send():
+                continue
+            size_bytes += queue.waiting[0].encoded_size_bytes
+            if batches and size_bytes > self._config.max_request_size:
+                break
+            batch = queue.take()
+            if batch is None:
+                break
+            batches.append(batch)
+            # Whoever was served moves to the end, so that a full request does not starve the same partitions.
+            active[queue.partition] = active.pop(queue.partition)
+        return batches
+
+    def _send(self, connection: Connection, batches: list[ProducerBatch]) -> None:
+        metadata = self._cluster.metadata
+        topics: dict[str, TopicProduceData] = {}
+        has_ids = True
+        for batch in batches:
+            topic, number = batch.partition
+            entry = topics.get(topic)
+            if entry is None:
+                topic_id = metadata.topic_id(topic)
+                has_ids = has_ids and topic_id != ZERO_UUID
+                entry = topics[topic] = TopicProduceData(name=topic, topic_id=topic_id)
+            entry.partition_data.append(PartitionProduceData(index=number, records=batch.encode()))
+        request = ProduceRequest(
+            acks=self._acks, timeout_ms=self._config.request_timeout_ms, topic_data=list(topics.values())
+        )
+        version_max = None if has_ids else _TOPIC_ID_FROM - 1
+        try:
+            if self._acks == 0:
+                connection.send_unanswered(request, version_max=version_max)
+                self._loop.call_soon(self._finish_unanswered, batches)
+                return
+            connection.submit(
+                request,
+                ProduceResponse,
+                lambda outcome: self._answered(batches, outcome),
+                # The broker waits that long for its replicas, and its answer needs time too.
+                timeout_s=self._config.request_timeout_ms / 1000 + _RESPONSE_MARGIN_S,
+                version_max=version_max,
+            )
+        except ApiError as error:
+            self._loop.call_soon(self._answered, batches, error)
+
+    def _finish_unanswered(self, batches: list[ProducerBatch]) -> None:
+        for batch in batches:
+            self._finish(batch, -1, -1)
+        self.wake()
+
+    # answers
+
+    def _answered(self, batches: list[ProducerBatch], outcome: ProduceResponse | ApiError) -> None:
+        if isinstance(outcome, ApiError):
+            for batch in batches:
+                self._failed(batch, outcome)
+        else:
+            self._learn_leaders(outcome)
+            found = self._by_partition(outcome)
+            for batch in batches:
+                result = found.get(batch.partition)
+                if result is None:
+                    self._failed(batch, UnknownServerError(f"the broker did not answer for {batch.partition}"))
+                elif result.error_code in (0, DuplicateSequenceNumber.code):
+                    self._finish(batch, result.base_offset, result.log_append_time_ms)
+                else:
+                    self._failed(batch, _error_of(result))
+        self.wake()
+
+    def _by_partition(self, response: ProduceResponse) -> dict[TopicPartition, PartitionProduceResponse]:
+        metadata = self._cluster.metadata
+        return {
+            TopicPartition(topic.name or metadata.topic_name(topic.topic_id) or "", result.index): result
+            for topic in response.responses
+            for result in topic.partition_responses
+        }
+
+    def _learn_leaders(self, response: ProduceResponse) -> None:
+        """Brokers that no longer lead say who does (KIP-951)."""
+        metadata = self._cluster.metadata
+        for endpoint in response.node_endpoints:
+            metadata.learn_broker(endpoint.node_id, endpoint.host, endpoint.port, endpoint.rack)
+        for topic in response.responses:
+            for result in topic.partition_responses:
+                leader = result.current_leader
+                if leader.leader_id >= 0:
+                    name = topic.name or metadata.topic_name(topic.topic_id) or ""
+                    metadata.set_leader(name, result.index, leader.leader_id, leader.leader_epoch)
+
+    def _finish(self, batch: ProducerBatch, base_offset: int, append_time_ms: int) -> None:
+        self._accumulator.queues[batch.partition].stored(batch)
+        batch.succeed(base_offset, append_time_ms)
+        self._accumulator.settled(batch)
+
+    def _failed(self, batch: ProducerBatch, error: ApiError) -> None:
+        queue = self._accumulator.queues[batch.partition]
+        if batch.is_over:
+            queue.dropped(batch)
+            self._accumulator.settled(batch)
+            return
+        if isinstance(error, MessageTooLarge) and batch.record_count > 1:
+            parts = batch.halves(self._accumulator.codec, self._accumulator.level)
+            queue.replace(batch, parts)
+            return
+        if self._retries(queue, batch, error):
+            if _is_about_leadership(error):
+                self._cluster.refresh_soon()
+            batch.not_before_s = self._loop.time() + self._cluster.backoff.delay_s(batch.attempts)
+            queue.put_back(batch)
+            return
+        queue.dropped(batch)
+        batch.fail(error)
+        self._accumulator.settled(batch)
+
+    def _retries(self, queue: PartitionQueue, batch: ProducerBatch, error: ApiError) -> bool:
+        """Whether it is worth another attempt; begins a new epoch where the broker's state calls for it."""
+        if batch.attempts > self._config.retries or self._is_closed:
+            return False
+        identities = self._accumulator.identities
+        if identities is None:
+            return error.retriable
+        if isinstance(error, OutOfOrderSequenceNumber):
+            # Behind a batch that comes back as well this is expected; otherwise the broker has lost something.
+            if queue.is_next_to_store(batch):
+                log.warning("%s is out of order for the broker though nothing is missing; a new epoch begins", batch)
+                queue.begin_anew()
+            return True
+        if isinstance(error, UnknownProducerId):
+            queue.begin_anew()
+            return True
+        if isinstance(error, InvalidProducerEpoch | InvalidProducerIdMapping):
+            identities.discard(batch.identity)
+            queue.begin_anew()
+            return True
+        return error.retriable
+
+
+def _error_of(result: PartitionProduceResponse) -> ApiError:
+    message = result.error_message or ""
+    reasons = [entry.batch_index_error_message for entry in result.record_errors if entry.batch_index_error_message]
+    if reasons:
+        message = f"{message or 'the batch was refused'}: {'; '.join(reasons[:3])}"
+    if result.error_code == MessageTooLarge.code:
+        return MessageTooLarge(
+            message or "the broker takes no batch this large: see max.message.bytes of the topic, message.max.bytes"
+        )
+    return from_code(result.error_code, message)
+
+
+def _is_about_leadership(error: ApiError) -> bool:
+    """Whether other metadata may help; a broker that is short of replicas is still the right one."""
+    from millbeck.kernel.errors import NotEnoughReplicas, NotEnoughReplicasAfterAppend
+
+    return error.retriable and not isinstance(error, NotEnoughReplicas | NotEnoughReplicasAfterAppend)
