@@ -64,7 +64,7 @@ def _replay_until(bench: Bench, topic: str, follower_topic: str, seconds: float)
     common = bench.arguments(PACED, follower_topic) | {"rate": LATENCY_RATE, "seconds": seconds}
     follower = Load("tail", **common)
     follower.wait_until_ready()
-    replay = Load("replay", **bench.arguments(HEAVY, topic))
+    replay = Load("replay", **bench.arguments(HEAVY, topic), nice=10)
     time.sleep(0.5)
     producer = Load("paced_produce", **common)
     while True:
@@ -72,7 +72,7 @@ def _replay_until(bench: Bench, topic: str, follower_topic: str, seconds: float)
         rates.append(result["bytes"] / 1e6 / result["seconds"])
         if not producer.running:
             break
-        replay = Load("replay", **bench.arguments(HEAVY, topic))
+        replay = Load("replay", **bench.arguments(HEAVY, topic), nice=10)
     producer.result()
     return follower.result(), rates
 

@@ -186,7 +186,7 @@ def paced_produce(arguments: dict[str, Any]) -> dict[str, Any]:
     def acknowledged(error: KafkaError | None, message: Message) -> None:
         now_ns = time.monotonic_ns()
         errors.on_delivery(error, message)
-        (due_ns,) = DUE.unpack_from(message.value())
+        (due_ns,) = DUE.unpack_from(message.value() or b"")
         if due_ns:
             latencies_ms.append((now_ns - due_ns) / 1e6)
 
@@ -233,7 +233,7 @@ def tail(arguments: dict[str, Any]) -> dict[str, Any]:
         message = consumer.poll(1.0)
         if message is None or message.error():
             continue
-        (due_ns,) = DUE.unpack_from(message.value())
+        (due_ns,) = DUE.unpack_from(message.value() or b"")
         if due_ns:
             latencies_ms.append((time.monotonic_ns() - due_ns) / 1e6)
     consumer.close()
@@ -243,9 +243,7 @@ def tail(arguments: dict[str, Any]) -> dict[str, Any]:
 
 
 def replay(arguments: dict[str, Any]) -> dict[str, Any]:
-    """Read whole partitions in 1 MiB fetches and throw the bytes away, on a niced process: the disk is what should be
-    busy, not the core that the measuring clients share with this one."""
-    os.nice(10)
+    """Read whole partitions in 1 MiB fetches and throw the bytes away."""
     size_bytes = 0
     with raw.RawConnection(arguments["bootstrap"]) as connection, Window(arguments["broker_pid"]) as window:
         for partition in sorted(connection.partition_leaders(arguments["topic"])):
@@ -265,6 +263,8 @@ MODES = {"replay": replay, "produce": produce, "consume": consume, "paced_produc
 
 def main() -> None:
     arguments = json.loads(sys.stdin.readline())
+    # A heavy load beside a measured one must not take the core that they share.
+    os.nice(arguments.get("nice", 0))
     print(json.dumps(MODES[arguments["mode"]](arguments)), flush=True)
 
 

@@ -6,12 +6,14 @@ import os
 import platform
 import re
 import subprocess
+import sys
 from pathlib import Path
 
 import confluent_kafka
 from tools import peers
 
 from bench.systems import apache_kafka
+from bench.systems.millbeck import cli_environment
 
 
 def cores() -> tuple[int | None, int | None]:
@@ -44,12 +46,11 @@ def _revision() -> str:
 
 def _kernels() -> str:
     """Whether the hot kernels run compiled, as the package itself says."""
-    try:
-        from millbeck.records import kernels
-    except ImportError:
-        return "unknown"
-    compiled = getattr(kernels, "COMPILED", None)
-    return {True: "compiled", False: "pure Python"}.get(compiled, "unknown") if compiled is not None else "unknown"
+    question = "from millbeck.records import kernels; print('compiled' if kernels.COMPILED else 'pure Python')"
+    done = subprocess.run(
+        [sys.executable, "-c", question], env=cli_environment(), capture_output=True, text=True, timeout=60
+    )
+    return done.stdout.strip() or "unknown"
 
 
 def vmstat(name: str) -> int:

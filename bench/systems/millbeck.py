@@ -30,7 +30,7 @@ class Millbeck(Node):
     name = "millbeck"
 
     def properties(self) -> dict[str, str]:
-        return {"metrics.port": str(self.metrics_port)} | super().properties()
+        return {"metrics.http.port": str(self.metrics_port)} | super().properties()
 
     def command(self) -> list[str]:
         return cli_command("server", "--config", str(self.config_path))

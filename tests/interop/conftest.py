@@ -23,7 +23,7 @@ if not SYSTEM:
 else:
     from bench.raw import RawConnection, StoredBatch, wait_until_led
     from bench.systems import SYSTEMS, Node
-    from confluent_kafka.admin import AdminClient, NewTopic
+    from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
     from tests.interop.clients import CLIENTS, Client, DriverSession
     from tests.interop.proxy import CuttingProxy
     from tools.peers import PeerUnavailable

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 from bench.systems import Node
 from confluent_kafka import Consumer, TopicPartition
-from confluent_kafka.admin import AdminClient, ConfigResource, ResourceType
+from confluent_kafka.admin import AdminClient, ConfigResource, ResourceType  # type: ignore[attr-defined]
 from tests.interop.clients import DriverFailed, DriverSession
 
 NewTopic = Callable[..., str]

@@ -16,11 +16,18 @@ from bench.raw import RawConnection
 from bench.systems import SYSTEMS, Node
 from bench.systems.apache_kafka import adopt, dump_log
 from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, Producer, TopicPartition
-from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, NewTopic, ResourceType
+from confluent_kafka.admin import (  # type: ignore[attr-defined]
+    AdminClient,
+    AlterConfigOpType,
+    ConfigEntry,
+    ConfigResource,
+    NewTopic,
+    ResourceType,
+)
 from tests.interop.clients import ALL_CODECS
 
 SEGMENT_BYTES = 1 << 20
-Record = tuple[int, bytes | None, bytes | None, tuple[tuple[str, bytes | None], ...], int]
+Record = tuple[int | None, bytes | None, bytes | None, tuple[object, ...], int]
 
 
 @dataclass(slots=True, kw_only=True)
@@ -42,7 +49,7 @@ def _read(bootstrap: str, topic: str, partition: int) -> list[Record]:
         consumer.assign([TopicPartition(topic, partition, low)])
         found: list[Record] = []
         idle = 0
-        while (not found or found[-1][0] + 1 < high) and low < high and idle < 50:
+        while (not found or (found[-1][0] or 0) + 1 < high) and low < high and idle < 50:
             batch = consumer.consume(5000, 0.2)
             idle = 0 if batch else idle + 1
             for message in batch:
@@ -209,7 +216,7 @@ def test_apache_kafka_serves_a_copy_of_the_directory(filled: Filled, tmp_path: P
 
 def _keeps_appending(kafka: Node, filled: Filled) -> None:
     """The adopted log is writable and goes on where it ended."""
-    end = filled.records["codec-none", 0][-1][0] + 1
+    end = (filled.records["codec-none", 0][-1][0] or 0) + 1
     producer = Producer({"bootstrap.servers": kafka.bootstrap, "enable.idempotence": True})
     producer.produce("codec-none", value=b"after the move", partition=0)
     assert producer.flush(30) == 0

@@ -13,11 +13,12 @@ import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from bench.systems import SYSTEMS, Node
-from confluent_kafka import Consumer, KafkaError, Message, Producer, TopicPartition
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
 
 ROUNDS = int(os.environ.get("INTEROP_KILLS", "50"))
 PARTITIONS = 3
@@ -49,7 +50,7 @@ class SteadyProducer:
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._thread.start()
 
-    def _on_delivery(self, error: KafkaError | None, message: Message) -> None:
+    def _on_delivery(self, error: KafkaError | None, message: Any) -> None:
         if error is not None:
             self.failures.append(str(error))
         else:
@@ -88,7 +89,7 @@ def _values(bootstrap: str, partition: int) -> list[int]:
             for message in consumer.consume(5000, 0.2):
                 assert not message.error(), message.error()
                 assert message.offset() == len(values)
-                values.append(int(message.value().split()[0]))
+                values.append(int((message.value() or b"").split()[0]))
         return values
     finally:
         consumer.close()

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import functools
 import time
 from typing import Any
 
-from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
-from confluent_kafka.admin import (
+from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
+from confluent_kafka.admin import (  # type: ignore[attr-defined]
     AdminClient,
     AlterConfigOpType,
     ConfigEntry,
@@ -28,11 +29,11 @@ from tests.interop.drivers.session import (
 ADMIN_TIMEOUT_S = 30
 
 
-def _raise(error: KafkaError) -> None:
+def _raise(error: Any) -> None:
     raise DriverError(error.code(), error.name(), error.str())
 
 
-def _received(message: Message) -> dict[str, Any]:
+def _received(message: Any) -> dict[str, Any]:
     return received(
         partition=message.partition(),
         offset=message.offset(),
@@ -89,7 +90,7 @@ class ConfluentDriver(Driver):
         acknowledged: list[list[int]] = [[-1, -1] for _ in records]
         errors: list[KafkaError] = []
 
-        def on_delivery(index: int, error: KafkaError | None, message: Message) -> None:
+        def on_delivery(index: int, error: KafkaError | None, message: Any) -> None:
             if error is not None:
                 errors.append(error)
             else:
@@ -102,8 +103,8 @@ class ConfluentDriver(Driver):
                 value=value_to_send(record),
                 key=raw_or_none(record.get("key")),
                 partition=record.get("partition", 0),
-                headers=headers_to_send(record),
-                on_delivery=lambda error, message, index=index: on_delivery(index, error, message),
+                headers=list(headers_to_send(record)),
+                on_delivery=functools.partial(on_delivery, index),
                 **timestamp,
             )
             if pause_ms:
