@@ -168,7 +168,9 @@ class World:
     def reload(self) -> World:
         """Another host for the same log, as after a restart."""
         self.host.close()
-        return World(log=self.log, now_ms=self.now_ms, **self._options)
+        reloaded = World(log=self.log, now_ms=self.now_ms, **self._options)
+        reloaded.uuid_count = self.uuid_count
+        return reloaded
 
     def commit_log(self) -> None:
         """What is appended becomes committed."""
