@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import logging
 import signal
 import sys
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 
 import click
 
@@ -26,20 +28,29 @@ Started = Callable[[Node], Awaitable[bool]]
 """Called when the node serves; False ends it."""
 
 
-def run_node(config: NodeConfig, prepare: Callable[[Environment], None], started: Started, *, verbose: bool) -> None:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Advice:
+    """What the user of a command can do about the two things that go wrong most."""
+
+    port_in_use: str
+    directory_in_use: str
+
+
+def run_node(
+    config: NodeConfig, prepare: Callable[[Environment], None], started: Started, *, advice: Advice, verbose: bool
+) -> None:
     """Run a node in this process; exits with a message that says what is wrong when it cannot run."""
     logging.basicConfig(level=logging.INFO if verbose else logging.WARNING, format=LOG_FORMAT, stream=sys.stderr)
     try:
         asyncio.run(_run(config, prepare, started))
-    except (
-        AlreadyFormatted,
-        DirectoryLocked,
-        InvalidConfig,
-        MetaPropertiesError,
-        MetadataLogFailed,
-        NotFormatted,
-        OSError,
-    ) as error:
+    except DirectoryLocked as error:
+        raise click.ClickException(f"{error}; {advice.directory_in_use}") from error
+    except OSError as error:
+        reason = error.strerror or str(error)
+        if error.errno == errno.EADDRINUSE:
+            reason = f"{reason}; {advice.port_in_use}"
+        raise click.ClickException(f"{error.filename}: {reason}" if error.filename else reason) from error
+    except (AlreadyFormatted, InvalidConfig, MetaPropertiesError, MetadataLogFailed, NotFormatted) as error:
         raise click.ClickException(str(error)) from error
 
 

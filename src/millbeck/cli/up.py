@@ -5,38 +5,45 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
+from typing import Final
 
 import click
 
-from millbeck.cli.running import run_node
-from millbeck.cli.settings import flag_settings
+from millbeck.cli.running import Advice, run_node
+from millbeck.cli.settings import embedded_config
 from millbeck.kernel.environment import Environment
-from millbeck.server.config import NodeConfig
+from millbeck.server.embedded import embedded_settings
 from millbeck.server.formatting import format_directories
 from millbeck.server.node import Node
 
-DEFAULT_DATA = ".millbeck"
-EMBEDDED = {
-    "default.replication.factor": "1",
-    "group.initial.rebalance.delay.ms": "0",
-    "offsets.topic.replication.factor": "1",
-    "share.coordinator.state.topic.replication.factor": "1",
-    "transaction.state.log.min.isr": "1",
-    "transaction.state.log.replication.factor": "1",
-}
-"""What one node alone needs other than Kafka's defaults."""
+DEFAULT_DATA: Final = ".millbeck"
+METRICS_PORT: Final = 9404
+ADVICE: Final = Advice(
+    port_in_use="choose another with --port, or --port 0 for a free one",
+    directory_in_use="stop the node that runs on it, or choose another directory with --data",
+)
 
 
 @click.command()
 @click.option("--data", metavar="DIR", default=DEFAULT_DATA, show_default=True, help="Where the logs are kept.")
 @click.option("--memory", is_flag=True, help="Keep everything in memory and forget it at the end.")
 @click.option("--host", default="127.0.0.1", show_default=True, help="Where to listen; empty for every interface.")
-@click.option("--port", default=9092, show_default=True, help="The port; 0 takes a free one and prints it.")
-@click.option("--metrics-port", default=None, type=int, help="Port of /metrics (default 9404, or a free one).")
+@click.option(
+    "--port",
+    default=9092,
+    show_default=True,
+    type=click.IntRange(0, 65535),
+    help="The port; 0 takes a free one and prints it.",
+)
+@click.option(
+    "--metrics-port", type=click.IntRange(0, 65535), help=f"Port of /metrics (default {METRICS_PORT}, or a free one)."
+)
 @click.option("--set", "settings", multiple=True, metavar="KEY=VALUE", help="Any broker setting; can be repeated.")
 @click.option("--check", is_flag=True, help="Produce and consume a few records, say how it went, and end.")
 @click.option("-v", "--verbose", is_flag=True, help="Log what happens.")
+@click.pass_context
 def command(
+    ctx: click.Context,
     data: str,
     memory: bool,
     host: str,
@@ -48,6 +55,8 @@ def command(
 ) -> None:
     """Run one node with everything set up: storage is formatted on first use, one screen says how to connect.
 
+    Settings come from --set, which wins, and from KAFKA_… variables.
+
     \b
     Examples:
       millbeck up
@@ -55,32 +64,41 @@ def command(
       millbeck up --memory --port 0 --set num.partitions=4
     """
     directory = _memory_directory() if memory else os.path.abspath(data)
-    texts = {
-        **EMBEDDED,
-        "log.dirs": directory,
-        "listeners": f"PLAINTEXT://{f'[{host}]' if ':' in host else host}:{port}",
-        "metrics.http.port": str((0 if port == 0 else 9404) if metrics_port is None else metrics_port),
-        **flag_settings(settings),
-    }
-    config = NodeConfig(texts)
-
-    def prepare(environment: Environment) -> None:
-        format_directories(environment, config, ignore_formatted=True)
-
-    async def started(node: Node) -> bool:
-        if check:
-            from millbeck.cli.check import produce_and_consume
-
-            await produce_and_consume(node)
-            return False
-        click.echo(_screen(node, None if memory else directory))
-        return True
-
+    if metrics_port is None:
+        metrics_port = 0 if port == 0 else METRICS_PORT
     try:
-        run_node(config, prepare, started, verbose=verbose)
+        defaults = embedded_settings(directory, host=host, port=port, metrics_port=metrics_port)
+        config = embedded_config(defaults, settings, os.environ, given=given_settings(ctx))
+
+        def prepare(environment: Environment) -> None:
+            format_directories(environment, config, ignore_formatted=True)
+
+        async def started(node: Node) -> bool:
+            if check:
+                from millbeck.cli.check import produce_and_consume
+
+                await produce_and_consume(node)
+                return False
+            click.echo(screen(node, None if memory else ", ".join(config.directories)))
+            return True
+
+        run_node(config, prepare, started, advice=ADVICE, verbose=verbose)
     finally:
         if memory:
             shutil.rmtree(directory, ignore_errors=True)
+
+
+def given_settings(ctx: click.Context) -> list[str]:
+    """The settings that options on the command line stand for."""
+    settings = {
+        "data": "log.dirs",
+        "memory": "log.dirs",
+        "host": "listeners",
+        "port": "listeners",
+        "metrics_port": "metrics.http.port",
+    }
+    on_line = click.core.ParameterSource.COMMANDLINE
+    return [setting for name, setting in settings.items() if ctx.get_parameter_source(name) is on_line]
 
 
 def _memory_directory() -> str:
@@ -89,9 +107,11 @@ def _memory_directory() -> str:
     return tempfile.mkdtemp(prefix="millbeck-", dir=shared if os.access(shared, os.W_OK) else None)
 
 
-def _screen(node: Node, directory: str | None) -> str:
+def screen(node: Node, directory: str | None) -> str:
+    """All that one needs to begin, on one screen."""
     listener = node.listeners[0]
-    address = f"{listener.address.host or 'localhost'}:{listener.port}"
+    host = listener.address.host or "localhost"
+    address = f"{f'[{host}]' if ':' in host else host}:{listener.port}"
     return f"""
   millbeck is up
 
@@ -100,6 +120,10 @@ def _screen(node: Node, directory: str | None) -> str:
     metrics      http://127.0.0.1:{node.metrics_port}/metrics
     cluster      {node.cluster_id}
 
+  Here
+    export MILLBECK_BOOTSTRAP={address}
+    echo hello | millbeck produce -t greetings
+    millbeck consume -t greetings --from-beginning
   Python (confluent-kafka)
     Producer({{"bootstrap.servers": "{address}"}}).produce("greetings", b"hello")
   kcat

@@ -17,7 +17,7 @@ def test_the_package_gives_the_broker() -> None:
 
 def test_other_names_are_not_there() -> None:
     with pytest.raises(AttributeError, match="has no attribute 'nothing'"):
-        _ = millbeck.testing.nothing  # type: ignore[attr-defined]
+        _ = millbeck.testing.nothing
 
 
 def test_it_needs_no_pytest_and_loads_nothing_early() -> None:

@@ -1,0 +1,157 @@
+"""Where a group's offsets are moved to: what the options of ``group reset`` mean, and the plan that follows."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+if TYPE_CHECKING:
+    from millbeck.client.admin import Admin
+    from millbeck.kernel.ids import TopicPartition
+
+INACTIVE: Final = ("Empty", "Dead")
+_DURATION: Final = re.compile(
+    r"P(?:(?P<days>\d+)D)?(?:T(?=\d)(?:(?P<hours>\d+)H)?(?:(?P<minutes>\d+)M)?(?:(?P<seconds>\d+(?:\.\d+)?)S)?)?"
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Position:
+    """One way to find the new offsets; exactly one field is set."""
+
+    timestamp: int | None = None
+    """Earliest, latest or a time, as ListOffsets has them."""
+    offset: int | None = None
+    shift: int | None = None
+    is_current: bool = False
+
+
+def position_of(options: Mapping[str, Any], now: datetime | None = None) -> Position:
+    """What the command's options ask for; there must be exactly one."""
+    from millbeck.client.admin.results import EARLIEST, LATEST
+
+    given = {name: value for name, value in options.items() if value is not None and value is not False}
+    if len(given) != 1:
+        names = ", ".join(f"--{name.replace('_', '-')}" for name in options)
+        raise click.UsageError(f"where to? Give one of {names}")
+    name, value = next(iter(given.items()))
+    match name:
+        case "to_earliest":
+            return Position(timestamp=EARLIEST)
+        case "to_latest":
+            return Position(timestamp=LATEST)
+        case "to_current":
+            return Position(is_current=True)
+        case "to_offset":
+            return Position(offset=value)
+        case "shift_by":
+            return Position(shift=value)
+        case "to_datetime":
+            return Position(timestamp=_milliseconds(parse_datetime(value)))
+        case _:
+            assert name == "by_duration", name
+            return Position(timestamp=_milliseconds((now or datetime.now(UTC)) - parse_duration(value)))
+
+
+def parse_datetime(text: str) -> datetime:
+    """ISO 8601; a time that names no zone is UTC."""
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError as error:
+        raise click.UsageError(f"--to-datetime: {text!r} is not like 2026-01-31T12:00:00.000: {error}") from error
+    return moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
+
+
+def parse_duration(text: str) -> timedelta:
+    """ISO 8601 with days and smaller units: ``P1DT2H30M``."""
+    found = _DURATION.fullmatch(text.upper())
+    if found is None or not any(found.groups()):
+        raise click.UsageError(f"--by-duration: {text!r} is not like P7D or PT1H30M")
+    return timedelta(**{unit: float(number) for unit, number in found.groupdict().items() if number})
+
+
+def parse_partitions(text: str) -> tuple[str, list[int] | None]:
+    """``orders:0,1`` names partitions; ``orders`` alone means all."""
+    topic, colon, numbers = text.partition(":")
+    if not colon:
+        return topic, None
+    if not all(number.isdigit() for number in numbers.split(",")):
+        raise click.UsageError(f"--topic: {text!r} is not TOPIC or TOPIC:0,1")
+    return topic, [int(number) for number in numbers.split(",")]
+
+
+async def reset_plan(
+    admin: Admin, group: str, chosen: Sequence[tuple[str, list[int] | None]], position: Position
+) -> dict[TopicPartition, tuple[int | None, int]]:
+    """Committed and new offset of each partition; nothing chosen means every topic of the group. Changes nothing."""
+    await _check_inactive(admin, group)
+    committed = {each: found.offset for each, found in (await admin.list_group_offsets([group]))[group].items()}
+    topics = chosen or [(name, None) for name in dict.fromkeys(each.topic for each in committed)]
+    if not topics:
+        raise click.ClickException(f"group {group} has committed no offsets")
+    partitions = await _partitions_of(admin, topics)
+    new = await _new_offsets(admin, partitions, committed, position)
+    return {each: (committed.get(each), new[each]) for each in partitions}
+
+
+async def _check_inactive(admin: Admin, group: str) -> None:
+    """A group that does not exist yet may be given offsets; one with members would overwrite them."""
+    from millbeck.kernel.errors import GroupIdNotFound
+
+    outcomes = await admin.describe_groups([group])
+    if isinstance(outcomes.failed.get(group), GroupIdNotFound):
+        return
+    state = outcomes[group].state
+    if state not in INACTIVE:
+        raise click.ClickException(f"group {group} is {state}: stop its members before its offsets are reset")
+
+
+async def _partitions_of(admin: Admin, topics: Sequence[tuple[str, list[int] | None]]) -> list[TopicPartition]:
+    from millbeck.kernel.ids import TopicPartition
+
+    described = (await admin.describe_topics([name for name, _ in topics])).all()
+    partitions: list[TopicPartition] = []
+    for name, numbers in topics:
+        there = [each.partition for each in described[name].partitions]
+        missing = [number for number in numbers or () if number not in there]
+        if missing:
+            raise click.ClickException(f"topic {name} has no partition {missing[0]}")
+        partitions += [TopicPartition(name, number) for number in (there if numbers is None else numbers)]
+    return sorted(partitions)
+
+
+async def _new_offsets(
+    admin: Admin, partitions: Sequence[TopicPartition], committed: Mapping[TopicPartition, int], position: Position
+) -> dict[TopicPartition, int]:
+    from millbeck.client.admin.results import EARLIEST, LATEST
+
+    async def listed(timestamp: int) -> dict[TopicPartition, int]:
+        found = (await admin.list_offsets(dict.fromkeys(partitions, timestamp))).all()
+        return {partition: each.offset for partition, each in found.items()}
+
+    first, end = await listed(EARLIEST), await listed(LATEST)
+    by_time = await listed(position.timestamp) if position.timestamp is not None else {}
+    new: dict[TopicPartition, int] = {}
+    for each in partitions:
+        if position.timestamp is not None:
+            wanted = by_time[each] if by_time[each] >= 0 else end[each]
+        elif position.offset is not None:
+            wanted = position.offset
+        elif position.is_current:
+            wanted = committed.get(each, end[each])
+        else:
+            assert position.shift is not None
+            if each not in committed:
+                raise click.ClickException(f"{each} has no committed offset to shift by {position.shift}")
+            wanted = committed[each] + position.shift
+        new[each] = min(max(wanted, first[each]), end[each])
+    return new
+
+
+def _milliseconds(moment: datetime) -> int:
+    return int(moment.timestamp() * 1000)

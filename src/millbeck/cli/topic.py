@@ -1,0 +1,385 @@
+"""``millbeck topic``: topics listed, created, described, changed and deleted."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from millbeck.cli.connecting import Target, error_text, run_admin, target_options
+from millbeck.cli.output import TABLE, output_option, show, show_rows, table
+from millbeck.cli.verbs import VerbGroup, one_of_both
+
+if TYPE_CHECKING:
+    from millbeck.client.admin import Admin
+    from millbeck.client.admin.results import PartitionDescription, TopicDescription
+
+KEYS_MOVE: Final = (
+    "warning: with more partitions, keys move: records of one key may now go to another partition than before, "
+    "and their order holds only among those written from now on"
+)
+
+
+@click.group(
+    cls=VerbGroup,
+    flags={f"--{verb}": verb for verb in ("create", "list", "describe", "alter", "delete")},
+)
+def command() -> None:
+    """Topics: what Kafka's kafka-topics does, whose flags are understood too."""
+
+
+@command.command("create")
+@click.argument("names", nargs=-1)
+@click.option("-t", "--topic", multiple=True, metavar="NAME", help="The same as NAMES.")
+@click.option("-p", "--partitions", type=click.IntRange(1), help="How many; the broker's num.partitions if not given.")
+@click.option("-r", "--replication-factor", type=click.IntRange(1), help="Copies of each; the broker's default.")
+@click.option("-c", "--config", "configs", multiple=True, metavar="KEY=VALUE", help="A setting; can be repeated.")
+@click.option("--replica-assignment", metavar="1:2,2:3", help="Brokers by partition, the preferred leader first.")
+@click.option("--if-not-exists", is_flag=True, help="Leave a topic that is there as it is.")
+@target_options
+@click.pass_context
+def create(
+    ctx: click.Context,
+    names: tuple[str, ...],
+    topic: tuple[str, ...],
+    partitions: int | None,
+    replication_factor: int | None,
+    configs: tuple[str, ...],
+    replica_assignment: str | None,
+    if_not_exists: bool,
+    target: Target,
+) -> None:
+    """Create topics.
+
+    \b
+    Examples:
+      millbeck topic create orders
+      millbeck topic create orders payments --partitions 6 --config retention.ms=86400000
+      millbeck topic --create --topic orders --bootstrap-server localhost:9092 --if-not-exists
+    """
+    wanted = one_of_both(ctx, names, topic, "topic")
+    settings = settings_of(configs, "--config")
+    if replica_assignment is not None and (partitions is not None or replication_factor is not None):
+        raise click.UsageError("--replica-assignment says how many partitions and replicas there are", ctx)
+    assignments = {} if replica_assignment is None else dict(enumerate(parse_assignment(replica_assignment)))
+
+    async def work(admin: Admin) -> None:
+        from millbeck.client.admin.results import NewTopic
+        from millbeck.kernel.errors import TopicAlreadyExists
+
+        new = [
+            NewTopic(
+                name=name,
+                partition_count=-1 if partitions is None else partitions,
+                replication_factor=-1 if replication_factor is None else replication_factor,
+                assignments=assignments,
+                configs=settings,
+            )
+            for name in wanted
+        ]
+        outcomes = await admin.create_topics(new)
+        for name, made in outcomes.succeeded.items():
+            shape = f"{made.partition_count} partition(s), {made.replication_factor} replica(s)"
+            click.echo(f"created {name}: {shape}")
+        if if_not_exists:
+            for name, error in list(outcomes.failed.items()):
+                if isinstance(error, TopicAlreadyExists):
+                    click.echo(f"{name} exists already")
+                    del outcomes.failed[name]
+        raise_failures(outcomes.failed)
+
+    run_admin(target, work)
+
+
+@command.command("list")
+@click.argument("patterns", nargs=-1)
+@click.option("-t", "--topic", multiple=True, metavar="REGEX", help="The same as PATTERNS.")
+@click.option("--exclude-internal", is_flag=True, help="Leave out topics the brokers keep for themselves.")
+@output_option
+@target_options
+def list_topics(
+    patterns: tuple[str, ...], topic: tuple[str, ...], exclude_internal: bool, output: str, target: Target
+) -> None:
+    """List topics, all or those whose name is given or matched by a regular expression.
+
+    \b
+    Examples:
+      millbeck topic list
+      millbeck topic list 'orders\\..*' --output json
+    """
+
+    async def work(admin: Admin) -> None:
+        found = await admin.list_topics()
+        chosen = found if not (patterns or topic) else matching(found, (*patterns, *topic))
+        rows = [
+            {"name": name, "partitions": found[name].partition_count, "internal": found[name].is_internal}
+            for name in chosen
+            if not (exclude_internal and found[name].is_internal)
+        ]
+        show_rows(rows, output)
+
+    run_admin(target, work)
+
+
+@command.command("describe")
+@click.argument("patterns", nargs=-1)
+@click.option("-t", "--topic", multiple=True, metavar="REGEX", help="The same as PATTERNS.")
+@click.option("--topic-id", metavar="UUID", help="The topic with this id.")
+@click.option("--under-replicated-partitions", is_flag=True, help="Only partitions with a replica out of sync.")
+@click.option("--unavailable-partitions", is_flag=True, help="Only partitions without a leader.")
+@click.option("--under-min-isr-partitions", is_flag=True, help="Only those below min.insync.replicas.")
+@click.option("--at-min-isr-partitions", is_flag=True, help="Only those just at min.insync.replicas.")
+@click.option("--topics-with-overrides", is_flag=True, help="Only topics with settings of their own.")
+@click.option("--exclude-internal", is_flag=True, help="Leave out topics the brokers keep for themselves.")
+@click.option("--if-exists", is_flag=True, help="Say nothing of a topic that is not there.")
+@output_option
+@target_options
+def describe(
+    patterns: tuple[str, ...],
+    topic: tuple[str, ...],
+    topic_id: str | None,
+    topics_with_overrides: bool,
+    exclude_internal: bool,
+    if_exists: bool,
+    output: str,
+    target: Target,
+    **filters: bool,
+) -> None:
+    """Describe topics: partitions, who leads them, replicas in sync, and settings of the topic's own.
+
+    \b
+    Examples:
+      millbeck topic describe orders
+      millbeck topic describe --under-replicated-partitions
+      millbeck topic describe --topic orders --output yaml
+    """
+    asked = (*patterns, *topic)
+
+    async def work(admin: Admin) -> None:
+        from millbeck.kernel.ids import uuid_text
+
+        found = await admin.list_topics()
+        names = list(found) if not asked else matching(found, asked, missing_is_fine=if_exists)
+        if topic_id is not None:
+            names = [name for name in names if uuid_text(found[name].topic_id) == topic_id]
+            if not names and not if_exists:
+                raise click.ClickException(f"there is no topic with the id {topic_id}")
+        names = [name for name in names if not (exclude_internal and found[name].is_internal)]
+        described = (await admin.describe_topics(names)).all() if names else {}
+        overrides, min_isr = await _settings_of_topics(admin, names)
+        wanted = [name for name, value in filters.items() if value]
+        topics = []
+        for name in sorted(described):
+            if topics_with_overrides and not overrides[name]:
+                continue
+            partitions = [
+                each for each in described[name].partitions if not wanted or is_kept(each, wanted, min_isr[name])
+            ]
+            if partitions or not wanted:
+                topics.append(_shown_topic(described[name], partitions, overrides[name]))
+        _show_topics(topics, output)
+
+    run_admin(target, work)
+
+
+@command.command("alter")
+@click.argument("names", nargs=-1)
+@click.option("-t", "--topic", multiple=True, metavar="REGEX", help="The same as NAMES.")
+@click.option("-p", "--partitions", type=click.IntRange(1), help="How many there shall be; never fewer than now.")
+@click.option("-c", "--config", "configs", multiple=True, metavar="KEY=VALUE", help="Change a setting.")
+@click.option("--delete-config", multiple=True, metavar="KEY", help="Let a setting return to its default.")
+@click.option("--replica-assignment", metavar="1:2,2:3", help="Brokers by added partition.")
+@click.option("--if-exists", is_flag=True, help="Do nothing when the topic is not there.")
+@target_options
+@click.pass_context
+def alter(
+    ctx: click.Context,
+    names: tuple[str, ...],
+    topic: tuple[str, ...],
+    partitions: int | None,
+    configs: tuple[str, ...],
+    delete_config: tuple[str, ...],
+    replica_assignment: str | None,
+    if_exists: bool,
+    target: Target,
+) -> None:
+    """Add partitions to topics or change their settings.
+
+    \b
+    Examples:
+      millbeck topic alter orders --partitions 12
+      millbeck topic alter orders --config retention.ms=3600000 --delete-config segment.bytes
+    """
+    asked = one_of_both(ctx, names, topic, "topic")
+    settings = settings_of(configs, "--config")
+    removed = [name for text in delete_config for name in text.split(",")]
+    if partitions is None and not settings and not removed:
+        raise click.UsageError("nothing to change: give --partitions, --config or --delete-config", ctx)
+
+    async def work(admin: Admin) -> None:
+        from millbeck.cli.config_changes import changes_of
+        from millbeck.client.admin.results import ConfigResource, NewPartitions, ResourceType
+
+        chosen = matching(await admin.list_topics(), asked, missing_is_fine=if_exists)
+        if not chosen:
+            return
+        if settings or removed:
+            changes = changes_of(settings, removed)
+            outcomes = await admin.incremental_alter_configs(
+                {ConfigResource(ResourceType.TOPIC, name): changes for name in chosen}
+            )
+            raise_failures(outcomes.failed)
+        if partitions is not None:
+            click.echo(KEYS_MOVE, err=True)
+            assignments = None if replica_assignment is None else parse_assignment(replica_assignment)
+            added = NewPartitions(total_count=partitions, assignments=assignments)
+            raise_failures((await admin.create_partitions(dict.fromkeys(chosen, added))).failed)
+        for name in chosen:
+            click.echo(f"changed {name}")
+
+    run_admin(target, work)
+
+
+@command.command("delete")
+@click.argument("names", nargs=-1)
+@click.option("-t", "--topic", multiple=True, metavar="REGEX", help="The same as NAMES.")
+@click.option("--if-exists", is_flag=True, help="Do nothing when the topic is not there.")
+@target_options
+@click.pass_context
+def delete(ctx: click.Context, names: tuple[str, ...], topic: tuple[str, ...], if_exists: bool, target: Target) -> None:
+    """Delete topics with all their records.
+
+    \b
+    Examples:
+      millbeck topic delete orders
+      millbeck topic delete 'test-.*' --if-exists
+    """
+    asked = one_of_both(ctx, names, topic, "topic")
+
+    async def work(admin: Admin) -> None:
+        chosen = matching(await admin.list_topics(), asked, missing_is_fine=if_exists)
+        outcomes = await admin.delete_topics(chosen)
+        for name in outcomes.succeeded:
+            click.echo(f"deleted {name}")
+        raise_failures(outcomes.failed)
+
+    run_admin(target, work)
+
+
+def settings_of(flags: Iterable[str], option: str) -> dict[str, str]:
+    from millbeck.kernel.errors import InvalidConfig
+    from millbeck.kernel.properties import settings_of_flags
+
+    try:
+        return settings_of_flags(flags)
+    except InvalidConfig as error:
+        raise click.UsageError(f"{option}: {error}") from error
+
+
+def parse_assignment(text: str) -> list[list[int]]:
+    """``1:2,2:3`` is two partitions, the first on brokers 1 and 2."""
+    try:
+        return [[int(broker) for broker in partition.split(":")] for partition in text.split(",")]
+    except ValueError:
+        raise click.UsageError(f"--replica-assignment: {text!r} is not broker:broker,broker:broker") from None
+
+
+def matching(names: Iterable[str], patterns: Iterable[str], *, missing_is_fine: bool = False) -> list[str]:
+    """Names given exactly, or else matched as a whole by a regular expression."""
+    known = list(names)
+    chosen: dict[str, None] = {}
+    for pattern in (each for text in patterns for each in text.split(",")):
+        if pattern in known:
+            chosen[pattern] = None
+            continue
+        try:
+            expression = re.compile(pattern)
+        except re.error as error:
+            raise click.ClickException(f"{pattern!r} is neither a topic nor a regular expression: {error}") from error
+        found = [name for name in known if expression.fullmatch(name)]
+        if not found and not missing_is_fine:
+            raise click.ClickException(f"there is no topic {pattern}")
+        chosen.update(dict.fromkeys(found))
+    return list(chosen)
+
+
+def is_kept(partition: PartitionDescription, filters: Iterable[str], min_isr: int) -> bool:
+    """Whether one of describe's filters lets a partition through."""
+    in_sync = len(partition.in_sync)
+    facts = {
+        "under_replicated_partitions": in_sync < len(partition.replicas),
+        "unavailable_partitions": partition.leader_id < 0,
+        "under_min_isr_partitions": in_sync < min_isr,
+        "at_min_isr_partitions": in_sync == min_isr,
+    }
+    return any(facts[name] for name in filters)
+
+
+def raise_failures(failed: dict[Any, Any]) -> None:
+    """All that went wrong in one line."""
+    if failed:
+        raise click.ClickException("; ".join(f"{item}: {error_text(error)}" for item, error in failed.items()))
+
+
+async def _settings_of_topics(admin: Admin, names: list[str]) -> tuple[dict[str, dict[str, str]], dict[str, int]]:
+    """Each topic's own settings, and its min.insync.replicas."""
+    from millbeck.client.admin.results import ConfigResource, ResourceType
+    from millbeck.kernel.option_layers import ConfigSource
+
+    resources = {name: ConfigResource(ResourceType.TOPIC, name) for name in names}
+    described = (await admin.describe_configs(resources.values())).all() if resources else {}
+    overrides: dict[str, dict[str, str]] = {}
+    min_isr: dict[str, int] = {}
+    for name, resource in resources.items():
+        entries = described[resource]
+        overrides[name] = {
+            key: entry.value or ""
+            for key, entry in entries.items()
+            if entry.source == ConfigSource.DYNAMIC_TOPIC_CONFIG
+        }
+        entry = entries.get("min.insync.replicas")
+        min_isr[name] = int(entry.value or 1) if entry is not None else 1
+    return overrides, min_isr
+
+
+def _shown_topic(
+    topic: TopicDescription, partitions: list[PartitionDescription], overrides: dict[str, str]
+) -> dict[str, Any]:
+    from millbeck.kernel.ids import uuid_text
+
+    return {
+        "name": topic.name,
+        "id": uuid_text(topic.topic_id),
+        "partition_count": len(topic.partitions),
+        "replication_factor": max((len(each.replicas) for each in topic.partitions), default=0),
+        "internal": topic.is_internal,
+        "configs": overrides,
+        "partitions": [
+            {
+                "partition": each.partition,
+                "leader": None if each.leader_id < 0 else each.leader_id,
+                "epoch": each.leader_epoch,
+                "replicas": list(each.replicas),
+                "isr": list(each.in_sync),
+                "offline": list(each.offline),
+            }
+            for each in partitions
+        ],
+    }
+
+
+def _show_topics(topics: list[dict[str, Any]], output: str) -> None:
+    if output != TABLE:
+        show(topics, output)
+        return
+    for number, topic in enumerate(topics):
+        configs = ",".join(f"{key}={value}" for key, value in topic["configs"].items()) or "-"
+        click.echo("\n" * bool(number), nl=False)
+        click.echo(
+            f"Topic: {topic['name']}  TopicId: {topic['id']}  PartitionCount: {topic['partition_count']}  "
+            f"ReplicationFactor: {topic['replication_factor']}  Configs: {configs}"
+        )
+        if topic["partitions"]:
+            click.echo(table(topic["partitions"], list(topic["partitions"][0])))

@@ -1,0 +1,41 @@
+"""Groups of commands whose verbs may also be written as Kafka's scripts do.
+
+``millbeck topic create orders`` and ``millbeck topic --bootstrap-server host:9092 --create --topic orders`` are one
+command, so that scripts move over by changing the program's name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import click
+
+
+class VerbGroup(click.Group):
+    """``flags`` are the verbs' spellings as options: ``{"--create": "create"}``."""
+
+    def __init__(self, *arguments: Any, flags: Mapping[str, str], **keywords: Any) -> None:
+        super().__init__(*arguments, **keywords)
+        self.flags = dict(flags)
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        return super().parse_args(ctx, with_verb_first(args, self.flags, self.commands))
+
+
+def with_verb_first(arguments: list[str], flags: Mapping[str, str], verbs: Mapping[str, object]) -> list[str]:
+    """The arguments with a verb that was given as an option in its place; untouched when they begin with a verb."""
+    if arguments and arguments[0] in verbs:
+        return arguments
+    for position, argument in enumerate(arguments):
+        if argument in flags:
+            return [flags[argument], *arguments[:position], *arguments[position + 1 :]]
+    return arguments
+
+
+def one_of_both(ctx: click.Context, positional: tuple[str, ...], option: tuple[str, ...], what: str) -> tuple[str, ...]:
+    """Names given as arguments or, as Kafka's tools want them, by an option that also takes lists with commas."""
+    names = (*positional, *(name for text in option for name in text.split(",") if name))
+    if not names:
+        raise click.UsageError(f"which {what}?", ctx)
+    return tuple(dict.fromkeys(names))
