@@ -19,7 +19,9 @@ class Deadlines:
         self._wake_ms = 0
 
     def now_ms(self) -> int:
-        return int(self._loop.time() * 1000)
+        # 16.333 s is 16332.999999999998 ms: without the microsecond, a timer that fires exactly on time would find its
+        # deadline still ahead and be set again, for the same moment.
+        return int(self._loop.time() * 1000 + 0.001)
 
     def after(self, delay_ms: int, callback: Callable[[], None]) -> Timer:
         """Call ``callback`` once, not before ``delay_ms`` have passed, unless the timer is cancelled."""

@@ -1,0 +1,171 @@
+"""A seeded run of one whole node: clients work, the node is killed and loses power, and nothing may be lost.
+
+What breaks, when and how often comes from the seed alone. Two promises are tested: without flushing, what was
+acknowledged survives the death of the process; with ``flush.messages=1`` it survives a power cut as well.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from dataclasses import dataclass, field
+from typing import Final
+
+from millbeck.kernel.environment import Environment
+from millbeck.server.config import NodeConfig
+from millbeck.server.formatting import format_directories
+from millbeck.server.node import Node, NodeSettings
+from millbeck.testing.sim import World
+from millbeck.testing.sim.checkers import check_all
+from millbeck.testing.sim.history import Anomaly, History
+from millbeck.testing.sim.node import stream
+from millbeck.testing.workloads.produce_and_read import Cluster, Producer, Reader
+
+HOST: Final = "n1"
+PORT: Final = 9092
+LIMIT_SECONDS: Final = 1200.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """Everything a seed decides, printed when a run fails."""
+
+    seed: int
+    survives_power_loss: bool
+    partition_count: int
+    producer_count: int
+    batch_count: int
+    faults: tuple[str, ...]
+    fault_count: int
+    topic_options: dict[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def drawn(cls, seed: int) -> Plan:
+        dice = stream(seed, "plan")
+        survives_power_loss = dice.random() < 0.5
+        kinds = ["crash", "pause", "reset", "full disk", "slow disk", "cold reads", "clean restart"]
+        if survives_power_loss:
+            kinds.append("power loss")
+        options = {"internal.segment.bytes": str(dice.choice([600, 4096, 1 << 20])), "segment.ms": "600000"}
+        if survives_power_loss:
+            options["flush.messages"] = "1"
+        if dice.random() < 0.3:
+            options["index.interval.bytes"] = "1"
+        return cls(
+            seed=seed,
+            survives_power_loss=survives_power_loss,
+            partition_count=dice.randint(1, 3),
+            producer_count=dice.randint(1, 4),
+            batch_count=dice.choice([10, 30, 60]),
+            faults=tuple(kind for kind in kinds if dice.random() < 0.6) or ("crash",),
+            fault_count=dice.randint(2, 8),
+            topic_options=options,
+        )
+
+
+class NodeRun:
+    def __init__(self, plan: Plan) -> None:
+        self.plan = plan
+        self.world = World(plan.seed)
+        self.machine = self.world.node(HOST)
+        self.history = History()
+        self.unexpected_errors = 0
+        self._node: Node | None = None
+        self._stop: asyncio.Event | None = None
+
+    async def _main(self, environment: Environment) -> None:
+        config = NodeConfig(
+            {
+                "log.dirs": "/data",
+                "listeners": f"PLAINTEXT://:{PORT}",
+                "offsets.topic.replication.factor": "1",
+                "log.flush.offset.checkpoint.interval.ms": "1000",
+                "replica.high.watermark.checkpoint.interval.ms": "700",
+                "log.retention.check.interval.ms": "3000",
+                "metrics.http.port": "0",
+            }
+        )
+        format_directories(environment, config, ignore_formatted=True)
+        self._stop = asyncio.Event()
+        node = self._node = Node(environment, config, NodeSettings(checks_views=True))
+        await node.start()
+        await self._stop.wait()
+        await node.stop()
+
+    def start(self) -> None:
+        # A disk that is full or failing may refuse the start itself; the run goes on and tries again.
+        self.machine.start(self._main, may_fail=True)
+
+    def run(self) -> list[Anomaly]:
+        """The anomalies of the whole run."""
+        self.world.run(self._scenario, limit_s=LIMIT_SECONDS)
+        return check_all(self.history, acknowledged_count_min=self.plan.batch_count)
+
+    async def _scenario(self, environment: Environment) -> None:
+        plan = self.plan
+        self.start()
+        cluster = Cluster(environment, HOST, PORT)
+        await cluster.create_topic(plan.partition_count, plan.topic_options)
+        dice = stream(plan.seed, "clients")
+        producers = [
+            Producer(cluster, self.history, f"p{number}", number % plan.partition_count, random.Random(dice.random()))
+            for number in range(plan.producer_count)
+        ]
+        readers = [
+            Reader(cluster, self.history, f"c{partition}", partition) for partition in range(plan.partition_count)
+        ]
+        async with asyncio.TaskGroup() as tasks:
+            working = [tasks.create_task(producer.run(plan.batch_count)) for producer in producers]
+            following = [tasks.create_task(reader.run()) for reader in readers]
+            await self._break_things(stream(plan.seed, "faults"))
+            cluster.is_calm = True
+            await asyncio.gather(*working)
+            cluster.is_over = True
+            await asyncio.gather(*following)
+        for partition in range(plan.partition_count):
+            reader = Reader(cluster, self.history, "final", partition)
+            self.history.read_finally(str(partition), await reader.read_all())
+
+    async def _break_things(self, dice: random.Random) -> None:
+        for _ in range(self.plan.fault_count):
+            await asyncio.sleep(dice.random() * 2)
+            await self._break(dice.choice(self.plan.faults), dice)
+        self._heal()
+
+    async def _break(self, kind: str, dice: random.Random) -> None:
+        machine, faults = self.machine, self.machine.disk.faults
+        match kind:
+            case "crash":
+                machine.crash()
+            case "power loss":
+                machine.power_loss()
+            case "pause":
+                machine.pause(dice.random() * 15)
+            case "reset":
+                self.world.network.reset("harness", HOST)
+            case "full disk":
+                faults.capacity_bytes = machine.disk.used_bytes + dice.randrange(4000)
+            case "slow disk":
+                faults.slowness = dice.choice([10.0, 100.0])
+            case "cold reads":
+                faults.cold_read = dice.random()
+            case "clean restart":
+                await self._restart_cleanly()
+        await asyncio.sleep(dice.random())
+        self._heal()
+
+    async def _restart_cleanly(self) -> None:
+        if self._stop is not None and self.machine.is_running:
+            self._stop.set()
+            for _ in range(1000):
+                if not self.machine.is_running:
+                    break
+                await asyncio.sleep(0.05)
+
+    def _heal(self) -> None:
+        faults = self.machine.disk.faults
+        faults.capacity_bytes = 1 << 40
+        faults.slowness = 1.0
+        faults.cold_read = 0.0
+        if not self.machine.is_running:
+            self.start()

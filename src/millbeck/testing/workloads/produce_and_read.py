@@ -1,0 +1,227 @@
+"""Idempotent producers and tailing readers that never give up.
+
+Each producer writes to one partition with sequence numbers of its own, a few batches in flight, and sends what was not
+answered again, in order, on a new connection. Each reader follows one partition with long polls. Values are unique and
+name their producer, so the checkers can tell a lost record from a repeated one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections import deque
+from typing import Final, cast
+
+from millbeck.kernel.environment import Environment
+from millbeck.records import batch
+from millbeck.records.record import Record
+from millbeck.testing.sim.history import History, Send
+from millbeck.testing.wire_client import WireClient
+from millbeck.wire.messages.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
+from millbeck.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic
+from millbeck.wire.messages.init_producer_id import InitProducerIdRequest
+from millbeck.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
+
+TOPIC: Final = "history"
+RETRY_SECONDS: Final = 0.05
+REPLY_SECONDS: Final = 5.0
+TOPIC_EXISTS: Final = 36
+RETRIABLE: Final = frozenset({3, 5, 6, 56, 7})
+FETCH_BYTES: Final = 1_000_000
+
+Trouble = (ConnectionError, OSError, TimeoutError, asyncio.TimeoutError)
+
+
+class Cluster:
+    """How to reach the node, whatever happens to it."""
+
+    def __init__(self, environment: Environment, host: str, port: int) -> None:
+        self.environment = environment
+        self.host = host
+        self.port = port
+        self.is_calm = False
+        """Nothing breaks any more: producers come to an end."""
+        self.is_over = False
+        """Everything is acknowledged: readers come to an end."""
+
+    async def connect(self) -> WireClient:
+        """A connection, however long that takes."""
+        while True:
+            try:
+                _, client = await asyncio.wait_for(
+                    self.environment.network.connect(WireClient, host=self.host, port=self.port), REPLY_SECONDS
+                )
+                return cast(WireClient, client)
+            except Trouble:
+                await asyncio.sleep(RETRY_SECONDS)
+
+    async def create_topic(self, partition_count: int, options: dict[str, str]) -> None:
+        request = CreateTopicsRequest(
+            topics=[
+                CreatableTopic(
+                    TOPIC,
+                    num_partitions=partition_count,
+                    replication_factor=1,
+                    configs=[CreatableTopicConfig(name, value) for name, value in options.items()],
+                )
+            ]
+        )
+        while True:
+            client = await self.connect()
+            try:
+                (result,) = (await client.ask(request, 7, timeout_s=REPLY_SECONDS)).topics
+                if result.error_code in (0, TOPIC_EXISTS):
+                    return
+            except Trouble:
+                pass
+            finally:
+                client.close()
+            await asyncio.sleep(RETRY_SECONDS)
+
+
+class InFlight:
+    """A batch that was not answered yet."""
+
+    __slots__ = ("data", "sends")
+
+    def __init__(self, data: bytes, sends: list[Send]) -> None:
+        self.data = data
+        self.sends = sends
+
+
+class Producer:
+    def __init__(self, cluster: Cluster, history: History, name: str, partition: int, dice: random.Random) -> None:
+        self._cluster = cluster
+        self._history = history
+        self._name = name
+        self._partition = partition
+        self._dice = dice
+        self._unanswered: deque[InFlight] = deque()
+        self._producer_id = -1
+        self._sequence = 0
+        self._count = 0
+        self._batch_count = 0
+
+    async def run(self, batch_count: int) -> None:
+        """Produce until the trouble is over and at least ``batch_count`` batches were made; all are acknowledged."""
+        while not self._is_done(batch_count):
+            client = await self._cluster.connect()
+            try:
+                if self._producer_id < 0:
+                    reply = await client.ask(InitProducerIdRequest(transactional_id=None), 4, timeout_s=REPLY_SECONDS)
+                    self._producer_id = reply.producer_id if reply.error_code == 0 else -1
+                    continue
+                await self._converse(client, batch_count)
+            except Trouble:
+                await asyncio.sleep(RETRY_SECONDS)
+            finally:
+                client.close()
+
+    def _is_done(self, batch_count: int) -> bool:
+        return not self._unanswered and not self._makes_more(batch_count)
+
+    def _makes_more(self, batch_count: int) -> bool:
+        return self._batch_count < batch_count or not self._cluster.is_calm
+
+    async def _converse(self, client: WireClient, batch_count: int) -> None:
+        """Send again what was not answered, then go on, until something breaks."""
+        replies = deque(self._send(client, waiting) for waiting in self._unanswered)
+        window = self._dice.randint(1, 5)
+        while replies or self._makes_more(batch_count):
+            while self._makes_more(batch_count) and len(replies) < window:
+                waiting = self._make()
+                self._unanswered.append(waiting)
+                replies.append(self._send(client, waiting))
+            await self._settle(replies.popleft())
+            if self._dice.random() < 0.3:
+                await asyncio.sleep(self._dice.random() * 0.2)
+
+    def _make(self) -> InFlight:
+        sends = []
+        for _ in range(self._dice.randint(1, 4)):
+            self._count += 1
+            sends.append(self._history.send(self._name, str(self._partition), f"{self._name}-{self._count}"))
+        records = [Record(-1, self._cluster.environment.clock.wall_ms(), None, send.value.encode()) for send in sends]
+        data = batch.build(records, producer_id=self._producer_id, producer_epoch=0, base_sequence=self._sequence)
+        self._sequence += len(sends)
+        self._batch_count += 1
+        return InFlight(data, sends)
+
+    def _send(self, client: WireClient, waiting: InFlight) -> asyncio.Future[object]:
+        request = ProduceRequest(
+            acks=-1,
+            timeout_ms=30_000,
+            topic_data=[
+                TopicProduceData(name=TOPIC, partition_data=[PartitionProduceData(self._partition, waiting.data)])
+            ],
+        )
+        return client.send(request, 9)
+
+    async def _settle(self, reply: asyncio.Future[object]) -> None:
+        response = await asyncio.wait_for(reply, REPLY_SECONDS)
+        answer = response.responses[0].partition_responses[0]  # type: ignore[attr-defined]
+        if answer.error_code in RETRIABLE:
+            await asyncio.sleep(RETRY_SECONDS)
+            raise ConnectionError(f"error {answer.error_code}: start over in order")
+        assert answer.error_code == 0, f"{self._name} was refused: {answer}"
+        waiting = self._unanswered.popleft()
+        for index, send in enumerate(waiting.sends):
+            send.acknowledged(answer.base_offset + index)
+
+
+class Reader:
+    def __init__(self, cluster: Cluster, history: History, name: str, partition: int) -> None:
+        self._cluster = cluster
+        self._history = history
+        self._name = name
+        self._partition = partition
+        self._assignment = 0
+        self.position = 0
+
+    async def run(self) -> None:
+        """Follow the partition until the run is over."""
+        while not self._cluster.is_over:
+            client = await self._cluster.connect()
+            try:
+                while not self._cluster.is_over:
+                    records = await self.poll(client, max_wait_ms=500)
+                    self._history.poll(self._name, self._assignment, str(self._partition), records)
+            except Trouble:
+                await asyncio.sleep(RETRY_SECONDS)
+            finally:
+                client.close()
+
+    async def read_all(self) -> list[tuple[int, str]]:
+        """Everything from the start, for the final word."""
+        self.position = 0
+        everything: list[tuple[int, str]] = []
+        while True:
+            client = await self._cluster.connect()
+            try:
+                while records := await self.poll(client, max_wait_ms=0):
+                    everything += records
+                return everything
+            except Trouble:
+                await asyncio.sleep(RETRY_SECONDS)
+            finally:
+                client.close()
+
+    async def poll(self, client: WireClient, *, max_wait_ms: int) -> list[tuple[int, str]]:
+        wanted = FetchPartition(self._partition, fetch_offset=self.position, partition_max_bytes=FETCH_BYTES)
+        request = FetchRequest(
+            max_wait_ms=max_wait_ms, min_bytes=1, max_bytes=FETCH_BYTES, topics=[FetchTopic(TOPIC, partitions=[wanted])]
+        )
+        response = await client.ask(request, 11, timeout_s=REPLY_SECONDS)
+        (found,) = response.responses[0].partitions
+        if found.error_code in RETRIABLE:
+            raise ConnectionError(f"error {found.error_code}")
+        assert found.error_code == 0, f"{self._name} at {self.position}: error {found.error_code}"
+        records = [
+            (record.offset, bytes(record.value or b"").decode())
+            for one in batch.split(found.records or b"", partial_tail=True)
+            for record in batch.records_of(one.data)
+            if record.offset >= self.position
+        ]
+        if records:
+            self.position = records[-1][0] + 1
+        return records

@@ -1,0 +1,17 @@
+"""``--seed`` chooses one run: ``make sim SEED=17``. ``--seeds`` says how many are run without it."""
+
+from __future__ import annotations
+
+import pytest
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--seed", default="", help="run this seed alone")
+    parser.addoption("--seeds", default="60", help="how many seeds to run")
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    if "seed" in metafunc.fixturenames:
+        chosen = metafunc.config.getoption("--seed")
+        seeds = [int(chosen)] if chosen else list(range(int(metafunc.config.getoption("--seeds"))))
+        metafunc.parametrize("seed", seeds)
