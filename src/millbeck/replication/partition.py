@@ -197,10 +197,12 @@ class Partition:
             return self.log.last_stable_offset(self.high_watermark)
         return self.high_watermark
 
-    def read(self, offset: int, *, size_bytes_max: int, committed_only: bool, at_least_one: bool) -> LogSlice | None:
+    def read(
+        self, offset: int, *, size_bytes_max: int, committed_only: bool, at_least_one: bool, nowait: bool = True
+    ) -> LogSlice | None:
         """Whole batches from ``offset`` on, below what this reader may see; None when there is nothing yet.
 
-        Never waits for the disk: `ColdRead` carries the job that warms what the search needs.
+        With ``nowait`` it never waits for the disk: `ColdRead` carries the job that warms what the search needs.
         """
         log = self.log
         if offset < log.log_start_offset or offset > log.end_offset:
@@ -211,5 +213,5 @@ class Partition:
         if offset >= upto_offset:
             return None
         return log.read(
-            offset, size_bytes_max=size_bytes_max, upto_offset=upto_offset, at_least_one=at_least_one, nowait=True
+            offset, size_bytes_max=size_bytes_max, upto_offset=upto_offset, at_least_one=at_least_one, nowait=nowait
         )

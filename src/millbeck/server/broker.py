@@ -89,10 +89,10 @@ class Broker:
             else:
                 return await running
 
-    def report(self, error: Exception) -> None:
+    def report(self, error: Exception, where: str = "unexpected error") -> None:
         """Something raised that should not have; nothing of it reaches a client."""
         self.unexpected_errors += 1
-        log.error("unexpected error", exc_info=error)
+        log.error("%s", where, exc_info=error)
 
     def address_for(self, connection: Connection) -> tuple[str, int]:
         """Where this client is told to find this node: what is advertised, or else what it dialled."""

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from millbeck.kernel.environment import Part
-from millbeck.kernel.errors import ApiError
-from millbeck.security.authorizer import Operation, ResourceType
+from millbeck.kernel.errors import ApiError, UnknownServerError
+from millbeck.security.authorizer import CLUSTER_NAME, Operation, ResourceType, authorized_operations
 from millbeck.security.principal import Principal
 from millbeck.server.connection import Connection, release_slices
 from millbeck.wire import codec
@@ -97,6 +97,18 @@ class Call:
         else:
             self.reply(response)
 
+    def fail_unexpectedly(self, error: Exception) -> None:
+        """Something raised that should not have: it is logged and counted, and the client learns as much."""
+        self.broker.report(error, f"{self.handler.name} version {self.version} from {self.client_host}")
+        if self.parts is not None:
+            self.connection.close("an unexpected error after the reply")
+            return
+        try:
+            self.fail(UnknownServerError())
+        except Exception as second:
+            self.broker.report(second, f"the error reply of {self.handler.name} version {self.version}")
+            self.connection.close("an unexpected error that has no reply")
+
     @property
     def principal(self) -> Principal:
         return self.connection.principal
@@ -111,4 +123,13 @@ class Call:
         connection = self.connection
         return self.broker.authorizer.authorize(
             connection.principal, connection.peer_host, operation, resource_type, name
+        )
+
+    def authorized_operations(self, resource_type: ResourceType, name: str) -> int:
+        """The bit field of what this client may do to a resource; nothing when it may not even describe the cluster."""
+        if resource_type is ResourceType.CLUSTER and not self.may(Operation.DESCRIBE, resource_type, CLUSTER_NAME):
+            return 0
+        connection = self.connection
+        return authorized_operations(
+            self.broker.authorizer, connection.principal, connection.peer_host, resource_type, name
         )

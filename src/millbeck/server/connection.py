@@ -156,7 +156,11 @@ class Connection(asyncio.BufferedProtocol):
         self._calls.append(call)
 
     def when_lost(self, callback: Callable[[], None]) -> None:
-        self._on_lost[callback] = None
+        """Call it when the connection is lost, at once when it is already."""
+        if self.is_lost:
+            callback()
+        else:
+            self._on_lost[callback] = None
 
     def forget_when_lost(self, callback: Callable[[], None]) -> None:
         self._on_lost.pop(callback, None)

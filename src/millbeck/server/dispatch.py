@@ -13,11 +13,10 @@ them all; ApiVersions, the protocol page and the tests read that list.
 from __future__ import annotations
 
 import inspect
-import logging
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
-from millbeck.kernel.errors import ApiError, UnknownServerError
+from millbeck.kernel.errors import ApiError
 from millbeck.server.call import Call
 from millbeck.server.connection import CloseConnection, Connection
 from millbeck.wire import codec
@@ -27,8 +26,6 @@ from millbeck.wire.framing import read_request_header
 
 if TYPE_CHECKING:
     from millbeck.server.broker import Broker
-
-log = logging.getLogger(__name__)
 
 API_VERSIONS_KEY = 18
 
@@ -199,8 +196,8 @@ class Dispatcher:
             call.fail(error)
         except CloseConnection:
             raise
-        except Exception:
-            self._unexpected(call)
+        except Exception as error:
+            call.fail_unexpectedly(error)
 
     def _handle_message(self, call: Call, frame: memoryview, position: int) -> None:
         handler = call.handler
@@ -224,12 +221,5 @@ class Dispatcher:
                 call.reply(response)
         except ApiError as error:
             call.fail(error)
-        except Exception:
-            self._unexpected(call)
-
-    def _unexpected(self, call: Call) -> None:
-        log.exception("%s version %d from %s", call.handler.name, call.version, call.client_host)
-        if call.parts is None:
-            call.fail(UnknownServerError())
-        else:
-            call.connection.close("an unexpected error after the reply")
+        except Exception as error:
+            call.fail_unexpectedly(error)

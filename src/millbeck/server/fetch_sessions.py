@@ -41,7 +41,6 @@ class Wanted:
         "told_high_watermark",
         "told_log_start_offset",
         "topic",
-        "was_told_error",
     )
 
     def __init__(
@@ -62,7 +61,6 @@ class Wanted:
         self.partition: Partition | None = None
         self.told_high_watermark = -1
         self.told_log_start_offset = -1
-        self.was_told_error = False
 
     @property
     def key(self) -> PartitionKey:
@@ -125,11 +123,15 @@ class FetchSession:
             self.on_ready()
 
     def served(self, wanted: Wanted) -> None:
-        """Its data went out: behind the others now, and quiet until it grows or is asked for anew."""
+        """Its data went out: behind the others now. Unless the client moves on, it is owed the same data again."""
         key = wanted.key
-        self.ready.pop(key, None)
-        if self.wanted.pop(key, None) is not None:
-            self.wanted[key] = wanted
+        for order in (self.ready, self.wanted):
+            if order.pop(key, None) is not None:
+                order[key] = wanted
+
+    def is_quiet(self, wanted: Wanted) -> None:
+        """There is nothing for its reader: not looked at until it grows or is asked for anew."""
+        self.ready.pop(wanted.key, None)
 
     def _forget(self, key: PartitionKey) -> None:
         wanted = self.wanted.pop(key, None)

@@ -104,9 +104,12 @@ class LocalTopics:
         return topic
 
     def partition(self, name_or_id: str | Uuid, index: int) -> Partition:
+        """Also raises KAFKA_STORAGE_ERROR when the partition's log is offline."""
         partition = self.topic(name_or_id).partitions.get(index)
         if partition is None:
             raise UnknownTopicOrPartition
+        if partition.log.is_offline:
+            raise partition.log.offline_error()
         return partition
 
     def all_partitions(self) -> list[Partition]:

@@ -88,7 +88,7 @@ def test_only_what_is_named_or_has_grown_is_looked_at() -> None:
     where = {0: partition(), 1: partition()}
     for each in (quiet, busy):
         session.watch(each, where[each.partition_index])
-        session.served(each)
+        session.is_quiet(each)
     assert session.ready == {}
     session.readable_grew(where[1])
     assert list(session.ready.values()) == [busy]
@@ -130,6 +130,7 @@ def test_what_was_served_goes_behind_the_others() -> None:
     session.update(parts, ())
     session.served(parts[0])
     assert [each.partition_index for each in session.wanted.values()] == [1, 2, 0]
+    assert [each.partition_index for each in session.ready.values()] == [1, 2, 0]
 
 
 def test_a_recreated_topic_moves_the_watch() -> None:
