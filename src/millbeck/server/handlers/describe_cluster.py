@@ -12,7 +12,7 @@ from __future__ import annotations
 from typing import Final
 
 from millbeck.kernel.errors import MismatchedEndpointType, UnsupportedEndpointType
-from millbeck.security.authorizer import CLUSTER_NAME, ResourceType, authorized_operations
+from millbeck.security.authorizer import CLUSTER_NAME, ResourceType
 from millbeck.server.call import Call
 from millbeck.server.dispatch import handles
 from millbeck.wire.messages.describe_cluster import (
@@ -48,7 +48,5 @@ def handle_describe_cluster(call: Call, request: DescribeClusterRequest) -> Desc
         ],
     )
     if request.include_cluster_authorized_operations:
-        response.cluster_authorized_operations = authorized_operations(
-            broker.authorizer, call.principal, call.client_host, ResourceType.CLUSTER, CLUSTER_NAME
-        )
+        response.cluster_authorized_operations = call.authorized_operations(ResourceType.CLUSTER, CLUSTER_NAME)
     return response

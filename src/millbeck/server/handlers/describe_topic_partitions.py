@@ -16,7 +16,7 @@ from typing import Final
 from millbeck.kernel.errors import ApiError, InvalidRequest, TopicAuthorizationFailed, UnknownTopicOrPartition
 from millbeck.kernel.names import check_topic_name, is_internal_topic
 from millbeck.metadata.image import TopicImage
-from millbeck.security.authorizer import Operation, ResourceType, authorized_operations
+from millbeck.security.authorizer import Operation, ResourceType
 from millbeck.server.call import Call
 from millbeck.server.dispatch import handles
 from millbeck.wire.messages.describe_topic_partitions import (
@@ -107,7 +107,5 @@ def _topic(call: Call, topic: TopicImage, indexes: list[int]) -> DescribeTopicPa
                 call.broker.offline_replicas(topic.name, index, partition),
             )
         )
-    answer.topic_authorized_operations = authorized_operations(
-        call.broker.authorizer, call.principal, call.client_host, ResourceType.TOPIC, topic.name
-    )
+    answer.topic_authorized_operations = call.authorized_operations(ResourceType.TOPIC, topic.name)
     return answer

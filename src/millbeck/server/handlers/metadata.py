@@ -2,12 +2,14 @@
 
 Behaviour
 - Version 0: no topics means all; later null means all and an empty list none.
-- A missing topic is created when both the request and ``auto.create.topics.enable`` allow it; the answer is then
-  LEADER_NOT_AVAILABLE (as Kafka's) unless it was made within the request.
+- A missing topic is created when the request, ``auto.create.topics.enable`` and the authorizer allow it, and is in the
+  answer when that is done.
+- A name that may not be described is refused whether or not there is such a topic; ids are no secret.
 - Clients are told the address they dialled, unless ``advertised.listeners`` names another.
 - The controller is any live broker: administrative requests are taken everywhere.
 Versions
-- 10: topic ids. 12: lookup by id alone; an unknown one is UNKNOWN_TOPIC_ID with a null name. 13: an error for all.
+- 10: topic ids in replies. 12: lookup by id alone; an unknown one is UNKNOWN_TOPIC_ID with a null name. 13: an error
+  for all.
 
 Replies to the common questions are kept as bytes until the image changes.
 """
@@ -18,6 +20,7 @@ from typing import Any, Final
 
 from millbeck.kernel.errors import (
     ApiError,
+    InvalidRequest,
     InvalidTopic,
     TopicAuthorizationFailed,
     UnknownTopicId,
@@ -26,8 +29,7 @@ from millbeck.kernel.errors import (
 from millbeck.kernel.ids import ZERO_UUID
 from millbeck.kernel.names import check_topic_name, is_internal_topic
 from millbeck.metadata.image import TopicImage
-from millbeck.security.authorizer import Operation, ResourceType, authorized_operations
-from millbeck.server.broker import Broker
+from millbeck.security.authorizer import CLUSTER_NAME, AllowAll, Operation, ResourceType
 from millbeck.server.call import Call
 from millbeck.server.dispatch import handles
 from millbeck.wire import codec
@@ -41,13 +43,16 @@ from millbeck.wire.messages.metadata import (
 )
 
 LEADER_NOT_AVAILABLE: Final = 5
+LOOKUP_BY_ID_FROM: Final = 12
 
 
 def error_reply(request: MetadataRequest | None, version: int, error: ApiError) -> MetadataResponse | None:
     if request is None:
         return None
     topics = [
-        MetadataResponseTopic(error_code=error.code, name=topic.name if version >= 12 else topic.name or "")
+        MetadataResponseTopic(
+            error_code=error.code, name=topic.name if version >= LOOKUP_BY_ID_FROM else topic.name or ""
+        )
         for topic in request.topics or ()
     ]
     return MetadataResponse(topics=topics, error_code=error.code)
@@ -56,6 +61,7 @@ def error_reply(request: MetadataRequest | None, version: int, error: ApiError) 
 @handles(3, error_reply=error_reply)
 def handle_metadata(call: Call, request: MetadataRequest) -> Any:
     broker = call.broker
+    _check_names(call, request)
     asks_for_all = request.topics is None or (call.version == 0 and not request.topics)
     key = (
         call.version,
@@ -63,15 +69,15 @@ def handle_metadata(call: Call, request: MetadataRequest) -> Any:
         None if asks_for_all else tuple((topic.name, topic.topic_id) for topic in request.topics or ()),
         request.include_topic_authorized_operations,
         request.include_cluster_authorized_operations,
-        call.principal,
+        None if isinstance(broker.authorizer, AllowAll) else (call.principal, call.connection.peer_host),
     )
     body = broker.metadata_replies.get(broker.image, key)
     if body is None:
-        missing = [] if asks_for_all else _missing_names(broker, request)
         may_create = broker.config.topic_defaults.auto_create_topics_enable and (
             call.version < 4 or request.allow_auto_topic_creation
         )
-        if missing and may_create:
+        missing = _missing_names(call, request) if may_create and not asks_for_all else []
+        if missing:
             return _create_and_answer(call, request, missing)
         body = _encode(call, request, asks_for_all, {})
         broker.metadata_replies.put(key, body)
@@ -79,16 +85,38 @@ def handle_metadata(call: Call, request: MetadataRequest) -> Any:
     return None
 
 
+def _check_names(call: Call, request: MetadataRequest) -> None:
+    if call.version >= LOOKUP_BY_ID_FROM:
+        return
+    for topic in request.topics or ():
+        if topic.name is None or topic.topic_id != ZERO_UUID:
+            raise InvalidRequest(f"version {call.version} asks for topics by name")
+
+
 async def _create_and_answer(call: Call, request: MetadataRequest, missing: list[str]) -> None:
-    errors = await call.broker.auto_create(missing)
+    errors: dict[str, ApiError] = {}
+    if not call.may(Operation.CREATE, ResourceType.CLUSTER, CLUSTER_NAME):
+        errors = {
+            name: TopicAuthorizationFailed()
+            for name in missing
+            if not call.may(Operation.CREATE, ResourceType.TOPIC, name)
+        }
+    allowed = [name for name in missing if name not in errors]
+    if allowed:
+        errors |= await call.broker.auto_create(allowed)
     body = _encode(call, request, False, errors)
     call.complete((response_prefix(3, call.version, call.correlation_id, len(body)), body))
 
 
-def _missing_names(broker: Broker, request: MetadataRequest) -> list[str]:
-    by_name = broker.image.topics.by_name
+def _missing_names(call: Call, request: MetadataRequest) -> list[str]:
+    """Topics asked for by name that are not there; those the client may not describe it may not create either."""
+    by_name = call.broker.image.topics.by_name
     names = [topic.name for topic in request.topics or () if topic.topic_id == ZERO_UUID]
-    return [name for name in dict.fromkeys(names) if name and name not in by_name]
+    return [
+        name
+        for name in dict.fromkeys(names)
+        if name and name not in by_name and call.may(Operation.DESCRIBE, ResourceType.TOPIC, name)
+    ]
 
 
 def _encode(call: Call, request: MetadataRequest, asks_for_all: bool, errors: dict[str, ApiError]) -> bytes:
@@ -113,9 +141,7 @@ def _encode(call: Call, request: MetadataRequest, asks_for_all: bool, errors: di
         topics=topics,
     )
     if request.include_cluster_authorized_operations:
-        answer.cluster_authorized_operations = authorized_operations(
-            broker.authorizer, call.principal, call.client_host, ResourceType.CLUSTER, "kafka-cluster"
-        )
+        answer.cluster_authorized_operations = call.authorized_operations(ResourceType.CLUSTER, CLUSTER_NAME)
     return codec.encoder(MetadataResponse, call.version)(answer)
 
 
@@ -125,8 +151,10 @@ def _asked_topic(
     topics = call.broker.image.topics
     if topic_id != ZERO_UUID:
         topic = topics.with_id(topic_id)
-        if topic is None or not call.may(Operation.DESCRIBE, ResourceType.TOPIC, topic.name):
+        if topic is None:
             return _refused(call, UnknownTopicId(), None, topic_id)
+        if not call.may(Operation.DESCRIBE, ResourceType.TOPIC, topic.name):
+            return _refused(call, TopicAuthorizationFailed(), None, topic_id)
         return _topic(call, request, topic)
     if name is None:
         return _refused(call, InvalidTopic("neither a name nor an id"), None, topic_id)
@@ -145,7 +173,7 @@ def _asked_topic(
 
 
 def _refused(call: Call, error: ApiError, name: str | None, topic_id: bytes) -> MetadataResponseTopic:
-    shown = name if call.version >= 12 else name or ""
+    shown = name if call.version >= LOOKUP_BY_ID_FROM else name or ""
     return MetadataResponseTopic(
         error_code=error.code, name=shown, topic_id=topic_id, is_internal=name is not None and is_internal_topic(name)
     )
@@ -168,7 +196,5 @@ def _topic(call: Call, request: MetadataRequest, topic: TopicImage) -> MetadataR
         )
     answer = MetadataResponseTopic(0, topic.name, topic.topic_id, is_internal_topic(topic.name), partitions)
     if request.include_topic_authorized_operations:
-        answer.topic_authorized_operations = authorized_operations(
-            call.broker.authorizer, call.principal, call.client_host, ResourceType.TOPIC, topic.name
-        )
+        answer.topic_authorized_operations = call.authorized_operations(ResourceType.TOPIC, topic.name)
     return answer

@@ -2,7 +2,7 @@
 
 Behaviour
 - What a client may not do is refused topic by topic and left out of what the controller is asked; the rest goes on.
-  Topics it may not describe look unknown.
+  The refusal does not tell whether there is such a topic, nor the name behind an id.
 - Replies leave when the change is committed; ``validate_only`` changes nothing.
 - DeleteRecords moves a log's start; offset -1 is the high watermark, which is also as far as it may go.
 Versions
@@ -13,12 +13,11 @@ from __future__ import annotations
 
 from millbeck.kernel.errors import (
     ApiError,
+    InvalidTopic,
     OffsetOutOfRange,
     PolicyViolation,
     TopicAuthorizationFailed,
-    UnknownTopicId,
 )
-from millbeck.kernel.ids import ZERO_UUID
 from millbeck.kernel.names import is_internal_topic
 from millbeck.security.authorizer import CLUSTER_NAME, Operation, ResourceType
 from millbeck.server.call import Call
@@ -97,31 +96,31 @@ async def handle_delete_topics(call: Call, request: DeleteTopicsRequest) -> Dele
     broker = call.broker
     refused: list[DeletableTopicResult] = []
     allowed: list[DeleteTopicState] = []
+    may_delete_all = call.may(Operation.DELETE, ResourceType.CLUSTER, CLUSTER_NAME)
     for state in request.topics or [DeleteTopicState(name=name) for name in request.topic_names]:
-        error = _deletion_refusal(call, state)
-        if error is None:
+        refusal = None if may_delete_all else _deletion_refusal(call, state)
+        if refusal is None:
             allowed.append(state)
         else:
-            name = state.name if call.version >= 6 else state.name or ""
-            refused.append(DeletableTopicResult(name, state.topic_id, error.code, error.message))
+            refused.append(refusal)
     request.topics, request.topic_names = allowed, []
     response = await broker.quorum.submit(lambda image: broker.controller.delete_topics(image, request))
     response.responses += refused
     return response
 
 
-def _deletion_refusal(call: Call, state: DeleteTopicState) -> ApiError | None:
+def _deletion_refusal(call: Call, state: DeleteTopicState) -> DeletableTopicResult | None:
     name = state.name
-    if state.topic_id != ZERO_UUID:
+    if name is None:
         topic = call.broker.image.topics.with_id(state.topic_id)
-        if topic is None:
-            return None
-        if not call.may(Operation.DESCRIBE, ResourceType.TOPIC, topic.name):
-            return UnknownTopicId()
-        name = topic.name
-    if name is not None and not call.may(Operation.DELETE, ResourceType.TOPIC, name):
-        return TopicAuthorizationFailed()
-    return None
+        name = None if topic is None else topic.name
+    if name is None or call.may(Operation.DELETE, ResourceType.TOPIC, name):
+        return None
+    error = TopicAuthorizationFailed()
+    shown = state.name
+    if shown is None and call.may(Operation.DESCRIBE, ResourceType.TOPIC, name):
+        shown = name
+    return DeletableTopicResult(shown, state.topic_id, error.code, error.message)
 
 
 def partitions_error(
@@ -178,9 +177,11 @@ def _delete(call: Call, name: str, asked: DeleteRecordsPartition) -> DeleteRecor
     try:
         if not call.may(Operation.DELETE, ResourceType.TOPIC, name):
             raise TopicAuthorizationFailed
-        partition = call.broker.topics.partition(name, asked.partition_index)
         topic = call.broker.topics.topic(name)
-        if is_internal_topic(name) or not topic.config.is_deleted:
+        if is_internal_topic(name):
+            raise InvalidTopic(f"records of the internal topic {name} are not removed by hand")
+        partition = call.broker.topics.partition(name, asked.partition_index)
+        if not topic.config.is_deleted:
             raise PolicyViolation(f"records of {name} are removed by compaction, not by hand")
         offset = partition.high_watermark if asked.offset == HIGH_WATERMARK else asked.offset
         if offset > partition.high_watermark:
