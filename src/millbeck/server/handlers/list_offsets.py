@@ -3,8 +3,9 @@
 Behaviour
 - -1 latest: the high watermark, or the last stable offset for read_committed. -2 earliest, -3 the record with the
   largest timestamp, -4 earliest on local disk, -5 latest tiered, -6 earliest not yet uploaded. Without tiered storage
-  -4 is the log's start and -5 is unknown.
-- A time: the first record not older; offset and timestamp -1 when there is none below what the reader may see.
+  -4 is the log's start, and -5 and -6 are unknown.
+- A time: the first record not older. Offset and timestamp are -1 when that record, or the one with the largest
+  timestamp, is not below what the reader may see.
 - A partition named twice is INVALID_REQUEST.
 Versions
 - 1 is the oldest. 4: leader epochs, fencing. 7: -3. 8: -4. 9: -5. 11: -6. Special timestamps a version does not have
@@ -69,6 +70,8 @@ def handle_list_offsets(call: Call, request: ListOffsetsRequest) -> ListOffsetsR
         partitions = []
         for asked in topic.partitions:
             try:
+                if not call.may(Operation.DESCRIBE, ResourceType.TOPIC, topic.name):
+                    raise TopicAuthorizationFailed
                 if seen[topic.name, asked.partition_index] > 1:
                     raise InvalidRequest("the partition is named more than once")
                 partitions.append(_answer(call, request, topic, asked))
@@ -84,8 +87,6 @@ def _answer(
     timestamp = asked.timestamp
     if timestamp < 0 and call.version < VERSION_OF.get(timestamp, 1 if timestamp >= EARLIEST else 2**15):
         raise UnsupportedVersion(f"timestamp {timestamp} is not known in version {call.version}")
-    if not call.may(Operation.DESCRIBE, ResourceType.TOPIC, topic.name):
-        raise TopicAuthorizationFailed
     partition = call.broker.topics.partition(topic.name, asked.partition_index)
     partition.check_leader_epoch(asked.current_leader_epoch)
     log = partition.log
@@ -93,16 +94,16 @@ def _answer(
     index = asked.partition_index
     if timestamp == LATEST:
         return ListOffsetsPartitionResponse(index, 0, -1, end_offset, partition.leader_epoch)
-    if timestamp in (EARLIEST, EARLIEST_LOCAL, EARLIEST_PENDING_UPLOAD):
+    if timestamp in (EARLIEST, EARLIEST_LOCAL):
         offset = log.log_start_offset
         return ListOffsetsPartitionResponse(index, 0, -1, offset, log.epochs.epoch_of(offset))
-    if timestamp == LATEST_TIERED:
+    if timestamp in (LATEST_TIERED, EARLIEST_PENDING_UPLOAD):
         return ListOffsetsPartitionResponse(index, 0, -1, -1, -1)
     found = (
         log.offset_of_max_timestamp()
         if timestamp == MAX_TIMESTAMP
         else log.offset_for_timestamp(timestamp, upto_offset=end_offset)
     )
-    if found is None:
+    if found is None or found.offset >= end_offset:
         return ListOffsetsPartitionResponse(index)
     return ListOffsetsPartitionResponse(index, 0, found.timestamp, found.offset, found.leader_epoch)

@@ -1,8 +1,7 @@
 """DescribeLogDirs: what each log directory holds and how much room is left.
 
 Behaviour
-- Null topics ask for all; topics that may not be described are left out. A directory that failed is listed with
-  KAFKA_STORAGE_ERROR and nothing else.
+- Null topics ask for all. A directory that failed is listed with KAFKA_STORAGE_ERROR and nothing else.
 Versions
 - 3: an error for the whole. 4: the volume's size. 5: whether the directory is cordoned.
 """
@@ -46,6 +45,9 @@ async def _describe(call: Call, directory: LogDirectory, wanted: set[tuple[str, 
         topic.partitions.append(DescribeLogDirsPartition(name.partition, log.size_bytes, 0, False))
     result.topics = list(topics.values())
     files = call.broker.environment.files
-    result.total_bytes = await call.broker.in_thread(files.total_bytes, directory.path)
-    result.usable_bytes = await call.broker.in_thread(files.free_bytes, directory.path)
+    try:
+        result.total_bytes = await call.broker.in_thread(files.total_bytes, directory.path)
+        result.usable_bytes = await call.broker.in_thread(files.free_bytes, directory.path)
+    except OSError:
+        return DescribeLogDirsResult(KafkaStorageError.code, directory.path)
     return result
