@@ -44,7 +44,6 @@ class Logs:
         self._broker_defaults = broker_defaults
         self._directory_of: dict[TopicPartition, LogDirectory] = {}
         self._on_disk: dict[TopicPartition, tuple[LogDirectory, Uuid]] = {}
-        self._tasks: list[object] = []
 
     # following the metadata
 
@@ -184,10 +183,7 @@ class Logs:
 
     def _every(self, interval_ms: int, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
         if interval_ms > 0:
-            self._spawn(self._repeat(interval_ms / 1000, work))
-
-    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
-        self._tasks.append(self._broker.spawn(work))
+            self._broker.spawn(self._repeat(interval_ms / 1000, work))
 
     async def _repeat(self, interval_seconds: float, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
         while True:
@@ -218,22 +214,23 @@ class Logs:
 
     async def flush(self, partition: Partition) -> None:
         """Make a partition's log durable up to its present end; one flush of a log runs at a time."""
-        job = partition.log.flush_job()
-        if job is None:
-            return
-        result = await self._broker.in_thread(job.run)
-        partition.log.finish_flush(job, result)
-        partition.flushed()
-        if result.outcome is FlushOutcome.DONE and partition.log.flush_is_due(self._broker.now_ms()):
-            await self.flush(partition)
+        while (job := partition.log.flush_job()) is not None:
+            result = await self._broker.in_thread(job.run)
+            partition.log.finish_flush(job, result)
+            partition.flushed()
+            if result.outcome is not FlushOutcome.DONE or not partition.log.flush_is_due(self._broker.now_ms()):
+                return
 
     async def _apply_retention(self) -> None:
         expiration_ms = self._broker.config.upkeep.producer_id_expiration_ms
         for partition in self._broker.topics.all_partitions():
             now_ms = self._broker.now_ms()
             start_before = partition.log.log_start_offset
-            for removal in partition.log.apply_retention(now_ms, partition.high_watermark):
-                self._remove_later(removal)
+            try:
+                for removal in partition.log.apply_retention(now_ms, partition.high_watermark):
+                    self._remove_later(removal)
+            except (OSError, ApiError) as error:
+                log.error("retention of %s: %s", partition.name, error)
             partition.log.expire_producers(now_ms, expiration_ms)
             if partition.log.log_start_offset != start_before:
                 partition.log_start_moved()
@@ -267,16 +264,21 @@ class Logs:
     async def _scrub(self) -> None:
         """Read everything durable again, slowly, once in a while; damage takes its partition offline."""
         for partition in self._broker.topics.all_partitions():
-            scrubber = Scrubber(partition.log)
-            while (job := scrubber.next_job()) is not None:
-                try:
-                    await self._broker.in_thread(job.run)
-                finally:
-                    scrubber.finish(job)
-                await asyncio.sleep(SCRUB_PAUSE_SECONDS)
+            try:
+                await self._scrub_log(Scrubber(partition.log))
+            except OSError as error:
+                log.error("scrubbing %s: %s", partition.name, error)
+
+    async def _scrub_log(self, scrubber: Scrubber) -> None:
+        while (job := scrubber.next_job()) is not None:
+            try:
+                await self._broker.in_thread(job.run)
+            finally:
+                scrubber.finish(job)
+            await asyncio.sleep(SCRUB_PAUSE_SECONDS)
 
     def _remove_later(self, removal: Removal | TreeRemoval) -> None:
-        self._spawn(self._remove(removal))
+        self._broker.spawn(self._remove(removal))
 
     async def _remove(self, removal: Removal | TreeRemoval) -> None:
         await asyncio.sleep(removal.delay_ms / 1000)

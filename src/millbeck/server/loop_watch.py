@@ -32,6 +32,7 @@ class LoopWatch:
         self._measured_at = 0.0
         self._collected_at = 0.0
         self._pause_began = 0.0
+        self._collects_when_idle = False
         self.idle_share = 1.0
         self.lag = registry.histogram(
             "millbeck_loop_lag_ms", "Milliseconds by which the event loop ran a timer late."
@@ -54,7 +55,8 @@ class LoopWatch:
         self._arm()
 
     def settle(self) -> None:
-        """Everything loaded so far stays: take it out of the collector's sight."""
+        """Everything loaded so far stays: take it out of the collector's sight, and collect the rest when idle."""
+        self._collects_when_idle = True
         gc.collect()
         gc.freeze()
         gc.set_threshold(YOUNG_OBJECTS, 20, 100)
@@ -77,7 +79,8 @@ class LoopWatch:
         if elapsed > 0:
             self.idle_share = min(1.0, max(0.0, 1 - (busy - self._busy_before) / elapsed))
         self._busy_before, self._measured_at = busy, now
-        if self.idle_share > IDLE_SHARE_FOR_COLLECTION and now - self._collected_at > COLLECTION_INTERVAL_SECONDS:
+        is_idle = self.idle_share > IDLE_SHARE_FOR_COLLECTION
+        if self._collects_when_idle and is_idle and now - self._collected_at > COLLECTION_INTERVAL_SECONDS:
             self._collected_at = now
             gc.collect()
         self._arm()

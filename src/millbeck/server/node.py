@@ -349,10 +349,13 @@ class Node:
             listener.abort()
         self._metrics.stop()
         self.broker.groups.close()
-        await self.broker.quorum.stop()
+        try:
+            await self.broker.quorum.stop()
+        except MetadataLogFailed as error:
+            log.error("the metadata log is not closed cleanly: %s", error)
         await self._cancel_tasks()
         for directory in self._directories:
-            await self.environment.threads.run(partial(directory.close, broker_epoch=self.broker_epoch))
+            await self.broker.in_thread(partial(directory.close, broker_epoch=self.broker_epoch))
         self._end()
 
     async def _abandon(self) -> None:

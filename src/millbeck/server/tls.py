@@ -14,9 +14,10 @@ def server_context(options: ListenerOptions, listener: str) -> ssl.SSLContext:
         raise InvalidConfig(f"ssl.keystore.location is not set, and listener {listener} needs a certificate and key")
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
-    password = options.ssl_key_password
+    # Without a password OpenSSL would ask for one on the terminal when it meets an encrypted key.
+    password = "" if options.ssl_key_password is None else options.ssl_key_password.reveal()
     try:
-        context.load_cert_chain(options.ssl_keystore_location, password=None if password is None else password.reveal())
+        context.load_cert_chain(options.ssl_keystore_location, password=password)
     except (OSError, ssl.SSLError) as error:
         raise InvalidConfig(f"ssl.keystore.location: {options.ssl_keystore_location} is not usable: {error}") from error
     if options.ssl_client_auth == "none":
