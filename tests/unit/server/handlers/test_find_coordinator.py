@@ -1,0 +1,76 @@
+"""FindCoordinator on a whole node."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from house import Client, House
+
+from millbeck.coordinator.partitioner import partition_for
+from millbeck.kernel.environment import Environment
+from millbeck.kernel.errors import GroupAuthorizationFailed, InvalidRequest
+from millbeck.security.authorizer import AllowAll, ResourceType
+from millbeck.wire.messages.find_coordinator import FindCoordinatorRequest
+from millbeck.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
+
+
+@pytest.mark.parametrize("version", range(7))
+def test_every_version_finds_the_node_and_makes_the_topic(version: int) -> None:
+    async def scenario(house: House, client: Client, environment: Environment) -> None:
+        request = FindCoordinatorRequest()
+        if version >= 4:
+            request.coordinator_keys = ["g", "h"]
+        else:
+            request.key = "g"
+        response = await client.ask(request, version)
+        found = response.coordinators if version >= 4 else [response]
+        (broker,) = (await client.ask(MetadataRequest(topics=[]), 9)).brokers
+        expected = (0, broker.node_id, broker.host, broker.port)
+        assert [(one.error_code, one.node_id, one.host, one.port) for one in found] == [expected] * len(found)
+        if version >= 4:
+            assert [one.key for one in found] == ["g", "h"]
+        topics = (await client.ask(MetadataRequest(topics=[MetadataRequestTopic(name="__consumer_offsets")]), 9)).topics
+        assert (topics[0].is_internal, len(topics[0].partitions)) == (True, 3)
+
+    House().run(scenario)
+
+
+@pytest.mark.parametrize("key_type", [1, 2, 9])
+def test_other_types_of_keys_are_refused(key_type: int) -> None:
+    async def scenario(house: House, client: Client, environment: Environment) -> None:
+        response = await client.ask(FindCoordinatorRequest(key_type=key_type, coordinator_keys=["k"]), 6)
+        one = response.coordinators[0]
+        assert (one.error_code, one.node_id) == (InvalidRequest.code, -1)
+        assert one.error_message
+        single = await client.ask(FindCoordinatorRequest(key_type=key_type, key="k"), 3)
+        assert (single.error_code, single.node_id) == (InvalidRequest.code, -1)
+
+    House().run(scenario)
+
+
+def test_each_key_is_authorised_by_itself() -> None:
+    class OnlyOne(AllowAll):
+        def authorize(self, principal: Any, host: str, operation: Any, resource_type: Any, resource_name: str) -> bool:
+            return resource_type is not ResourceType.GROUP or resource_name == "mine"
+
+    async def scenario(house: House, client: Client, environment: Environment) -> None:
+        assert house.node is not None
+        house.node.broker.authorizer = OnlyOne()
+        response = await client.ask(FindCoordinatorRequest(coordinator_keys=["mine", "yours"]), 4)
+        assert [one.error_code for one in response.coordinators] == [0, GroupAuthorizationFailed.code]
+
+    House().run(scenario)
+
+
+def test_groups_are_spread_over_the_partitions_there_are() -> None:
+    async def scenario(house: House, client: Client, environment: Environment) -> None:
+        await client.ask(FindCoordinatorRequest(coordinator_keys=["g"]), 4)
+        assert house.node is not None
+        groups = house.node.broker.groups
+        assert groups.partition_count == 3
+        assert [groups.partition_for(f"g{index}") for index in range(9)] == [
+            partition_for(f"g{index}", 3) for index in range(9)
+        ]
+
+    House().run(scenario)
