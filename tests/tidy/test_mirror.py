@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
 DECLARATIONS = {
     "wire/messages/*": "message classes: all of them are checked together, against other codecs",
+    "server/config/sections/*": "options: all of them are checked together, against the facts of Kafka's own",
 }
 """Modules without a line of logic, and where their contents are tested. They must not hold a function."""
 

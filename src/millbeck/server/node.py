@@ -247,7 +247,7 @@ class Node:
                 frame_bytes_max=config.socket.socket_request_max_bytes,
                 limits=self._limits,
                 per_ip=per_ip,
-                tls=server_context(config.listener, address.name) if address.protocol == "SSL" else None,
+                tls=server_context(config.ssl(address.name), address.name) if address.protocol == "SSL" else None,
                 send_buffer_bytes=config.socket.socket_send_buffer_bytes,
                 receive_buffer_bytes=config.socket.socket_receive_buffer_bytes,
                 backlog=config.socket.socket_listen_backlog_size,

@@ -5,10 +5,10 @@ from __future__ import annotations
 import ssl
 
 from millbeck.kernel.errors import InvalidConfig
-from millbeck.server.config import ListenerOptions
+from millbeck.server.config import SslOptions
 
 
-def server_context(options: ListenerOptions, listener: str) -> ssl.SSLContext:
+def server_context(options: SslOptions, listener: str) -> ssl.SSLContext:
     """The context of an SSL listener; raises `InvalidConfig` that names the setting."""
     if not options.ssl_keystore_location:
         raise InvalidConfig(f"ssl.keystore.location is not set, and listener {listener} needs a certificate and key")

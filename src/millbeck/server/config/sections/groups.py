@@ -1,0 +1,187 @@
+"""Options of single groups, which override the broker's ``group.*`` ones.
+
+Groups can be given them, and they are described and listed. They take effect with the protocols they belong to, in a
+later release: the classic protocol, which is served now, knows none of them.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from millbeck.kernel.options import (
+    BOOLEAN,
+    INT,
+    STRING,
+    Scope,
+    Section,
+    Synonym,
+    at_least,
+    matching,
+    one_of,
+    option,
+)
+
+_RESET: Final = matching(
+    r"latest|earliest|by_duration:P(?=.)([0-9]+D)?(T(?=.)([0-9]+H)?([0-9]+M)?([0-9]+(\.[0-9]{1,9})?S)?)?",
+    "latest, earliest or by_duration:PnDTnHnMn.nS",
+)
+GROUP: Final = Scope.GROUP
+
+
+class ConsumerGroupOptions(Section):
+    session_timeout_ms = option(
+        "consumer.session.timeout.ms",
+        INT,
+        45_000,
+        valid=at_least(1),
+        scope=GROUP,
+        synonyms=[Synonym("group.consumer.session.timeout.ms")],
+        doc="Without a heartbeat for this long a member is removed. Takes effect with the consumer protocol.",
+    )
+    heartbeat_interval_ms = option(
+        "consumer.heartbeat.interval.ms",
+        INT,
+        5000,
+        valid=at_least(1),
+        scope=GROUP,
+        synonyms=[Synonym("group.consumer.heartbeat.interval.ms")],
+        doc="How often members send a heartbeat. Takes effect with the consumer protocol.",
+    )
+    assignment_interval_ms = option(
+        "consumer.assignment.interval.ms",
+        INT,
+        1000,
+        valid=at_least(0),
+        scope=GROUP,
+        synonyms=[Synonym("group.consumer.assignment.interval.ms")],
+        doc="The least time between two computed assignments. Takes effect with the consumer protocol.",
+    )
+
+
+class ShareGroupOptions(Section):
+    session_timeout_ms = option(
+        "share.session.timeout.ms",
+        INT,
+        45_000,
+        valid=at_least(1),
+        scope=GROUP,
+        synonyms=[Synonym("group.share.session.timeout.ms")],
+        doc="Without a heartbeat for this long a member is removed. Takes effect with share groups.",
+    )
+    heartbeat_interval_ms = option(
+        "share.heartbeat.interval.ms",
+        INT,
+        5000,
+        valid=at_least(1),
+        scope=GROUP,
+        synonyms=[Synonym("group.share.heartbeat.interval.ms")],
+        doc="How often members send a heartbeat. Takes effect with share groups.",
+    )
+    assignment_interval_ms = option(
+        "share.assignment.interval.ms",
+        INT,
+        1000,
+        valid=at_least(0),
+        scope=GROUP,
+        synonyms=[Synonym("group.share.assignment.interval.ms")],
+        doc="The least time between two computed assignments. Takes effect with share groups.",
+    )
+    record_lock_duration_ms = option(
+        "share.record.lock.duration.ms",
+        INT,
+        30_000,
+        valid=at_least(1000),
+        scope=GROUP,
+        synonyms=[Synonym("group.share.record.lock.duration.ms")],
+        doc="How long a delivered record is a consumer's before it is delivered again. Takes effect with share groups.",
+    )
+    delivery_count_limit = option(
+        "share.delivery.count.limit",
+        INT,
+        5,
+        valid=at_least(2),
+        scope=GROUP,
+        synonyms=[Synonym("group.share.delivery.count.limit")],
+        doc="How often a record is delivered before it is given up. Takes effect with share groups.",
+    )
+    partition_record_locks_max = option(
+        "share.partition.max.record.locks",
+        INT,
+        2000,
+        valid=at_least(100),
+        scope=GROUP,
+        synonyms=[Synonym("group.share.partition.max.record.locks")],
+        doc="How many records of one partition may be delivered and unsettled. Takes effect with share groups.",
+    )
+    auto_offset_reset = option(
+        "share.auto.offset.reset",
+        STRING,
+        "latest",
+        valid=_RESET,
+        scope=GROUP,
+        doc="Where a group begins in a partition that it has never read: at its end, at its beginning, or so long "
+        "ago. Takes effect with share groups.",
+    )
+    isolation_level = option(
+        "share.isolation.level",
+        STRING,
+        "read_uncommitted",
+        valid=one_of("read_committed", "read_uncommitted"),
+        scope=GROUP,
+        doc="Whether records of open and aborted transactions are delivered. Takes effect with share groups.",
+    )
+    renew_acknowledge_enable = option(
+        "share.renew.acknowledge.enable",
+        BOOLEAN,
+        True,
+        scope=GROUP,
+        doc="Whether a consumer may ask for more time with a record. Takes effect with share groups.",
+    )
+
+
+class StreamsGroupOptions(Section):
+    session_timeout_ms = option(
+        "streams.session.timeout.ms",
+        INT,
+        45_000,
+        valid=at_least(1),
+        scope=GROUP,
+        synonyms=[Synonym("group.streams.session.timeout.ms")],
+        doc="Without a heartbeat for this long a member is removed. Takes effect with streams groups.",
+    )
+    heartbeat_interval_ms = option(
+        "streams.heartbeat.interval.ms",
+        INT,
+        5000,
+        valid=at_least(1),
+        scope=GROUP,
+        synonyms=[Synonym("group.streams.heartbeat.interval.ms")],
+        doc="How often members send a heartbeat. Takes effect with streams groups.",
+    )
+    assignment_interval_ms = option(
+        "streams.assignment.interval.ms",
+        INT,
+        1000,
+        valid=at_least(0),
+        scope=GROUP,
+        synonyms=[Synonym("group.streams.assignment.interval.ms")],
+        doc="The least time between two computed assignments. Takes effect with streams groups.",
+    )
+    initial_rebalance_delay_ms = option(
+        "streams.initial.rebalance.delay.ms",
+        INT,
+        3000,
+        valid=at_least(0),
+        scope=GROUP,
+        synonyms=[Synonym("group.streams.initial.rebalance.delay.ms")],
+        doc="How long the first rebalance waits for more members. Takes effect with streams groups.",
+    )
+    standby_replica_count = option(
+        "streams.num.standby.replicas",
+        INT,
+        0,
+        valid=at_least(0),
+        scope=GROUP,
+        synonyms=[Synonym("group.streams.num.standby.replicas")],
+        doc="Standby copies of each task. Takes effect with streams groups.",
+    )

@@ -1,0 +1,256 @@
+"""The metadata log and the quorum that keeps it, which on one node is that node alone."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from millbeck.kernel.options import (
+    BOOLEAN,
+    INT,
+    LIST,
+    LONG,
+    STRING,
+    Importance,
+    Section,
+    Validator,
+    at_least,
+    option,
+)
+from millbeck.kernel.units import DAY_MS, GIB, HOUR_MS, MIB
+
+_ADDRESS: Final = re.compile(r"\[?[^@\s]+\]?:[0-9]{1,5}")
+_VOTER: Final = re.compile(r"[0-9]+@\[?[^@\s]+\]?:[0-9]{1,5}")
+_ADDRESSES: Final[Validator[tuple[str, ...]]] = Validator(
+    lambda entries: all(_ADDRESS.fullmatch(entry) for entry in entries), "a list of host:port"
+)
+_VOTERS: Final[Validator[tuple[str, ...]]] = Validator(
+    lambda entries: all(_VOTER.fullmatch(entry) for entry in entries), "a list of id@host:port"
+)
+
+
+class MetadataLogOptions(Section):
+    metadata_log_dir = option(
+        "metadata.log.dir",
+        STRING,
+        None,
+        importance=Importance.HIGH,
+        doc="The directory of the metadata log; the first of the log directories when not set.",
+    )
+    snapshot_after_bytes = option(
+        "metadata.log.max.record.bytes.between.snapshots",
+        LONG,
+        20 * MIB,
+        valid=at_least(1),
+        importance=Importance.HIGH,
+        doc="A snapshot of the metadata is written after this many bytes of new records.",
+    )
+    snapshot_after_ms = option(
+        "metadata.log.max.snapshot.interval.ms",
+        LONG,
+        1 * HOUR_MS,
+        valid=at_least(0),
+        importance=Importance.HIGH,
+        doc="And after this long when there are any; 0 waits for the bytes alone.",
+    )
+    segment_bytes = option(
+        "metadata.log.segment.bytes",
+        INT,
+        1 * GIB,
+        valid=at_least(8 * MIB),
+        importance=Importance.HIGH,
+        doc="Segment size of the metadata log.",
+    )
+    segment_ms = option(
+        "metadata.log.segment.ms",
+        LONG,
+        7 * DAY_MS,
+        importance=Importance.HIGH,
+        doc="How long a segment of the metadata log is written to. Accepted for compatibility: segments are begun by "
+        "size, and what a snapshot covers is removed.",
+    )
+    retention_bytes = option(
+        "metadata.max.retention.bytes",
+        LONG,
+        100 * MIB,
+        importance=Importance.HIGH,
+        doc="How much of the metadata log and its snapshots is kept. Accepted for compatibility: what the newest "
+        "snapshots cover is removed.",
+    )
+    retention_ms = option(
+        "metadata.max.retention.ms",
+        LONG,
+        7 * DAY_MS,
+        importance=Importance.HIGH,
+        doc="How long the metadata log and its snapshots are kept. Accepted for compatibility, as "
+        "metadata.max.retention.bytes is.",
+    )
+    idle_interval_ms = option(
+        "metadata.max.idle.interval.ms",
+        INT,
+        500,
+        valid=at_least(0),
+        importance=Importance.LOW,
+        doc="How often an idle controller writes a record so that followers see the log move. Idle on one node, which "
+        "has no followers.",
+    )
+    delete_delay_ms = option(
+        "internal.metadata.delete.delay.millis",
+        LONG,
+        60_000,
+        importance=Importance.LOW,
+        internal=True,
+        doc="How long removed files of the metadata log stay. Accepted for compatibility.",
+    )
+    internal_segment_bytes = option(
+        "internal.metadata.log.segment.bytes",
+        INT,
+        None,
+        importance=Importance.LOW,
+        internal=True,
+        doc="Takes the place of metadata.log.segment.bytes in Kafka's own tests. Accepted for compatibility.",
+    )
+    batch_bytes_max = option(
+        "internal.metadata.max.batch.size.in.bytes",
+        INT,
+        8 * MIB,
+        importance=Importance.LOW,
+        internal=True,
+        doc="The largest batch of metadata records. Accepted for compatibility.",
+    )
+
+
+class QuorumOptions(Section):
+    """Who votes. A node that is alone is its own quorum, and nothing here makes it wait."""
+
+    voters = option(
+        "controller.quorum.voters",
+        LIST,
+        (),
+        valid=_VOTERS,
+        importance=Importance.HIGH,
+        doc="The voters as id@host:port. In this release the quorum is this node: empty, or this node alone.",
+    )
+    bootstrap_servers = option(
+        "controller.quorum.bootstrap.servers",
+        LIST,
+        (),
+        valid=_ADDRESSES,
+        importance=Importance.HIGH,
+        doc="Where controllers can be found. Idle on one node, which is its own.",
+    )
+    auto_join_enable = option(
+        "controller.quorum.auto.join.enable",
+        BOOLEAN,
+        False,
+        importance=Importance.LOW,
+        doc="Whether a new controller becomes a voter by itself. Idle on one node.",
+    )
+    election_timeout_ms = option(
+        "controller.quorum.election.timeout.ms",
+        INT,
+        1000,
+        valid=at_least(0),
+        importance=Importance.HIGH,
+        doc="How long to wait for votes before a new election. Idle on one node, which elects itself.",
+    )
+    election_backoff_ms_max = option(
+        "controller.quorum.election.backoff.max.ms",
+        INT,
+        1000,
+        valid=at_least(0),
+        importance=Importance.HIGH,
+        doc="The longest rest between two elections. Idle on one node.",
+    )
+    fetch_timeout_ms = option(
+        "controller.quorum.fetch.timeout.ms",
+        INT,
+        2000,
+        valid=at_least(0),
+        importance=Importance.HIGH,
+        doc="How long without a leader before an election is begun. Idle on one node.",
+    )
+    append_linger_ms = option(
+        "controller.quorum.append.linger.ms",
+        INT,
+        25,
+        valid=at_least(0),
+        doc="How long records wait to be written together. Accepted for compatibility: what arrives while a write is "
+        "being synced is written together next.",
+    )
+    request_timeout_ms = option(
+        "controller.quorum.request.timeout.ms",
+        INT,
+        2000,
+        valid=at_least(0),
+        doc="How long to wait for another member's answer. Idle on one node.",
+    )
+    retry_backoff_ms = option(
+        "controller.quorum.retry.backoff.ms",
+        INT,
+        20,
+        valid=at_least(0),
+        importance=Importance.LOW,
+        doc="How long to rest before asking another member again. Idle on one node.",
+    )
+    fetch_bytes_max = option(
+        "controller.quorum.fetch.max.bytes",
+        INT,
+        1 * MIB,
+        valid=at_least(1),
+        importance=Importance.LOW,
+        doc="How much of the metadata log one fetch asks for. Idle on one node.",
+    )
+    fetch_snapshot_bytes_max = option(
+        "controller.quorum.fetch.snapshot.max.bytes",
+        INT,
+        1 * MIB,
+        valid=at_least(1),
+        importance=Importance.LOW,
+        doc="How much of a snapshot one fetch asks for. Idle on one node.",
+    )
+
+
+class MembershipOptions(Section):
+    """How brokers and their controller keep in touch, which on one node they need not."""
+
+    broker_heartbeat_interval_ms = option(
+        "broker.heartbeat.interval.ms",
+        INT,
+        2000,
+        doc="How often a broker tells its controller that it lives. Idle on one node.",
+    )
+    broker_session_timeout_ms = option(
+        "broker.session.timeout.ms",
+        INT,
+        9000,
+        doc="How long a broker that is not heard of counts as alive. Idle on one node.",
+    )
+    initial_broker_registration_timeout_ms = option(
+        "initial.broker.registration.timeout.ms",
+        INT,
+        60_000,
+        doc="How long a starting broker tries to register. Idle on one node, which registers with itself.",
+    )
+    controller_socket_timeout_ms = option(
+        "controller.socket.timeout.ms",
+        INT,
+        30_000,
+        doc="How long a request to the controller may take. Idle on one node.",
+    )
+    controller_performance_sample_period_ms = option(
+        "controller.performance.sample.period.ms",
+        LONG,
+        60_000,
+        valid=at_least(100),
+        internal=True,
+        doc="How often the controller logs its timings. Accepted for compatibility: they are in the metrics.",
+    )
+    controller_performance_always_log_threshold_ms = option(
+        "controller.performance.always.log.threshold.ms",
+        LONG,
+        2000,
+        valid=at_least(0),
+        internal=True,
+        doc="From when a slow controller event is logged. Accepted for compatibility.",
+    )
