@@ -30,6 +30,7 @@ from millbeck.storage.scrub import Scrubber
 
 WRITEBACK_BYTES: Final = 8 * MIB
 SCRUB_PAUSE_SECONDS: Final = 1.0
+APPLY_TURN_SECONDS: Final = 0.005
 METADATA_TOPIC: Final = "__cluster_metadata"
 
 log = logging.getLogger(__name__)
@@ -44,6 +45,7 @@ class Logs:
         self._broker_defaults = broker_defaults
         self._directory_of: dict[TopicPartition, LogDirectory] = {}
         self._on_disk: dict[TopicPartition, tuple[LogDirectory, Uuid]] = {}
+        self._checkpointed: dict[LogDirectory, dict[TopicPartition, int]] = {}
 
     # following the metadata
 
@@ -63,11 +65,14 @@ class Logs:
             log.warning("%s is not in the metadata: its log is kept as %s", name, path)
         self._on_disk.clear()
 
-    def apply(self, image: MetadataImage, delta: MetadataDelta) -> list[Partition]:
-        """Make the node what a committed image says; the partitions it leads from now on."""
+    async def apply(self, image: MetadataImage, delta: MetadataDelta) -> list[Partition]:
+        """Make the node what a committed image says; the partitions it leads from now on.
+
+        Logs are made before clients hear of them. A change that makes thousands gives way to the loop in between.
+        """
         broker = self._broker
-        broker.image = image
         placed: list[Partition] = []
+        turn_ends = self._turn_end()
         for topic_id in delta.topics.deleted:
             self._delete(topic_id)
         for before, index, registration in delta.topics.changed_partitions():
@@ -75,9 +80,16 @@ class Logs:
                 partition = self._place(image, before.name, before.topic_id, index, registration)
                 if partition is not None:
                     placed.append(partition)
+            if broker.environment.clock.monotonic() > turn_ends:
+                await asyncio.sleep(0)
+                turn_ends = self._turn_end()
+        broker.image = image
         if delta.configs.changed:
             self._reconfigure(image)
         return placed
+
+    def _turn_end(self) -> float:
+        return self._broker.environment.clock.monotonic() + APPLY_TURN_SECONDS
 
     def _place(
         self, image: MetadataImage, name: str, topic_id: Uuid, index: int, registration: PartitionRegistration
@@ -259,7 +271,10 @@ class Logs:
             if directory is not None and directory.offline_reason is None:
                 watermarks.setdefault(directory, {})[partition.name] = partition.high_watermark
         for directory, offsets in watermarks.items():
-            await self._broker.in_thread(directory.write_high_watermarks, offsets)
+            # An idle node leaves its disk alone.
+            if self._checkpointed.get(directory) != offsets:
+                await self._broker.in_thread(directory.write_high_watermarks, offsets)
+                self._checkpointed[directory] = offsets
 
     async def _scrub(self) -> None:
         """Read everything durable again, slowly, once in a while; damage takes its partition offline."""

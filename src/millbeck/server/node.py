@@ -206,14 +206,14 @@ class Node:
             directory, segment_bytes=self.config.metadata_log.segment_bytes, now_ms=self.environment.clock.wall_ms()
         )
 
-    def _publish(self, image: MetadataImage, delta: MetadataDelta) -> None:
+    async def _publish(self, image: MetadataImage, delta: MetadataDelta) -> None:
         """A committed image reaches the node's parts, in the order in which they depend on each other."""
         deleted = [(topic.name, topic_id) for topic_id, topic in delta.topics.deleted.items()]
         gone = [topic for topic in delta.topics.deleted.values() if topic.name == OFFSETS_TOPIC]
         for topic in gone:
             for index in topic.partitions:
                 self.broker.groups.partition_lost(index)
-        placed = self.broker.logs.apply(image, delta)
+        placed = await self.broker.logs.apply(image, delta)
         offsets_topic = image.topics.named(OFFSETS_TOPIC)
         if offsets_topic is not None:
             self.broker.groups.partition_count = len(offsets_topic.partitions)

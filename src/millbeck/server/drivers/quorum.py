@@ -19,7 +19,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any, NamedTuple, TypeVar
 
 from millbeck.controller.result import RECORD_COUNT_MAX, Result
@@ -52,7 +52,8 @@ from millbeck.storage.producer_state import Origin
 
 T = TypeVar("T")
 
-Subscriber = Callable[[MetadataImage, MetadataDelta], None]
+Subscriber = Callable[[MetadataImage, MetadataDelta], Awaitable[None]]
+"""It may give way to the loop while it applies a large change; the next image comes when it is through."""
 
 logger = logging.getLogger(__name__)
 
@@ -107,6 +108,7 @@ class QuorumDriver:
         # Bounded by the connections: each has at most one request that waits for the controller.
         self._waiting: DeferredQueue[asyncio.Future[None]] = DeferredQueue()
         self._subscribers: list[Subscriber] = []
+        self._published_offset = 0
         self._is_flushing = False
         self._is_stopped = False
 
@@ -243,9 +245,10 @@ class QuorumDriver:
     async def _flush_all(self) -> None:
         """Sync until everything appended is durable; what comes meanwhile is covered by the next round."""
         try:
-            while self.failure is None and self.high_watermark < self.log.end_offset:
+            while self.failure is None and (self._uncommitted or self.high_watermark < self.log.end_offset):
                 async with self._flush_lock:
                     await self._flush_once()
+                await self._publish(self.high_watermark)
         except Exception as error:
             logger.exception("the metadata log failed")
             self._fail(f"the metadata log can not be committed: {error}", error)
@@ -264,25 +267,25 @@ class QuorumDriver:
         assert self.machine is not None
         for effect in self.machine.step(LogFlushed(end_offset=self.log.flushed_offset)):
             assert isinstance(effect, MoveHighWatermark)
-            self._commit(effect.high_watermark)
 
-    def _commit(self, high_watermark: int) -> None:
-        """Publish what is committed, then answer who waited for it."""
+    async def _publish(self, high_watermark: int) -> None:
+        """Tell the subscribers what is committed, one image after another, then answer who waited for it."""
         while self._uncommitted and self._uncommitted[0].end_offset <= high_watermark:
             appended = self._uncommitted.popleft()
             self.image = appended.image
             for subscriber in self._subscribers:
-                subscriber(appended.image, appended.delta)
+                await subscriber(appended.image, appended.delta)
             self.snapshots.committed(appended.image, appended.size_bytes)
-        for future in self._waiting.pop_until(high_watermark):
-            if not future.done():
-                future.set_result(None)
+            self._published_offset = appended.end_offset
+            for future in self._waiting.pop_until(appended.end_offset):
+                if not future.done():
+                    future.set_result(None)
 
     async def _wait_committed(self, end_offset: int) -> None:
-        """Wait until everything below ``end_offset`` is committed."""
+        """Wait until everything below ``end_offset`` is committed and published."""
         if self.failure is not None:
             raise self.failure
-        if self.high_watermark < end_offset:
+        if self._published_offset < end_offset:
             future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
             self._waiting.park(end_offset, future)
             await future

@@ -95,7 +95,11 @@ class MetadataNode:
             on_fatal=self.fatal.append,
             snapshot_options=SnapshotOptions(**options) if options else None,
         )
-        driver.subscribe(lambda image, delta: self.published.append((image, delta)))
+
+        async def publish(image: MetadataImage, delta: MetadataDelta) -> None:
+            self.published.append((image, delta))
+
+        driver.subscribe(publish)
         return driver
 
     async def started(self, **options: Any) -> QuorumDriver:

@@ -117,7 +117,12 @@ def test_a_response_comes_after_the_sync_and_after_publication(metadata_node: An
     async def scenario() -> None:
         driver = await metadata_node.started()
         order: list[str] = []
-        driver.subscribe(lambda image, delta: order.append(f"published {driver.log.flushed_offset}"))
+
+        async def note(image: MetadataImage, delta: object) -> None:
+            await asyncio.sleep(0)
+            order.append(f"published {driver.log.flushed_offset}")
+
+        driver.subscribe(note)
         waiting = asyncio.ensure_future(driver.submit(create("a")))
         await asyncio.sleep(0)
         assert driver.log.end_offset == 5
@@ -300,7 +305,7 @@ def test_a_subscriber_that_fails_is_fatal(metadata_node: Any) -> None:
     async def scenario() -> None:
         driver = await metadata_node.started()
 
-        def fails(image: MetadataImage, delta: object) -> None:
+        async def fails(image: MetadataImage, delta: object) -> None:
             raise ValueError("can not apply this")
 
         driver.subscribe(fails)
