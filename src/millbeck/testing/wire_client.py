@@ -64,6 +64,7 @@ class WireClient(asyncio.Protocol):
         future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
         if self.is_lost:
             future.set_exception(ConnectionError("connection lost"))
+            future.exception()
             return future
         if expects_reply:
             self._waiting.append((api_key, version, self._correlation_id, future))
