@@ -131,7 +131,7 @@ def cli_cold(site: Site) -> list[Row]:
 
 
 def _create(node: Node, topic: str, partitions: int, **configs: str) -> None:
-    admin = AdminClient({"bootstrap.servers": node.bootstrap, "log_level": 3})
+    admin = AdminClient({"bootstrap.servers": node.bootstrap, "log_level": 0})
     admin.create_topics([NewTopic(topic, partitions, 1, config=configs)])[topic].result(60)
     raw.wait_until_led(node.bootstrap, topic, partitions)
 

@@ -66,7 +66,7 @@ class Bench:
     def __init__(self, node: Node, *, client_core: int | None) -> None:
         self.node = node
         self.client_core = client_core
-        self._admin = AdminClient({"bootstrap.servers": node.bootstrap, "log_level": 3})
+        self._admin = AdminClient({"bootstrap.servers": node.bootstrap, "log_level": 0})
         self._count = 0
 
     def new_topic(self, partitions: int = PARTITIONS) -> str:

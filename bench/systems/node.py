@@ -48,6 +48,12 @@ class Usage:
     rss_bytes: int
 
 
+def bytes_read_from_disk(pid: int) -> int:
+    """What the process made the disk read, readahead included; the page cache is not counted."""
+    fields = dict(line.split(": ") for line in Path(f"/proc/{pid}/io").read_text().splitlines())
+    return int(fields["read_bytes"])
+
+
 def process_usage(pid: int) -> Usage:
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])

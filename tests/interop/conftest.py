@@ -1,6 +1,7 @@
 """Fixtures of the interop suite: one node, one proxy before it, and a driver per client.
 
-Nothing is collected unless INTEROP_SYSTEM names the system under test; `python -m tests.interop` sets it.
+Nothing is collected by a run over all tests: the suite must be asked for, by `python -m tests.interop`, which names the
+system under test in INTEROP_SYSTEM, or by giving pytest this directory.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 if str(ROOT) not in sys.path:
     sys.path.insert(0, str(ROOT))
 
-SYSTEM = os.environ.get("INTEROP_SYSTEM", "")
+SYSTEM = os.environ.get("INTEROP_SYSTEM", "millbeck" if any("tests/interop" in one for one in sys.argv) else "")
 if not SYSTEM:
     collect_ignore_glob = ["*"]
 else:
