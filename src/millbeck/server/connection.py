@@ -70,6 +70,8 @@ class Connection(asyncio.BufferedProtocol):
         self._is_closing = False
         self._outlet: Outlet | None = None
         self._transport: asyncio.Transport | None = None
+        self._held_bytes = 0
+        self._waits_for_memory = False
         self._reader = FrameReader(listener.shared_buffer, listener.frame_bytes_max, self._frame)
         self._on_lost: dict[Callable[[], None], None] = {}
 
@@ -119,8 +121,22 @@ class Connection(asyncio.BufferedProtocol):
             return
         self._frame_started_at = self.active_at if self._reader.is_inside_frame else 0.0
         self.listener.bytes_in.value += nbytes
+        if self._reader.held_bytes != self._held_bytes and not self._account():
+            goes_on = False
         if not goes_on and not self._is_paused:
             self._pause()
+
+    def _account(self) -> bool:
+        """Tell the node what memory this connection holds; whether it may go on reading."""
+        before, self._held_bytes = self._held_bytes, self._reader.held_bytes
+        self._waits_for_memory = not self.listener.memory.changed(self, before, self._held_bytes)
+        return not self._waits_for_memory
+
+    def read_on(self) -> None:
+        """There is room for requests again."""
+        self._waits_for_memory = False
+        if self._is_paused and not self._is_held and len(self._calls) < UNANSWERED_MAX:
+            self._go_on()
 
     def eof_received(self) -> bool:
         return False
@@ -141,6 +157,8 @@ class Connection(asyncio.BufferedProtocol):
             if call.parts is not None:
                 release_slices(call.parts)
         self._calls.clear()
+        self.listener.memory.changed(self, self._held_bytes, 0)
+        self._held_bytes = 0
         callbacks, self._on_lost = self._on_lost, {}
         for callback in callbacks:
             callback()
@@ -204,7 +222,7 @@ class Connection(asyncio.BufferedProtocol):
         """Look at what was kept while the connection was held, then read again."""
         outlet = self._outlet
         assert outlet is not None
-        if self._is_closing or outlet.queued_bytes > OUTPUT_HIGH_WATER_BYTES:
+        if self._is_closing or self._waits_for_memory or outlet.queued_bytes > OUTPUT_HIGH_WATER_BYTES:
             return
         try:
             goes_on = self._reader.resume()
@@ -213,6 +231,8 @@ class Connection(asyncio.BufferedProtocol):
             return
         except FrameTooLarge as error:
             self.close(f"frame of {error} bytes")
+            return
+        if self._reader.held_bytes != self._held_bytes and not self._account():
             return
         if goes_on and self._is_paused:
             assert self._transport is not None

@@ -11,6 +11,7 @@ from millbeck.kernel.environment import Listening, Network
 from millbeck.replication.turn import Turn
 from millbeck.server.connection import Connection, Requests
 from millbeck.server.receive import SharedBuffer
+from millbeck.server.request_memory import RequestMemory
 
 
 class ByteCount:
@@ -59,6 +60,7 @@ class Listener:
         frame_bytes_max: int,
         limits: ConnectionLimits,
         per_ip: dict[str, int],
+        memory: RequestMemory | None = None,
         tls: ssl.SSLContext | None = None,
         send_buffer_bytes: int = -1,
         receive_buffer_bytes: int = -1,
@@ -82,6 +84,7 @@ class Listener:
         self._receive_buffer_bytes = receive_buffer_bytes
         self._backlog = backlog
         self._listening: Listening | None = None
+        self.memory = memory or RequestMemory()
         self.is_open = False
 
     @property

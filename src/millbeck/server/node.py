@@ -44,6 +44,7 @@ from millbeck.server.metrics import declare_metrics
 from millbeck.server.metrics_endpoint import MetricsEndpoint
 from millbeck.server.producer_ids import ProducerIds
 from millbeck.server.receive import SharedBuffer
+from millbeck.server.request_memory import RequestMemory
 from millbeck.server.request_metrics import RequestMetrics
 from millbeck.server.routes import ROUTES
 from millbeck.server.tls import server_context
@@ -235,6 +236,7 @@ class Node:
             overrides_per_ip=parse_ip_overrides(config.socket.max_connections_per_ip_overrides),
         )
         per_ip: dict[str, int] = {}
+        memory = RequestMemory(config.socket.queued_max_request_bytes)
         advertised = config.advertised()
         for address in config.client_addresses():
             listener = Listener(
@@ -247,6 +249,7 @@ class Node:
                 frame_bytes_max=config.socket.socket_request_max_bytes,
                 limits=self._limits,
                 per_ip=per_ip,
+                memory=memory,
                 tls=server_context(config.ssl(address.name), address.name) if address.protocol == "SSL" else None,
                 send_buffer_bytes=config.socket.socket_send_buffer_bytes,
                 receive_buffer_bytes=config.socket.socket_receive_buffer_bytes,

@@ -48,7 +48,16 @@ class FrameReader:
     is valid only until it returns, and says whether reading may go on; when it says no, the rest waits for `resume`.
     """
 
-    __slots__ = ("_frame_bytes_max", "_handle", "_own", "_own_filled", "_own_target", "_own_view", "_shared")
+    __slots__ = (
+        "_frame_bytes_max",
+        "_handle",
+        "_own",
+        "_own_filled",
+        "_own_start",
+        "_own_target",
+        "_own_view",
+        "_shared",
+    )
 
     def __init__(self, shared: SharedBuffer, frame_bytes_max: int, handle: Callable[[memoryview], bool]) -> None:
         self._shared = shared
@@ -56,13 +65,14 @@ class FrameReader:
         self._handle = handle
         self._own: bytearray | None = None
         self._own_view: memoryview | None = None
+        self._own_start = 0  # frames before it were handled
         self._own_filled = 0
         self._own_target = 0  # prefix and frame, once the prefix is known; 0 before
 
     @property
     def held_bytes(self) -> int:
-        """Bytes received and not yet handled."""
-        return self._own_filled
+        """Memory that this connection has of its own."""
+        return 0 if self._own is None else len(self._own)
 
     @property
     def is_inside_frame(self) -> bool:
@@ -89,7 +99,7 @@ class FrameReader:
         """Handle what arrived; False when the handler asked to stop (the rest is kept)."""
         if self._own is None:
             view = self._shared.view
-            goes_on, position = self._take_frames(view, count)
+            goes_on, position = self._take_frames(view, 0, count)
             if position < count:
                 self._keep(view[position:count])
             return goes_on
@@ -105,18 +115,20 @@ class FrameReader:
         if own is None:
             return True
         with memoryview(own) as view:
-            goes_on, position = self._take_frames(view, self._own_filled)
-            rest = bytes(view[position : self._own_filled]) if 0 < position < self._own_filled else None
+            start = self._own_start
+            goes_on, position = self._take_frames(view, start, self._own_filled)
+            # Frames that still wait stay where they are: moving them for each one handled would be quadratic.
+            self._own_start = position
+            rest = bytes(view[position : self._own_filled]) if goes_on and 0 < position < self._own_filled else None
         if rest is not None:
             self._keep(rest)
-        elif position:
+        elif position == self._own_filled:
             self._drop()
         elif goes_on:
             self._learn_target()
         return goes_on
 
-    def _take_frames(self, view: memoryview, end: int) -> tuple[bool, int]:
-        position = 0
+    def _take_frames(self, view: memoryview, position: int, end: int) -> tuple[bool, int]:
         handle = self._handle
         while end - position >= 4:
             (size,) = SIZE_PREFIX.unpack_from(view, position)
@@ -135,6 +147,7 @@ class FrameReader:
         own = bytearray(max(len(rest), SIZE_PREFIX.size))
         own[: len(rest)] = rest
         self._own = own
+        self._own_start = 0
         self._own_filled = len(rest)
         self._learn_target()
 
@@ -160,5 +173,6 @@ class FrameReader:
 
     def _drop(self) -> None:
         self._own = None
+        self._own_start = 0
         self._own_filled = 0
         self._own_target = 0

@@ -74,6 +74,17 @@ def test_a_handler_that_stops_gets_the_rest_one_at_a_time(payloads: list[bytes])
     assert client.frames == payloads
 
 
+def test_frames_that_wait_are_not_moved_for_each_one_that_is_handled() -> None:
+    client = Client(shared_bytes=65536)
+    client.goes_on = False
+    client.feed(framed(b"12345678") * 5000)
+    kept = client.reader._own
+    for _ in range(4000):
+        client.reader.resume()
+    assert client.reader._own is kept
+    assert len(client.frames) == 4001
+
+
 @pytest.mark.parametrize("size", [-1, 0, 7, 1001, 2**31 - 1])
 def test_a_length_out_of_bounds_is_refused_as_soon_as_it_is_seen(size: int) -> None:
     client = Client(shared_bytes=1024, frame_bytes_max=1000)

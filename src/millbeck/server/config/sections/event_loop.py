@@ -66,13 +66,6 @@ class EventLoopOptions(Section):
         doc="Requests that may wait for a thread. Accepted for compatibility: none waits for one. A connection with "
         "64 unanswered requests is not read until one is answered.",
     )
-    queued_max_request_bytes = option(
-        "queued.max.request.bytes",
-        LONG,
-        -1,
-        doc="Bytes of requests that may wait for a thread; -1 is no limit. Accepted for compatibility: requests do "
-        "not wait in a queue, so that socket.request.max.bytes is the limit of each.",
-    )
     fetch_purgatory_purge_interval_requests = option(
         "fetch.purgatory.purge.interval.requests",
         INT,

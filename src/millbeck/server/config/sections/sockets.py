@@ -40,6 +40,13 @@ class SocketOptions(Section):
         valid=at_least(1),
         doc="How many connections may wait to be accepted.",
     )
+    queued_max_request_bytes = option(
+        "queued.max.request.bytes",
+        LONG,
+        -1,
+        doc="Bytes that requests which have not arrived whole may hold over all connections; more are not read until "
+        "others are done. -1 is 256 MiB.",
+    )
     connections_max_idle_ms = option(
         "connections.max.idle.ms",
         LONG,

@@ -1,0 +1,53 @@
+"""Memory for requests that have not arrived whole, bounded over all connections.
+
+A request that comes in one piece needs none. When half-received ones together hold more than the limit
+(``queued.max.request.bytes``, or 256 MiB where that is not set), connections that want more are not read until others
+are done. One of them may always go on, so requests keep completing even when every connection waits; those that make
+no progress are closed by the deadline for it.
+"""
+
+from __future__ import annotations
+
+from typing import Final, Protocol
+
+DEFAULT_LIMIT_BYTES: Final = 256 * 1024 * 1024
+
+
+class Holder(Protocol):
+    def read_on(self) -> None:
+        """There is room again."""
+
+
+class RequestMemory:
+    __slots__ = ("_favoured", "_waiting", "held_bytes", "limit_bytes")
+
+    def __init__(self, limit_bytes: int = -1) -> None:
+        self.limit_bytes = limit_bytes if limit_bytes > 0 else DEFAULT_LIMIT_BYTES
+        self.held_bytes = 0
+        self._waiting: dict[Holder, None] = {}
+        self._favoured: Holder | None = None
+
+    def changed(self, holder: Holder, before_bytes: int, now_bytes: int) -> bool:
+        """A connection holds more or less than before; False when it must wait for `Holder.read_on`."""
+        self.held_bytes += now_bytes - before_bytes
+        if now_bytes == 0:
+            self._let_go(holder)
+            return True
+        if self.held_bytes <= self.limit_bytes or holder is self._favoured:
+            return True
+        if self._favoured is None:
+            self._favoured = holder
+            return True
+        self._waiting[holder] = None
+        return False
+
+    def _let_go(self, holder: Holder) -> None:
+        self._waiting.pop(holder, None)
+        if self._favoured is holder:
+            self._favoured = None
+        while self._waiting and (self.held_bytes <= self.limit_bytes or self._favoured is None):
+            following = next(iter(self._waiting))
+            del self._waiting[following]
+            if self.held_bytes > self.limit_bytes:
+                self._favoured = following
+            following.read_on()
