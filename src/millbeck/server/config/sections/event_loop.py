@@ -6,7 +6,7 @@ checked and listed, so that a file written for Kafka works, and change nothing.
 
 from __future__ import annotations
 
-from millbeck.kernel.options import INT, LONG, Importance, Section, Update, at_least, option
+from millbeck.kernel.options import INT, Importance, Section, Update, at_least, option
 
 
 class EventLoopOptions(Section):
