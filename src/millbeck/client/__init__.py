@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from millbeck.client.admin import Admin
+    from millbeck.client.consumer import Consumer
     from millbeck.client.producer import Producer
 
 _HOMES = {
@@ -25,7 +26,7 @@ _HOMES = {
     "Producer": "millbeck.client.producer",
 }
 
-__all__ = ["Admin", "Producer"]
+__all__ = ["Admin", "Consumer", "Producer"]
 
 
 def __getattr__(name: str) -> Any:

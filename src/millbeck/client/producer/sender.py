@@ -122,8 +122,9 @@ class Sender:
     def _expire(self, now_s: float) -> float:
         """Give up on what is too old; when the next batch will be."""
         next_s = math.inf
-        for queue in list(self._accumulator.queues.values()):
-            for batch in list(queue.batches()):
+        expired: list[tuple[PartitionQueue, ProducerBatch]] = []
+        for queue in self._accumulator.queues.values():
+            for batch in queue.batches():
                 if batch.is_over:
                     continue
                 expires_s = batch.created_s + self._delivery_timeout_s
@@ -131,16 +132,18 @@ class Sender:
                     # The others of this partition are younger.
                     next_s = min(next_s, expires_s)
                     break
-                batch.fail(
-                    DeliveryTimeout(
-                        f"{batch.record_count} records for {batch.partition} were not acknowledged within "
-                        f"delivery.timeout.ms ({self._config.delivery_timeout_ms})"
-                    )
+                expired.append((queue, batch))
+        for queue, batch in expired:
+            batch.fail(
+                DeliveryTimeout(
+                    f"{batch.record_count} records for {batch.partition} were not acknowledged within "
+                    f"delivery.timeout.ms ({self._config.delivery_timeout_ms})"
                 )
-                # One in flight keeps its place until its answer tells whether its sequence was used.
-                if batch not in queue.in_flight:
-                    queue.dropped(batch)
-                    self._accumulator.settled(batch)
+            )
+            # One in flight keeps its place until its answer tells whether its sequence was used.
+            if batch not in queue.in_flight:
+                queue.dropped(batch)
+                self._accumulator.settled(batch)
         return next_s
 
     # the producer's id

@@ -1,0 +1,7 @@
+"""The consumer. `Consumer` is the door; the modules beside it are its parts."""
+
+from millbeck.client.consumer.client import Consumer, OffsetAndTimestamp
+from millbeck.client.consumer.commits import CommittedOffset
+from millbeck.client.consumer.config import ConsumerConfig
+
+__all__ = ["CommittedOffset", "Consumer", "ConsumerConfig", "OffsetAndTimestamp"]

@@ -1,0 +1,203 @@
+"""How the leader of a group shares partitions among its members. Pure; every leader decides the same.
+
+Members are taken in the order of their instance ids, then of their member ids, so that the result does not depend on
+who joined first. A strategy that is cooperative never gives a partition to a new owner before the old one has let go of
+it: such a partition is left out, its owner gives it up, and the group joins again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from struct import Struct
+from struct import error as StructError  # noqa: N812
+from typing import Final, Protocol
+
+from millbeck.client.consumer.sticky import balanced
+from millbeck.kernel.ids import TopicPartition
+
+Assignment = dict[str, list[TopicPartition]]
+
+NO_GENERATION: Final = -1
+_INT32: Final = Struct(">i")
+_INT16: Final = Struct(">h")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Member:
+    member_id: str
+    topics: tuple[str, ...]
+    instance_id: str | None = None
+    owned: tuple[TopicPartition, ...] = ()
+    generation: int = NO_GENERATION
+    """The generation in which it owned them."""
+    user_data: bytes | None = field(default=None, repr=False)
+
+
+class Assignor(Protocol):
+    name: str
+    is_cooperative: bool
+
+    def user_data(self, owned: Sequence[TopicPartition], generation: int) -> bytes | None:
+        """What a member tells the leader beside its topics."""
+
+    def assign(self, members: Sequence[Member], partition_counts: Mapping[str, int]) -> Assignment:
+        """Partitions by member id; every member is in it."""
+
+
+def in_order(members: Sequence[Member]) -> list[Member]:
+    return sorted(members, key=lambda member: (member.instance_id is None, member.instance_id or "", member.member_id))
+
+
+class RangeAssignor:
+    """Each topic for itself: partitions in order, in runs of equal length, the first members one more."""
+
+    name = "range"
+    is_cooperative = False
+
+    def user_data(self, owned: Sequence[TopicPartition], generation: int) -> bytes | None:
+        return None
+
+    def assign(self, members: Sequence[Member], partition_counts: Mapping[str, int]) -> Assignment:
+        assignment: Assignment = {member.member_id: [] for member in members}
+        ordered = in_order(members)
+        for topic, count in sorted(partition_counts.items()):
+            subscribed = [member for member in ordered if topic in member.topics]
+            if not subscribed:
+                continue
+            share, extra = divmod(count, len(subscribed))
+            start = 0
+            for index, member in enumerate(subscribed):
+                stop = start + share + (index < extra)
+                assignment[member.member_id] += [TopicPartition(topic, number) for number in range(start, stop)]
+                start = stop
+        return assignment
+
+
+class RoundRobinAssignor:
+    """All partitions of all topics in order, one to each member in turn; who does not read a topic is passed over."""
+
+    name = "roundrobin"
+    is_cooperative = False
+
+    def user_data(self, owned: Sequence[TopicPartition], generation: int) -> bytes | None:
+        return None
+
+    def assign(self, members: Sequence[Member], partition_counts: Mapping[str, int]) -> Assignment:
+        assignment: Assignment = {member.member_id: [] for member in members}
+        ordered = in_order(members)
+        turn = 0
+        for topic, count in sorted(partition_counts.items()):
+            if not any(topic in member.topics for member in ordered):
+                continue
+            for number in range(count):
+                while topic not in ordered[turn % len(ordered)].topics:
+                    turn += 1
+                assignment[ordered[turn % len(ordered)].member_id].append(TopicPartition(topic, number))
+                turn += 1
+        return assignment
+
+
+class StickyAssignor:
+    """As even as can be, and as much as can be where it was. Members say what they had in their user data."""
+
+    name = "sticky"
+    is_cooperative = False
+
+    def user_data(self, owned: Sequence[TopicPartition], generation: int) -> bytes | None:
+        topics: dict[str, list[int]] = {}
+        for topic, number in sorted(owned):
+            topics.setdefault(topic, []).append(number)
+        parts = [_INT32.pack(len(topics))]
+        for topic, numbers in topics.items():
+            name = topic.encode()
+            parts += (_INT16.pack(len(name)), name, _INT32.pack(len(numbers)), *map(_INT32.pack, numbers))
+        parts.append(_INT32.pack(generation))
+        return b"".join(parts)
+
+    def assign(self, members: Sequence[Member], partition_counts: Mapping[str, int]) -> Assignment:
+        ordered = in_order(members)
+        claims = {member.member_id: _previous_of(member.user_data) for member in ordered}
+        return balanced(
+            {member.member_id: member.topics for member in ordered},
+            {member_id: owned for member_id, (owned, _) in claims.items()},
+            {member_id: generation for member_id, (_, generation) in claims.items()},
+            partition_counts,
+        )
+
+
+class CooperativeStickyAssignor:
+    """Sticky, with a partition changing hands in two steps: given up first, given away when the group joins again."""
+
+    name = "cooperative-sticky"
+    is_cooperative = True
+
+    def user_data(self, owned: Sequence[TopicPartition], generation: int) -> bytes | None:
+        return _INT32.pack(generation)
+
+    def assign(self, members: Sequence[Member], partition_counts: Mapping[str, int]) -> Assignment:
+        ordered = in_order(members)
+        generations = {member.member_id: _generation_of(member) for member in ordered}
+        wanted = balanced(
+            {member.member_id: member.topics for member in ordered},
+            {member.member_id: list(member.owned) for member in ordered},
+            generations,
+            partition_counts,
+        )
+        newest = max(generations.values(), default=NO_GENERATION)
+        holders = {
+            partition: member.member_id
+            for member in ordered
+            if generations[member.member_id] == newest
+            for partition in member.owned
+        }
+        return {
+            member_id: [partition for partition in partitions if holders.get(partition, member_id) == member_id]
+            for member_id, partitions in wanted.items()
+        }
+
+
+def _generation_of(member: Member) -> int:
+    """Newer members say it in their subscription, older ones in their user data."""
+    if member.generation >= 0:
+        return member.generation
+    if member.user_data is not None and len(member.user_data) >= _INT32.size:
+        found: int = _INT32.unpack_from(member.user_data)[0]
+        return found
+    return NO_GENERATION
+
+
+def _previous_of(user_data: bytes | None) -> tuple[list[TopicPartition], int]:
+    """What a sticky member says it had; nothing when it says nothing that makes sense."""
+    if not user_data:
+        return [], NO_GENERATION
+    owned: list[TopicPartition] = []
+    try:
+        (topic_count,) = _INT32.unpack_from(user_data)
+        place = _INT32.size
+        for _ in range(topic_count):
+            (size,) = _INT16.unpack_from(user_data, place)
+            place += _INT16.size
+            topic = user_data[place : place + size].decode()
+            place += size
+            (count,) = _INT32.unpack_from(user_data, place)
+            place += _INT32.size
+            if count * _INT32.size > len(user_data) - place:
+                return [], NO_GENERATION
+            for _ in range(count):
+                owned.append(TopicPartition(topic, _INT32.unpack_from(user_data, place)[0]))
+                place += _INT32.size
+        has_generation = len(user_data) - place >= _INT32.size
+        return owned, _INT32.unpack_from(user_data, place)[0] if has_generation else NO_GENERATION
+    except (StructError, UnicodeDecodeError):
+        return [], NO_GENERATION
+
+
+_ASSIGNORS: Final[Mapping[str, Assignor]] = {
+    assignor.name: assignor
+    for assignor in (RangeAssignor(), RoundRobinAssignor(), StickyAssignor(), CooperativeStickyAssignor())
+}
+
+
+def assignor_named(name: str) -> Assignor:
+    return _ASSIGNORS[name]
