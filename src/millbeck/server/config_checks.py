@@ -1,31 +1,94 @@
-"""Settings that this release refuses by name, and values that contradict each other."""
+"""Settings of topics, brokers and groups that are refused although each value alone is allowed.
+
+The controller asks before it stores anything: what this release would store and not honour is refused by name, and so
+is what contradicts other settings.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Final
 
-from millbeck.kernel.errors import InvalidConfig
+from millbeck.kernel.errors import InvalidConfig, InvalidRequest
 from millbeck.kernel.names import is_internal_topic
-from millbeck.kernel.options import Layers
+from millbeck.kernel.options import Layers, resolve_value
 from millbeck.metadata.image import ConfigResource, ResourceType
+from millbeck.server.config import BROKER_OPTIONS, GROUP_OPTIONS, SslOptions
+from millbeck.server.config.broker_options import without_listener
+from millbeck.server.config.consistency import check_topic_defaults
+from millbeck.server.config.refused import check_available, check_tls_available
 from millbeck.storage.config import COMPACT, LogConfig, check_log_config
+
+_AT_START: Final = ("listeners", "listener.security.protocol.map")
+_RENEWABLE: Final = ("ssl.keystore.location", "ssl.keystore.password", "ssl.keystore.type", "ssl.key.password")
+"""Of a listener's TLS options, those that a running listener takes over: its certificate and key."""
+_TLS_NAMES: Final = tuple(declared.name for declared in SslOptions.options)
+_REMOTE_FLAGS: Final = ("remote.storage.enable", "remote.log.copy.disable", "remote.log.delete.on.disable")
 
 
 def check_supported(resource: ConfigResource, options: Mapping[str, str]) -> None:
-    """Raise `InvalidConfig` for topic settings that would be stored and not honoured."""
-    if resource.type != ResourceType.TOPIC:
-        return
+    """Raise `InvalidConfig` or `InvalidRequest` for settings that a topic or broker cannot have in this release."""
+    if resource.type == ResourceType.TOPIC:
+        _check_topic(resource.name, options)
+    elif resource.type == ResourceType.BROKER:
+        _check_broker(options)
+
+
+def _check_topic(name: str, options: Mapping[str, str]) -> None:
     config = LogConfig.resolve(Layers(overrides=options))
-    if COMPACT in config.cleanup_policy and not is_internal_topic(resource.name):
+    if COMPACT in config.cleanup_policy and not is_internal_topic(name):
         raise InvalidConfig("cleanup.policy: compaction is not available in this release, use delete")
-    if config.remote_storage_enable:
-        raise InvalidConfig("remote.storage.enable: tiered storage is not available in this release")
-    for name in (
-        "remote.log.copy.disable",
-        "remote.log.delete.on.disable",
-        "local.retention.ms",
-        "local.retention.bytes",
-    ):
-        if name in options:
-            raise InvalidConfig(f"{name}: tiered storage is not available in this release")
+    for flag in _REMOTE_FLAGS:
+        if options.get(flag, "").strip().lower() == "true":
+            raise InvalidConfig(f"{flag}: tiered storage is not available in this release, use false")
     check_log_config(config)
+
+
+def _check_broker(options: Mapping[str, str]) -> None:
+    for name in options:
+        if name in _AT_START:
+            raise InvalidRequest(f"{name} is read when a node starts: change it in the server's file")
+        base = without_listener(name)
+        if base not in _TLS_NAMES:
+            continue
+        if base == name:
+            raise InvalidConfig(f"{name} can be changed for one listener only: use listener.name.<listener>.{name}")
+        if base not in _RENEWABLE:
+            raise InvalidRequest(f"{name} is read when a node starts: change it in the server's file")
+    check_available(options)
+    check_tls_available(options)
+    check_topic_defaults(LogConfig.resolve(Layers(dynamic_default=options)))
+
+
+class GroupLimits:
+    """The bounds a broker sets to what its groups may ask for; ``static`` is the server's file."""
+
+    def __init__(self, static: Mapping[str, str]) -> None:
+        self._bounds = {
+            declared.name: _bounds_of(declared.synonyms[0].name) for declared in GROUP_OPTIONS if declared.synonyms
+        }
+        self._layers = Layers(static=static)
+
+    def check(self, resource: ConfigResource, options: Mapping[str, str]) -> None:
+        """Raise `InvalidConfig` for a group's setting outside of the broker's bounds."""
+        if resource.type != ResourceType.GROUP:
+            return
+        for name, text in options.items():
+            smallest, largest = self._bounds.get(name, (None, None))
+            value = GROUP_OPTIONS.parse(name, text)
+            if smallest is not None and value < self._number(smallest):
+                raise InvalidConfig(f"{name} must be greater than or equal to {smallest}")
+            if largest is not None and value > self._number(largest):
+                raise InvalidConfig(f"{name} must be less than or equal to {largest}")
+
+    def _number(self, name: str) -> int:
+        value: int = resolve_value(BROKER_OPTIONS[name], self._layers)
+        return value
+
+
+def _bounds_of(default: str) -> tuple[str | None, str | None]:
+    """The broker's options that bound the one with a group's default: ``group.share.min.x`` for ``group.share.x``."""
+    group, kind, rest = default.split(".", 2)
+    names = (f"{group}.{kind}.{side}.{rest.removeprefix('num.')}" for side in ("min", "max"))
+    smallest, largest = (name if name in BROKER_OPTIONS else None for name in names)
+    return smallest, largest

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import ssl
 from collections.abc import Coroutine
 from dataclasses import dataclass
 from functools import partial
@@ -19,15 +20,16 @@ from millbeck.controller.machine import Controller
 from millbeck.controller.nodes import Registration
 from millbeck.controller.options import ControllerOptions
 from millbeck.kernel.environment import Environment
+from millbeck.kernel.errors import InvalidConfig
 from millbeck.kernel.ids import TopicPartition, Uuid
 from millbeck.kernel.metrics import Registry
 from millbeck.metadata.delta import MetadataDelta
-from millbeck.metadata.image import Endpoint, MetadataImage
+from millbeck.metadata.image import Endpoint, MetadataImage, ResourceType
 from millbeck.replication.turn import Turn
 from millbeck.security.authorizer import AllowAll
 from millbeck.server.broker import Broker
 from millbeck.server.config import NodeConfig, parse_ip_overrides
-from millbeck.server.config_checks import check_supported
+from millbeck.server.config_checks import GroupLimits, check_supported
 from millbeck.server.deadlines import Deadlines
 from millbeck.server.dispatch import Dispatcher
 from millbeck.server.drivers.groups import GroupDriver
@@ -37,7 +39,7 @@ from millbeck.server.drivers.quorum import MetadataLogFailed, QuorumDriver
 from millbeck.server.formatting import check_formatted
 from millbeck.server.handlers.api_versions import fallback, served_versions
 from millbeck.server.internal_topics import OFFSETS_TOPIC, internal_topics
-from millbeck.server.listener import ConnectionLimits, Listener
+from millbeck.server.listener import ConnectionLimits, Listener, ListenerAddress
 from millbeck.server.logs import METADATA_TOPIC, Logs
 from millbeck.server.loop_watch import LoopWatch
 from millbeck.server.metrics import declare_metrics
@@ -47,7 +49,7 @@ from millbeck.server.receive import SharedBuffer
 from millbeck.server.request_memory import RequestMemory
 from millbeck.server.request_metrics import RequestMetrics
 from millbeck.server.routes import ROUTES
-from millbeck.server.tls import server_context
+from millbeck.server.tls import renew_certificate, server_context
 from millbeck.storage.config import TOPIC_OPTIONS
 from millbeck.storage.directory import LogDirectory
 from millbeck.storage.file_cache import FileCache
@@ -85,6 +87,7 @@ class Node:
         self.settings = settings or NodeSettings()
         self.node_id = config.node.node_id
         self.listeners: list[Listener] = []
+        self._tls: dict[str, ssl.SSLContext] = {}
         self.metrics_port: int | None = None
         self.broker_epoch = -1
         self._loop = asyncio.get_running_loop()
@@ -179,7 +182,7 @@ class Node:
                 group=config.group_option_set,
                 static=config.texts,
                 node_id=self.node_id,
-                checks=(check_supported,),
+                checks=(check_supported, GroupLimits(config.texts).check),
             ),
             randomness=self.environment.randomness,
         )
@@ -226,6 +229,8 @@ class Node:
         if delta.configs.changed:
             self.config.apply_dynamic(image.configs.of_broker(self.node_id), image.configs.of_all_brokers())
             self._apply_limits()
+            if any(resource.type == ResourceType.BROKER for resource in delta.configs.changed):
+                self._renew_certificates()
 
     async def _listen(self) -> None:
         config = self.config
@@ -250,7 +255,7 @@ class Node:
                 limits=self._limits,
                 per_ip=per_ip,
                 memory=memory,
-                tls=server_context(config.ssl(address.name), address.name) if address.protocol == "SSL" else None,
+                tls=self._tls_of(address),
                 send_buffer_bytes=config.socket.socket_send_buffer_bytes,
                 receive_buffer_bytes=config.socket.socket_receive_buffer_bytes,
                 backlog=config.socket.socket_listen_backlog_size,
@@ -258,6 +263,11 @@ class Node:
             listener.advertised = advertised.get(address.name)
             self.listeners.append(listener)
             await listener.start()
+
+    def _tls_of(self, address: ListenerAddress) -> ssl.SSLContext | None:
+        if address.protocol != "SSL":
+            return None
+        return self._tls.setdefault(address.name, server_context(self.config.ssl(address.name), address.name))
 
     async def _register(self) -> None:
         endpoints = []
@@ -321,6 +331,13 @@ class Node:
         self._limits.connections_max = self.config.socket.max_connections
         self._limits.connections_max_per_ip = self.config.socket.max_connections_per_ip
         self._limits.overrides_per_ip = parse_ip_overrides(self.config.socket.max_connections_per_ip_overrides)
+
+    def _renew_certificates(self) -> None:
+        for name, context in self._tls.items():
+            try:
+                renew_certificate(context, self.config.ssl(name), name)
+            except InvalidConfig as error:
+                log.error("listener %s keeps the certificate it has: %s", name, error.message)
 
     def _report(self, error: Exception) -> None:
         self.broker.report(error)

@@ -13,7 +13,7 @@ from millbeck.kernel.errors import InvalidConfig
 from millbeck.kernel.options import Layers
 from millbeck.kernel.units import MIB
 from millbeck.server.config.broker_options import BROKER_OPTIONS
-from millbeck.storage.config import UNLIMITED, LogConfig, check_log_config
+from millbeck.storage.config import LogConfig, check_log_config
 
 
 def check_consistent(texts: Mapping[str, str]) -> None:
@@ -29,8 +29,8 @@ def check_topic_defaults(config: LogConfig) -> None:
         raise InvalidConfig("log.roll.ms must be at least 1")
     if config.segment_jitter_ms < 0:
         raise InvalidConfig("log.roll.jitter.ms must be at least 0")
-    if config.retention_ms < 1 and config.retention_ms != UNLIMITED:
-        raise InvalidConfig("log.retention.ms must be at least 1, or -1 to keep records forever")
+    if config.retention_ms == 0:
+        raise InvalidConfig("log.retention.ms must be at least 1, or negative to keep records forever")
     check_log_config(config)
 
 
@@ -54,13 +54,6 @@ def _check_replication(texts: Mapping[str, str]) -> None:
     for name in ("replica.socket.timeout.ms", "replica.lag.time.max.ms"):
         if wait_ms > _value(texts, name):
             raise InvalidConfig(f"replica.fetch.wait.max.ms ({wait_ms}) is more than {name} ({_value(texts, name)})")
-    heartbeat_ms = _value(texts, "broker.heartbeat.interval.ms")
-    session_ms = _value(texts, "broker.session.timeout.ms")
-    if 2 * heartbeat_ms > session_ms:
-        raise InvalidConfig(
-            f"broker.heartbeat.interval.ms ({heartbeat_ms}) is more than half of broker.session.timeout.ms "
-            f"({session_ms})"
-        )
 
 
 def _value(texts: Mapping[str, str], name: str) -> Any:
