@@ -32,7 +32,8 @@ from millbeck.storage.config import LogConfig
 from millbeck.storage.file_cache import FileCache
 from millbeck.storage.flush import SmallFile
 from millbeck.storage.index_cache import IndexCache
-from millbeck.storage.log import Log, LogEnvironment
+from millbeck.storage.log import Log
+from millbeck.storage.log_environment import LogEnvironment
 from millbeck.storage.partition_directory import Kind
 from millbeck.storage.properties import MetaProperties, read_meta_properties
 
@@ -129,7 +130,7 @@ class LogDirectory:
         )
         if not self.had_clean_shutdown:
             # It may have been created just before the crash, with nothing of it synced yet.
-            log.is_newly_created(self._metadata_file(topic_partition, topic_id))
+            log.durability.note_new(self._metadata_file(topic_partition, topic_id))
         self.logs[topic_partition] = log
         return log
 
@@ -149,7 +150,7 @@ class LogDirectory:
         log = loading.create_log(
             self._environment, path, topic_partition, topic_id, config, now_ms=now_ms, start_offset=start_offset
         )
-        log.is_newly_created(metadata)
+        log.durability.note_new(metadata)
         self.logs[topic_partition] = log
         return log
 

@@ -25,16 +25,16 @@ class EpochEndOffset(NamedTuple):
 
 
 class EpochCache:
-    __slots__ = ("_epochs", "_start_offsets", "is_dirty", "latest_epoch")
+    __slots__ = ("_epochs", "_start_offsets", "latest_epoch", "version")
 
     def __init__(self, entries: list[tuple[int, int]] | None = None) -> None:
         self._epochs: list[int] = []
         self._start_offsets: list[int] = []
         self.latest_epoch = UNDEFINED_EPOCH
-        self.is_dirty = False
+        self.version = 0
+        """Rises with every change, so that a saved state can be told from a later one."""
         for epoch, start_offset in entries or []:
             self.assign(epoch, start_offset)
-        self.is_dirty = False
 
     def entries(self) -> list[tuple[int, int]]:
         return list(zip(self._epochs, self._start_offsets, strict=True))
@@ -100,7 +100,7 @@ class EpochCache:
 
     def _changed(self) -> None:
         self.latest_epoch = self._epochs[-1] if self._epochs else UNDEFINED_EPOCH
-        self.is_dirty = True
+        self.version += 1
 
 
 def decode_epochs(content: bytes) -> list[tuple[int, int]]:

@@ -18,7 +18,8 @@ from millbeck.storage.checkpoints import CheckpointError
 from millbeck.storage.config import LogConfig
 from millbeck.storage.epoch_cache import FILE_NAME as EPOCH_FILE_NAME
 from millbeck.storage.epoch_cache import EpochCache, decode_epochs
-from millbeck.storage.log import Log, LogEnvironment
+from millbeck.storage.log import Log
+from millbeck.storage.log_environment import LogEnvironment
 from millbeck.storage.offset_index import CorruptIndex
 from millbeck.storage.producer_state import ProducerState
 from millbeck.storage.recovery import Recovery, first_to_read
@@ -101,8 +102,11 @@ class _Loader:
         if not segments:
             self._keep_snapshots(lambda offset: False)
             return self.empty_log(log_start_offset)
-        # Retention had begun to remove these; a hole after them must not be taken for lost writes.
-        while len(segments) > 1 and segments[1].base_offset <= min(log_start_offset, recovery_point):
+        # What retention had begun to remove may be torn or have holes; the snapshot after it stands for all of it.
+        gone_below = min(log_start_offset, recovery_point)
+        bases = [segment.base_offset for segment in segments]
+        secured = [base for base in bases if base <= gone_below and base in self._snapshots]
+        for _ in range(bases.index(secured[-1]) if secured else 0):
             self._remove_segment(segments.pop(0))
         log_start_offset = max(log_start_offset, segments[0].base_offset)
         if had_clean_shutdown:
@@ -117,7 +121,7 @@ class _Loader:
         segment.start_empty()
         log = self._log([segment], start_offset, start_offset, start_offset, ProducerState(), EpochCache())
         segment.prepare_file(self._config)
-        log.directory_changed()
+        log.durability.note_directory_changed()
         return log
 
     def _segment(self, base_offset: int) -> Segment:
@@ -194,13 +198,13 @@ class _Loader:
         made = {offset: content for offset, content in recovery.snapshots.items() if offset not in self._snapshots}
         self._snapshots = sorted([*self._snapshots, *made])
         epochs.truncate_from_start(log_start_offset)
-        flushed_offset = min(recovery_point, end_offset)
+        flushed_offset = max(min(recovery_point, end_offset), bases[0])
         log = self._log(
             recovery.segments, log_start_offset, end_offset, flushed_offset, recovery.producers, recovery.epochs
         )
         for segment in rebuilt:
             log.rebuild_aborted(segment, "it is missing")
-        log.was_recovered(made)
+        log.durability.note_recovered(made)
         return log
 
     def _offline(self, segments: list[Segment], log_start_offset: int, end_offset: int, problem: CorruptSegment) -> Log:

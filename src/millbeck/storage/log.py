@@ -17,11 +17,11 @@ append and read with `KafkaStorageError` and never changes its files. It does no
 from __future__ import annotations
 
 import logging
-from bisect import bisect_right, insort
-from collections.abc import Callable, Sequence
-from typing import NoReturn, Protocol
+from bisect import bisect_right
+from collections.abc import Sequence
+from typing import NoReturn
 
-from millbeck.kernel.environment import Bytes, Files, FileSlice
+from millbeck.kernel.environment import Bytes, FileSlice
 from millbeck.kernel.errors import (
     CorruptMessage,
     InvalidRecord,
@@ -42,21 +42,17 @@ from millbeck.records.batch import (
     prefix,
     read_header,
     records_of,
-    split,
-    verify,
 )
-from millbeck.storage import producer_snapshot, reading, rebuild, retention, timestamps, truncation
-from millbeck.storage.atomic_file import read_file
+from millbeck.storage import following, reading, rebuild, retention, rolling, timestamps, truncation
 from millbeck.storage.config import LogConfig
-from millbeck.storage.epoch_cache import FILE_NAME as EPOCH_FILE_NAME
+from millbeck.storage.durability import Durability
 from millbeck.storage.epoch_cache import EpochCache, EpochEndOffset
-from millbeck.storage.file_cache import FileCache
-from millbeck.storage.flush import FlushJob, FlushOutcome, FlushResult, SmallFile
-from millbeck.storage.index_cache import IndexCache
+from millbeck.storage.flush import FlushJob, FlushResult
+from millbeck.storage.log_environment import LogEnvironment
 from millbeck.storage.offset_index import RELATIVE_OFFSET_MAX
 from millbeck.storage.producer_state import Origin, ProducerState
 from millbeck.storage.reading import LogSlice
-from millbeck.storage.segment import CorruptSegment, Segment, file_name
+from millbeck.storage.segment import CorruptSegment, Segment
 from millbeck.storage.staging import NO_APPEND_TIME, Staged
 from millbeck.storage.txn_index import AbortedTransaction
 
@@ -65,84 +61,30 @@ logger = logging.getLogger(__name__)
 PRODUCER_EXPIRATION_MS = 86_400_000
 
 
-class UnexpectedAppendOffset(Exception):
-    """Replicated batches that do not continue this log: they begin before its end."""
-
-    def __init__(self, first_offset: int, end_offset: int) -> None:
-        super().__init__(f"batches begin at offset {first_offset}, the log ends at {end_offset}")
-        self.first_offset = first_offset
-        self.end_offset = end_offset
-
-
-class LogHome(Protocol):
-    """What a log asks of the directory it lies in."""
-
-    def failed(self, reason: str) -> None:
-        """The whole directory can no longer be trusted."""
-
-    def raise_checkpoints(self, log: Log) -> None:
-        """The log's start has moved past segments that are about to go: make sure a crash knows it. May sync."""
-
-    def lower_checkpoints(self, log: Log, offset: int) -> None:
-        """The log is about to be cut at ``offset``: no checkpoint on disk may claim more. May sync."""
-
-
-class LogEnvironment:
-    """What all logs of a log directory share."""
-
-    __slots__ = ("cache", "files", "home", "index_cache", "jitter_below")
-
-    def __init__(
-        self,
-        files: Files,
-        cache: FileCache,
-        index_cache: IndexCache,
-        jitter_below: Callable[[int], int],
-        home: LogHome,
-    ) -> None:
-        self.files = files
-        self.cache = cache
-        self.index_cache = index_cache
-        self.jitter_below = jitter_below
-        """A random integer in ``[0, bound)``, for ``segment.jitter.ms``."""
-        self.home = home
-
-
 class Log:
     __slots__ = (
-        "_active",
-        "_directory_version",
-        "_epoch_version",
-        "_flush_is_running",
-        "_generation",
-        "_has_unsaved_sealed",
-        "_is_new",
         "_must_settle",
-        "_next_offset",
-        "_now_ms",
-        "_segment_bytes",
-        "_segment_ms",
-        "_small_files",
         "_staged",
         "_staged_bytes",
         "_staged_timestamp",
-        "_synced_directory_version",
-        "_synced_epoch_version",
-        "_unflushed_since_ms",
-        "_unsaved_snapshots",
         "_written_back",
+        "active",
         "base_offsets",
         "config",
         "directory",
+        "durability",
         "end_offset",
         "environment",
         "epochs",
         "flushed_offset",
         "log_start_offset",
+        "next_offset",
+        "now_ms",
         "offline_reason",
         "producer_state",
+        "segment_bytes",
+        "segment_ms",
         "segments",
-        "snapshot_offsets",
         "topic_id",
         "topic_partition",
     )
@@ -172,39 +114,24 @@ class Log:
         self.topic_id = topic_id
         self.segments = segments
         self.base_offsets = [segment.base_offset for segment in segments]
-        self._active = segments[-1]
+        self.active = segments[-1]
         self.log_start_offset = log_start_offset
         self.end_offset = end_offset
         self.flushed_offset = flushed_offset
         self.producer_state = producer_state
         self.epochs = epochs
-        self.snapshot_offsets = snapshot_offsets
         self.offline_reason: str | None = None
         self._staged: list[Staged] = []
         self._staged_bytes = 0
         self._staged_timestamp = -1
-        self._next_offset = end_offset
-        self._now_ms = now_ms
-        self._flush_is_running = False
-        self._generation = 0
-        self._has_unsaved_sealed = any(segment.has_unsaved_indexes for segment in segments[:-1])
-        self._is_new = False
+        self.next_offset = end_offset
+        self.now_ms = now_ms
         self._must_settle = False
-        self._small_files: list[SmallFile] = []
-        self._unsaved_snapshots: dict[int, bytes] = {}
-        self._directory_version = 0
-        self._synced_directory_version = 0
-        self._epoch_version = 0
-        self._synced_epoch_version = 0
-        self._unflushed_since_ms: int | None = None
         self._written_back = 0
+        self.durability = Durability(self, snapshot_offsets)
         self.update_config(config)
 
     # What it is.
-
-    @property
-    def active(self) -> Segment:
-        return self._active
 
     @property
     def recovery_point(self) -> int:
@@ -212,7 +139,7 @@ class Log:
 
         That is the flushed offset, unless the indexes of a sealed segment are still to be saved.
         """
-        if self._has_unsaved_sealed:
+        if self.durability.has_unsaved_sealed:
             for segment in self.segments[:-1]:
                 if segment.has_unsaved_indexes:
                     return min(segment.base_offset, self.flushed_offset)
@@ -236,9 +163,9 @@ class Log:
     def update_config(self, config: LogConfig) -> None:
         """Obey changed options from the next append on."""
         self.config = config
-        self._segment_bytes = config.segment_size_bytes
-        self._segment_ms = config.segment_ms
-        active = self._active
+        self.segment_bytes = config.segment_size_bytes
+        self.segment_ms = config.segment_ms
+        active = self.active
         active.index_interval_bytes = config.index_interval_bytes
         if active.size:
             active.forget_roll_time()
@@ -269,9 +196,9 @@ class Log:
         size = LOG_OVERHEAD + length
         if size != len(batch):
             raise CorruptMessage(f"a batch of {size} bytes came as {len(batch)} bytes")
-        if size > self._segment_bytes:
-            raise RecordListTooLarge(f"a batch of {size} bytes does not fit a segment of {self._segment_bytes} bytes")
-        first_offset = self._next_offset
+        if size > self.segment_bytes:
+            raise RecordListTooLarge(f"a batch of {size} bytes does not fit a segment of {self.segment_bytes} bytes")
+        first_offset = self.next_offset
         delta = header.last_offset_delta
         attributes = header.attributes
         max_timestamp = header.max_timestamp
@@ -315,10 +242,10 @@ class Log:
         )
         self._staged.append(staged)
         self._staged_bytes += size
-        self._next_offset = first_offset + delta + 1
+        self.next_offset = first_offset + delta + 1
         if max_timestamp > self._staged_timestamp:
             self._staged_timestamp = max_timestamp
-        self._now_ms = now_ms
+        self.now_ms = now_ms
         return staged
 
     def _stage_control(
@@ -344,51 +271,18 @@ class Log:
         return marker
 
     def append_as_follower(self, batches: Bytes, *, leader_epoch: int, now_ms: int) -> int:
-        """Write a leader's batches with the offsets they have; returns the new end offset.
-
-        Checksums are verified. Batches of an epoch above ``leader_epoch`` end the append (the leader they come from
-        has changed while they were on their way), as does a cut-off tail. Raises `CorruptMessage`,
-        `UnexpectedAppendOffset`, `KafkaStorageError`.
-        """
+        """Write a leader's batches with the offsets they have; returns the new end offset. See `following`."""
         if self.offline_reason is not None:
             raise self.offline_error()
-        assert not self._staged, "a follower does not stage"
-        try:
-            for one in split(batches, partial_tail=True):
-                header = verify(one.data)
-                if header.partition_leader_epoch > leader_epoch:
-                    break
-                if header.base_offset < self._next_offset:
-                    raise UnexpectedAppendOffset(header.base_offset, self._next_offset)
-                self._stage_replicated(one.data, header, now_ms)
-        except BaseException:
-            self.discard_staged()
-            raise
-        self.write_staged()
-        return self.end_offset
+        return following.append(self, batches, leader_epoch, now_ms)
 
-    def _stage_replicated(self, batch: memoryview, header: BatchHeader, now_ms: int) -> None:
-        if header.size_bytes > self._segment_bytes:
-            raise RecordListTooLarge(f"a batch of {header.size_bytes} bytes does not fit a segment")
-        marker = rebuild.stage_replayed(self.producer_state, batch, header)
-        self._staged.append(
-            Staged(
-                header.base_offset,
-                header.last_offset,
-                NO_APPEND_TIME,
-                False,
-                (batch,),
-                header.size_bytes,
-                header.max_timestamp,
-                header.partition_leader_epoch,
-                marker,
-                header,
-            )
-        )
-        self._staged_bytes += header.size_bytes
-        self._next_offset = header.next_offset
-        self._staged_timestamp = max(self._staged_timestamp, header.max_timestamp)
-        self._now_ms = now_ms
+    def stage_as_is(self, staged: Staged, now_ms: int) -> None:
+        """Stage a batch that has its offsets."""
+        self._staged.append(staged)
+        self._staged_bytes += staged.size_bytes
+        self.next_offset = staged.last_offset + 1
+        self._staged_timestamp = max(self._staged_timestamp, staged.max_timestamp)
+        self.now_ms = now_ms
 
     def write_staged(self) -> None:
         """Write everything staged; on failure undo all of it and raise `KafkaStorageError`."""
@@ -398,16 +292,17 @@ class Log:
         if self.offline_reason is not None:
             self.discard_staged()
             raise self.offline_error()
-        segment = self._active
+        segment = self.active
         if self._must_settle or not segment.has_unsaved_indexes:
             self._prepare_write()
         if (
-            segment.size + self._staged_bytes > self._segment_bytes
+            segment.size + self._staged_bytes > self.segment_bytes
             or self._staged_timestamp > segment.roll_timestamp
             or staged[-1].last_offset - segment.base_offset > RELATIVE_OFFSET_MAX
             or segment.is_full
         ):
-            self._write_rolling(staged)
+            rolling.write(self, staged)
+            self._finish_write()
             return
         buffers = staged[0].buffers if len(staged) == 1 else [part for one in staged for part in one.buffers]
         handle = segment.handle
@@ -418,129 +313,45 @@ class Log:
             is_open = True
             file.write(buffers, segment.size)
         except OSError as error:
-            self._undo_write([], error, must_cut=is_open)
+            self.undo_write([], error, must_cut=is_open)
+        self.commit(staged)
+        self._finish_write()
+
+    def commit(self, staged: Sequence[Staged]) -> None:
+        """These batches stand at the end of the active segment's file: make them part of the log."""
+        segment = self.active
         if not segment.size:
-            segment.begin(staged[0].max_timestamp, self._segment_ms, self._now_ms)
+            segment.begin(staged[0].max_timestamp, self.segment_ms, self.now_ms)
         segment.note_appended(staged)
-        self._commit(staged, segment)
-        self._finish_write(staged)
-
-    def _write_rolling(self, staged: list[Staged]) -> None:
-        """Write batches of which some need a new segment: first all bytes, then all bookkeeping, as one step."""
-        groups = self._plan_groups(staged)
-        created: list[Segment] = []
-        is_open = False
-        try:
-            for base_offset, group in groups:
-                segment = self._active
-                if base_offset is not None:
-                    segment = self.create_segment(base_offset)
-                    created.append(segment)
-                file = segment.handle.get()
-                is_open = True
-                if base_offset is not None:
-                    segment.prepare_file(self.config)
-                file.write([part for one in group for part in one.buffers], segment.size)
-        except OSError as error:
-            self._undo_write(created, error, must_cut=is_open)
-        # A snapshot at a roll holds the producers as of that offset, so they advance group by group here.
-        self.producer_state.drop()
-        for base_offset, group in groups:
-            if base_offset is not None:
-                self.switch_to(created.pop(0))
-            segment = self._active
-            for one in group:
-                self._replay_staged(one)
-            if not segment.size:
-                segment.begin(group[0].max_timestamp, self._segment_ms, self._now_ms)
-            segment.note_appended(group)
-            self._commit(group, segment)
-            self.end_offset = group[-1].last_offset + 1
-        self._finish_write(staged)
-
-    def _plan_groups(self, staged: list[Staged]) -> list[tuple[int | None, list[Staged]]]:
-        """Which batches go where: a base offset begins a new segment, None is the active one."""
-        groups: list[tuple[int | None, list[Staged]]] = []
-        group: list[Staged] = []
-        base_offset: int | None = None
-        segment_base, size, next_offset = self._active.base_offset, self._active.size, self.end_offset
-        first_timestamp: int | None = None
-        for one in staged:
-            must_roll = (
-                size + one.size_bytes > self._segment_bytes or one.last_offset - segment_base > RELATIVE_OFFSET_MAX
-            )
-            if not must_roll and base_offset is None and not group:
-                must_roll = self._active.is_full or self._active.is_time_to_roll(
-                    one.max_timestamp, self._now_ms, self._segment_ms
-                )
-            elif not must_roll and first_timestamp is not None and first_timestamp >= 0:
-                must_roll = one.max_timestamp - first_timestamp > self._segment_ms
-            if must_roll:
-                if group:
-                    groups.append((base_offset, group))
-                overflows = one.last_offset - next_offset > RELATIVE_OFFSET_MAX
-                base_offset = segment_base = one.first_offset if overflows else next_offset
-                group, size, first_timestamp = [], 0, None
-            if not size:
-                first_timestamp = one.max_timestamp
-            group.append(one)
-            size += one.size_bytes
-            next_offset = one.last_offset + 1
-        groups.append((base_offset, group))
-        return groups
-
-    def _replay_staged(self, one: Staged) -> None:
-        header = one.header
-        if one.marker is not None:
-            self.producer_state.stage_marker(
-                header.producer_id,
-                header.producer_epoch,
-                one.marker,
-                one.first_offset,
-                header.max_timestamp,
-                Origin.REPLICATION,
-            )
-        elif header.producer_id >= 0 and not header.is_control:
-            self.producer_state.stage_data(
-                header.producer_id,
-                header.producer_epoch,
-                header.base_sequence,
-                header.last_offset_delta,
-                one.first_offset,
-                header.max_timestamp,
-                header.is_transactional,
-                Origin.REPLICATION,
-            )
-
-    def _commit(self, staged: Sequence[Staged], segment: Segment) -> None:
-        """Batches are in the file: producers, aborted transactions and epochs follow."""
+        last = staged[-1]
         producer_state = self.producer_state
         if producer_state.has_staged:
             for aborted in producer_state.commit():
                 segment.add_aborted(aborted)
-        epochs = self.epochs
-        if staged[-1].leader_epoch > epochs.latest_epoch:
+        if last.leader_epoch > self.epochs.latest_epoch:
             for one in staged:
-                epochs.assign(one.leader_epoch, one.first_offset)
-            self._epoch_version += 1
+                self.epochs.assign(one.leader_epoch, one.first_offset)
+        self.end_offset = last.last_offset + 1
 
-    def _finish_write(self, staged: Sequence[Staged]) -> None:
-        self.end_offset = staged[-1].last_offset + 1
+    def _finish_write(self) -> None:
         self._staged = []
         self._staged_bytes = 0
         self._staged_timestamp = -1
-        if self._unflushed_since_ms is None:
-            self._unflushed_since_ms = self._now_ms
+        self.durability.note_written(self.now_ms)
+
+    @property
+    def has_staged(self) -> bool:
+        return bool(self._staged)
 
     def discard_staged(self) -> None:
         """Forget what is staged, as if it had never come."""
         self._staged = []
         self._staged_bytes = 0
         self._staged_timestamp = -1
-        self._next_offset = self.end_offset
+        self.next_offset = self.end_offset
         self.producer_state.drop()
 
-    def _undo_write(self, created: list[Segment], error: OSError, *, must_cut: bool) -> NoReturn:
+    def undo_write(self, created: list[Segment], error: OSError, *, must_cut: bool) -> NoReturn:
         self.discard_staged()
         self._must_settle = True
         try:
@@ -548,22 +359,22 @@ class Log:
                 segment.handle.retire()
                 self.remove_file_if_there(segment.log_path)
             if must_cut:
-                self.cut_active(self._active.size)
+                self.cut_active(self.active.size)
         except OSError as second:
-            self.directory_failed(f"cannot cut {self._active.log_path} back after a failed write: {second}")
+            self.directory_failed(f"cannot cut {self.active.log_path} back after a failed write: {second}")
         raise KafkaStorageError(f"{self.topic_partition} cannot be written: {error}") from error
 
     def _prepare_write(self) -> None:
         """What a write needs only sometimes: after a failed one, and the first time after a clean start."""
         if self._must_settle:
             self._settle_failure(self._staged_bytes)
-        if not self._active.has_unsaved_indexes:
+        if not self.active.has_unsaved_indexes:
             try:
-                self._active.remove_index_files()
+                self.active.remove_index_files()
             except OSError as error:
-                self._active.has_unsaved_indexes = False
-                self._undo_write([], error, must_cut=False)
-            self._directory_version += 1
+                self.active.has_unsaved_indexes = False
+                self.undo_write([], error, must_cut=False)
+            self.durability.note_directory_changed()
 
     def _settle_failure(self, size: int) -> None:
         """Before the first write after a failed one: what was cut off must not come back after a crash.
@@ -579,7 +390,7 @@ class Log:
             self.discard_staged()
             raise KafkaStorageError(f"{self.topic_partition} cannot be written: {free} bytes are free, {size} needed")
         try:
-            self._active.handle.get().sync()
+            self.active.handle.get().sync()
             files.sync_directory(self.directory)
         except OSError as error:
             self.directory_failed(f"sync of {self.topic_partition} failed and is not retried: {error}")
@@ -588,8 +399,8 @@ class Log:
 
     def cut_active(self, size: int) -> None:
         """Cut the active file to its known end."""
-        self._active.handle.get().truncate(size)
-        self._active.is_preallocated = False
+        self.active.handle.get().truncate(size)
+        self.active.is_preallocated = False
 
     def remove_file_if_there(self, path: str) -> None:
         try:
@@ -604,8 +415,8 @@ class Log:
         shared = self.environment
         segment = Segment(shared.files, shared.cache, shared.index_cache, self.directory, base_offset, self.config)
         segment.start_empty()
-        segment.make_active(created_ms=self._now_ms, roll_jitter_ms=self._draw_jitter())
-        self._directory_version += 1
+        segment.make_active(created_ms=self.now_ms, roll_jitter_ms=self._draw_jitter())
+        self.durability.note_directory_changed()
         return segment
 
     def _draw_jitter(self) -> int:
@@ -614,12 +425,12 @@ class Log:
 
     def switch_to(self, segment: Segment) -> None:
         """Seal the active segment and append to ``segment`` from now on."""
-        self._active.seal()
-        self._has_unsaved_sealed = True
-        self.take_snapshot()
+        self.active.seal()
+        self.durability.has_unsaved_sealed = True
+        self.durability.take_snapshot()
         self.segments.append(segment)
         self.base_offsets.append(segment.base_offset)
-        self._active = segment
+        self.active = segment
         self._written_back = 0
 
     def roll(self, now_ms: int) -> None:
@@ -627,14 +438,16 @@ class Log:
         if self.offline_reason is not None:
             raise self.offline_error()
         assert not self._staged, "roll between turns"
-        if not self._active.size:
+        if not self.active.size:
             return
-        self._now_ms = now_ms
+        if self._must_settle:
+            self._settle_failure(0)
+        self.now_ms = now_ms
         segment = self.create_segment(self.end_offset)
         try:
             segment.prepare_file(self.config)
         except OSError as error:
-            self._undo_write([segment], error, must_cut=False)
+            self.undo_write([segment], error, must_cut=False)
         self.switch_to(segment)
 
     def roll_if_due(self, now_ms: int) -> bool:
@@ -642,36 +455,13 @@ class Log:
 
         Appends roll by Kafka's rule; this is for logs nobody appends to.
         """
-        active = self._active
+        active = self.active
         if self.offline_reason is not None or not active.size:
             return False
-        if now_ms - active.created_ms <= self._segment_ms - active.roll_jitter_ms:
+        if now_ms - active.created_ms <= self.segment_ms - active.roll_jitter_ms:
             return False
         self.roll(now_ms)
         return True
-
-    def take_snapshot(self) -> None:
-        """Keep the producers as of the end offset, to be saved by the next flush."""
-        offset = self.end_offset
-        if self.snapshot_offsets and self.snapshot_offsets[-1] >= offset:
-            return
-        insort(self.snapshot_offsets, offset)
-        self._unsaved_snapshots[offset] = producer_snapshot.encode(self.producer_state.producers.values())
-
-    def snapshot_path(self, offset: int) -> str:
-        return f"{self.directory}/{file_name(offset, producer_snapshot.SUFFIX)}"
-
-    def read_snapshot(self, offset: int) -> bytes | None:
-        content = self._unsaved_snapshots.get(offset)
-        if content is not None:
-            return content
-        return read_file(self.environment.files, self.snapshot_path(offset), producer_snapshot.SIZE_BYTES_MAX)
-
-    def forget_snapshots(self, keep: Callable[[int], bool]) -> list[int]:
-        """Drop snapshots; returns the offsets of those that may have a file."""
-        gone = [offset for offset in self.snapshot_offsets if not keep(offset)]
-        self.snapshot_offsets = [offset for offset in self.snapshot_offsets if keep(offset)]
-        return [offset for offset in gone if self._unsaved_snapshots.pop(offset, None) is None]
 
     # Reading.
 
@@ -698,7 +488,7 @@ class Log:
             )
         if offset >= upto_offset:
             return None
-        active = self._active
+        active = self.active
         if offset >= active.base_offset:
             found = reading.read_tail(active, offset, size_bytes_max, upto_offset, at_least_one)
             if found is not reading.NOT_IN_TAIL:
@@ -728,7 +518,6 @@ class Log:
         """A leader's epoch begins here, before its first batch."""
         if epoch > self.epochs.latest_epoch:
             self.epochs.assign(epoch, start_offset)
-            self._epoch_version += 1
 
     def rebuild_indexes(self, segment: Segment, reason: str) -> None:
         """An index file is missing or damaged: make it anew from the batches. Raises `CorruptSegment`."""
@@ -762,13 +551,12 @@ class Log:
         if offset > self.log_start_offset:
             self.log_start_offset = offset
             self.epochs.truncate_from_start(offset)
-            self._epoch_version += 1
 
     def apply_retention(self, now_ms: int, high_watermark: int | None = None) -> list[retention.Removal]:
         """Remove old segments whole; the returned jobs delete their files after ``file.delete.delay.ms``."""
         if self.offline_reason is not None:
             return []
-        self._now_ms = now_ms
+        self.now_ms = now_ms
         return retention.apply(self, now_ms, self.end_offset if high_watermark is None else high_watermark)
 
     def truncate_to(self, offset: int) -> list[retention.Removal]:
@@ -788,117 +576,37 @@ class Log:
     def expire_producers(self, now_ms: int, expiration_ms: int = PRODUCER_EXPIRATION_MS) -> None:
         self.producer_state.expire(now_ms, expiration_ms)
 
-    def directory_changed(self) -> None:
-        """Names were created, renamed or removed: the next flush syncs the directory."""
-        self._directory_version += 1
-
     def set_segments(self, segments: list[Segment]) -> None:
         """Replace the list of segments; the last one is active."""
         self.segments = segments
         self.base_offsets = [segment.base_offset for segment in segments]
-        self._has_unsaved_sealed = any(segment.has_unsaved_indexes for segment in segments[:-1])
-        if self._active is not segments[-1]:
-            self._active = segments[-1]
+        self.durability.look_for_unsaved()
+        if self.active is not segments[-1]:
+            self.active = segments[-1]
             self._written_back = 0
 
     def was_truncated(self, end_offset: int) -> None:
         """The log now ends earlier: what a running flush makes durable no longer counts."""
-        self.end_offset = self._next_offset = end_offset
+        self.end_offset = self.next_offset = end_offset
         self.flushed_offset = min(self.flushed_offset, end_offset)
-        self._generation += 1
-        self._directory_version += 1
-        self._epoch_version += 1
+        self.durability.note_truncated()
 
     # Becoming durable.
 
     def flush_is_due(self, now_ms: int) -> bool:
         """Whether options or a roll ask for a flush now."""
-        if self._flush_is_running or self.offline_reason is not None:
-            return False
-        if self._has_unsaved_sealed:
-            return True
-        if self.end_offset == self.flushed_offset:
-            return False
-        if self.end_offset - self.flushed_offset >= self.config.flush_messages:
-            return True
-        since = self._unflushed_since_ms
-        return since is not None and now_ms - since >= self.config.flush_ms
+        return self.durability.is_due(now_ms)
 
     def flush_job(self) -> FlushJob | None:
         """What is to be written and synced to make the log durable up to its present end; None when nothing is.
 
         At most one job of a log exists at a time. Run it on a thread and give its result to `finish_flush`.
         """
-        if self._flush_is_running or self.offline_reason is not None:
-            return None
-        shared = self.environment
-        job = FlushJob(shared.files, self.end_offset, self._generation)
-        job.epoch_version, job.directory_version = self._epoch_version, self._directory_version
-        try:
-            self._add_segments(job)
-        except OSError as error:
-            for release in job.releases:
-                release()
-            raise KafkaStorageError(f"{self.topic_partition} cannot be flushed: {error}") from error
-        for offset, content in self._unsaved_snapshots.items():
-            job.small_files.append(SmallFile(self.snapshot_path(offset), content))
-            job.snapshot_offsets.append(offset)
-        if self._epoch_version != self._synced_epoch_version:
-            path = f"{self.directory}/{EPOCH_FILE_NAME}"
-            job.small_files.append(SmallFile(path, self.epochs.encode(), is_replaced=True))
-        job.small_files.extend(self._small_files)
-        if self._directory_version != self._synced_directory_version or job.small_files:
-            job.directories.append(self.directory)
-        if self._is_new:
-            job.directories.append(self.directory.rpartition("/")[0])
-        if not (job.syncs or job.small_files or job.directories):
-            return None
-        self._flush_is_running = True
-        return job
-
-    def _add_segments(self, job: FlushJob) -> None:
-        first = self.segment_index_for(self.recovery_point)
-        for index in range(first, len(self.segments)):
-            segment = self.segments[index]
-            is_sealed = segment is not self._active
-            if is_sealed and segment.has_unsaved_indexes:
-                job.small_files.extend(SmallFile(path, content) for path, content in segment.index_files())
-                job.saved_segments.append(segment.base_offset)
-            upper = self.base_offsets[index + 1] if is_sealed else self.end_offset
-            if upper <= self.flushed_offset and not segment.is_preallocated:
-                continue
-            file = segment.handle.lease()
-            job.releases.append(segment.handle.release)
-            if is_sealed and segment.is_preallocated:
-                job.trims.append((file, segment.size))
-            job.syncs.append(file)
+        return self.durability.job()
 
     def finish_flush(self, job: FlushJob, result: FlushResult) -> None:
         """On the loop, once per job: what it made durable counts from now on. A failed sync ends the directory."""
-        self._flush_is_running = False
-        for release in job.releases:
-            release()
-        if result.outcome is FlushOutcome.FAILED:
-            self.directory_failed(f"sync of {self.topic_partition} failed and is not retried: {result.error}")
-            return
-        if result.outcome is FlushOutcome.DEFERRED:
-            logger.warning("flush of %s is deferred: %s", self.topic_partition, result.error)
-            return
-        if job.generation != self._generation:
-            return
-        for segment in self.segments:
-            if segment.base_offset in job.saved_segments:
-                segment.is_preallocated = False
-                segment.indexes_saved()
-        self._has_unsaved_sealed = any(segment.has_unsaved_indexes for segment in self.segments[:-1])
-        for offset in job.snapshot_offsets:
-            self._unsaved_snapshots.pop(offset, None)
-        self._synced_epoch_version = job.epoch_version
-        self._synced_directory_version = job.directory_version
-        self._is_new = False
-        self._small_files.clear()
-        self.flushed_offset = max(self.flushed_offset, job.target_offset)
-        self._unflushed_since_ms = None if self.flushed_offset == self.end_offset else self._now_ms
+        self.durability.finish(job, result)
 
     def flush(self) -> None:
         """Prepare, run and finish a flush here and now: for starts, stops and logs that are synced before replying."""
@@ -910,24 +618,12 @@ class Log:
 
     def writeback_slice(self, size_bytes_min: int) -> FileSlice | None:
         """A leased range the kernel should begin to write, once enough has gathered since the last such range."""
-        active = self._active
+        active = self.active
         size = active.size - self._written_back
         if size < size_bytes_min or self.offline_reason is not None:
             return None
         position, self._written_back = self._written_back, active.size
         return FileSlice(active.handle.lease(), position, size, active.handle.release)
-
-    def is_newly_created(self, partition_metadata: SmallFile) -> None:
-        """The directory is or may be new: its name and ``partition.metadata`` become durable with the first flush."""
-        self._is_new = True
-        self._small_files.append(partition_metadata)
-        self._directory_version += 1
-
-    def was_recovered(self, snapshots: dict[int, bytes]) -> None:
-        """Recovery has rebuilt these snapshots, the epochs and possibly removed names: the next flush saves them."""
-        self._unsaved_snapshots.update(snapshots)
-        self._epoch_version += 1
-        self._directory_version += 1
 
     # Ending.
 
@@ -935,15 +631,12 @@ class Log:
         """Make everything durable so that the next start reads almost nothing. Raises `KafkaStorageError`."""
         if self.offline_reason is None:
             self.discard_staged()
-            self.take_snapshot()
-            active = self._active
-            if active.is_preallocated:
-                self.cut_active(active.size)
-            active.seal()
-            if active.has_unsaved_indexes:
-                self._small_files.extend(SmallFile(path, content) for path, content in active.index_files())
+            self.durability.take_snapshot()
+            if self.active.is_preallocated:
+                self.cut_active(self.active.size)
+            self.durability.save_active_indexes()
             self.flush()
-            if self.flushed_offset != self.end_offset or self._unsaved_snapshots:
+            if not self.durability.is_complete:
                 raise KafkaStorageError(f"{self.topic_partition} could not be flushed")
         self.close_files()
 

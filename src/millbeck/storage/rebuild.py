@@ -71,15 +71,20 @@ def indexes(segment: Segment) -> int:
 def aborted(log: Log, segment: Segment) -> None:
     """Rebuild the transaction index of one segment."""
     state = load_producers(
-        log.segments, log.snapshot_offsets, log.read_snapshot, segment.base_offset, segment.base_offset
+        log.segments,
+        log.durability.snapshot_offsets,
+        log.durability.read_snapshot,
+        segment.base_offset,
+        segment.base_offset,
     )
     segment.replace_aborted(replay(state, segment, segment.base_offset))
 
 
 def producers(log: Log) -> None:
     """Rebuild the log's producers up to its end."""
+    known = log.durability
     log.producer_state = load_producers(
-        log.segments, log.snapshot_offsets, log.read_snapshot, log.end_offset, log.end_offset
+        log.segments, known.snapshot_offsets, known.read_snapshot, log.end_offset, log.end_offset
     )
 
 

@@ -76,6 +76,7 @@ class Recovery:
                     self._drop_from(index)
                     return
                 self.end_offset = segment.base_offset
+            if segment.base_offset > 0:
                 self.snapshots[segment.base_offset] = producer_snapshot.encode(self.producers.producers.values())
             good_bytes, problem = self._read(segment)
             if problem is None:

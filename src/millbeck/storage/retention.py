@@ -1,25 +1,29 @@
 """Removing old segments whole, and the files they leave behind.
 
 A segment goes when the log start has passed it, when the log is larger than ``retention.bytes`` without it, or when its
-newest record is older than ``retention.ms``. Only from the front, never one that reaches to the high watermark, and
-only once it was flushed: the producers it has seen live on in the snapshot after it, which must be on disk before the
-segment goes. An active segment that should go is rolled, so that the next round after a flush takes it.
+newest record is older than ``retention.ms``. Only from the front, and never one that reaches to the high watermark.
+When all go, an empty segment takes their place.
 
-Its files are renamed to ``.deleted`` at once and unlinked by a `Removal` job after ``file.delete.delay.ms``; who leases
-the file goes on reading it.
+The producers a segment has seen live on in the snapshot after it, so that snapshot is durable before the segment goes;
+it usually is, since a roll asks for a flush. Its files are renamed to ``.deleted`` at once and unlinked by a `Removal`
+job after ``file.delete.delay.ms``; who leases the file goes on reading it.
 """
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from millbeck.kernel.environment import Files
-from millbeck.storage.segment import INDEX_SUFFIXES, LOG_SUFFIX, Segment
+from millbeck.kernel.errors import KafkaStorageError
+from millbeck.storage.segment import INDEX_SUFFIXES, LOG_SUFFIX, CorruptSegment, Segment
 from millbeck.storage.timestamps import largest_timestamp
 
 if TYPE_CHECKING:
     from millbeck.storage.log import Log
+
+logger = logging.getLogger(__name__)
 
 DELETED_SUFFIX = ".deleted"
 
@@ -84,31 +88,45 @@ def _delete(
 ) -> list[Removal]:
     """Remove segments from the front as long as ``should_go`` says so of them and the offset after them."""
     count = 0
-    limit = min(high_watermark, log.recovery_point)
     for index, segment in enumerate(log.segments):
-        if segment is log.active:
-            if (
-                takes_active
-                and segment.size
-                and log.end_offset <= high_watermark
-                and should_go(segment, log.end_offset)
-            ):
-                log.roll(now_ms)
+        is_active = segment is log.active
+        if is_active and not (takes_active and segment.size):
             break
-        upper = log.base_offsets[index + 1]
-        if upper > limit or not should_go(segment, upper):
+        upper = log.end_offset if is_active else log.base_offsets[index + 1]
+        if upper > high_watermark or not should_go(segment, upper):
             break
         count = index + 1
+    count = _make_ready(log, now_ms, count)
     if not count:
         return []
     gone, kept = log.segments[:count], log.segments[count:]
     oldest = kept[0].base_offset
     log.advance_log_start(oldest)
+    log.set_segments(kept)
     # Names that come back after a crash would look like a log with a hole if recovery began before them.
     log.environment.home.raise_checkpoints(log)
-    log.set_segments(kept)
     removals = [remove_segment(log, segment) for segment in gone]
     return removals + remove_snapshots(log, lambda offset: offset >= oldest)
+
+
+def _make_ready(log: Log, now_ms: int, count: int) -> int:
+    """Prepare for the removal of ``count`` segments; returns how many can go.
+
+    On a full disk there may be no room for the segment or the snapshot that is to stay; then only what was flushed
+    goes, and makes room.
+    """
+    if not count:
+        return 0
+    try:
+        if count == len(log.segments):
+            log.roll(now_ms)
+        oldest = log.base_offsets[count]
+        if oldest > log.recovery_point or oldest not in log.durability.snapshot_offsets:
+            log.durability.secure_start(oldest)
+    except (OSError, KafkaStorageError, CorruptSegment) as error:
+        logger.warning("%s keeps segments that should go: %s", log.topic_partition, error)
+        return min(count, log.segment_index_for(log.recovery_point))
+    return count
 
 
 def remove_segment(log: Log, segment: Segment) -> Removal:
@@ -124,10 +142,10 @@ def remove_segment(log: Log, segment: Segment) -> Removal:
         except FileNotFoundError:
             continue
         renamed.append(path + DELETED_SUFFIX)
-    log.directory_changed()
+    log.durability.note_directory_changed()
     return Removal(files, renamed, log.config.file_delete_delay_ms)
 
 
 def remove_snapshots(log: Log, keep: Callable[[int], bool]) -> list[Removal]:
-    paths = [log.snapshot_path(offset) for offset in log.forget_snapshots(keep)]
+    paths = log.durability.forget_snapshots(keep)
     return [Removal(log.environment.files, paths, log.config.file_delete_delay_ms)] if paths else []

@@ -70,7 +70,8 @@ class LogMachine(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.written: list[Written] = []
-        self.ghosts: list[bytes] = []
+        self.ghosts: list[list[bytes]] = []
+        """Refused batches whose bytes may still be on the platter."""
         self.log_start = 0
         self.flushed = 0
         self.leader_epoch = 0
@@ -157,7 +158,7 @@ class LogMachine(RuleBasedStateMachine):
         if fault == "error":
             self.disk.fail_next(DiskCall.WRITE, path_part=".log")
         elif fault == "full":
-            self.disk.faults.capacity_bytes = self.disk.used_bytes + 10
+            self.disk.faults.capacity_bytes = 0
         try:
             if fault == "none":
                 self.log.write_staged()
@@ -166,7 +167,7 @@ class LogMachine(RuleBasedStateMachine):
                     self.log.write_staged()
                 assert (self.log.end_offset, self.log.size_bytes) == before
                 assert self.log.active.handle.get().size() == self.log.active.size
-                self.ghosts = [one.data for one in expected]
+                self.ghosts.append([one.data for one in expected])
                 return False
         finally:
             self.disk.faults.capacity_bytes = 1 << 40
@@ -221,10 +222,10 @@ class LogMachine(RuleBasedStateMachine):
     @rule(size_bytes=st.integers(0, 3000))
     def apply_retention(self, size_bytes: int) -> None:
         self.log.update_config(CONFIG.replace(retention_bytes=size_bytes))
-        flushed = self.log.flushed_offset
         for removal in self.log.apply_retention(self.clock_ms):
             removal.run()
-        assert self.log.segments[0].base_offset <= flushed
+        assert self.log.segments[0].base_offset <= self.log.flushed_offset
+        self.flushed = max(self.flushed, self.log.flushed_offset)
         self.log.update_config(CONFIG)
         assert self.log.log_start_offset >= self.log_start
         self.log_start = self.log.log_start_offset
@@ -309,25 +310,22 @@ class LogMachine(RuleBasedStateMachine):
     def check_survivors(self) -> None:
         """A prefix, no shorter than the last flush; a refused batch may stand right after everything else."""
         assert self.end >= self.flushed
-        assert self.log.log_start_offset <= max(self.log_start, self.flushed)
-        if self.written and self.end > self.written[-1].last_offset + 1:
-            stored = self.stored_batches()
-            extra = [data for first_offset, data in stored if first_offset > self.written[-1].last_offset]
-            assert extra == self.ghosts[: len(extra)]
+        if self.log.log_start_offset > max(self.log_start, self.flushed):
+            # Before its first flush a log may lose the name of its first file and keep that of a later one.
+            assert self.flushed <= self.log_start
+        last = self.written[-1].last_offset if self.written else self.log_start - 1
+        extra = [data for first_offset, data in self.stored_batches() if first_offset > last]
+        if extra:
+            assert extra in [ghost[: len(extra)] for ghost in self.ghosts]
             for data in extra:
                 header = batches.read_header(data)
                 self.written.append(Written(header.base_offset, header.last_offset, data, header.max_timestamp))
-        elif not self.written and self.end > 0 and self.ghosts:
-            self.written = [
-                Written(header.base_offset, header.last_offset, data, header.max_timestamp)
-                for data in self.ghosts
-                for header in [batches.read_header(data)]
-                if header.last_offset < self.end
-            ]
+        start_before = self.log_start
         self.forget_from(self.end)
-        self.log_start = self.log.log_start_offset
-        if self.written and self.written[-1].last_offset >= self.end:
-            # The log may have started over in the middle of a lost batch, where its start was.
+        # What retention has removed may come back in part; nobody may rely on it.
+        self.log_start = self.log.delete_records(min(max(start_before, self.log.log_start_offset), self.end))
+        if self.flushed < self.end and not self.stored_batches():
+            # Nothing of it was durable but its start, where the log has started over: perhaps amid a lost batch.
             self.written = []
             self.derive_producers()
         self.check_batches()
@@ -428,7 +426,7 @@ class LogMachine(RuleBasedStateMachine):
             return
         log = self.log
         rebuilt = rebuild.load_producers(
-            log.segments, log.snapshot_offsets, log.read_snapshot, log.end_offset, log.end_offset
+            log.segments, log.durability.snapshot_offsets, log.durability.read_snapshot, log.end_offset, log.end_offset
         )
         assert rebuilt.open_transactions == log.producers.open_transactions
         for producer_id, entry in rebuilt.producers.items():

@@ -1,0 +1,230 @@
+"""What of one log is not on disk yet, and the flush that puts it there.
+
+Beside the batches themselves these are: the indexes of sealed segments, producer snapshots taken at rolls, the leader
+epochs, names created or removed in the directory, and, for a new log, its own name and ``partition.metadata``. A flush
+makes all of it durable up to the log's present end; changes that come while it runs are counted by versions, so that
+they wait for the next one. A log that was truncated meanwhile (its *generation* has changed) takes nothing from it.
+"""
+
+from __future__ import annotations
+
+import logging
+from bisect import insort
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from millbeck.kernel.errors import KafkaStorageError
+from millbeck.storage import producer_snapshot, rebuild
+from millbeck.storage.atomic_file import parent_of, read_file, replace_file
+from millbeck.storage.epoch_cache import FILE_NAME as EPOCH_FILE_NAME
+from millbeck.storage.flush import FlushJob, FlushOutcome, FlushResult, SmallFile
+from millbeck.storage.segment import file_name
+
+if TYPE_CHECKING:
+    from millbeck.storage.log import Log
+
+logger = logging.getLogger(__name__)
+
+
+class Durability:
+    __slots__ = (
+        "_directory_version",
+        "_generation",
+        "_is_new",
+        "_is_running",
+        "_log",
+        "_saved_epoch_version",
+        "_small_files",
+        "_synced_directory_version",
+        "_unflushed_since_ms",
+        "_unsaved_snapshots",
+        "has_unsaved_sealed",
+        "snapshot_offsets",
+    )
+
+    def __init__(self, log: Log, snapshot_offsets: list[int]) -> None:
+        self._log = log
+        self.snapshot_offsets = snapshot_offsets
+        """Where there are producer snapshots, saved or not; they rise."""
+        self.has_unsaved_sealed = False
+        self._unsaved_snapshots: dict[int, bytes] = {}
+        self._small_files: list[SmallFile] = []
+        self._is_new = False
+        self._is_running = False
+        self._generation = 0
+        self._directory_version = 0
+        self._synced_directory_version = 0
+        self._saved_epoch_version = log.epochs.version
+        self._unflushed_since_ms: int | None = None
+        self.look_for_unsaved()
+
+    # What changes.
+
+    def note_written(self, now_ms: int) -> None:
+        if self._unflushed_since_ms is None:
+            self._unflushed_since_ms = now_ms
+
+    def note_directory_changed(self) -> None:
+        self._directory_version += 1
+
+    def note_truncated(self) -> None:
+        self._generation += 1
+        self._directory_version += 1
+        self.look_for_unsaved()
+
+    def note_new(self, partition_metadata: SmallFile) -> None:
+        self._is_new = True
+        self._small_files.append(partition_metadata)
+        self._directory_version += 1
+
+    def note_recovered(self, snapshots: dict[int, bytes]) -> None:
+        """Recovery has made these snapshots and the epochs anew, and may have removed names."""
+        self._unsaved_snapshots.update(snapshots)
+        self._saved_epoch_version = -1
+        self._directory_version += 1
+
+    def look_for_unsaved(self) -> None:
+        self.has_unsaved_sealed = any(segment.has_unsaved_indexes for segment in self._log.segments[:-1])
+
+    # Producer snapshots.
+
+    def take_snapshot(self) -> None:
+        """Keep the producers as of the end offset, to be saved by the next flush."""
+        offset = self._log.end_offset
+        if not self.snapshot_offsets or self.snapshot_offsets[-1] < offset:
+            insort(self.snapshot_offsets, offset)
+            self._unsaved_snapshots[offset] = producer_snapshot.encode(self._log.producer_state.producers.values())
+
+    def snapshot_path(self, offset: int) -> str:
+        return f"{self._log.directory}/{file_name(offset, producer_snapshot.SUFFIX)}"
+
+    def read_snapshot(self, offset: int) -> bytes | None:
+        content = self._unsaved_snapshots.get(offset)
+        if content is not None:
+            return content
+        files = self._log.environment.files
+        return read_file(files, self.snapshot_path(offset), producer_snapshot.SIZE_BYTES_MAX)
+
+    def forget_snapshots(self, keep: Callable[[int], bool]) -> list[str]:
+        """Drop snapshots; returns the paths of those that may have a file."""
+        gone = [offset for offset in self.snapshot_offsets if not keep(offset)]
+        self.snapshot_offsets = [offset for offset in self.snapshot_offsets if keep(offset)]
+        return [self.snapshot_path(offset) for offset in gone if self._unsaved_snapshots.pop(offset, None) is None]
+
+    def secure_start(self, offset: int) -> None:
+        """Make durable what a start after a crash needs when the log is to begin at ``offset``, a segment's base.
+
+        For retention that removes what was never flushed, or has no snapshot after it: syncs in place, which is rare
+        and small. Raises OSError or `CorruptSegment`.
+        """
+        log = self._log
+        content = self._unsaved_snapshots.get(offset)
+        if offset not in self.snapshot_offsets:
+            state = rebuild.load_producers(log.segments, self.snapshot_offsets, self.read_snapshot, offset, offset)
+            content = self._unsaved_snapshots[offset] = producer_snapshot.encode(state.producers.values())
+            insort(self.snapshot_offsets, offset)
+        if content is not None:
+            replace_file(log.environment.files, self.snapshot_path(offset), content)
+            del self._unsaved_snapshots[offset]
+        log.environment.files.sync_directory(log.directory)
+        if self._is_new:
+            log.environment.files.sync_directory(parent_of(log.directory))
+        log.flushed_offset = max(log.flushed_offset, offset)
+
+    # Flushing.
+
+    def is_due(self, now_ms: int) -> bool:
+        log = self._log
+        if self._is_running or log.offline_reason is not None:
+            return False
+        if self.has_unsaved_sealed:
+            return True
+        unflushed = log.end_offset - log.flushed_offset
+        if not unflushed:
+            return False
+        config = log.config
+        since = self._unflushed_since_ms
+        return unflushed >= config.flush_messages or (since is not None and now_ms - since >= config.flush_ms)
+
+    def job(self) -> FlushJob | None:
+        log = self._log
+        if self._is_running or log.offline_reason is not None:
+            return None
+        job = FlushJob(log.environment.files, log.end_offset, self._generation)
+        job.epoch_version, job.directory_version = log.epochs.version, self._directory_version
+        try:
+            self._add_segments(job)
+        except OSError as error:
+            for release in job.releases:
+                release()
+            raise KafkaStorageError(f"{log.topic_partition} cannot be flushed: {error}") from error
+        for offset, content in self._unsaved_snapshots.items():
+            job.small_files.append(SmallFile(self.snapshot_path(offset), content))
+            job.snapshot_offsets.append(offset)
+        if log.epochs.version != self._saved_epoch_version:
+            path = f"{log.directory}/{EPOCH_FILE_NAME}"
+            job.small_files.append(SmallFile(path, log.epochs.encode(), is_replaced=True))
+        job.small_files.extend(self._small_files)
+        if self._directory_version != self._synced_directory_version or job.small_files:
+            job.directories.append(log.directory)
+        if self._is_new:
+            job.directories.append(parent_of(log.directory))
+        if not (job.syncs or job.small_files or job.directories):
+            return None
+        self._is_running = True
+        return job
+
+    def _add_segments(self, job: FlushJob) -> None:
+        log = self._log
+        for index in range(log.segment_index_for(log.recovery_point), len(log.segments)):
+            segment = log.segments[index]
+            is_sealed = segment is not log.active
+            if is_sealed and segment.has_unsaved_indexes:
+                job.small_files.extend(SmallFile(path, content) for path, content in segment.index_files())
+                job.saved_segments.append(segment.base_offset)
+            upper = log.base_offsets[index + 1] if is_sealed else log.end_offset
+            if upper <= log.flushed_offset and not (is_sealed and segment.is_preallocated):
+                continue
+            file = segment.handle.lease()
+            job.releases.append(segment.handle.release)
+            if is_sealed and segment.is_preallocated:
+                job.trims.append((file, segment.size))
+            job.syncs.append(file)
+
+    def finish(self, job: FlushJob, result: FlushResult) -> None:
+        log = self._log
+        self._is_running = False
+        for release in job.releases:
+            release()
+        if result.outcome is FlushOutcome.FAILED:
+            log.directory_failed(f"sync of {log.topic_partition} failed and is not retried: {result.error}")
+            return
+        if result.outcome is FlushOutcome.DEFERRED:
+            logger.warning("flush of %s is deferred: %s", log.topic_partition, result.error)
+            return
+        if job.generation != self._generation:
+            return
+        for segment in log.segments[:-1]:
+            if segment.base_offset in job.saved_segments:
+                segment.is_preallocated = False
+                segment.indexes_saved()
+        self.look_for_unsaved()
+        for offset in job.snapshot_offsets:
+            self._unsaved_snapshots.pop(offset, None)
+        self._saved_epoch_version = job.epoch_version
+        self._synced_directory_version = job.directory_version
+        self._is_new = False
+        self._small_files.clear()
+        log.flushed_offset = max(log.flushed_offset, job.target_offset)
+        self._unflushed_since_ms = None if log.flushed_offset == log.end_offset else log.now_ms
+
+    def save_active_indexes(self) -> None:
+        """The log is closing: its active segment's indexes are saved like those of a sealed one."""
+        active = self._log.active
+        active.seal()
+        if active.has_unsaved_indexes:
+            self._small_files.extend(SmallFile(path, content) for path, content in active.index_files())
+
+    @property
+    def is_complete(self) -> bool:
+        return self._log.flushed_offset == self._log.end_offset and not self._unsaved_snapshots and not self._is_running

@@ -1,0 +1,47 @@
+"""What all logs of a log directory share, and what they ask of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Protocol
+
+from millbeck.kernel.environment import Files
+from millbeck.storage.file_cache import FileCache
+from millbeck.storage.index_cache import IndexCache
+
+if TYPE_CHECKING:
+    from millbeck.storage.log import Log
+
+
+class LogHome(Protocol):
+    """What a log asks of the directory it lies in."""
+
+    def failed(self, reason: str) -> None:
+        """The whole directory can no longer be trusted."""
+
+    def raise_checkpoints(self, log: Log) -> None:
+        """The log's start has moved past segments that are about to go: make sure a crash knows it. May sync."""
+
+    def lower_checkpoints(self, log: Log, offset: int) -> None:
+        """The log is about to be cut at ``offset``: no checkpoint on disk may claim more. May sync."""
+
+
+class LogEnvironment:
+    """What all logs of a log directory share."""
+
+    __slots__ = ("cache", "files", "home", "index_cache", "jitter_below")
+
+    def __init__(
+        self,
+        files: Files,
+        cache: FileCache,
+        index_cache: IndexCache,
+        jitter_below: Callable[[int], int],
+        home: LogHome,
+    ) -> None:
+        self.files = files
+        self.cache = cache
+        self.index_cache = index_cache
+        self.jitter_below = jitter_below
+        """A random integer in ``[0, bound)``, for ``segment.jitter.ms``."""
+        self.home = home
