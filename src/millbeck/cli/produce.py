@@ -1,0 +1,219 @@
+"""``millbeck produce``: lines from standard input become records."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import AsyncIterator
+from typing import IO, TYPE_CHECKING, Final
+
+import click
+
+from millbeck.cli.connecting import Target, check_reachable, error_text, run, target_options
+from millbeck.cli.record_lines import Header, LineError, LineFormat, line_format, unescaped
+from millbeck.cli.retired import retired_option
+from millbeck.cli.topic import settings_of
+
+if TYPE_CHECKING:
+    from millbeck.client.producer import Producer
+    from millbeck.client.producer.batch import RecordFuture
+    from millbeck.kernel.environment import Environment
+
+CHUNK_BYTES: Final = 1 << 16
+LINE_BYTES_MAX: Final = 64 << 20
+PROGRESS_EVERY: Final = 1000
+
+
+@click.command()
+@click.argument("name", metavar="TOPIC", required=False)
+@click.option("-t", "--topic", metavar="TOPIC", help="The same as TOPIC.")
+@click.option("-k", "--key", help="The key of every record.")
+@click.option("-K", "--key-separator", metavar="DELIM", help="Lines hold key and value, parted by this.")
+@click.option("-H", "--header", "headers", multiple=True, metavar="NAME=VALUE", help="A header of every record.")
+@click.option("-p", "--partition", type=click.IntRange(0), help="Send to this partition, whatever the key.")
+@click.option("-D", "--delimiter", default="\\n", show_default=True, help="What parts records from each other.")
+@click.option("-Z", "--null", "null_is_empty", is_flag=True, help="Empty keys and values are null.")
+@click.option(
+    "-z",
+    "--compression",
+    "--compression-codec",
+    type=click.Choice(["none", "gzip", "snappy", "lz4", "zstd"]),
+    is_flag=False,
+    flag_value="gzip",
+    help="Compress batches; gzip when no codec is named.",
+)
+@click.option(
+    "-a", "--acks", "--request-required-acks", type=click.Choice(["all", "-1", "0", "1"]), help="Wait for whom."
+)
+@click.option("--sync", is_flag=True, help="Wait for each record before the next is read.")
+@click.option("-v", "--verbose", is_flag=True, help="Say where each record went.")
+@click.option(
+    "--reader-property",
+    "--property",
+    "reader_properties",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="parse.key, key.separator, parse.headers, null.marker, …, as Kafka's console producer has them.",
+)
+@retired_option("--broker-list", replacement="use --bootstrap-server")
+@target_options
+@click.pass_context
+def command(
+    ctx: click.Context,
+    name: str | None,
+    topic: str | None,
+    key: str | None,
+    key_separator: str | None,
+    headers: tuple[str, ...],
+    partition: int | None,
+    delimiter: str,
+    null_is_empty: bool,
+    compression: str | None,
+    acks: str | None,
+    sync: bool,
+    verbose: bool,
+    reader_properties: tuple[str, ...],
+    target: Target,
+) -> None:
+    """Send each line of standard input as a record.
+
+    \b
+    Examples:
+      echo hello | millbeck produce greetings
+      millbeck produce -t orders -K : -H source=shell --compression zstd < orders.txt
+      millbeck produce --topic orders --property parse.key=true --property key.separator=,
+    """
+    if (name is None) == (topic is None):
+        raise click.UsageError("name one topic", ctx)
+    try:
+        form = line_format(
+            settings_of(reader_properties, "--reader-property"),
+            key_separator=key_separator,
+            null_is_empty=null_is_empty,
+        )
+    except ValueError as error:
+        raise click.UsageError(f"--reader-property: {error}", ctx) from error
+    given = {"compression_type": compression, "acks": acks}
+    settings = target.client_settings(**{option: value for option, value in given.items() if value is not None})
+    fixed = tuple((each, value.encode()) for each, value in settings_of(headers, "--header").items())
+
+    async def work(environment: Environment) -> None:
+        from millbeck.client.producer import Producer
+
+        async with Producer(environment, settings) as producer:
+            await check_reachable(producer.cluster, target)
+            tally = Tally(shows_progress=sys.stderr.isatty() and not verbose, verbose=verbose)
+            sending = Sending(
+                producer,
+                topic or name or "",
+                form,
+                key=key.encode() if key is not None else None,
+                headers=fixed,
+                partition=partition,
+                waits=sync,
+                tally=tally,
+            )
+            await sending.send_all(sys.stdin.buffer, unescaped(delimiter).encode())
+            await producer.flush()
+        tally.finish()
+
+    run(work)
+
+
+class Tally:
+    """Counts what became of the records, and shows it to somebody who watches."""
+
+    def __init__(self, *, shows_progress: bool, verbose: bool) -> None:
+        self.sent = 0
+        self.acknowledged = 0
+        self.failed = 0
+        self.first_error: BaseException | None = None
+        self._shows_progress = shows_progress
+        self._verbose = verbose
+
+    def track(self, future: RecordFuture) -> None:
+        self.sent += 1
+        future.add_done_callback(self._done)
+
+    def _done(self, future: RecordFuture) -> None:
+        error = future.exception()
+        if error is not None:
+            self.failed += 1
+            self.first_error = self.first_error or error
+            return
+        self.acknowledged += 1
+        if self._verbose:
+            where = future.result()
+            click.echo(f"{where.topic}-{where.partition} at offset {where.offset}", err=True)
+        elif self._shows_progress and self.acknowledged % PROGRESS_EVERY == 0:
+            click.echo(f"\r{self.acknowledged} records", nl=False, err=True)
+
+    def finish(self) -> None:
+        """Say how it ended; raises when a record was not acknowledged."""
+        if self._shows_progress:
+            click.echo(f"\r{self.acknowledged} records", err=True)
+        if self.first_error is not None:
+            reason = error_text(self.first_error) if isinstance(self.first_error, Exception) else "interrupted"
+            raise click.ClickException(f"{self.failed} of {self.sent} records were not acknowledged: {reason}")
+
+
+class Sending:
+    """One run of the command: every line becomes a record."""
+
+    def __init__(
+        self,
+        producer: Producer,
+        topic: str,
+        form: LineFormat,
+        *,
+        key: bytes | None,
+        headers: tuple[Header, ...],
+        partition: int | None,
+        waits: bool,
+        tally: Tally,
+    ) -> None:
+        self._producer = producer
+        self._topic = topic
+        self._form = form
+        self._key = key
+        self._headers = headers
+        self._partition = partition
+        self._waits = waits
+        self._tally = tally
+
+    async def send_all(self, source: IO[bytes], delimiter: bytes) -> None:
+        number = 0
+        async for line in lines_of(source, delimiter):
+            number += 1
+            try:
+                key, value, headers = self._form.parse(line)
+            except LineError as error:
+                await self._producer.flush()
+                raise click.ClickException(f"line {number}: {error}; {number - 1} lines were sent") from error
+            future = await self._producer.send(
+                self._topic,
+                value,
+                key=key if key is not None else self._key,
+                headers=(*self._headers, *headers),
+                partition=self._partition,
+            )
+            self._tally.track(future)
+            if self._waits:
+                await self._producer.flush()
+            if self._tally.first_error is not None:
+                return
+
+
+async def lines_of(source: IO[bytes], delimiter: bytes) -> AsyncIterator[bytes]:
+    """Lines as they come. Reading waits in a thread, so that records go out while somebody types."""
+    import asyncio
+
+    read = getattr(source, "read1", source.read)
+    rest = b""
+    while chunk := await asyncio.to_thread(read, CHUNK_BYTES):
+        *lines, rest = (rest + chunk).split(delimiter)
+        for line in lines:
+            yield line
+        if len(rest) > LINE_BYTES_MAX:
+            raise click.ClickException(f"a line is longer than {LINE_BYTES_MAX} bytes")
+    if rest:
+        yield rest
