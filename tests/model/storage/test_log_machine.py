@@ -439,7 +439,7 @@ class LogMachine(RuleBasedStateMachine):
 
 
 FAST = settings(
-    max_examples=40,
+    max_examples=150,
     stateful_step_count=40,
     deadline=None,
     suppress_health_check=list(HealthCheck),
@@ -488,7 +488,7 @@ def _do_not_settle(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Log, "_settle_failure", forget)
 
 
-def _do_not_sync_truncation(monkeypatch: pytest.MonkeyPatch) -> None:
+def _leave_the_checkpoints(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(LogDirectory, "lower_checkpoints", lambda self, log, offset: None)
 
 
@@ -512,11 +512,58 @@ MUTANTS: dict[str, Callable[[pytest.MonkeyPatch], None]] = {
     "a flush does not sync the files": _skip_file_syncs,
     "recovery keeps segments after a bad batch": _keep_what_follows_a_bad_batch,
     "recovery ignores the order of offsets": _trust_the_tail,
-    "a failed write is not settled before the next": _do_not_settle,
-    "truncation leaves the checkpoints": _do_not_sync_truncation,
     "aborted transactions are not indexed": _forget_the_transaction_index,
     "a refused batch stays in the producer state": _keep_staged_after_failure,
 }
+
+
+def _write_after_a_refused_write(seed: int) -> None:
+    """The refused batches are as large as the next ones, so their bytes fit exactly where those stand."""
+    machine = LogMachine()
+    machine.start(seed)
+    machine.append([-1], 1, 20, "none")
+    machine.flush(False)
+    machine.append([-1] * 4, 1, 20, "error")
+    for _ in range(3):
+        machine.append([-1], 1, 20, "none")
+    machine.lose_power()
+
+
+def _write_after_truncating(seed: int) -> None:
+    """The checkpoint on disk knows more records than the log has after it was cut."""
+    machine = LogMachine()
+    machine.start(seed)
+    machine.append([-1], 4, 20, "none")
+    machine.append([-1], 4, 20, "none")
+    machine.flush(False)
+    machine.checkpoint()
+    machine.log.truncate_to(4)
+    machine.forget_from(4)
+    machine.append([-1], 1, 150, "none")
+    machine.append([-1], 1, 150, "none")
+    machine.lose_power()
+
+
+SCENARIOS: dict[str, tuple[Callable[[int], None], Callable[[pytest.MonkeyPatch], None]]] = {
+    "a failed write is not settled before the next": (_write_after_a_refused_write, _do_not_settle),
+    "truncation leaves the checkpoints": (_write_after_truncating, _leave_the_checkpoints),
+}
+
+
+@pytest.mark.parametrize(("scenario", "mutate"), SCENARIOS.values(), ids=SCENARIOS.keys())
+def test_a_scenario_holds_and_notices_its_mutant(
+    scenario: Callable[[int], None],
+    mutate: Callable[[pytest.MonkeyPatch], None],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def run_seeds() -> None:
+        for seed in range(150):
+            scenario(seed)
+
+    run_seeds()
+    mutate(monkeypatch)
+    with pytest.raises(AssertionError):
+        run_seeds()
 
 
 @pytest.mark.parametrize("mutate", MUTANTS.values(), ids=MUTANTS.keys())
