@@ -42,6 +42,7 @@ LATEST_TIERED: Final = -5
 EARLIEST_PENDING_UPLOAD: Final = -6
 VERSION_OF: Final = {MAX_TIMESTAMP: 7, EARLIEST_LOCAL: 8, LATEST_TIERED: 9, EARLIEST_PENDING_UPLOAD: 11}
 READ_COMMITTED: Final = 1
+LEADER_EPOCH_FROM: Final = 4
 
 
 def error_reply(request: ListOffsetsRequest | None, version: int, error: ApiError) -> ListOffsetsResponse | None:
@@ -93,12 +94,12 @@ def _answer(
     end_offset = partition.readable_end(committed_only=request.isolation_level == READ_COMMITTED)
     index = asked.partition_index
     if timestamp == LATEST:
-        return ListOffsetsPartitionResponse(index, 0, -1, end_offset, partition.leader_epoch)
+        return _found(call, index, -1, end_offset, partition.leader_epoch)
     if timestamp in (EARLIEST, EARLIEST_LOCAL):
         offset = log.log_start_offset
-        return ListOffsetsPartitionResponse(index, 0, -1, offset, log.epochs.epoch_of(offset))
+        return _found(call, index, -1, offset, log.epochs.epoch_of(offset))
     if timestamp in (LATEST_TIERED, EARLIEST_PENDING_UPLOAD):
-        return ListOffsetsPartitionResponse(index, 0, -1, -1, -1)
+        return ListOffsetsPartitionResponse(index)
     found = (
         log.offset_of_max_timestamp()
         if timestamp == MAX_TIMESTAMP
@@ -106,4 +107,11 @@ def _answer(
     )
     if found is None or found.offset >= end_offset:
         return ListOffsetsPartitionResponse(index)
-    return ListOffsetsPartitionResponse(index, 0, found.timestamp, found.offset, found.leader_epoch)
+    return _found(call, index, found.timestamp, found.offset, found.leader_epoch)
+
+
+def _found(call: Call, index: int, timestamp: int, offset: int, leader_epoch: int) -> ListOffsetsPartitionResponse:
+    # Older versions cannot carry the epoch, and refuse to be encoded with one.
+    return ListOffsetsPartitionResponse(
+        index, 0, timestamp, offset, leader_epoch if call.version >= LEADER_EPOCH_FROM else -1
+    )
