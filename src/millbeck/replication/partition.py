@@ -11,7 +11,7 @@ nothing is acknowledged before it is on the disk.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Protocol
 
 from millbeck.kernel.errors import (
@@ -50,6 +50,14 @@ class PendingAppend:
         self.next_offset = next_offset
         self.wants_all = wants_all
         self.settle = settle
+
+
+def _settle(append: PendingAppend, error: ApiError | None) -> Exception | None:
+    try:
+        append.settle(error)
+    except Exception as surprise:
+        return surprise
+    return None
 
 
 class Partition:
@@ -124,6 +132,9 @@ class Partition:
         self._is_marked = False
         pending, self._pending = self._pending, []
         try:
+            if self.log.is_offline:
+                # It may have gone offline since, with everything that was staged.
+                raise self.log.offline_error()
             self.log.write_staged()
         except ApiError as error:
             self._fail(pending, error)
@@ -135,33 +146,47 @@ class Partition:
         self._written(self, self._appended_ms)
         self._turn.mark_watermark(self)
 
-    def _fail(self, pending: list[PendingAppend], error: ApiError) -> None:
-        for append in pending:
-            append.settle(error)
+    def _fail(self, appends: Iterable[PendingAppend], error: ApiError) -> None:
+        surprises = [surprise for append in appends if (surprise := _settle(append, error)) is not None]
+        if surprises:
+            raise surprises[0]
 
     def advance_high_watermark(self) -> None:
-        """Move it as far as it may go, settle what it passed, and tell the watchers."""
+        """Move it as far as it may go, settle what it passed, and tell the watchers.
+
+        When the log has gone offline it moves no more: whoever waits for it is told so.
+        """
         log = self.log
         watermark = log.flushed_offset if self.waits_for_flush else log.end_offset
-        waiting = self._waiting_for_all
         grew = watermark > self.high_watermark
         if grew:
             self.high_watermark = watermark
-        if waiting:
-            # Appends with acks=1 leave at once; those with acks=all wait in offset order.
-            kept: deque[PendingAppend] = deque()
-            for append in waiting:
-                if not append.wants_all or append.next_offset <= self.high_watermark:
-                    append.settle(None)
-                else:
-                    kept.append(append)
-            self._waiting_for_all = kept
-        if grew:
+        surprise = self._settle_passed() if self._waiting_for_all else None
+        if grew or log.is_offline:
             for watcher in list(self.watchers):
                 watcher.readable_grew(self)
+        if surprise is not None:
+            raise surprise
+
+    def _settle_passed(self) -> Exception | None:
+        """Appends with acks=1 leave at once, those with acks=all in offset order as the watermark passes them.
+
+        What a settlement raises by mistake is returned: the others have theirs all the same.
+        """
+        waiting, self._waiting_for_all = self._waiting_for_all, deque()
+        error = self.log.offline_error() if self.log.is_offline else None
+        surprise: Exception | None = None
+        for append in waiting:
+            if not append.wants_all or append.next_offset <= self.high_watermark:
+                surprise = _settle(append, None) or surprise
+            elif error is not None:
+                surprise = _settle(append, error) or surprise
+            else:
+                self._waiting_for_all.append(append)
+        return surprise
 
     def flushed(self) -> None:
-        """A flush ended; with ``flush.messages=1`` the high watermark may move now."""
+        """A flush ended, or the log went offline; the high watermark, or those who wait for it, may move on now."""
         self._turn.mark_watermark(self)
 
     def log_start_moved(self) -> None:
@@ -171,11 +196,11 @@ class Partition:
 
     def close(self, error: ApiError) -> None:
         """The partition goes away: whoever waits is answered with ``error``."""
-        waiting, self._waiting_for_all = list(self._waiting_for_all), deque()
+        waiting, self._waiting_for_all = self._waiting_for_all, deque()
         pending, self._pending = self._pending, []
-        self._fail(waiting + pending, error)
         for watcher in list(self.watchers):
             watcher.readable_grew(self)
+        self._fail([*waiting, *pending], error)
 
     @property
     def waits_for_flush(self) -> bool:

@@ -160,6 +160,12 @@ class Logs:
     def directory_of(self, name: TopicPartition) -> LogDirectory | None:
         return self._directory_of.get(name)
 
+    def tell_of_offline_logs(self) -> None:
+        """A directory failed: whoever waits for one of its logs is answered."""
+        for partition in self._broker.topics.all_partitions():
+            if partition.log.is_offline:
+                partition.flushed()
+
     # settings
 
     def layers(self, image: MetadataImage, overrides: Mapping[str, str]) -> Layers:

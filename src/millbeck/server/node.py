@@ -351,6 +351,7 @@ class Node:
         self._fail(error)
 
     def _directory_failed(self, reason: str) -> None:
+        self.broker.logs.tell_of_offline_logs()
         if all(directory.offline_reason is not None for directory in self.broker.logs.directories):
             self._fail(OSError(f"every log directory has failed; the last: {reason}"))
 

@@ -1,0 +1,392 @@
+"""A partition the node leads: who is answered when, who is told, and what happens when the disk or the topic goes."""
+
+from __future__ import annotations
+
+import errno
+import random
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from millbeck.kernel.errors import (
+    ApiError,
+    FencedLeaderEpoch,
+    KafkaStorageError,
+    OffsetOutOfRange,
+    OutOfOrderSequenceNumber,
+    UnknownLeaderEpoch,
+    UnknownTopicOrPartition,
+)
+from millbeck.kernel.ids import TopicPartition
+from millbeck.records import batch as batches
+from millbeck.records import control
+from millbeck.records.record import Record
+from millbeck.records.validation import Rules, validate
+from millbeck.replication.partition import Partition
+from millbeck.replication.turn import Turn
+from millbeck.storage.config import LogConfig
+from millbeck.storage.directory import LogDirectory
+from millbeck.storage.file_cache import FileCache
+from millbeck.storage.index_cache import IndexCache
+from millbeck.storage.producer_state import Origin
+from millbeck.storage.segment import ColdRead
+from millbeck.testing.sim.disk import SimDisk
+from millbeck.testing.sim.disk_faults import DiskCall
+
+NAME = TopicPartition("t", 0)
+TOPIC_ID = bytes(range(16))
+NOW_MS = 1_700_000_000_000
+
+
+class Watching:
+    def __init__(self) -> None:
+        self.told: list[int] = []
+
+    def readable_grew(self, partition: Partition) -> None:
+        self.told.append(partition.high_watermark)
+
+
+class World:
+    """One partition on a simulated disk, in a turn that the test runs by hand."""
+
+    def __init__(self, **options: str) -> None:
+        self.disk = SimDisk(random.Random(1))
+        self.scheduled: list[Callable[[], None]] = []
+        self.errors: list[Exception] = []
+        self.written: list[int] = []
+        self.answers: list[tuple[str, str]] = []
+        self.turn = Turn(self.scheduled.append, self.errors.append)
+        files = self.disk.mount()
+        self.directory = LogDirectory(
+            files,
+            "/data",
+            cache=FileCache(files, 100),
+            index_cache=IndexCache(),
+            jitter_below=lambda _: 0,
+            on_failure=lambda reason: None,
+        )
+        log = self.directory.create_log(NAME, TOPIC_ID, LogConfig.of(**options), now_ms=NOW_MS)
+        self.partition = Partition(
+            NAME,
+            TOPIC_ID,
+            log,
+            self.turn,
+            leader_epoch=3,
+            partition_epoch=7,
+            written=lambda partition, now_ms: self.written.append(now_ms),
+        )
+
+    def append(self, label: str, *, wants_all: bool = False, **fields: Any) -> Any:
+        data = batches.build([Record(-1, NOW_MS, None, label.encode())], **fields)
+        validated = validate(data, Rules(max_message_bytes=10_000_000), NOW_MS)
+
+        def settle(error: ApiError | None, /) -> None:
+            self.answers.append((label, "ok" if error is None else type(error).__name__))
+
+        return self.partition.append(validated, wants_all=wants_all, now_ms=NOW_MS, settle=settle)
+
+    def end_turn(self) -> None:
+        scheduled, self.scheduled[:] = list(self.scheduled), []
+        for run in scheduled:
+            run()
+
+    def flush(self) -> None:
+        self.partition.log.flush()
+        self.partition.flushed()
+        self.end_turn()
+
+
+def numbered(sequence: int, producer_id: int = 9) -> dict[str, int]:
+    return {"producer_id": producer_id, "producer_epoch": 0, "base_sequence": sequence}
+
+
+def test_nothing_is_settled_or_readable_before_the_end_of_the_turn() -> None:
+    world = World()
+    staged = world.append("a")
+    assert staged.first_offset == 0
+    assert (world.answers, world.partition.high_watermark, world.partition.log.end_offset) == ([], 0, 0)
+    world.end_turn()
+    assert (world.answers, world.partition.high_watermark) == ([("a", "ok")], 1)
+    assert world.scheduled == []
+
+
+def test_appends_of_a_turn_are_one_write_and_are_settled_in_order() -> None:
+    world = World()
+    for label, wants_all in (("a", True), ("b", False), ("c", True), ("d", False)):
+        world.append(label, wants_all=wants_all)
+    assert len(world.scheduled) == 1
+    world.end_turn()
+    assert world.answers == [(label, "ok") for label in "abcd"]
+    assert world.written == [NOW_MS]
+
+
+def test_with_flush_messages_of_one_only_what_is_on_the_disk_counts_for_all() -> None:
+    world = World(flush_messages="1")
+    watcher = Watching()
+    world.partition.watchers[watcher] = None
+    world.append("one", wants_all=False)
+    world.append("all", wants_all=True)
+    world.end_turn()
+    assert world.partition.waits_for_flush
+    assert (world.answers, world.partition.high_watermark, watcher.told) == ([("one", "ok")], 0, [])
+    assert world.partition.read(0, size_bytes_max=1000, committed_only=False, at_least_one=True) is None
+    world.flush()
+    assert (world.answers, world.partition.high_watermark) == ([("one", "ok"), ("all", "ok")], 2)
+    assert watcher.told == [2]
+
+
+def test_those_who_wait_for_all_are_settled_as_far_as_the_flush_went() -> None:
+    world = World(flush_messages="1")
+    world.append("early", wants_all=True)
+    world.end_turn()
+    job = world.partition.log.flush_job()
+    assert job is not None
+    world.append("late", wants_all=True)
+    world.end_turn()
+    world.partition.log.finish_flush(job, job.run())
+    world.partition.flushed()
+    world.end_turn()
+    assert world.answers == [("early", "ok")]
+    world.flush()
+    assert world.answers == [("early", "ok"), ("late", "ok")]
+
+
+def test_a_duplicate_waits_like_the_batch_it_repeats() -> None:
+    world = World(flush_messages="1")
+    world.append("first", wants_all=True, **numbered(0))
+    world.end_turn()
+    repeated = world.append("again", wants_all=True, **numbered(0))
+    assert (repeated.is_duplicate, repeated.first_offset) == (True, 0)
+    world.end_turn()
+    assert world.answers == []
+    world.flush()
+    assert world.answers == [("first", "ok"), ("again", "ok")]
+    assert world.partition.log.end_offset == 1
+
+
+def test_a_duplicate_in_the_same_turn_is_written_once() -> None:
+    world = World()
+    world.append("first", **numbered(0))
+    world.append("again", **numbered(0))
+    world.end_turn()
+    assert world.answers == [("first", "ok"), ("again", "ok")]
+    assert world.partition.high_watermark == 1
+
+
+def test_a_refused_batch_raises_and_is_never_settled() -> None:
+    world = World()
+    world.append("fine", **numbered(0))
+    with pytest.raises(OutOfOrderSequenceNumber):
+        world.append("gap", **numbered(5))
+    world.end_turn()
+    assert world.answers == [("fine", "ok")]
+
+
+def test_a_failed_write_settles_everything_of_the_turn_with_the_error_and_the_next_turn_is_free() -> None:
+    world = World()
+    watcher = Watching()
+    world.partition.watchers[watcher] = None
+    world.disk.fail_next(DiskCall.WRITE, path_part="/t-0/", error=errno.ENOSPC)
+    world.append("a", **numbered(0))
+    world.append("b", wants_all=True)
+    world.append("a again", **numbered(0))
+    world.end_turn()
+    assert world.answers == [("a", "KafkaStorageError"), ("b", "KafkaStorageError"), ("a again", "KafkaStorageError")]
+    assert (world.partition.high_watermark, watcher.told, world.written) == (0, [], [])
+    world.answers.clear()
+    assert world.append("a", **numbered(0)).first_offset == 0
+    world.end_turn()
+    assert world.answers == [("a", "ok")]
+
+
+def test_an_offline_log_refuses_and_settles_what_was_staged() -> None:
+    world = World()
+    world.append("staged")
+    world.partition.log.go_offline("a test")
+    world.end_turn()
+    assert world.answers == [("staged", "KafkaStorageError")]
+    with pytest.raises(KafkaStorageError):
+        world.append("later")
+
+
+def test_a_failed_flush_is_told_to_those_who_wait_for_it() -> None:
+    world = World(flush_messages="1")
+    watcher = Watching()
+    world.partition.watchers[watcher] = None
+    world.append("written", wants_all=True)
+    world.end_turn()
+    world.disk.fail_next(DiskCall.SYNC, path_part="/t-0/")
+    with pytest.raises(KafkaStorageError):
+        world.partition.log.flush()
+    world.partition.flushed()
+    world.end_turn()
+    assert world.answers == [("written", "KafkaStorageError")]
+    assert (watcher.told, world.partition.high_watermark) == ([0], 0)
+
+
+def test_watchers_are_told_once_a_turn_and_only_of_growth() -> None:
+    world = World()
+    watcher, other = Watching(), Watching()
+    world.partition.watchers[watcher] = None
+    world.partition.watchers[other] = None
+    for label in "abc":
+        world.append(label)
+    world.end_turn()
+    assert (watcher.told, other.told) == ([3], [3])
+    world.partition.flushed()
+    world.end_turn()
+    assert watcher.told == [3]
+    world.append("again", **numbered(0))
+    world.end_turn()
+    world.append("again", **numbered(0))
+    world.end_turn()
+    assert watcher.told == [3, 4]
+
+
+def test_a_watcher_may_leave_while_it_is_told() -> None:
+    world = World()
+
+    class Leaving(Watching):
+        def readable_grew(self, partition: Partition) -> None:
+            super().readable_grew(partition)
+            del partition.watchers[self]
+
+    watchers = [Leaving(), Leaving()]
+    for watcher in watchers:
+        world.partition.watchers[watcher] = None
+    world.append("a")
+    world.end_turn()
+    assert [watcher.told for watcher in watchers] == [[1], [1]]
+    assert world.errors == []
+
+
+def test_watchers_hear_of_a_new_log_start() -> None:
+    world = World()
+    world.append("a")
+    world.end_turn()
+    watcher = Watching()
+    world.partition.watchers[watcher] = None
+    world.partition.log_start_moved()
+    assert watcher.told == [1]
+
+
+def test_closing_answers_everybody_once() -> None:
+    world = World(flush_messages="1")
+    watcher = Watching()
+    world.partition.watchers[watcher] = None
+    world.append("written", wants_all=True)
+    world.end_turn()
+    world.append("staged", wants_all=False)
+    world.partition.close(UnknownTopicOrPartition("gone"))
+    assert world.answers == [("written", "UnknownTopicOrPartition"), ("staged", "UnknownTopicOrPartition")]
+    assert watcher.told == [0]
+    world.directory.delete_log(NAME, bytes(16))
+    world.end_turn()
+    assert len(world.answers) == 2
+    assert world.errors == []
+
+
+def test_one_settlement_that_raises_does_not_keep_the_others_from_theirs() -> None:
+    world = World()
+
+    def raises(error: ApiError | None, /) -> None:
+        raise ZeroDivisionError
+
+    world.append("before")
+    data = batches.build([Record(-1, NOW_MS, None, b"x")])
+    validated = validate(data, Rules(max_message_bytes=1000), NOW_MS)
+    world.partition.append(validated, wants_all=False, now_ms=NOW_MS, settle=raises)
+    world.append("after")
+    world.end_turn()
+    world.append("next turn")
+    world.end_turn()
+    assert world.answers == [("before", "ok"), ("after", "ok"), ("next turn", "ok")]
+    assert [type(error) for error in world.errors] == [ZeroDivisionError]
+
+
+def test_leader_epochs_of_readers_are_compared_with_ours() -> None:
+    partition = World().partition
+    partition.check_leader_epoch(-1)
+    partition.check_leader_epoch(3)
+    with pytest.raises(FencedLeaderEpoch):
+        partition.check_leader_epoch(2)
+    with pytest.raises(UnknownLeaderEpoch):
+        partition.check_leader_epoch(4)
+
+
+def test_a_new_leader_epoch_begins_at_the_end_of_the_log_and_marks_what_follows() -> None:
+    world = World()
+    world.append("old")
+    world.end_turn()
+    world.partition.lead(8, 9)
+    assert (world.partition.leader_epoch, world.partition.partition_epoch) == (8, 9)
+    world.append("new")
+    world.end_turn()
+    assert world.partition.log.end_offset_for_epoch(3) == (3, 1)
+    assert world.partition.log.end_offset_for_epoch(8) == (8, 2)
+    piece = world.partition.read(1, size_bytes_max=1000, committed_only=False, at_least_one=True)
+    assert piece is not None
+    assert batches.read_header(piece.file.read(piece.size, piece.position)).partition_leader_epoch == 8
+    piece.release()
+
+
+def test_an_older_leader_epoch_changes_nothing_but_the_partition_epoch() -> None:
+    world = World()
+    world.partition.lead(2, 11)
+    assert (world.partition.leader_epoch, world.partition.partition_epoch) == (3, 11)
+
+
+def test_reads_stop_at_the_high_watermark_or_the_first_open_transaction() -> None:
+    world = World()
+    world.append("plain")
+    world.end_turn()
+    partition = world.partition
+    data = batches.build([Record(-1, NOW_MS, None, b"open")], is_transactional=True, **numbered(0))
+    partition.log.stage(data, leader_epoch=3, now_ms=NOW_MS)
+    partition.log.write_staged()
+    partition.advance_high_watermark()
+    assert partition.readable_end(committed_only=False) == 2
+    assert partition.readable_end(committed_only=True) == 1
+    committed = partition.read(0, size_bytes_max=10_000, committed_only=True, at_least_one=True)
+    everything = partition.read(0, size_bytes_max=10_000, committed_only=False, at_least_one=True)
+    assert committed is not None
+    assert everything is not None
+    assert committed.size < everything.size
+    committed.release()
+    everything.release()
+    assert partition.read(1, size_bytes_max=10_000, committed_only=True, at_least_one=True) is None
+    marker = control.marker_batch(
+        control.EndTransaction(committed=True, coordinator_epoch=1), producer_id=9, producer_epoch=0, timestamp=NOW_MS
+    )
+    partition.log.stage(marker, leader_epoch=3, now_ms=NOW_MS, origin=Origin.COORDINATOR)
+    partition.log.write_staged()
+    partition.advance_high_watermark()
+    assert partition.readable_end(committed_only=True) == 3
+
+
+@pytest.mark.parametrize("offset", [-1, 0, 3])
+def test_offsets_outside_the_log_are_out_of_range(offset: int) -> None:
+    world = World()
+    world.append("a")
+    world.append("b")
+    world.end_turn()
+    world.partition.log.delete_records(1)
+    with pytest.raises(OffsetOutOfRange, match="outside 1 to 2"):
+        world.partition.read(offset, size_bytes_max=1000, committed_only=False, at_least_one=True)
+
+
+def test_a_reader_that_may_not_wait_gets_the_job_that_warms() -> None:
+    world = World(segment_bytes=str(1024 * 1024))
+    for number in range(30):
+        world.append(f"{number}" + "x" * 100_000)
+        world.end_turn()
+    world.disk.faults.cold_read = 1.0
+    arguments: dict[str, Any] = {"size_bytes_max": 1000, "committed_only": False, "at_least_one": True}
+    with pytest.raises(ColdRead) as cold:
+        world.partition.read(2, **arguments)
+    cold.value.job()
+    cold.value.release()
+    piece = world.partition.read(2, **arguments, nowait=False)
+    assert piece is not None
+    piece.release()
