@@ -1,0 +1,207 @@
+"""One node's configuration: what its texts mean, what is refused, what changes while it runs."""
+
+from __future__ import annotations
+
+import logging
+
+import pytest
+
+from millbeck.kernel.errors import InvalidConfig
+from millbeck.kernel.options import Section, Update
+from millbeck.server.config import BROKER_OPTIONS, GROUP_OPTIONS, NodeConfig
+from millbeck.server.listener import ListenerAddress
+
+SAMPLE = {
+    "process.roles": "broker,controller",
+    "node.id": "1",
+    "controller.quorum.bootstrap.servers": "localhost:9093",
+    "listeners": "PLAINTEXT://:9092,CONTROLLER://:9093",
+    "inter.broker.listener.name": "PLAINTEXT",
+    "advertised.listeners": "PLAINTEXT://localhost:9092,CONTROLLER://localhost:9093",
+    "controller.listener.names": "CONTROLLER",
+    "listener.security.protocol.map": (
+        "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT,SSL:SSL,SASL_PLAINTEXT:SASL_PLAINTEXT,SASL_SSL:SASL_SSL"
+    ),
+    "num.network.threads": "3",
+    "num.io.threads": "8",
+    "socket.send.buffer.bytes": "102400",
+    "socket.receive.buffer.bytes": "102400",
+    "socket.request.max.bytes": "104857600",
+    "log.dirs": "/tmp/kraft-combined-logs",
+    "num.partitions": "1",
+    "num.recovery.threads.per.data.dir": "1",
+    "offsets.topic.replication.factor": "1",
+    "share.coordinator.state.topic.replication.factor": "1",
+    "share.coordinator.state.topic.min.isr": "1",
+    "transaction.state.log.replication.factor": "1",
+    "transaction.state.log.min.isr": "1",
+    "log.retention.hours": "168",
+    "log.segment.bytes": "1073741824",
+    "log.retention.check.interval.ms": "300000",
+}
+"""The settings of the file that Kafka ships for one node."""
+
+
+def test_the_file_that_kafka_ships_works() -> None:
+    config = NodeConfig(SAMPLE)
+    assert [name for name in SAMPLE if name not in BROKER_OPTIONS] == []
+    assert config.client_addresses() == [ListenerAddress(name="PLAINTEXT", host="", port=9092, protocol="PLAINTEXT")]
+    assert config.advertised()["PLAINTEXT"] == ("localhost", 9092)
+    assert config.directories == ("/tmp/kraft-combined-logs",)
+    assert config.node.node_id == 1
+
+
+def test_nothing_at_all_is_a_configuration() -> None:
+    config = NodeConfig({})
+    assert config.directories == ("/tmp/kafka-logs",)
+    assert config.metadata_directory == "/tmp/kafka-logs"
+    assert config.node.node_id == 1
+    assert config.advertised() == {}
+    assert config.option_set is BROKER_OPTIONS
+    assert config.group_option_set is GROUP_OPTIONS
+    assert config.open_files_max == 4096
+
+
+def test_directories() -> None:
+    config = NodeConfig({"log.dir": "/a", "log.dirs": "/b,/c"})
+    assert config.directories == ("/b", "/c")
+    assert config.metadata_directory == "/b"
+    assert NodeConfig({"log.dir": "/a", "metadata.log.dir": "/m"}).metadata_directory == "/m"
+
+
+def test_broker_id_is_another_name_of_node_id() -> None:
+    assert NodeConfig({"broker.id": "7"}).node.node_id == 7
+    config = NodeConfig({"node.id": "7"})
+    assert config.node.broker_id == 7
+    assert config.texts["broker.id"] == "7"
+    assert NodeConfig({"node.id": "7", "broker.id": " 7 "}).node.node_id == 7
+    with pytest.raises(InvalidConfig, match=r"node\.id \(7\) and broker\.id \(8\)"):
+        NodeConfig({"node.id": "7", "broker.id": "8"})
+    with pytest.raises(InvalidConfig, match=r"node\.id"):
+        NodeConfig({"broker.id": "-1"})
+
+
+def test_unknown_names_are_kept() -> None:
+    assert NodeConfig({"super.users": "User:admin"}).texts["super.users"] == "User:admin"
+
+
+REFUSED = {
+    "a bad value of something idle": ({"num.replica.fetchers": "none"}, "num.replica.fetchers"),
+    "a bad value for one listener": ({"listener.name.a.ssl.client.auth": "x"}, "listener.name.a.ssl.client.auth"),
+    "ZooKeeper": ({"zookeeper.connect": "localhost:2181"}, "zookeeper.connect"),
+    "an authorizer": ({"authorizer.class.name": "x.Y"}, "authorizer.class.name"),
+    "a contradiction": ({"log.retention.ms": "0"}, "log.retention.ms"),
+    "another voter": ({"controller.quorum.voters": "1@a:9093,2@b:9093"}, "2@b:9093"),
+    "only another voter": ({"node.id": "3", "controller.quorum.voters": "1@a:9093"}, "node.id=3"),
+    "a SASL listener": ({"listeners": "SASL_SSL://:9092"}, "SASL is not available"),
+    "a listener mapped to SASL": (
+        {"listeners": "IN://:9092", "listener.security.protocol.map": "IN:SASL_PLAINTEXT"},
+        "SASL is not available",
+    ),
+    "a listener nobody mapped": ({"listeners": "IN://:9092"}, "listener.security.protocol.map"),
+    "a name twice": ({"listeners": "PLAINTEXT://:1,plaintext://:2"}, "each name may come once"),
+    "a port twice": ({"listeners": "PLAINTEXT://:1,SSL://:1"}, "each port may come once"),
+    "no listener": ({"listeners": ""}, "listeners"),
+    "no listener for clients": (
+        {"listeners": "CONTROLLER://:9093", "controller.listener.names": "CONTROLLER"},
+        "none is left for clients",
+    ),
+    "everywhere advertised": ({"advertised.listeners": "PLAINTEXT://0.0.0.0:9092"}, "nobody can connect"),
+    "advertised and not there": ({"advertised.listeners": "SSL://host:9092"}, "SSL is not one of listeners"),
+    "advertised twice": ({"advertised.listeners": "PLAINTEXT://a:1,PLAINTEXT://b:1"}, "comes twice"),
+    "brokers' listener not there": ({"inter.broker.listener.name": "IN"}, "inter.broker.listener.name"),
+    "a Java key store": ({"listeners": "SSL://:9093", "ssl.keystore.type": "JKS"}, "ssl.keystore.type"),
+    "a directory twice": ({"log.dirs": "/a,/a"}, "log.dirs"),
+}
+
+
+@pytest.mark.parametrize(("texts", "named"), REFUSED.values(), ids=REFUSED.keys())
+def test_what_cannot_be_is_refused_by_name(texts: dict[str, str], named: str) -> None:
+    with pytest.raises(InvalidConfig) as caught:
+        NodeConfig(texts)
+    assert named in caught.value.message
+
+
+def test_this_node_may_be_its_own_voter() -> None:
+    assert NodeConfig({"node.id": "3", "controller.quorum.voters": "3@localhost:9093"}).quorum.voters
+
+
+def test_a_controllers_listener_needs_no_protocol_and_may_share_no_port() -> None:
+    texts = {"listeners": "PLAINTEXT://:9092,CTL://:9093", "controller.listener.names": "CTL"}
+    assert [address.name for address in NodeConfig(texts).client_addresses()] == ["PLAINTEXT"]
+    zero = {"listeners": "PLAINTEXT://:0,SSL://:0"}
+    assert len(NodeConfig(zero).client_addresses()) == 2
+
+
+def test_a_listeners_own_tls_settings_come_first() -> None:
+    config = NodeConfig(
+        {
+            "listeners": "IN://:1,OUT://:2",
+            "listener.security.protocol.map": "IN:SSL,OUT:SSL",
+            "ssl.keystore.location": "/all.pem",
+            "ssl.client.auth": "required",
+            "listener.name.out.ssl.keystore.location": "/out.pem",
+            "listener.name.out.ssl.key.password": "secret",
+        }
+    )
+    assert config.ssl("IN").ssl_keystore_location == "/all.pem"
+    assert config.ssl("IN").ssl_key_password is None
+    outside = config.ssl("OUT")
+    assert outside.ssl_keystore_location == "/out.pem"
+    assert outside.ssl_client_auth == "required"
+    assert outside.ssl_key_password is not None
+    assert outside.ssl_key_password.reveal() == "secret"
+    config.apply_dynamic({"listener.name.in.ssl.keystore.location": "/new.pem"}, {})
+    assert config.ssl("IN").ssl_keystore_location == "/new.pem"
+    assert config.ssl("OUT").ssl_keystore_location == "/out.pem"
+    config.apply_dynamic({}, {})
+    assert config.ssl("IN").ssl_keystore_location == "/all.pem"
+
+
+def test_dynamic_settings_come_before_the_file_and_go_again() -> None:
+    config = NodeConfig({"max.connections": "10"})
+    config.apply_dynamic({}, {"max.connections": "20"})
+    assert config.socket.max_connections == 20
+    config.apply_dynamic({"max.connections": "30"}, {"max.connections": "20"})
+    assert config.socket.max_connections == 30
+    config.apply_dynamic({}, {})
+    assert config.socket.max_connections == 10
+
+
+def sections_of(config: NodeConfig) -> dict[str, Section]:
+    return {name: value for name, value in vars(config).items() if isinstance(value, Section)}
+
+
+OTHER_TEXT = {"int": "7", "long": "7", "string": "127.0.0.1:7", "list": "a", "double": "0.5", "boolean": "true"}
+READ_AT_START = ("listener", "metrics", "node")
+"""Their dynamic options are refused (listeners, directories) or change nothing (reporters)."""
+
+
+@pytest.mark.parametrize("name", sections_of(NodeConfig({})))
+def test_every_section_with_an_option_that_can_change_follows(name: str) -> None:
+    section = sections_of(NodeConfig({}))[name]
+    dynamic = [declared for declared in section.options if declared.update is not Update.READ_ONLY]
+    if name in READ_AT_START:
+        assert dynamic
+        return
+    for declared in dynamic:
+        config = NodeConfig({})
+        text = OTHER_TEXT[declared.kind.name]
+        config.apply_dynamic({}, {declared.name: text})
+        assert getattr(sections_of(config)[name], declared.attribute) == declared.parse(text), declared.name
+
+
+def test_what_cannot_change_does_not() -> None:
+    config = NodeConfig({})
+    before = config.socket
+    config.apply_dynamic({"socket.request.max.bytes": "5", "nobody.knows": "1"}, {"connections.max.idle.ms": "5"})
+    assert config.socket == before
+
+
+def test_a_dynamic_value_that_cannot_be_used_is_passed_over(caplog: pytest.LogCaptureFixture) -> None:
+    config = NodeConfig({})
+    with caplog.at_level(logging.ERROR):
+        config.apply_dynamic({"max.connections": "many"}, {"max.connections.per.ip": "5"})
+    assert config.socket.max_connections == 2**31 - 1
+    assert config.socket.max_connections_per_ip == 5
+    assert "max.connections" in caplog.text

@@ -1,0 +1,84 @@
+"""Settings that this release would have to ignore are refused by name; what is merely idle is not."""
+
+from __future__ import annotations
+
+import pytest
+
+from millbeck.kernel.errors import InvalidConfig
+from millbeck.server.config.broker_options import BROKER_OPTIONS
+from millbeck.server.config.refused import REFUSED, REFUSED_WITH_TLS, check_available, check_tls_available
+
+NOT_AVAILABLE = {
+    "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+    "principal.builder.class": "com.example.Builder",
+    "create.topic.policy.class.name": "com.example.Policy",
+    "alter.config.policy.class.name": "com.example.Policy",
+    "client.quota.callback.class": "com.example.Quotas",
+    "max.connection.creation.rate": "10",
+    "config.providers": "file",
+    "cordoned.log.dirs": "/data",
+    "remote.log.storage.system.enable": "true",
+    "log.cleanup.policy": "compact,delete",
+    "process.roles": "broker",
+}
+NOT_AVAILABLE_WITH_TLS = {
+    "ssl.keystore.type": "JKS",
+    "ssl.truststore.type": "PKCS12",
+    "ssl.keystore.key": "-----BEGIN PRIVATE KEY-----",
+    "ssl.keystore.certificate.chain": "-----BEGIN CERTIFICATE-----",
+    "ssl.cipher.suites": "TLS_AES_128_GCM_SHA256",
+    "ssl.engine.factory.class": "com.example.Factory",
+    "ssl.enabled.protocols": "TLSv1.1,TLSv1.2",
+}
+IDLE = {
+    "sasl.enabled.mechanisms": "PLAIN",
+    "sasl.jaas.config": "some.Module required;",
+    "num.network.threads": "64",
+    "num.io.threads": "64",
+    "queued.max.requests": "1",
+    "min.insync.replicas": "2",
+    "num.replica.fetchers": "4",
+    "log.cleaner.enable": "false",
+    "metric.reporters": "com.example.Reporter",
+    "transaction.two.phase.commit.enable": "true",
+    "remote.log.storage.manager.class.name": "com.example.Tier",
+    "replica.selector.class": "org.apache.kafka.common.replica.RackAwareReplicaSelector",
+    "a.plugins.own": "value",
+}
+
+
+def test_the_tables_are_complete() -> None:
+    assert list(NOT_AVAILABLE) == list(REFUSED)
+    assert list(NOT_AVAILABLE_WITH_TLS) == list(REFUSED_WITH_TLS)
+
+
+@pytest.mark.parametrize(("name", "text"), NOT_AVAILABLE.items(), ids=NOT_AVAILABLE.keys())
+def test_what_is_not_available_is_refused_by_name(name: str, text: str) -> None:
+    with pytest.raises(InvalidConfig, match=rf"^{name}: .*(leave it out|use |write )"):
+        check_available({"log.dirs": "/data", name: text})
+
+
+@pytest.mark.parametrize(("name", "text"), NOT_AVAILABLE_WITH_TLS.items(), ids=NOT_AVAILABLE_WITH_TLS.keys())
+def test_what_a_tls_listener_cannot_have_is_refused_by_name(name: str, text: str) -> None:
+    check_available({name: text})  # idle without a TLS listener
+    for key in (name, f"listener.name.outside.{name}"):
+        with pytest.raises(InvalidConfig, match=f"^{key}: "):
+            check_tls_available({key: text})
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_the_default_written_down_is_fine(name: str) -> None:
+    default = BROKER_OPTIONS[name].default_text
+    if default is not None:
+        assert check_available({name: default}) is None  # type: ignore[func-returns-value]
+
+
+@pytest.mark.parametrize(("name", "text"), IDLE.items(), ids=IDLE.keys())
+def test_what_is_idle_is_accepted(name: str, text: str) -> None:
+    assert check_available({name: text}) is None  # type: ignore[func-returns-value]
+
+
+def test_pem_is_fine_in_any_case() -> None:
+    check_tls_available({"ssl.keystore.type": "pem", "ssl.enabled.protocols": "TLSv1.3"})
+    with pytest.raises(InvalidConfig, match=r"ssl\.enabled\.protocols"):
+        check_tls_available({"ssl.enabled.protocols": ""})
