@@ -2,8 +2,9 @@
 
 Requests take effect in the order they arrive and are answered in that order. A request is handled inside
 ``buffer_updated`` and becomes a `Call`, which keeps its place in the line of replies. Only a wait after an append
-leaves the connection free for the next request; any other wait holds it (`Call.hold`), and the bytes behind it stay
-unread. Reading also stops at 64 unanswered requests and while the peer does not take its replies.
+leaves the connection free for the next request; any other wait holds it (`Call.hold`). A held connection is read until
+something comes, which is kept for later and is the last that is read: so a peer that goes away while its fetch is
+parked is noticed. Reading also stops at 64 unanswered requests and while the peer does not take its replies.
 """
 
 from __future__ import annotations
@@ -109,7 +110,11 @@ class Connection(asyncio.BufferedProtocol):
             return
         self.active_at = self.listener.now()
         try:
-            goes_on = self._reader.received(nbytes)
+            if self._is_held:
+                self._reader.keep(nbytes)
+                goes_on = False
+            else:
+                goes_on = self._reader.received(nbytes)
             self.listener.shared_buffer.after_dispatch()
         except CloseConnection as error:
             self.close(str(error))
@@ -123,8 +128,18 @@ class Connection(asyncio.BufferedProtocol):
         self.listener.bytes_in.value += nbytes
         if self._reader.held_bytes != self._held_bytes and not self._account():
             goes_on = False
-        if not goes_on and not self._is_paused:
+        if not goes_on and not self._is_paused and not self._only_listens:
             self._pause()
+
+    @property
+    def _only_listens(self) -> bool:
+        """Held, with nothing kept: reading goes on, to hear whether the peer is still there."""
+        return (
+            self._is_held
+            and not self._reader.is_inside_frame
+            and len(self._calls) < UNANSWERED_MAX
+            and not self._is_draining
+        )
 
     def _account(self) -> bool:
         """Tell the node what memory this connection holds; whether it may go on reading."""
@@ -234,7 +249,7 @@ class Connection(asyncio.BufferedProtocol):
             return
         if self._reader.held_bytes != self._held_bytes and not self._account():
             return
-        if goes_on and self._is_paused:
+        if self._is_paused and (goes_on or self._only_listens):
             assert self._transport is not None
             self._is_paused = False
             self._transport.resume_reading()

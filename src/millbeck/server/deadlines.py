@@ -18,6 +18,10 @@ class Deadlines:
         self._wake: asyncio.TimerHandle | None = None
         self._wake_ms = 0
 
+    def __len__(self) -> int:
+        """How many timers wait."""
+        return len(self._wheel)
+
     def now_ms(self) -> int:
         # 16.333 s is 16332.999999999998 ms: without the microsecond, a timer that fires exactly on time would find its
         # deadline still ahead and be set again, for the same moment.

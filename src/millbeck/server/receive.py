@@ -109,6 +109,11 @@ class FrameReader:
         self._own_filled += count
         return self.resume()
 
+    def keep(self, count: int) -> None:
+        """Leave what arrived for `resume`: the handler asked to stop, and nothing was kept until now."""
+        assert self._own is None, "there is no reading on behind kept bytes"
+        self._keep(self._shared.view[:count])
+
     def resume(self) -> bool:
         """Go on with what was kept; False when the handler asked to stop again."""
         own = self._own

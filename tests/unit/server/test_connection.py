@@ -131,7 +131,9 @@ class House:
         return self.network.made
 
     def send(self, *payloads: bytes) -> None:
-        data = b"".join(struct.pack(">i", len(payload)) + payload for payload in payloads)
+        self.receive(b"".join(map(framed, payloads)))
+
+    def receive(self, data: bytes) -> None:
         buffer = self.connection.get_buffer(-1)
         buffer[: len(data)] = data
         del buffer
@@ -147,6 +149,10 @@ class House:
 
 def request(number: int) -> bytes:
     return b"request-%03d" % number
+
+
+def framed(payload: bytes) -> bytes:
+    return struct.pack(">i", len(payload)) + payload
 
 
 def test_replies_leave_in_the_order_of_requests_whatever_the_order_of_answers() -> None:
@@ -173,6 +179,44 @@ def test_a_held_call_keeps_the_bytes_behind_it_unread_until_it_is_answered() -> 
     house.turn()
     assert house.requests.frames == [request(1), request(2)]
     assert not house.transport.is_paused
+
+
+def test_a_held_connection_with_nothing_behind_is_still_read_once() -> None:
+    house = House()
+    house.requests.on_request = Call.hold
+    house.send(request(1))
+    assert not house.transport.is_paused
+    house.send(request(2), request(3))
+    assert house.requests.frames == [request(1)]
+    assert house.transport.is_paused
+    house.requests.calls[0].complete((b"one",))
+    house.turn()
+    assert house.requests.frames == [request(1), request(2)]
+    assert house.transport.is_paused
+    house.requests.calls[1].complete((b"two",))
+    house.turn()
+    assert house.requests.frames == [request(1), request(2), request(3)]
+    assert not house.transport.is_paused
+    house.requests.on_request = lambda call: None
+    house.requests.calls[2].complete((b"three",))
+    house.turn()
+    house.send(request(4))
+    assert house.requests.frames[3:] == [request(4)]
+
+
+def test_a_held_connection_keeps_half_a_request_whole() -> None:
+    house = House()
+    house.requests.on_request = Call.hold
+    house.send(request(1))
+    following = framed(request(2))
+    house.receive(following[:5])
+    assert house.transport.is_paused
+    house.requests.on_request = lambda call: None
+    house.requests.calls[0].complete((b"one",))
+    house.turn()
+    assert not house.transport.is_paused
+    house.receive(following[5:])
+    assert house.requests.frames == [request(1), request(2)]
 
 
 def test_a_released_call_lets_the_next_request_in_before_its_own_answer() -> None:
