@@ -3,6 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
 SEED ?=
+SEEDS ?= 1000
 
 .PHONY: run test check ci bench bench-full budgets interop sim fuzz docs golden clean
 
@@ -33,12 +34,18 @@ ci: check test
 docs: $(READY)
 	$(BIN)/python tools/docs.py
 
+# make sim: many seeds. make sim SEED=17: that one.
 sim: $(READY)
-	$(BIN)/python -m pytest -q -s tests/sim --seed='$(SEED)'
+	$(BIN)/python -m pytest -q tests/sim --seed='$(SEED)' --seeds=$(SEEDS)
 
+# Real clients in five languages and Apache Kafka itself, fetched on first use.
 interop: $(READY)
 	$(BIN)/python tools/peers.py install
-	$(BIN)/python -m pytest -q tests/interop
+	$(BIN)/python -m tests.interop
+
+# 100,000 hostile frames at a node while a steady client is timed.
+fuzz: $(READY)
+	$(BIN)/python -m pytest -q -s tests/fuzz/long
 
 bench: $(READY)
 	$(BIN)/python -m bench
