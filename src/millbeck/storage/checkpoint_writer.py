@@ -7,8 +7,8 @@ are put in order here: each has a number when its content is taken, and an older
 from __future__ import annotations
 
 import logging
-import threading
 from collections.abc import Callable
+from queue import SimpleQueue
 
 from millbeck.kernel.environment import Files
 from millbeck.kernel.ids import TopicPartition
@@ -24,8 +24,8 @@ class CheckpointWriter:
     __slots__ = (
         "_directory",
         "_files",
-        "_lock",
         "_taken",
+        "_token",
         "_written",
         "is_damaged",
         "log_start_offsets",
@@ -36,7 +36,8 @@ class CheckpointWriter:
         """Read what is there. A damaged file counts as missing: slow, since every log is then verified, and safe."""
         self._files = files
         self._directory = directory
-        self._lock = threading.Lock()
+        self._token: SimpleQueue[None] = SimpleQueue()
+        self._token.put(None)
         self._taken = 0
         self._written = 0
         self.is_damaged = False
@@ -56,19 +57,23 @@ class CheckpointWriter:
         number = self._taken
 
         def write() -> None:
-            with self._lock:
-                if number < self._written:
-                    return
-                # Log starts first: with a log start ahead of its recovery point nothing is lost that is wanted.
-                checkpoints.write_offsets(
-                    self._files, self._directory, checkpoints.LOG_START_OFFSETS, log_start_offsets
-                )
-                self.log_start_offsets = log_start_offsets
-                checkpoints.write_offsets(self._files, self._directory, checkpoints.RECOVERY_POINTS, recovery_points)
-                self.recovery_points = recovery_points
-                self._written = number
+            # Whoever holds the token writes; a writer on the loop waits for one on a thread at most a sync or two.
+            self._token.get()
+            try:
+                if number > self._written:
+                    self._write(recovery_points, log_start_offsets)
+                    self._written = number
+            finally:
+                self._token.put(None)
 
         return write
+
+    def _write(self, recovery_points: Offsets, log_start_offsets: Offsets) -> None:
+        # Log starts first: with a log start ahead of its recovery point nothing is lost that is wanted.
+        checkpoints.write_offsets(self._files, self._directory, checkpoints.LOG_START_OFFSETS, log_start_offsets)
+        self.log_start_offsets = log_start_offsets
+        checkpoints.write_offsets(self._files, self._directory, checkpoints.RECOVERY_POINTS, recovery_points)
+        self.recovery_points = recovery_points
 
     def _read(self, name: str) -> Offsets:
         try:

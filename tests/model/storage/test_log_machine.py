@@ -39,6 +39,7 @@ from millbeck.storage.log import Log
 from millbeck.storage.producer_state import Origin
 from millbeck.storage.recovery import Recovery
 from millbeck.storage.segment import Segment
+from millbeck.storage.staging import Staged
 from millbeck.testing.sim.disk import SimDisk
 from millbeck.testing.sim.disk_faults import DiskCall
 
@@ -127,7 +128,8 @@ class LogMachine(RuleBasedStateMachine):
     def append(self, producers: list[int], records: int, size: int, fault: str) -> None:
         self.clock_ms += 10
         sequences, opened = dict(self.sequences), dict(self.open)
-        staged, expected = [], []
+        staged: list[Staged] = []
+        expected: list[Written] = []
         for producer_id in producers:
             batch = self.data_batch(producer_id, records, size)
             first_offset = self.end + sum(one.last_offset - one.first_offset + 1 for one in expected)
