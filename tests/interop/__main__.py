@@ -15,6 +15,17 @@ from tests.interop.clients import CLIENTS
 from tools import peers
 
 
+def _targets(pytest_arguments: list[str]) -> list[str]:
+    """The whole suite, unless a file of it is named; a path behind an option such as --deselect is not a target."""
+    before = ["", *pytest_arguments]
+    named = [
+        one
+        for last, one in zip(before, pytest_arguments, strict=False)
+        if one.startswith("tests/") and not last.startswith("--")
+    ]
+    return [] if named else ["tests/interop"]
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.interop", description="Real clients against a real node.")
     parser.add_argument("--system", default="millbeck", choices=["millbeck", "apache-kafka"], help="who is under test")
@@ -35,8 +46,7 @@ def main() -> int:
         "INTEROP_CLIENTS": ",".join(names),
         "INTEROP_ALLOW_MISSING": "1" if chosen.allow_missing else "0",
     }
-    targets = [] if any(not one.startswith("-") for one in pytest_arguments) else ["tests/interop"]
-    command = [sys.executable, "-m", "pytest", "--timeout=300", *targets, *pytest_arguments]
+    command = [sys.executable, "-m", "pytest", "--timeout=300", *_targets(pytest_arguments), *pytest_arguments]
     return subprocess.run(command, cwd=peers.ROOT, env=environment).returncode
 
 
