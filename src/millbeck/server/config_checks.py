@@ -23,7 +23,11 @@ _AT_START: Final = ("listeners", "listener.security.protocol.map")
 _RENEWABLE: Final = ("ssl.keystore.location", "ssl.keystore.password", "ssl.keystore.type", "ssl.key.password")
 """Of a listener's TLS options, those that a running listener takes over: its certificate and key."""
 _TLS_NAMES: Final = tuple(declared.name for declared in SslOptions.options)
-_REMOTE_FLAGS: Final = ("remote.storage.enable", "remote.log.copy.disable", "remote.log.delete.on.disable")
+_REMOTE: Final = (
+    LogConfig.remote_storage_enable,
+    LogConfig.remote_log_copy_disable,
+    LogConfig.remote_log_delete_on_disable,
+)
 
 
 def check_supported(resource: ConfigResource, options: Mapping[str, str]) -> None:
@@ -38,9 +42,9 @@ def _check_topic(name: str, options: Mapping[str, str]) -> None:
     config = LogConfig.resolve(Layers(overrides=options))
     if COMPACT in config.cleanup_policy and not is_internal_topic(name):
         raise InvalidConfig("cleanup.policy: compaction is not available in this release, use delete")
-    for flag in _REMOTE_FLAGS:
-        if options.get(flag, "").strip().lower() == "true":
-            raise InvalidConfig(f"{flag}: tiered storage is not available in this release, use false")
+    for flag in _REMOTE:
+        if getattr(config, flag.attribute):
+            raise InvalidConfig(f"{flag.name}: tiered storage is not available in this release, use false")
     check_log_config(config)
 
 
