@@ -12,6 +12,7 @@ from millbeck.records import control
 from millbeck.replication.partition import Partition
 from millbeck.security.authorizer import Operation, ResourceType
 from millbeck.security.principal import Principal
+from millbeck.server.metadata_replies import MetadataReplies
 from millbeck.storage.producer_state import Origin
 from millbeck.wire.messages.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
 from millbeck.wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
@@ -148,4 +149,5 @@ def deny(house: House, *operations: Operation, names: tuple[str, ...] | None = N
         lambda operation, _, name: (not operations or operation in operations) and (names is None or name in names)
     )
     house.node.broker.authorizer = authorizer
+    house.node.broker.metadata_replies = MetadataReplies()
     return authorizer

@@ -1,0 +1,192 @@
+"""ListOffsets: every special timestamp in every version, times, fences, and what a reader may see."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from asking import (
+    NOW_MS,
+    append_straight,
+    create,
+    deny,
+    end_of_transaction,
+    in_house,
+    in_transaction,
+    partition_of,
+    produce,
+)
+from house import Client, House
+
+from millbeck.kernel.environment import Environment
+from millbeck.kernel.errors import (
+    FencedLeaderEpoch,
+    InvalidRequest,
+    KafkaStorageError,
+    TopicAuthorizationFailed,
+    UnknownLeaderEpoch,
+    UnknownServerError,
+    UnknownTopicOrPartition,
+    UnsupportedVersion,
+)
+from millbeck.security.authorizer import Operation
+from millbeck.server.handlers.list_offsets import error_reply
+from millbeck.storage.producer_state import Origin
+from millbeck.wire.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
+
+
+def asking(*timestamps: int, topic: str = "t", index: int = 0, epoch: int = -1, committed: bool = False) -> Any:
+    partitions = [ListOffsetsPartition(index, epoch, timestamp) for timestamp in timestamps]
+    return ListOffsetsRequest(
+        replica_id=-1, isolation_level=int(committed), topics=[ListOffsetsTopic(topic, partitions)]
+    )
+
+
+async def offset_at(client: Client, timestamp: int, version: int = 11, **options: Any) -> tuple[int, int, int]:
+    """Error code, timestamp and offset."""
+    ((answer,),) = [topic.partitions for topic in (await client.ask(asking(timestamp, **options), version)).topics]
+    return answer.error_code, answer.timestamp, answer.offset
+
+
+async def three(client: Client) -> None:
+    """Three batches, the second with the newest record."""
+    await create(client)
+    await produce(client, b"a", timestamp=1000)
+    await produce(client, b"b", b"b", timestamp=5000)
+    await produce(client, b"c", timestamp=3000)
+
+
+@pytest.mark.parametrize("version", range(1, 12))
+def test_every_version_knows_its_special_timestamps_and_no_others(version: int) -> None:
+    async def scenario(house: House, client: Client, environment: Environment) -> None:
+        await three(client)
+        partition_of(house).log.delete_records(1)
+        known = {-1: (0, -1, 4), -2: (0, -1, 1), -3: (0, 5000, 1), -4: (0, -1, 1), -5: (0, -1, -1), -6: (0, -1, -1)}
+        since = {-1: 1, -2: 1, -3: 7, -4: 8, -5: 9, -6: 11, -7: 99, -(2**63): 99}
+        for timestamp, first_version in since.items():
+            expected = known[timestamp] if version >= first_version else (UnsupportedVersion.code, -1, -1)
+            assert await offset_at(client, timestamp, version) == expected, timestamp
+        assert await offset_at(client, 2000, version) == (0, 5000, 1)
+
+    in_house(scenario)
+
+
+def test_a_time_finds_the_first_record_that_is_not_older() -> None:
+    async def scenario(house: House, client: Client, environment: Environment) -> None:
+        await three(client)
+        for timestamp, expected in (
+            (0, (0, 1000, 0)),
+            (1000, (0, 1000, 0)),
+            (1001, (0, 5000, 1)),
+            (5000, (0, 5000, 1)),
+            (5001, (0, -1, -1)),
+            (2**62, (0, -1, -1)),
+        ):
+            assert await offset_at(client, timestamp) == expected
+        partition_of(house).log.delete_records(2)
+        assert await offset_at(client, 0) == (0, 5000, 2)
+        partition_of(house).log.delete_records(4)
+        assert await offset_at(client, 0) == (0, -1, -1)
+
+    in_house(scenario)
+
+
+def test_an_empty_log_has_ends_but_no_times() -> None:
+    async def scenario(house: House, client: Client, environment: Environment) -> None:
+        await create(client)
+        assert [await offset_at(client, timestamp) for timestamp in (-1, -2, -3, 0)] == [
+            (0, -1, 0),
+            (0, -1, 0),
+            (0, -1, -1),
+            (0, -1, -1),
+        ]
+
+    in_house(scenario)
+
+
+def test_leader_epochs_are_told_and_fence_from_version_four_on() -> None:
+    async def scenario(house: House, client: Client, environment: Environment) -> None:
+        await create(client)
+        await produce(client, b"a", timestamp=1000)
+        partition_of(house).lead(4, 1)
+        await produce(client, b"b", timestamp=2000)
+
+        async def epoch_at(timestamp: int, version: int) -> int:
+            epoch: int = (await client.ask(asking(timestamp), version)).topics[0].partitions[0].leader_epoch
+            return epoch
+
+        assert [await epoch_at(timestamp, 7) for timestamp in (-1, -2, -3, 500, 1500, 9999)] == [4, 0, 4, 0, 4, -1]
+        assert await epoch_at(-1, 3) == -1
+        assert (await offset_at(client, -1, epoch=3))[0] == FencedLeaderEpoch.code
+        assert (await offset_at(client, -1, epoch=5))[0] == UnknownLeaderEpoch.code
+        assert (await offset_at(client, -1, epoch=4))[0] == 0
+
+    in_house(scenario)
+
+
+def test_a_reader_of_committed_records_sees_no_further_than_the_last_stable_offset() -> None:
+    async def scenario(house: House, client: Client, environment: Environment) -> None:
+        await create(client)
+        await produce(client, b"plain", timestamp=1000)
+        partition = partition_of(house)
+        append_straight(partition, in_transaction(b"open", producer_id=7))
+        assert await offset_at(client, -1) == (0, -1, 2)
+        assert await offset_at(client, -1, committed=True) == (0, -1, 1)
+        assert await offset_at(client, 2000) == (0, NOW_MS, 1)
+        assert await offset_at(client, 2000, committed=True) == (0, -1, -1)
+        assert await offset_at(client, -3) == (0, NOW_MS, 1)
+        assert await offset_at(client, -3, committed=True) == (0, -1, -1)
+        append_straight(partition, end_of_transaction(7, committed=True), origin=Origin.COORDINATOR)
+        assert await offset_at(client, -1, committed=True) == (0, -1, 3)
+        assert await offset_at(client, -3, committed=True) == (0, NOW_MS, 1)
+
+    in_house(scenario)
+
+
+def test_what_is_wrong_with_one_partition_stays_with_it() -> None:
+    async def scenario(house: House, client: Client, environment: Environment) -> None:
+        await create(client, partitions=2)
+        request = ListOffsetsRequest(
+            replica_id=-1,
+            topics=[
+                ListOffsetsTopic("t", [ListOffsetsPartition(index, -1, -1) for index in (0, 1, 1, 9)]),
+                ListOffsetsTopic("nowhere", [ListOffsetsPartition(0, -1, -1)]),
+            ],
+        )
+        response = await client.ask(request, 7)
+        answers = [
+            (topic.name, each.partition_index, each.error_code)
+            for topic in response.topics
+            for each in topic.partitions
+        ]
+        assert answers == [
+            ("t", 0, 0),
+            ("t", 1, InvalidRequest.code),
+            ("t", 1, InvalidRequest.code),
+            ("t", 9, UnknownTopicOrPartition.code),
+            ("nowhere", 0, UnknownTopicOrPartition.code),
+        ]
+        partition_of(house).log.go_offline("a test")
+        assert (await offset_at(client, -1))[0] == KafkaStorageError.code
+
+    in_house(scenario)
+
+
+def test_a_topic_that_may_not_be_described_is_refused_whatever_is_asked() -> None:
+    async def scenario(house: House, client: Client, environment: Environment) -> None:
+        await create(client)
+        deny(house, Operation.DESCRIBE)
+        for timestamp in (-1, -9, 0):
+            for topic in ("t", "nowhere"):
+                assert await offset_at(client, timestamp, topic=topic) == (TopicAuthorizationFailed.code, -1, -1)
+        response = await client.ask(asking(-1, -1), 7)
+        assert {each.error_code for each in response.topics[0].partitions} == {TopicAuthorizationFailed.code}
+
+    in_house(scenario)
+
+
+def test_an_error_for_the_whole_is_said_for_every_partition() -> None:
+    assert error_reply(None, 7, UnknownServerError()) is None
+    answer = error_reply(asking(-1, -2), 7, UnknownServerError())
+    assert answer is not None
+    assert [each.error_code for each in answer.topics[0].partitions] == [-1, -1]
