@@ -18,6 +18,8 @@ from millbeck.storage.producer_state import ProducerState
 from millbeck.testing.node_run import NodeRun, Plan
 
 MUTANT_SEEDS = 150
+REGRESSIONS = [0, 382, 802, 839]
+"""A timer set for the moment it fired in; a send on a lost connection; two retries of batches before the snapshot's."""
 
 
 @pytest.fixture(autouse=True)
@@ -31,6 +33,11 @@ def test_what_was_acknowledged_is_there_once_and_in_order(seed: int) -> None:
     plan = Plan.drawn(seed)
     anomalies = NodeRun(plan).run()
     assert not anomalies, f"make sim SEED={seed}\n{plan}\n" + "\n".join(map(str, anomalies[:10]))
+
+
+@pytest.mark.parametrize("kept", REGRESSIONS)
+def test_what_failed_once_stays_fixed(kept: int) -> None:
+    assert not NodeRun(Plan.drawn(kept)).run()
 
 
 def test_a_seed_decides_everything() -> None:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from millbeck.kernel.environment import Bytes
 from millbeck.records import control
 from millbeck.records.batch import BatchHeader, records_of
-from millbeck.storage import producer_snapshot
+from millbeck.storage import producer_snapshot, producer_windows
 from millbeck.storage.offset_index import CorruptIndex, OffsetIndex
 from millbeck.storage.producer_snapshot import CorruptSnapshot
 from millbeck.storage.producer_state import Origin, ProducerState
@@ -110,6 +110,7 @@ def load_producers(
             logger.warning("the producer snapshot at offset %d is not used: %s", offset, error)
             continue
         start_offset = offset
+        producer_windows.widen(state, segments, offset)
         break
     for index, segment in enumerate(segments):
         following = segments[index + 1].base_offset if index + 1 < len(segments) else upto_offset
