@@ -193,12 +193,15 @@ class GroupMachine(RuleBasedStateMachine):
     def refuse_appends(self, refuses: bool) -> None:
         self.world.log.refusal = errors.NotEnoughReplicas() if refuses else None
 
+    @precondition(lambda self: self.world.host.loaded_offset < self.world.log.end_offset)
     @precondition(lambda self: self.world.log.high_watermark < self.world.log.end_offset)
     @rule(data=st.data())
     def take_back(self, data: st.DataObject) -> None:
         log = self.world.log
+        # A write that fails takes back what was appended since the shard was loaded, and never what is committed.
+        lowest = max(log.high_watermark, self.world.host.loaded_offset)
         starts = [batch.read_header(each).base_offset for each in log.batches]
-        offset = data.draw(st.sampled_from([start for start in starts if start >= log.high_watermark]))
+        offset = data.draw(st.sampled_from([start for start in starts if start >= lowest]))
         self.world.take_back(offset, errors.KafkaStorageError())
 
     @rule(loses_tail=st.booleans())

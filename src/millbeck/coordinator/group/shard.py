@@ -133,7 +133,12 @@ class GroupShard:
             del self._groups[request.group_id]
             return NOTHING
         assert not result.records, "an initial rebalance writes nothing"
-        return Result(records=[group.first_record()], is_replayed=False, on_failed=lambda error, _: reply.fail(error))
+        return Result(
+            records=[group.first_record()],
+            is_replayed=False,
+            on_failed=lambda error, _: reply.fail(error),
+            on_timeout=reply.fail,
+        )
 
     def _refuse_join(self, request: JoinGroupRequest) -> ApiError | None:
         options = self._options.classic

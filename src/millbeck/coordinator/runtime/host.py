@@ -127,6 +127,8 @@ class ShardHost(Generic[S, R]):
         self.written_offset = 0
         """The offset after the last record that was replayed."""
         self.committed_offset = 0
+        self.loaded_offset = 0
+        """Where the log ended when the shard was loaded."""
 
     @property
     def parked_count(self) -> int:
@@ -252,15 +254,17 @@ class ShardHost(Generic[S, R]):
 
     def _park(self, answer: _Answer) -> None:
         answer.parked = self._parked.park(self.written_offset, answer)
-        if answer.result.response is not None or answer.result.on_failed is not None:
-            answer.timeout = self._scheduler.after(
-                self._commit_timeout_ms, lambda now_ms: self._time_out(answer, now_ms)
-            )
+        if answer.result.response is not None or answer.result.on_timeout is not None:
+            answer.timeout = self._scheduler.after(self._commit_timeout_ms, lambda _: self._time_out(answer))
 
-    def _time_out(self, answer: _Answer, now_ms: int) -> None:
-        # The records stay and may still be committed; only those who wait are told.
-        if answer.parked is not None and answer.parked.abandon():
-            answer.fail(coordinator_error(errors.RequestTimedOut()), now_ms)
+    def _time_out(self, answer: _Answer) -> None:
+        # The records stay and may still be committed, so nothing is undone: only those who wait are told.
+        answer.timeout = None
+        error = coordinator_error(errors.RequestTimedOut())
+        if answer.result.on_timeout is not None:
+            answer.result.on_timeout(error)
+        if answer.result.response is not None:
+            answer.reply.fail(error)
 
     def high_watermark_moved(self, high_watermark: int, now_ms: int) -> None:
         """Answer everything whose records are committed now."""
@@ -280,16 +284,25 @@ class ShardHost(Generic[S, R]):
         """The log took back everything from ``offset`` on: so does the state."""
         if self.state is not State.ACTIVE or offset >= self.written_offset:
             return
+        if offset < self.loaded_offset:
+            # The log lost what was in it before this host was: there is no state to go back to.
+            logger.error("records below the loaded offset %d were taken back from %d on", self.loaded_offset, offset)
+            self._unload(State.FAILED, errors.CoordinatorNotAvailable())
+            return
         assert offset >= self.committed_offset, "a committed record was taken back"
         self._registry.revert_to(offset)
         self.written_offset = offset
         mapped = coordinator_error(error)
+        undone: list[_Answer] = []
         for answer in self._parked.pop_all():
             assert answer.parked is not None
             if answer.parked.offset > offset:
-                answer.fail(mapped, now_ms)
+                undone.append(answer)
             else:
                 answer.parked = self._parked.park(answer.parked.offset, answer)
+        # The newest first: each takes back a change that was made on top of the one before it.
+        for answer in reversed(undone):
+            answer.fail(mapped, now_ms)
 
     # Life
 
@@ -301,7 +314,7 @@ class ShardHost(Generic[S, R]):
     def loaded(self, *, end_offset: int, high_watermark: int, now_ms: int) -> None:
         """Every record below ``end_offset`` was replayed: take operations."""
         assert self.state is State.LOADING, self.state
-        self.written_offset = end_offset
+        self.written_offset = self.loaded_offset = end_offset
         self.committed_offset = min(high_watermark, end_offset)
         self._registry.snapshot(end_offset)
         self._registry.forget_below(self.committed_offset)

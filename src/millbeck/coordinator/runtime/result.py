@@ -53,4 +53,6 @@ class Result(Generic[R, T]):
     on_committed: Callable[[int], None] | None = None
     """Called with ``now_ms`` when the records are committed, before the response is given."""
     on_failed: Callable[[ApiError, int], None] | None = None
-    """Called with the error and ``now_ms`` when the records will never be committed."""
+    """Called with the error and ``now_ms`` when the records will never be committed: take back what shows them."""
+    on_timeout: Callable[[ApiError], None] | None = None
+    """Called when the records are not committed in time: answer whoever waits, but they may be committed yet."""

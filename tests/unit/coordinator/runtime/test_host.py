@@ -229,21 +229,32 @@ def test_closing_answers_everything_that_waits(stage: Stage) -> None:
 
 def test_a_commit_that_takes_too_long_is_given_up_but_stays(stage: Stage) -> None:
     failures: list[ApiError] = []
+    late: list[ApiError] = []
     committed: list[int] = []
     outcome = stage.put(
         "a",
         "1",
         on_failed=lambda error, _: failures.append(error),
-        on_committed=lambda now_ms: committed.append(now_ms),
+        on_timeout=late.append,
+        on_committed=committed.append,
     )
     stage.scheduler.advance(4999)
     assert not outcome.is_done
     stage.scheduler.advance(1)
     assert isinstance(outcome.error, errors.CoordinatorNotAvailable)
-    assert len(failures) == 1
-    stage.commit()
+    assert [type(error) for error in late] == [errors.CoordinatorNotAvailable]
     assert committed == []
+    stage.commit()
+    assert (committed, failures) == ([5000], []), "nothing was undone, since it could still be committed"
     assert stage.read("a") == "1"
+
+
+def test_what_is_taken_back_is_undone_the_newest_first(stage: Stage) -> None:
+    undone: list[str] = []
+    for name in ("first", "second", "third"):
+        stage.put(name, "1", on_failed=lambda _, __, name=name: undone.append(name))
+    stage.take_back(1)
+    assert undone == ["third", "second"]
 
 
 def test_records_the_shard_already_shows_are_not_replayed(stage: Stage) -> None:
@@ -294,6 +305,16 @@ def test_replies_wait_for_what_was_loaded_but_not_committed(worlds: ModuleType) 
     assert not outcome.is_done
     stage.commit(5)
     assert outcome.response == "seen"
+
+
+def test_a_log_that_loses_what_was_loaded_leaves_no_state_to_go_back_to(worlds: ModuleType) -> None:
+    stage = Stage(worlds)
+    stage.log.end_offset = 5
+    stage.host.loaded(end_offset=5, high_watermark=3, now_ms=0)
+    waiting = stage.put("a", "1")
+    stage.take_back(4)
+    assert isinstance(waiting.error, errors.CoordinatorNotAvailable)
+    assert stage.host.state is State.FAILED
 
 
 MAPPED = {

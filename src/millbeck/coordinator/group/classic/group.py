@@ -18,10 +18,12 @@ from millbeck.wire.messages.join_group import JoinGroupResponse, JoinGroupRespon
 from millbeck.wire.messages.sync_group import SyncGroupResponse
 
 TYPE_NAME = "classic"
+NO_GENERATION = -1
 
 
 class ClassicGroup:
     __slots__ = (
+        "assigning_generation_id",
         "generation_id",
         "group_id",
         "has_new_member",
@@ -60,6 +62,8 @@ class ClassicGroup:
         """Members of this generation that have not synced."""
         self.subscribed_topics: frozenset[str] | None = None
         """None when unknown: not a consumer group, or metadata that cannot be read."""
+        self.assigning_generation_id = NO_GENERATION
+        """The generation whose assignment is on its way into the log: a second one must not follow it."""
         self.has_new_member = False
         """Somebody joined since the initial rebalance was last put off."""
 

@@ -68,8 +68,10 @@ class Joining:
     def run(self) -> GroupResult:
         group, request = self.group, self.request
         if not self._is_accepted():
-            group.remove(request.member_id)
-            self.rebalancer.end_session(group, request.member_id)
+            surplus = group.members.get(request.member_id)
+            if surplus is not None:
+                self.rebalancer.drop_member(group, surplus)
+            group.pending_joins.pop(request.member_id, None)
             self._refuse(errors.GroupMaxSizeReached(), member_id="")
             return self.rebalancer.try_complete_join_phase(group, self.now_ms)
         if group.state is GroupState.DEAD:
@@ -222,13 +224,18 @@ class Joining:
                 response.members = []
             complete_join(member, response)
 
-        def failed(error: ApiError, _: int) -> None:
+        def timed_out(error: ApiError) -> None:
             complete_join(member, JoinGroupResponse(error_code=error.code, generation_id=group.generation_id))
+
+        def failed(error: ApiError, _: int) -> None:
+            timed_out(error)
             if group.static_members.get(old.instance_id or "") == member.member_id:
                 self._take_back(old, member)
 
         record = group.metadata_record({member_id: one.assignment for member_id, one in group.members.items()})
-        return Result(records=[record], is_replayed=False, on_committed=committed, on_failed=failed)
+        return Result(
+            records=[record], is_replayed=False, on_committed=committed, on_failed=failed, on_timeout=timed_out
+        )
 
     def _take_back(self, old: Member, member: Member) -> None:
         group = self.group

@@ -80,8 +80,9 @@ class Rebalancer:
         return self.prepare_or_complete(group, now_ms)
 
     def drop_member(self, group: ClassicGroup, member: Member) -> None:
-        """Take a member out; if it waits in the join phase it is told to join anew."""
+        """Take a member out. Whatever it waits for is answered: it is nobody now and has to join anew."""
         complete_join(member, JoinGroupResponse(error_code=errors.UnknownMemberId.code))
+        complete_sync(member, SyncGroupResponse(error_code=errors.UnknownMemberId.code))
         group.remove(member.member_id)
         self.end_session(group, member.member_id)
 
@@ -157,8 +158,7 @@ class Rebalancer:
         self._timers.cancel(_join_key(group.group_id))
         for member in list(group.members.values()):
             if not member.is_awaiting_join and not member.is_static:
-                group.remove(member.member_id)
-                self.end_session(group, member.member_id)
+                self.drop_member(group, member)
         if not group.elect_joined_leader() and group.members:
             # Only static members are left and none has rejoined: wait for one, or for their sessions to end.
             self._schedule_join_timeout(group)
@@ -194,8 +194,7 @@ class Rebalancer:
         if group.state not in (GroupState.COMPLETING_REBALANCE, GroupState.STABLE):
             return NOTHING
         for member_id in list(group.pending_syncs):
-            group.remove(member_id)
-            self.end_session(group, member_id)
+            self.drop_member(group, group.members[member_id])
         return self.prepare(group, now_ms)
 
     def synced(self, group: ClassicGroup, member_id: str) -> None:
@@ -215,6 +214,11 @@ class Rebalancer:
     def reset_assignments(self, group: ClassicGroup, error: ApiError) -> None:
         for member in group.members.values():
             member.assignment = b""
+        self.fail_syncs(group, error)
+
+    def fail_syncs(self, group: ClassicGroup, error: ApiError) -> None:
+        """Whoever waits for an assignment is told why it does not come."""
+        for member in group.members.values():
             if complete_sync(member, SyncGroupResponse(error_code=error.code)):
                 self.keep_session(group, member.member_id, member.session_timeout_ms)
 

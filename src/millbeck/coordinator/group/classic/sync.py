@@ -1,12 +1,13 @@
 """SyncGroup: the leader hands in the assignment, everybody takes theirs away.
 
 The assignment is written before anybody sees it. If the group has moved on when the record is committed, it is ignored;
-if the record cannot be written, those who wait are told and the group rebalances.
+if the record cannot be written, those who wait are told and the group rebalances; if it is not committed in time, they
+are told and the group waits on, since the record may be committed yet.
 """
 
 from __future__ import annotations
 
-from millbeck.coordinator.group.classic.group import ClassicGroup, complete_sync
+from millbeck.coordinator.group.classic.group import NO_GENERATION, ClassicGroup, complete_sync
 from millbeck.coordinator.group.classic.rebalance import NOTHING, GroupResult, Rebalancer, synced
 from millbeck.coordinator.group.classic.state import GroupState
 from millbeck.coordinator.runtime.result import Reply, Result
@@ -33,7 +34,9 @@ def sync(
     complete_sync(member, SyncGroupResponse(error_code=errors.RebalanceInProgress.code))
     member.sync_reply = reply
     rebalancer.synced(group, member.member_id)
-    if not group.is_leader(member.member_id):
+    if not group.is_leader(member.member_id) or group.assigning_generation_id == group.generation_id:
+        # The leader may ask again before its assignment is committed. Two records of one generation could differ, and
+        # the one that is granted now need not be the one that a restart finds.
         return NOTHING
     return _assign(rebalancer, group, request)
 
@@ -60,7 +63,7 @@ def _assign(rebalancer: Rebalancer, group: ClassicGroup, request: SyncGroupReque
     given = {assignment.member_id: assignment.assignment for assignment in request.assignments}
     # A member the leader has forgotten gets nothing to do; one it has made up is ignored.
     assignments = {member_id: given.get(member_id, b"") for member_id in group.members}
-    generation_id = group.generation_id
+    generation_id = group.assigning_generation_id = group.generation_id
 
     def is_current() -> bool:
         return group.state is GroupState.COMPLETING_REBALANCE and group.generation_id == generation_id
@@ -71,10 +74,19 @@ def _assign(rebalancer: Rebalancer, group: ClassicGroup, request: SyncGroupReque
             group.transition_to(GroupState.STABLE, now_ms)
 
     def failed(error: ApiError, now_ms: int) -> None:
+        group.assigning_generation_id = NO_GENERATION
         if is_current():
             rebalancer.reset_assignments(group, error)
             rebalancer.prepare_or_complete(group, now_ms)
 
+    def timed_out(error: ApiError) -> None:
+        if is_current():
+            rebalancer.fail_syncs(group, error)
+
     return Result(
-        records=[group.metadata_record(assignments)], is_replayed=False, on_committed=committed, on_failed=failed
+        records=[group.metadata_record(assignments)],
+        is_replayed=False,
+        on_committed=committed,
+        on_failed=failed,
+        on_timeout=timed_out,
     )

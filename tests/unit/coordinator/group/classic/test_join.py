@@ -285,3 +285,26 @@ def test_a_replacement_that_cannot_be_written_is_taken_back(world: Any) -> None:
     assert world.group().members[follower].session_timeout_ms == 10_000
     assert world.heartbeat(follower, 1, instance="two").code_name == "NONE"
     assert world.group().metadata_record({leader: b"1", follower: b"2"}) is not None
+
+
+def test_replacements_that_are_taken_back_leave_the_one_that_is_committed(world: Any) -> None:
+    _, follower = static_pair(world)
+    world.log.holds_commits = True
+    offset = world.log.end_offset
+    joins = [world.join(instance="two") for _ in range(3)]
+    world.take_back(offset, errors.KafkaStorageError())
+    assert {join.code_name for join in joins[:2]} == {"FENCED_INSTANCE_ID"}
+    assert joins[2].code_name == "NOT_COORDINATOR"
+    assert world.group().static_members["two"] == follower
+    assert world.heartbeat(follower, 1, instance="two").is_done
+
+
+def test_a_replacement_that_is_committed_late_still_counts(world: Any) -> None:
+    static_pair(world)
+    world.log.holds_commits = True
+    join = world.join(instance="two")
+    world.advance(5000)
+    assert join.code_name == "COORDINATOR_NOT_AVAILABLE"
+    world.commit_log()
+    live = world.group().static_members
+    assert world.reload().group().static_members == live

@@ -135,3 +135,36 @@ def test_members_that_never_sync_are_dropped_after_the_rebalance_timeout(world: 
         world.heartbeat(follower, 1)
     assert world.state() == "PreparingRebalance"
     assert list(world.group().members) == [leader]
+
+
+def test_a_member_that_leaves_while_it_syncs_is_told(world: Any) -> None:
+    _, follower = joined(world)
+    waiting = world.sync(follower, 1)
+    world.leave((follower, None))
+    assert waiting.code_name == "UNKNOWN_MEMBER_ID"
+
+
+def test_an_assignment_that_is_committed_late_still_counts(world: Any) -> None:
+    leader, follower = joined(world)
+    waiting = world.sync(follower, 1)
+    world.log.holds_commits = True
+    given = world.sync(leader, 1, {leader: b"L", follower: b"F"})
+    world.advance(5000)
+    assert (given.code_name, waiting.code_name) == ("COORDINATOR_NOT_AVAILABLE", "COORDINATOR_NOT_AVAILABLE")
+    assert world.state() == "CompletingRebalance"
+    world.commit_log()
+    assert world.state() == "Stable"
+    assert world.sync(follower, 1).response.assignment == b"F"
+
+
+def test_a_leader_that_asks_again_does_not_write_a_second_assignment(world: Any) -> None:
+    leader, follower = joined(world)
+    world.log.holds_commits = True
+    end_offset = world.log.end_offset
+    first = world.sync(leader, 1, {leader: b"L", follower: b"F"})
+    again = world.sync(leader, 1, {leader: b"F", follower: b"L"})
+    assert world.log.end_offset == end_offset + 1
+    assert first.code_name == "REBALANCE_IN_PROGRESS"
+    world.commit_log()
+    assert again.response.assignment == b"L"
+    assert world.reload().sync(follower, 1).response.assignment == b"F"
