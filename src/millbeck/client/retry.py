@@ -7,7 +7,6 @@ from collections.abc import Awaitable, Callable
 from typing import Final, TypeVar
 
 from millbeck.client.backoff import Backoff
-from millbeck.client.errors import RequestTimeout
 from millbeck.kernel.errors import ApiError
 
 T = TypeVar("T")
@@ -58,12 +57,3 @@ async def retrying(
             if delay_s >= deadline.remaining_s:
                 raise
             await asyncio.sleep(delay_s)
-
-
-async def within(awaitable: Awaitable[T], timeout_s: float, what: str) -> T:
-    """The result, or `RequestTimeout`; the awaitable is cancelled then."""
-    try:
-        async with asyncio.timeout(timeout_s):
-            return await awaitable
-    except TimeoutError as error:
-        raise RequestTimeout(f"{what} took longer than {round(timeout_s * 1000)} ms") from error

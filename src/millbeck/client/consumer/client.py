@@ -36,7 +36,7 @@ from millbeck.client.retry import Deadline
 from millbeck.kernel.environment import Environment
 from millbeck.kernel.errors import ApiError, InvalidRequest, OffsetOutOfRange
 from millbeck.kernel.ids import TopicPartition
-from millbeck.records.kernels.record import Record
+from millbeck.records.record import Record
 from millbeck.wire.messages.list_offsets import ListOffsetsPartitionResponse
 
 log = logging.getLogger(__name__)

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 
 from millbeck.records.batch import HEADER_SIZE, BatchHeader, read_header, records_of
 from millbeck.records.control import ControlType, control_type_of
-from millbeck.records.kernels.record import Record
+from millbeck.records.record import Record
 
 Aborted = tuple[int, int]
 """First offset and producer id of an aborted transaction."""

@@ -14,7 +14,7 @@ from enum import Enum
 
 from millbeck.client.consumer.fetched import FetchedBatches
 from millbeck.kernel.ids import TopicPartition
-from millbeck.records.kernels.record import Record
+from millbeck.records.record import Record
 
 
 class Missing(Enum):

@@ -16,7 +16,7 @@ from millbeck.kernel.ids import TopicPartition
 from millbeck.records.batch import HEADER_SIZE
 from millbeck.records.builder import BatchBuilder
 from millbeck.records.compression import CODEC_NAMES
-from millbeck.records.kernels.record import Header
+from millbeck.records.record import Header
 
 _RECORD_OVERHEAD_MAX: Final = 36
 """Length, attributes, deltas and the lengths of key, value and headers take no more than this."""

@@ -9,7 +9,7 @@ from millbeck.kernel.ids import TopicPartition
 from millbeck.records.batch import NO_PRODUCER_EPOCH, NO_PRODUCER_ID, NO_SEQUENCE, records_of
 from millbeck.records.builder import BatchBuilder
 from millbeck.records.compression import Codec
-from millbeck.records.kernels.record import Header
+from millbeck.records.record import Header
 
 SEQUENCE_COUNT = 1 << 31
 """Sequences wrap around after the largest signed 32-bit number."""

@@ -28,7 +28,7 @@ from millbeck.client.producer.sender import Sender
 from millbeck.kernel.environment import Environment
 from millbeck.kernel.errors import UnknownTopicOrPartition
 from millbeck.kernel.ids import TopicPartition
-from millbeck.records.kernels.record import Header
+from millbeck.records.record import Header
 
 _TURN_SECONDS_MAX: Final = 0.002
 

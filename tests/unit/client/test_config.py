@@ -1,0 +1,88 @@
+"""Settings under Kafka's names: typed, checked, and helpful when a name is wrong."""
+
+from __future__ import annotations
+
+import pytest
+
+from millbeck.client.admin import AdminConfig
+from millbeck.client.config import ClientConfig
+from millbeck.client.consumer import ConsumerConfig
+from millbeck.client.producer import ProducerConfig
+from millbeck.kernel.errors import InvalidConfig
+from millbeck.kernel.options import Scope
+
+BOOTSTRAP = {"bootstrap.servers": "a:1,b:2"}
+
+
+def test_defaults() -> None:
+    config = AdminConfig.parse(BOOTSTRAP)
+    assert config.bootstrap_servers == ("a:1", "b:2")
+    assert config.client_id == "millbeck"
+    assert config.request_timeout_ms == 30_000
+    assert config.metadata_max_age_ms == 300_000
+    assert config.security_protocol == "PLAINTEXT"
+
+
+def test_python_values_are_understood() -> None:
+    config = ProducerConfig.parse(
+        {"bootstrap.servers": ["a:1", "b:2"], "linger.ms": 7, "enable.idempotence": False, "client.rack": None}
+    )
+    assert config.bootstrap_servers == ("a:1", "b:2")
+    assert config.linger_ms == 7
+    assert config.enable_idempotence is False
+    assert config.client_rack == ""
+
+
+def test_a_list_holds_texts() -> None:
+    with pytest.raises(InvalidConfig, match=r"bootstrap\.servers"):
+        AdminConfig.parse({"bootstrap.servers": [1]})  # type: ignore[list-item]
+
+
+def test_bootstrap_servers_must_be_set() -> None:
+    with pytest.raises(InvalidConfig, match=r"bootstrap\.servers"):
+        AdminConfig.parse({})
+
+
+TYPOS = {"bootstrap.server": "bootstrap.servers", "linger_ms": "linger.ms", "request.timout.ms": "request.timeout.ms"}
+
+
+@pytest.mark.parametrize(("typo", "meant"), TYPOS.items())
+def test_an_unknown_key_is_an_error_that_names_the_nearest(typo: str, meant: str) -> None:
+    with pytest.raises(InvalidConfig, match=f"{typo}, did you mean {meant}"):
+        ProducerConfig.parse(BOOTSTRAP | {typo: "1"})
+
+
+def test_an_unknown_key_like_no_other_is_an_error() -> None:
+    with pytest.raises(InvalidConfig, match=r"Unknown configuration zzzzzz$"):
+        AdminConfig.parse(BOOTSTRAP | {"zzzzzz": "1"})
+
+
+@pytest.mark.parametrize("name", ["linger.ms", "sasl.jaas.config", "statistics.interval.ms"])
+def test_a_key_of_another_client_is_a_warning(name: str, caplog: pytest.LogCaptureFixture) -> None:
+    AdminConfig.parse(BOOTSTRAP | {name: "1"})
+    assert f"configuration {name} has no effect here" in caplog.text
+
+
+def test_librdkafka_s_word_for_a_setting_is_translated_in_the_warning(caplog: pytest.LogCaptureFixture) -> None:
+    config = ProducerConfig.parse(BOOTSTRAP | {"queue.buffering.max.ms": "50"})
+    assert config.linger_ms == 5
+    assert "use linger.ms" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [("request.timeout.ms", "0"), ("security.protocol", "SASL_SSL"), ("retry.backoff.ms", "soon")],
+)
+def test_a_bad_value_names_its_setting(name: str, text: str) -> None:
+    with pytest.raises(InvalidConfig, match=name.replace(".", r"\.")):
+        AdminConfig.parse(BOOTSTRAP | {name: text})
+
+
+@pytest.mark.parametrize("section", [AdminConfig, ProducerConfig, ConsumerConfig])
+def test_every_option_is_a_client_option(section: type[ClientConfig]) -> None:
+    assert {option.scope for option in section.options} == {Scope.CLIENT}
+
+
+def test_secrets_do_not_show() -> None:
+    config = AdminConfig.parse(BOOTSTRAP | {"ssl.key.password": "hush"})
+    assert "hush" not in repr(config)
