@@ -15,7 +15,7 @@ from millbeck.kernel.options import Layers, resolve_value
 from millbeck.metadata.image import ConfigResource, ResourceType
 from millbeck.server.config import BROKER_OPTIONS, GROUP_OPTIONS, SslOptions
 from millbeck.server.config.broker_options import without_listener
-from millbeck.server.config.consistency import check_topic_defaults
+from millbeck.server.config.consistency import check_consistent
 from millbeck.server.config.refused import check_available, check_tls_available
 from millbeck.storage.config import COMPACT, LogConfig, check_log_config
 
@@ -30,12 +30,41 @@ _REMOTE: Final = (
 )
 
 
-def check_supported(resource: ConfigResource, options: Mapping[str, str]) -> None:
-    """Raise `InvalidConfig` or `InvalidRequest` for settings that a topic or broker cannot have in this release."""
-    if resource.type == ResourceType.TOPIC:
-        _check_topic(resource.name, options)
-    elif resource.type == ResourceType.BROKER:
-        _check_broker(options)
+class ConfigChecks:
+    """The checks of one node; ``static`` is its server file, with which dynamic settings must agree."""
+
+    def __init__(self, static: Mapping[str, str]) -> None:
+        self._static = static
+        self._bounds = {
+            declared.name: _bounds_of(declared.synonyms[0].name) for declared in GROUP_OPTIONS if declared.synonyms
+        }
+
+    def check(self, resource: ConfigResource, options: Mapping[str, str]) -> None:
+        """Raise `InvalidConfig`, or `InvalidRequest` as Kafka's brokers do for their own settings."""
+        if resource.type == ResourceType.TOPIC:
+            _check_topic(resource.name, options)
+        elif resource.type == ResourceType.GROUP:
+            self._check_group(options)
+        elif resource.type == ResourceType.BROKER:
+            try:
+                _check_broker(options)
+                check_consistent({**self._static, **options})
+            except InvalidConfig as error:
+                raise InvalidRequest(error.message) from error
+
+    def _check_group(self, options: Mapping[str, str]) -> None:
+        """A group stays within the bounds its broker sets."""
+        for name, text in options.items():
+            smallest, largest = self._bounds.get(name, (None, None))
+            value = GROUP_OPTIONS.parse(name, text)
+            if smallest is not None and value < self._number(smallest):
+                raise InvalidConfig(f"{name} must be greater than or equal to {smallest}")
+            if largest is not None and value > self._number(largest):
+                raise InvalidConfig(f"{name} must be less than or equal to {largest}")
+
+    def _number(self, name: str) -> int:
+        value: int = resolve_value(BROKER_OPTIONS[name], Layers(static=self._static))
+        return value
 
 
 def _check_topic(name: str, options: Mapping[str, str]) -> None:
@@ -51,43 +80,16 @@ def _check_topic(name: str, options: Mapping[str, str]) -> None:
 def _check_broker(options: Mapping[str, str]) -> None:
     for name in options:
         if name in _AT_START:
-            raise InvalidRequest(f"{name} is read when a node starts: change it in the server's file")
+            raise InvalidConfig(f"{name} is read when a node starts: change it in the server's file")
         base = without_listener(name)
         if base not in _TLS_NAMES:
             continue
         if base == name:
             raise InvalidConfig(f"{name} can be changed for one listener only: use listener.name.<listener>.{name}")
         if base not in _RENEWABLE:
-            raise InvalidRequest(f"{name} is read when a node starts: change it in the server's file")
+            raise InvalidConfig(f"{name} is read when a node starts: change it in the server's file")
     check_available(options)
     check_tls_available(options)
-    check_topic_defaults(LogConfig.resolve(Layers(dynamic_default=options)))
-
-
-class GroupLimits:
-    """The bounds a broker sets to what its groups may ask for; ``static`` is the server's file."""
-
-    def __init__(self, static: Mapping[str, str]) -> None:
-        self._bounds = {
-            declared.name: _bounds_of(declared.synonyms[0].name) for declared in GROUP_OPTIONS if declared.synonyms
-        }
-        self._layers = Layers(static=static)
-
-    def check(self, resource: ConfigResource, options: Mapping[str, str]) -> None:
-        """Raise `InvalidConfig` for a group's setting outside of the broker's bounds."""
-        if resource.type != ResourceType.GROUP:
-            return
-        for name, text in options.items():
-            smallest, largest = self._bounds.get(name, (None, None))
-            value = GROUP_OPTIONS.parse(name, text)
-            if smallest is not None and value < self._number(smallest):
-                raise InvalidConfig(f"{name} must be greater than or equal to {smallest}")
-            if largest is not None and value > self._number(largest):
-                raise InvalidConfig(f"{name} must be less than or equal to {largest}")
-
-    def _number(self, name: str) -> int:
-        value: int = resolve_value(BROKER_OPTIONS[name], self._layers)
-        return value
 
 
 def _bounds_of(default: str) -> tuple[str | None, str | None]:

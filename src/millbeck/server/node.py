@@ -29,7 +29,7 @@ from millbeck.replication.turn import Turn
 from millbeck.security.authorizer import AllowAll
 from millbeck.server.broker import Broker
 from millbeck.server.config import NodeConfig, parse_ip_overrides
-from millbeck.server.config_checks import GroupLimits, check_supported
+from millbeck.server.config_checks import ConfigChecks
 from millbeck.server.deadlines import Deadlines
 from millbeck.server.dispatch import Dispatcher
 from millbeck.server.drivers.groups import GroupDriver
@@ -182,7 +182,7 @@ class Node:
                 group=config.group_option_set,
                 static=config.texts,
                 node_id=self.node_id,
-                checks=(check_supported, GroupLimits(config.texts).check),
+                checks=(ConfigChecks(config.texts).check,),
             ),
             randomness=self.environment.randomness,
         )

@@ -7,7 +7,7 @@ import pytest
 from millbeck.kernel.errors import ApiError, InvalidConfig, InvalidRequest
 from millbeck.metadata.image import ConfigResource, ResourceType
 from millbeck.server.config import GROUP_OPTIONS
-from millbeck.server.config_checks import GroupLimits, check_supported
+from millbeck.server.config_checks import ConfigChecks
 
 TOPIC = ConfigResource(ResourceType.TOPIC, "t")
 OFFSETS = ConfigResource(ResourceType.TOPIC, "__consumer_offsets")
@@ -32,7 +32,7 @@ REFUSED: dict[str, tuple[ConfigResource, dict[str, str], type[ApiError], str]] =
         InvalidConfig,
         "min.compaction.lag.ms",
     ),
-    "compaction for all": (BROKER, {"log.cleanup.policy": "compact"}, InvalidConfig, "log.cleanup.policy"),
+    "compaction for all": (BROKER, {"log.cleanup.policy": "compact"}, InvalidRequest, "log.cleanup.policy"),
     "other listeners": (BROKER, {"listeners": "PLAINTEXT://:1"}, InvalidRequest, "listeners"),
     "other protocols": (
         BROKER,
@@ -43,7 +43,7 @@ REFUSED: dict[str, tuple[ConfigResource, dict[str, str], type[ApiError], str]] =
     "a certificate for all": (
         BROKER,
         {"ssl.keystore.location": "/x.pem"},
-        InvalidConfig,
+        InvalidRequest,
         "listener.name.<listener>.ssl.keystore.location",
     ),
     "other clients to trust": (
@@ -52,10 +52,11 @@ REFUSED: dict[str, tuple[ConfigResource, dict[str, str], type[ApiError], str]] =
         InvalidRequest,
         "is read when a node starts",
     ),
-    "a Java key store": (BROKER, {"listener.name.out.ssl.keystore.type": "JKS"}, InvalidConfig, "ssl.keystore.type"),
-    "a rate of connections": (BROKER, {"max.connection.creation.rate": "1"}, InvalidConfig, "max.connections"),
-    "no retention": (BROKER, {"log.retention.ms": "0"}, InvalidConfig, "log.retention.ms"),
-    "providers": (BROKER, {"config.providers": "file"}, InvalidConfig, "config.providers"),
+    "a Java key store": (BROKER, {"listener.name.out.ssl.keystore.type": "JKS"}, InvalidRequest, "ssl.keystore.type"),
+    "a rate of connections": (BROKER, {"max.connection.creation.rate": "1"}, InvalidRequest, "max.connections"),
+    "nobody may connect": (BROKER, {"max.connections.per.ip": "0"}, InvalidRequest, "max.connections.per.ip.overrides"),
+    "no retention": (BROKER, {"log.retention.ms": "0"}, InvalidRequest, "log.retention.ms"),
+    "providers": (BROKER, {"config.providers": "file"}, InvalidRequest, "config.providers"),
 }
 ACCEPTED: dict[str, tuple[ConfigResource, dict[str, str]]] = {
     "nothing": (TOPIC, {}),
@@ -76,13 +77,13 @@ ACCEPTED: dict[str, tuple[ConfigResource, dict[str, str]]] = {
 @pytest.mark.parametrize(("resource", "options", "error", "named"), REFUSED.values(), ids=REFUSED.keys())
 def test_refused_by_name(resource: ConfigResource, options: dict[str, str], error: type[ApiError], named: str) -> None:
     with pytest.raises(error) as caught:
-        check_supported(resource, options)
+        ConfigChecks({}).check(resource, options)
     assert named in caught.value.message
 
 
 @pytest.mark.parametrize(("resource", "options"), ACCEPTED.values(), ids=ACCEPTED.keys())
 def test_accepted(resource: ConfigResource, options: dict[str, str]) -> None:
-    assert check_supported(resource, options) is None  # type: ignore[func-returns-value]
+    assert ConfigChecks({}).check(resource, options) is None  # type: ignore[func-returns-value]
 
 
 OUT_OF_BOUNDS = {
@@ -105,30 +106,37 @@ OUT_OF_BOUNDS = {
 
 @pytest.mark.parametrize(("name", "texts"), OUT_OF_BOUNDS.items(), ids=OUT_OF_BOUNDS.keys())
 def test_a_group_stays_within_the_brokers_bounds(name: str, texts: tuple[str | None, str]) -> None:
-    limits = GroupLimits({})
+    checks = ConfigChecks({})
     too_small, too_large = texts
     with pytest.raises(InvalidConfig, match=rf"^{name} must be less than or equal to group\.\w+\.max\."):
-        limits.check(GROUP, {name: too_large})
+        checks.check(GROUP, {name: too_large})
     if too_small is not None:
         with pytest.raises(InvalidConfig, match=rf"^{name} must be greater than or equal to group\.\w+\.min\."):
-            limits.check(GROUP, {name: too_small})
+            checks.check(GROUP, {name: too_small})
 
 
 def test_every_default_of_a_group_is_within_the_brokers_bounds() -> None:
-    limits = GroupLimits({})
+    checks = ConfigChecks({})
     for declared in GROUP_OPTIONS:
         assert declared.default_text is not None
-        limits.check(GROUP, {declared.name: declared.default_text})
+        checks.check(GROUP, {declared.name: declared.default_text})
 
 
 def test_bounds_are_the_servers() -> None:
-    limits = GroupLimits({"group.consumer.min.session.timeout.ms": "1000"})
-    limits.check(GROUP, {"consumer.session.timeout.ms": "1000"})
+    checks = ConfigChecks({"group.consumer.min.session.timeout.ms": "1000"})
+    checks.check(GROUP, {"consumer.session.timeout.ms": "1000"})
     with pytest.raises(InvalidConfig):
-        limits.check(GROUP, {"consumer.session.timeout.ms": "999"})
+        checks.check(GROUP, {"consumer.session.timeout.ms": "999"})
+
+
+def test_dynamic_settings_agree_with_the_servers_file() -> None:
+    dynamic = {"max.connections.per.ip": "0"}
+    ConfigChecks({"max.connections.per.ip.overrides": "127.0.0.1:5"}).check(BROKER, dynamic)
+    with pytest.raises(InvalidRequest):
+        ConfigChecks({}).check(BROKER, dynamic)
 
 
 def test_only_groups_have_a_groups_bounds() -> None:
-    GroupLimits({}).check(TOPIC, {"consumer.session.timeout.ms": "1"})
+    ConfigChecks({}).check(TOPIC, {"consumer.session.timeout.ms": "1"})
     with pytest.raises(InvalidConfig):
-        GroupLimits({}).check(GROUP, {"consumer.session.timeout.ms": "1"})
+        ConfigChecks({}).check(GROUP, {"consumer.session.timeout.ms": "1"})

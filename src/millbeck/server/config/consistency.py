@@ -1,8 +1,4 @@
-"""Values that are fine alone and impossible together, as Kafka finds them when a broker starts or is changed.
-
-Each check looks at the texts of one place after the other, which is how they are set: a broker's file, or what was set
-while it runs.
-"""
+"""Values that are fine alone and impossible together, as Kafka finds them when a broker starts or is changed."""
 
 from __future__ import annotations
 
@@ -18,12 +14,12 @@ from millbeck.storage.config import LogConfig, check_log_config
 
 def check_consistent(texts: Mapping[str, str]) -> None:
     """Raise `InvalidConfig` for settings of a broker that contradict each other."""
-    check_topic_defaults(LogConfig.resolve(Layers(static=texts)))
+    _check_topic_defaults(LogConfig.resolve(Layers(static=texts)))
     _check_limits(texts)
     _check_replication(texts)
 
 
-def check_topic_defaults(config: LogConfig) -> None:
+def _check_topic_defaults(config: LogConfig) -> None:
     """What the broker's settings make of a topic that has none of its own."""
     if config.segment_ms < 1:
         raise InvalidConfig("log.roll.ms must be at least 1")

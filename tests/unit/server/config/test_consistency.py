@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from millbeck.kernel.errors import InvalidConfig
-from millbeck.server.config.consistency import check_consistent, check_topic_defaults
-from millbeck.storage.config import LogConfig
+from millbeck.server.config.consistency import check_consistent
 
 CONTRADICTIONS = {
     "kept for no time": ({"log.retention.ms": "0"}, "log.retention.ms"),
@@ -47,9 +46,3 @@ def test_a_contradiction_is_refused_by_name(texts: dict[str, str], named: str) -
 @pytest.mark.parametrize("texts", FINE.values(), ids=FINE.keys())
 def test_what_kafka_accepts_is_accepted(texts: dict[str, str]) -> None:
     assert check_consistent(texts) is None  # type: ignore[func-returns-value]
-
-
-def test_defaults_of_topics_are_consistent() -> None:
-    check_topic_defaults(LogConfig.of())
-    with pytest.raises(InvalidConfig):
-        check_topic_defaults(LogConfig.of().replace(segment_ms=0))
