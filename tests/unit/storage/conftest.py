@@ -105,9 +105,9 @@ class LogWorld:
         self.log.write_staged()
         return staged
 
-    def append_many(self, count: int, **options: int) -> None:
-        for _ in range(count):
-            self.append(self.batch(**options))
+    def append_many(self, batch_count: int, *, records: int = 1) -> None:
+        for _ in range(batch_count):
+            self.append(self.batch(records))
 
     def end_transaction(
         self, producer_id: int, *, committed: bool, epoch: int = 0, coordinator_epoch: int = 0
