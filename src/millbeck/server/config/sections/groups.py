@@ -6,6 +6,7 @@ later release: the classic protocol, which is served now, knows none of them.
 
 from __future__ import annotations
 
+import re
 from typing import Final
 
 from millbeck.kernel.options import (
@@ -15,14 +16,16 @@ from millbeck.kernel.options import (
     Scope,
     Section,
     Synonym,
+    Validator,
     at_least,
-    matching,
     one_of,
     option,
 )
 
-_RESET: Final = matching(
-    r"latest|earliest|by_duration:P(?=.)([0-9]+D)?(T(?=.)([0-9]+H)?([0-9]+M)?([0-9]+(\.[0-9]{1,9})?S)?)?",
+_DURATION: Final = r"by_duration:P(?=.)([0-9]+D)?(T(?=.)([0-9]+H)?([0-9]+M)?([0-9]+(\.[0-9]{1,9})?S)?)?"
+# Compiled when it is first needed, which on most nodes is never: starting takes long enough.
+_RESET: Final[Validator[str]] = Validator(
+    lambda value: value in ("latest", "earliest") or re.fullmatch(_DURATION, value) is not None,
     "latest, earliest or by_duration:PnDTnHnMn.nS",
 )
 GROUP: Final = Scope.GROUP

@@ -19,13 +19,13 @@ from millbeck.kernel.options import (
 )
 from millbeck.kernel.units import DAY_MS, GIB, HOUR_MS, MIB
 
-_ADDRESS: Final = re.compile(r"\[?[^@\s]+\]?:[0-9]{1,5}")
-_VOTER: Final = re.compile(r"[0-9]+@\[?[^@\s]+\]?:[0-9]{1,5}")
+_ADDRESS: Final = r"\[?[^@\s]+\]?:[0-9]{1,5}"
+# Compiled when first needed: starting takes long enough.
 _ADDRESSES: Final[Validator[tuple[str, ...]]] = Validator(
-    lambda entries: all(_ADDRESS.fullmatch(entry) for entry in entries), "a list of host:port"
+    lambda entries: all(re.fullmatch(_ADDRESS, entry) for entry in entries), "a list of host:port"
 )
 _VOTERS: Final[Validator[tuple[str, ...]]] = Validator(
-    lambda entries: all(_VOTER.fullmatch(entry) for entry in entries), "a list of id@host:port"
+    lambda entries: all(re.fullmatch(rf"[0-9]+@{_ADDRESS}", entry) for entry in entries), "a list of id@host:port"
 )
 
 

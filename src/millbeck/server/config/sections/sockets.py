@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from typing import Final
 
-from millbeck.kernel.options import INT, LONG, STRING, Importance, Section, Update, at_least, matching, option
+from millbeck.kernel.options import INT, LONG, STRING, Importance, Section, Update, Validator, at_least, option
 from millbeck.kernel.units import INT_MAX, MIB
 
 _ADDRESS_COUNT: Final = r"\s*[^,\s]+:[0-9]{1,10}\s*"
+_ADDRESS_COUNTS: Final[Validator[str]] = Validator(
+    lambda text: not text or all(re.fullmatch(_ADDRESS_COUNT, entry) for entry in text.split(",")),
+    "a list of address:count",
+)
 
 
 class SocketOptions(Section):
@@ -73,7 +78,7 @@ class SocketOptions(Section):
         "max.connections.per.ip.overrides",
         STRING,
         "",
-        valid=matching(rf"({_ADDRESS_COUNT}(,{_ADDRESS_COUNT})*)?", "a list of address:count"),
+        valid=_ADDRESS_COUNTS,
         update=Update.CLUSTER_WIDE,
         doc="Other limits than max.connections.per.ip for single addresses, as address:count pairs.",
     )
