@@ -46,7 +46,7 @@ NO_OFFSET: Final = -1
 
 
 class Appending(PartitionResult):
-    """One partition's part of the reply; called by the partition when the append counts, or does not."""
+    """One partition's part of the reply; the partition says when the append counts, or does not."""
 
     __slots__ = ("reply",)
 
@@ -54,7 +54,7 @@ class Appending(PartitionResult):
         super().__init__(index)
         self.reply = reply
 
-    def __call__(self, error: ApiError | None, /) -> None:
+    def settled(self, error: ApiError | None) -> None:
         if error is not None:
             self.refuse(error)
         reply = self.reply
@@ -93,14 +93,17 @@ class ProduceReply:
 
     def send(self) -> None:
         call = self.call
+        # The results refer to this reply: letting go of them here spares the garbage collector a cycle per request.
+        topics, self.topics = self.topics, []
         if self.timer is not None:
             self.timer.cancel()
+            self.timer = None
         if call.parts is not None:
             return
         if self.acks:
-            call.complete((encode_produce_response(call.version, call.correlation_id, self.topics),))
+            call.complete((encode_produce_response(call.version, call.correlation_id, topics),))
             return
-        failed = [result for _, results in self.topics for result in results if result.error_code]
+        failed = [result for _, results in topics for result in results if result.error_code]
         call.complete(())
         if failed:
             call.connection.close(f"a produce request with acks=0 failed: {failed[0].error_message}")
@@ -205,7 +208,7 @@ def _append(result: Appending, topic: LocalTopic, partition: Partition, validate
     if validated.header.attributes & TRANSACTIONAL_BIT:
         raise TransactionalIdAuthorizationFailed("a transactional batch in a request without a transactional id")
     reply = result.reply
-    staged = partition.append(validated, wants_all=reply.acks == -1, now_ms=now_ms, settle=result)
+    staged = partition.append(validated, wants_all=reply.acks == -1, now_ms=now_ms, settle=result.settled)
     reply.outstanding += 1
     if partition.waits_for_flush:
         reply.waits_for_flush = True
