@@ -158,8 +158,7 @@ def _entry(
             for link in resolved.synonyms
             if link.source is not ConfigSource.UNKNOWN
         ]
-    if request.include_documentation:
-        entry.documentation = declared.doc
+    entry.documentation = declared.doc if request.include_documentation else None
     return entry
 
 
