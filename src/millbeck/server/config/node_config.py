@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
+from typing import Any
 
 from millbeck.coordinator.config import ClassicGroupOptions, OffsetOptions, OffsetsTopicOptions
 from millbeck.kernel.errors import InvalidConfig
-from millbeck.kernel.options import Layers, OptionSet, Update
+from millbeck.kernel.options import Layers, Option, OptionSet, Update
 from millbeck.server.config.addresses import parse_address, parse_protocol_map
 from millbeck.server.config.broker_options import BROKER_OPTIONS, GROUP_OPTIONS, listener_key
 from millbeck.server.config.consistency import check_consistent
@@ -67,6 +68,12 @@ class NodeConfig:
     @property
     def group_option_set(self) -> OptionSet:
         return GROUP_OPTIONS
+
+    def described_options(self, layers: Layers) -> list[Option[Any]]:
+        """All options, and those that are set for one listener alone."""
+        texts = {name for place, _ in layers.on_the_broker() for name in place}
+        of_listeners = sorted(name for name in texts if name not in BROKER_OPTIONS.by_name and name in BROKER_OPTIONS)
+        return [*BROKER_OPTIONS, *(BROKER_OPTIONS[name] for name in of_listeners)]
 
     @property
     def open_files_max(self) -> int:

@@ -117,6 +117,8 @@ def _options_of(call: Call, resource: DescribeConfigsResource) -> Iterable[tuple
             layers = broker.logs.layers(image, image.configs.of_topic(name))
             return [(declared, layers, False) for declared in TOPIC_OPTIONS]
         case ConfigType.GROUP:
+            if not name:
+                raise InvalidRequest("Group name must not be empty")
             layers = broker.logs.layers(image, image.configs.of_group(name))
             return [(declared, layers, False) for declared in broker.config.group_option_set]
         case ConfigType.BROKER if not name:
@@ -127,7 +129,8 @@ def _options_of(call: Call, resource: DescribeConfigsResource) -> Iterable[tuple
                     f"Unexpected broker id, expected {broker.node_id} or empty string, but received {name}"
                 )
             layers = broker.logs.layers(image, {})
-            return [(declared, layers, declared.update is Update.READ_ONLY) for declared in broker.config.option_set]
+            options = broker.config.described_options(layers)
+            return [(declared, layers, declared.update is Update.READ_ONLY) for declared in options]
         case ConfigType.CLIENT_METRICS | ConfigType.BROKER_LOGGER:
             return []
         case _:

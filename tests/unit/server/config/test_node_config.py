@@ -7,7 +7,7 @@ import logging
 import pytest
 
 from millbeck.kernel.errors import InvalidConfig
-from millbeck.kernel.options import Section, Update
+from millbeck.kernel.options import Layers, Section, Update
 from millbeck.server.config import BROKER_OPTIONS, GROUP_OPTIONS, NodeConfig
 from millbeck.server.listener import ListenerAddress
 
@@ -156,6 +156,14 @@ def test_a_listeners_own_tls_settings_come_first() -> None:
     assert config.ssl("OUT").ssl_keystore_location == "/out.pem"
     config.apply_dynamic({}, {})
     assert config.ssl("IN").ssl_keystore_location == "/all.pem"
+
+
+def test_options_of_a_listener_are_described_when_they_are_set() -> None:
+    config = NodeConfig({"listener.name.out.ssl.client.auth": "none", "super.users": "User:admin"})
+    layers = Layers(static=config.texts, dynamic_broker={"listener.name.in.ssl.key.password": "x"})
+    names = [declared.name for declared in config.described_options(layers)]
+    assert names[-2:] == ["listener.name.in.ssl.key.password", "listener.name.out.ssl.client.auth"]
+    assert len(names) == len(BROKER_OPTIONS) + 2
 
 
 def test_dynamic_settings_come_before_the_file_and_go_again() -> None:
