@@ -95,9 +95,12 @@ class Recovery:
         del self.segments[index:]
 
     def _continues(self, offset: int) -> bool:
-        if offset > self.end_offset:
-            return self._is_compacted or self.end_offset < self._recovery_point
-        return offset == self.end_offset
+        if offset <= self.end_offset:
+            return offset == self.end_offset
+        # The log ended at the recovery point once, so no healthy gap reaches across it.
+        if self.end_offset < self._recovery_point:
+            return offset <= self._recovery_point
+        return self._is_compacted
 
     def _read(self, segment: Segment) -> tuple[int, CorruptSegment | None]:
         """Verify and take in one segment's batches; returns how many bytes are good and what is wrong after them."""
