@@ -1,0 +1,185 @@
+"""A log directory: its lock, its marker, its checkpoints, and the logs that come and go."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from millbeck.kernel.errors import KafkaStorageError
+from millbeck.kernel.ids import TopicPartition
+from millbeck.storage.atomic_file import read_file, write_file
+from millbeck.storage.directory import DirectoryLocked
+from millbeck.storage.properties import MetaProperties, write_meta_properties
+from millbeck.testing.sim.disk_faults import DiskCall
+
+KEY = TopicPartition("topic", 0)
+OTHER = TopicPartition("other", 3)
+
+
+def test_only_one_process_uses_a_directory(world: Any) -> None:
+    with pytest.raises(DirectoryLocked):
+        world.open_directory()
+    world.directory.close()
+    assert world.open_directory().path == "/data"
+
+
+def test_it_says_whose_it_is(world: Any) -> None:
+    assert world.directory.meta is None
+    meta = MetaProperties(cluster_id="c", node_id=1, directory_id=bytes(16))
+    write_meta_properties(world.files, "/data", meta)
+    world.directory.close()
+    assert world.open_directory().meta == meta
+
+
+def test_the_marker_of_a_clean_stop_is_kafkas_and_used_once(world: Any) -> None:
+    assert not world.directory.had_clean_shutdown
+    assert world.directory.close(broker_epoch=42)
+    assert read_file(world.files, "/data/.kafka_cleanshutdown", 100) == b'{"version":0,"brokerEpoch":42}'
+    world.disk.unmount(world.files)
+    world.directory = world.open_directory()
+    assert (world.directory.had_clean_shutdown, world.directory.previous_broker_epoch) == (True, 42)
+    world.disk.power_loss(0.0)
+    world.directory = world.open_directory()
+    assert (world.directory.had_clean_shutdown, world.directory.previous_broker_epoch) == (False, -1)
+
+
+def test_a_marker_without_an_epoch_is_still_a_marker(world: Any) -> None:
+    world.directory.close()
+    write_file(world.files, "/data/.kafka_cleanshutdown", b"", sync=True)
+    world.directory = world.open_directory()
+    assert (world.directory.had_clean_shutdown, world.directory.previous_broker_epoch) == (True, -1)
+
+
+def test_there_is_no_marker_when_a_log_could_not_be_closed_cleanly(world: Any) -> None:
+    world.append()
+    world.directory.create_log(OTHER, bytes(16), world.config, now_ms=0)
+    world.log.go_offline("of a test")
+    assert not world.directory.close()
+    world.disk.unmount(world.files)
+    assert not world.open_directory().had_clean_shutdown
+
+
+def test_a_sync_that_fails_on_the_way_out_leaves_no_marker(world: Any) -> None:
+    world.append()
+    world.disk.fail_next(DiskCall.SYNC, path_part=".log")
+    assert not world.directory.close()
+    world.disk.unmount(world.files)
+    assert not world.open_directory().had_clean_shutdown
+
+
+def test_logs_are_listed_with_their_topics(world: Any) -> None:
+    world.append()
+    world.directory.create_log(OTHER, b"x" * 16, world.config, now_ms=0)
+    for name in ("lost+found", "topic-1.0123-future"):
+        world.files.make_directory(f"/data/{name}")
+    assert world.directory.partitions() == [(OTHER, b"x" * 16), (KEY, bytes(range(16)))]
+
+
+def test_a_topic_cannot_name_a_directory_elsewhere(world: Any) -> None:
+    with pytest.raises(ValueError, match="cannot name"):
+        world.directory.create_log(TopicPartition("../x", 0), bytes(16), world.config, now_ms=0)
+
+
+def test_a_deleted_log_is_renamed_and_removed_by_the_job(world: Any) -> None:
+    world.configure(file_delete_delay_ms="777")
+    world.append()
+    found = world.log.read(0, size_bytes_max=1000, upto_offset=1)
+    removal = world.directory.delete_log(KEY, b"u" * 16)
+    assert removal.delay_ms == 777
+    assert removal.path == f"/data/topic-0.{(b'u' * 16).hex()}-delete"
+    assert world.directory.partitions() == []
+    with pytest.raises(KafkaStorageError, match="deleted"):
+        world.append()
+    assert len(world.content(found)) == len(world.batch())
+    removal.run()
+    removal.run()
+    assert not world.files.exists(removal.path)
+
+
+def test_deleted_logs_that_were_not_removed_are_found_again(world: Any) -> None:
+    world.append()
+    removal = world.directory.delete_log(KEY, b"u" * 16)
+    world.directory.close()
+    world.disk.unmount(world.files)
+    world.directory = world.open_directory()
+    assert [(left.path, left.delay_ms) for left in world.directory.leftovers()] == [(removal.path, 0)]
+
+
+def test_a_stray_log_is_kept_under_another_name(world: Any) -> None:
+    world.append()
+    path = world.directory.set_aside_as_stray(KEY, b"u" * 16)
+    assert path.endswith("-stray")
+    assert world.files.is_directory(path)
+    assert world.directory.partitions() == []
+
+
+def test_a_log_does_not_inherit_the_checkpoints_of_its_predecessor(world: Any) -> None:
+    world.append_many(20)
+    world.log.delete_records(15)
+    world.log.flush()
+    world.directory.checkpoint_job()()
+    world.directory.delete_log(KEY, b"u" * 16)
+    world._log = None
+    world.append_many(2)
+    log = world.kill_and_reopen()
+    assert not log.is_offline
+    assert (log.log_start_offset, log.end_offset) == (0, 2)
+
+
+def test_a_new_log_is_durable_with_its_first_flush(world: Any) -> None:
+    world.append()
+    world.log.flush()
+    world.disk.power_loss(0.0)
+    world.directory = world.open_directory()
+    assert world.directory.partitions() == [(KEY, bytes(range(16)))]
+
+
+def test_checkpoints_say_what_is_true_of_every_log(world: Any) -> None:
+    world.append_many(5)
+    world.log.flush()
+    world.append()
+    world.log.delete_records(2)
+    world.directory.create_log(OTHER, bytes(16), world.config, now_ms=0)
+    world.directory.checkpoint_job()()
+    assert read_file(world.files, "/data/recovery-point-offset-checkpoint", 100) == b"0\n2\ntopic 0 5\nother 3 0\n"
+    assert read_file(world.files, "/data/log-start-offset-checkpoint", 100) == b"0\n1\ntopic 0 2\n"
+
+
+def test_high_watermarks_are_kept(world: Any) -> None:
+    assert world.directory.read_high_watermarks() == {}
+    world.directory.write_high_watermarks({KEY: 7})
+    assert world.directory.read_high_watermarks() == {KEY: 7}
+    write_file(world.files, "/data/replication-offset-checkpoint", b"damage", sync=True)
+    assert world.directory.read_high_watermarks() == {}
+
+
+def test_with_damaged_checkpoints_every_log_is_verified(world: Any) -> None:
+    world.append_many(3)
+    world.directory.close()
+    write_file(world.files, "/data/recovery-point-offset-checkpoint", b"damage", sync=True)
+    log = world.kill_and_reopen()
+    assert not world.directory.had_clean_shutdown
+    assert (log.end_offset, log.flushed_offset) == (3, 0)
+
+
+def test_a_failure_takes_every_log_of_the_directory_offline(world: Any) -> None:
+    other = world.directory.create_log(OTHER, bytes(16), world.config, now_ms=0)
+    world.append()
+    world.disk.fail_next(DiskCall.SYNC, path_part="topic-0")
+    with pytest.raises(KafkaStorageError):
+        world.log.flush()
+    assert other.is_offline
+    with pytest.raises(KafkaStorageError, match="is offline"):
+        world.directory.create_log(TopicPartition("third", 0), bytes(16), world.config, now_ms=0)
+    with pytest.raises(KafkaStorageError):
+        world.directory.checkpoint_job()
+    assert len(world.failures) == 1
+
+
+def test_leftover_temporary_files_are_removed(world: Any) -> None:
+    write_file(world.files, "/data/recovery-point-offset-checkpoint.tmp", b"half", sync=True)
+    world.directory.close()
+    world.disk.unmount(world.files)
+    world.directory = world.open_directory()
+    assert not world.files.exists("/data/recovery-point-offset-checkpoint.tmp")
