@@ -6,9 +6,11 @@ takes a batch of an idempotent producer only when its sequence follows the one b
 before the one that failed: it is refused as out of order and comes back here.
 
 Sequences. A batch gets its sequence when it is first sent and keeps it, so that the broker recognises a repetition. A
-sequence that will never be stored (its batch was refused for good, or given up with its fate unknown) leaves a gap that
-the broker would never let anything past. The partition then begins anew: when nothing is in flight any more, it takes
-the producer's next epoch and numbers what is waiting from zero. Other partitions keep their epoch until they are idle.
+sequence that will never be stored, because its batch was refused for good, is a gap that the broker lets nothing past.
+What lies before the gap is sent under its old numbers until it is stored; then, with nothing in flight, the partition
+takes the producer's next epoch and numbers the rest from zero. A batch that is given up with its fate unknown may or
+may not be a gap: the next one goes out under its old number, and only if the broker calls that out of order, with
+nothing older left to send, the new epoch begins. Other partitions keep their epoch until they are idle.
 """
 
 from __future__ import annotations
@@ -16,7 +18,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterator
 
-from millbeck.client.producer.batch import NOBODY, SEQUENCE_COUNT, ProducerBatch, ProducerIdentity
+from millbeck.client.producer.batch import NOBODY, ProducerBatch, ProducerIdentity
 from millbeck.kernel.ids import TopicPartition
 
 EPOCH_MAX = 32767
@@ -47,13 +49,12 @@ class Identities:
 class PartitionQueue:
     __slots__ = (
         "_added_count",
-        "_begins_anew",
+        "_gap",
         "_identities",
         "_in_flight_max",
         "_is_recovering",
         "identity",
         "in_flight",
-        "last_stored_sequence",
         "next_sequence",
         "partition",
         "waiting",
@@ -65,12 +66,12 @@ class PartitionQueue:
         self.in_flight: list[ProducerBatch] = []
         self.identity = NOBODY
         self.next_sequence = 0
-        self.last_stored_sequence = -1
         self._added_count = 0
         self._identities = identities
         self._in_flight_max = in_flight_max
         self._is_recovering = False
-        self._begins_anew = False
+        self._gap: tuple[int, ...] | None = None
+        """Where the new epoch begins: the place of the first batch that cannot go out under its number."""
 
     @property
     def is_idle(self) -> bool:
@@ -99,7 +100,7 @@ class PartitionQueue:
             return False
         if not self.in_flight:
             return True
-        if self._is_recovering or self._begins_anew or len(self.in_flight) >= self._in_flight_max:
+        if self._is_recovering or self._gap is not None or len(self.in_flight) >= self._in_flight_max:
             return False
         return self._identities is None or self.identity == self._identities.current
 
@@ -108,7 +109,7 @@ class PartitionQueue:
         if not self.may_send():
             return None
         if self._identities is not None:
-            if self._begins_anew:
+            if self._gap is not None and self.waiting[0].order >= self._gap:
                 self._begin_anew()
             if self._identities.current is None:
                 return None
@@ -127,7 +128,6 @@ class PartitionQueue:
         if self.identity != current:
             self.identity = current
             self.next_sequence = 0
-            self.last_stored_sequence = -1
         batch.set_sequence(current, self.next_sequence)
         self.next_sequence = batch.next_sequence
 
@@ -135,7 +135,7 @@ class PartitionQueue:
         assert not self.in_flight
         assert self._identities is not None
         self._identities.supersede(self.identity)
-        self._begins_anew = False
+        self._gap = None
         for batch in self.waiting:
             batch.clear_sequence()
 
@@ -144,8 +144,6 @@ class PartitionQueue:
     def stored(self, batch: ProducerBatch) -> None:
         """The broker has it."""
         self.in_flight.remove(batch)
-        if batch.identity == self.identity:
-            self.last_stored_sequence = (batch.next_sequence - 1) % SEQUENCE_COUNT
 
     def put_back(self, batch: ProducerBatch) -> None:
         """It has to be sent again, in its old place."""
@@ -153,14 +151,14 @@ class PartitionQueue:
         self._is_recovering = True
         self._insert([batch])
 
-    def dropped(self, batch: ProducerBatch) -> None:
-        """It will not be stored, or nobody can tell; its sequence is a gap."""
+    def dropped(self, batch: ProducerBatch, *, is_refused: bool = False) -> None:
+        """It is given up; ``is_refused`` says that the broker will never have it, otherwise nobody can tell."""
         if batch in self.in_flight:
             self.in_flight.remove(batch)
         else:
             self.waiting.remove(batch)
-        if batch.has_sequence:
-            self.begin_anew()
+        if is_refused and batch.has_sequence:
+            self.begin_anew(batch)
 
     def replace(self, batch: ProducerBatch, parts: list[ProducerBatch]) -> None:
         """Send these in its place."""
@@ -170,18 +168,16 @@ class PartitionQueue:
             part.order = (*batch.order, index)
         self._insert(parts)
         if batch.has_sequence:
-            self.begin_anew()
+            self.begin_anew(batch)
 
-    def begin_anew(self) -> None:
-        """Take the next epoch as soon as nothing is in flight; without idempotence there is nothing to do."""
+    def begin_anew(self, batch: ProducerBatch) -> None:
+        """Number this batch and all behind it under the next epoch, once nothing is in flight."""
         if self._identities is not None:
-            self._begins_anew = True
+            self._gap = batch.order if self._gap is None else min(self._gap, batch.order)
 
-    def is_next_to_store(self, batch: ProducerBatch) -> bool:
-        """Whether everything before the batch is stored, so that its sequence should have been taken."""
-        return (
-            batch.identity == self.identity and batch.base_sequence == (self.last_stored_sequence + 1) % SEQUENCE_COUNT
-        )
+    def is_oldest(self, batch: ProducerBatch) -> bool:
+        """Whether nothing is left that the broker should have stored before it."""
+        return all(other.order >= batch.order for other in self.batches())
 
     def _insert(self, batches: list[ProducerBatch]) -> None:
         """Where they were before: in front of everything younger."""

@@ -27,7 +27,11 @@ from millbeck.kernel.errors import (
     InvalidProducerEpoch,
     InvalidProducerIdMapping,
     MessageTooLarge,
+    NetworkException,
+    NotEnoughReplicas,
+    NotEnoughReplicasAfterAppend,
     OutOfOrderSequenceNumber,
+    RequestTimedOut,
     UnknownProducerId,
     UnknownServerError,
     from_code,
@@ -44,6 +48,8 @@ from millbeck.wire.messages.produce import (
 
 log = logging.getLogger(__name__)
 
+_FATE_UNKNOWN: Final = (NetworkException, RequestTimedOut, NotEnoughReplicasAfterAppend)
+"""Errors after which nobody can tell whether the broker has the batch."""
 _TOPIC_ID_FROM: Final = 13
 _RESPONSE_MARGIN_S: Final = 5.0
 _TRANSACTION_TIMEOUT_UNUSED_MS: Final = 60_000
@@ -300,8 +306,9 @@ class Sender:
 
     def _failed(self, batch: ProducerBatch, error: ApiError) -> None:
         queue = self._accumulator.queues[batch.partition]
+        is_refused = not isinstance(error, _FATE_UNKNOWN)
         if batch.is_over:
-            queue.dropped(batch)
+            queue.dropped(batch, is_refused=is_refused)
             self._accumulator.settled(batch)
             return
         if isinstance(error, MessageTooLarge) and batch.record_count > 1:
@@ -314,7 +321,7 @@ class Sender:
             batch.not_before_s = self._loop.time() + self._cluster.backoff.delay_s(batch.attempts)
             queue.put_back(batch)
             return
-        queue.dropped(batch)
+        queue.dropped(batch, is_refused=is_refused)
         batch.fail(error)
         self._accumulator.settled(batch)
 
@@ -327,16 +334,16 @@ class Sender:
             return error.retriable
         if isinstance(error, OutOfOrderSequenceNumber):
             # Behind a batch that comes back as well this is expected; otherwise the broker has lost something.
-            if queue.is_next_to_store(batch):
-                log.warning("%s is out of order for the broker though nothing is missing; a new epoch begins", batch)
-                queue.begin_anew()
+            if queue.is_oldest(batch):
+                log.info("%s is out of order for the broker and nothing older is left: a new epoch begins", batch)
+                queue.begin_anew(batch)
             return True
         if isinstance(error, UnknownProducerId):
-            queue.begin_anew()
+            queue.begin_anew(batch)
             return True
         if isinstance(error, InvalidProducerEpoch | InvalidProducerIdMapping):
             identities.discard(batch.identity)
-            queue.begin_anew()
+            queue.begin_anew(batch)
             return True
         return error.retriable
 
@@ -355,6 +362,4 @@ def _error_of(result: PartitionProduceResponse) -> ApiError:
 
 def _is_about_leadership(error: ApiError) -> bool:
     """Whether other metadata may help; a broker that is short of replicas is still the right one."""
-    from millbeck.kernel.errors import NotEnoughReplicas, NotEnoughReplicasAfterAppend
-
     return error.retriable and not isinstance(error, NotEnoughReplicas | NotEnoughReplicasAfterAppend)

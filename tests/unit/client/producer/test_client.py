@@ -1,0 +1,249 @@
+"""What a program sees of a producer."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+from fake_cluster import SILENCE, FakeCluster, later, simulate
+
+from millbeck.client.errors import BufferExhausted, ClientClosed, RequestTimeout
+from millbeck.client.metadata import TopicView
+from millbeck.client.producer import Producer
+from millbeck.kernel.errors import MessageTooLarge, UnknownTopicOrPartition
+from millbeck.records import batch
+from millbeck.wire.messages.metadata import MetadataRequest
+from millbeck.wire.messages.produce import ProduceRequest
+
+
+def open_producer(cluster: FakeCluster, **settings: Any) -> Producer:
+    partitioner = settings.pop("partitioner", None)
+    texts = {key.replace("_", "."): value for key, value in settings.items()}
+    return Producer(cluster.environment, {"bootstrap.servers": cluster.bootstrap} | texts, partitioner=partitioner)
+
+
+def test_a_record_arrives_as_it_was_sent() -> None:
+    async def scenario(cluster: FakeCluster) -> None:
+        (log,) = cluster.add_topic("a")
+        async with open_producer(cluster) as producer:
+            sent = await producer.send("a", b"value", key=b"key", timestamp=1234, headers=[("h", b"x"), ("n", None)])
+            assert tuple(await sent) == ("a", 0, 0, 1234)
+            await (await producer.send("a"))
+        (first, second) = [record for one in log.batches for record in batch.records_of(one)]
+        assert (first.key, first.value, first.timestamp) == (b"key", b"value", 1234)
+        assert first.headers == (("h", b"x"), ("n", None))
+        assert (second.key, second.value) == (None, None)
+        assert second.timestamp >= 1_700_000_000_000
+
+    simulate(scenario)
+
+
+def test_records_are_gathered_for_linger_ms() -> None:
+    async def scenario(cluster: FakeCluster) -> None:
+        cluster.add_topic("a")
+        async with open_producer(cluster, linger_ms=100) as producer:
+            await (await producer.send("a", b"warm"))
+            loop = asyncio.get_running_loop()
+            began = loop.time()
+            sent = [await producer.send("a", b"v") for _ in range(10)]
+            await sent[-1]
+            assert 0.1 <= loop.time() - began <= 0.15
+        assert len(cluster.asked(ProduceRequest)) == 2
+
+    simulate(scenario)
+
+
+@pytest.mark.parametrize("codec", ["none", "gzip", "snappy", "lz4", "zstd"])
+def test_batches_are_compressed(codec: str) -> None:
+    async def scenario(cluster: FakeCluster) -> None:
+        (log,) = cluster.add_topic("a")
+        async with open_producer(cluster, compression_type=codec) as producer:
+            for _ in range(20):
+                await producer.send("a", b"v" * 100)
+        assert [batch.read_header(one).codec.name.lower() for one in log.batches] == [codec]
+        assert log.values == [b"v" * 100] * 20
+
+    simulate(scenario)
+
+
+def test_flush_does_not_wait_for_linger() -> None:
+    async def scenario(cluster: FakeCluster) -> None:
+        (log,) = cluster.add_topic("a")
+        async with open_producer(cluster, linger_ms=60_000) as producer:
+            sent = await producer.send("a", b"v")
+            await producer.flush()
+            assert sent.done()
+            await producer.flush()
+            assert asyncio.get_running_loop().time() < 5
+        assert log.values == [b"v"]
+
+    simulate(scenario)
+
+
+def test_flush_gives_up_in_time_and_the_record_stays() -> None:
+    async def scenario(cluster: FakeCluster) -> None:
+        (log,) = cluster.add_topic("a")
+        cluster.next(ProduceRequest, later(5))
+        async with open_producer(cluster) as producer:
+            sent = await producer.send("a", b"v")
+            with pytest.raises(RequestTimeout):
+                await producer.flush(timeout_s=2)
+            assert (await sent).offset == 0
+        assert log.values == [b"v"]
+
+    simulate(scenario)
+
+
+def test_closing_sends_what_is_left() -> None:
+    async def scenario(cluster: FakeCluster) -> None:
+        (log,) = cluster.add_topic("a")
+        producer = open_producer(cluster, linger_ms=60_000)
+        sent = await producer.send("a", b"v")
+        await producer.close()
+        await producer.close()
+        assert sent.result().offset == 0
+        assert log.values == [b"v"]
+        with pytest.raises(ClientClosed):
+            await producer.send("a", b"v")
+        with pytest.raises(ClientClosed):
+            producer.send_nowait("a", b"v")
+
+    simulate(scenario)
+
+
+def test_a_topic_that_does_not_exist_is_named_after_max_block_ms() -> None:
+    async def scenario(cluster: FakeCluster) -> None:
+        async with open_producer(cluster, max_block_ms=3000) as producer:
+            with pytest.raises(UnknownTopicOrPartition, match="there is no topic ghost"):
+                await producer.send("ghost", b"v")
+            assert asyncio.get_running_loop().time() < 4
+
+    simulate(scenario)
+
+
+def test_a_topic_is_made_where_brokers_do_that() -> None:
+    async def scenario(cluster: FakeCluster) -> None:
+        cluster.creates_topics = True
+        async with open_producer(cluster) as producer:
+            assert (await (await producer.send("new", b"v"))).topic == "new"
+        assert "new" in cluster.topics
+
+    simulate(scenario)
+
+
+def test_a_partition_that_does_not_exist_is_named() -> None:
+    async def scenario(cluster: FakeCluster) -> None:
+        cluster.add_topic("a", 2)
+        async with open_producer(cluster) as producer:
+            with pytest.raises(UnknownTopicOrPartition, match="2 partitions, not a 7"):
+                await producer.send("a", b"v", partition=7)
+            assert producer._accumulator.used_bytes == 0
+
+    simulate(scenario)
+
+
+def test_a_record_too_large_is_refused_before_anything_is_asked() -> None:
+    async def scenario(cluster: FakeCluster) -> None:
+        async with open_producer(cluster) as producer:
+            with pytest.raises(MessageTooLarge, match=r"max\.request\.size"):
+                await producer.send("a", b"v" * 2_000_000)
+        assert not cluster.calls
+
+    simulate(scenario)
+
+
+def test_send_waits_for_room_and_gives_up_in_time() -> None:
+    async def scenario(cluster: FakeCluster) -> None:
+        (log,) = cluster.add_topic("a")
+        async with open_producer(cluster, buffer_memory=5000, max_block_ms=2000, linger_ms=60_000) as producer:
+            cluster.next(ProduceRequest, later(1))
+            for _ in range(10):
+                await producer.send("a", b"v" * 1000)
+            await producer.flush()
+            assert producer._accumulator.used_bytes == 0
+            cluster.next(ProduceRequest, later(30))
+            for _ in range(4):
+                await producer.send("a", b"v" * 1000)
+            with pytest.raises(BufferExhausted, match=r"buffer\.memory"):
+                await producer.send("a", b"v" * 1000)
+            assert producer.send_nowait("a", b"v" * 1000) is None
+        assert len(log.values) == 14
+
+    simulate(scenario)
+
+
+def test_send_nowait_takes_what_it_can_at_once() -> None:
+    async def scenario(cluster: FakeCluster) -> None:
+        cluster.add_topic("a")
+        async with open_producer(cluster) as producer:
+            assert producer.send_nowait("a", b"too early") is None
+            await (await producer.send("a", b"v"))
+            sent = producer.send_nowait("a", b"v")
+            assert sent is not None
+            assert (await sent).offset == 1
+
+    simulate(scenario)
+
+
+def test_a_program_that_never_waits_does_not_starve_the_sender() -> None:
+    async def scenario(cluster: FakeCluster) -> None:
+        cluster.add_topic("a")
+        async with open_producer(cluster) as producer:
+            await (await producer.send("a", b"v"))
+            producer._yielded_s -= 1
+            turns = 0
+
+            def count() -> None:
+                nonlocal turns
+                turns += 1
+
+            asyncio.get_running_loop().call_soon(count)
+            await producer.send("a", b"v")
+            assert turns == 1
+
+    simulate(scenario)
+
+
+def test_a_partitioner_of_the_program_decides() -> None:
+    class Last:
+        def partition(self, topic: TopicView, key: bytes | None, size_bytes: int) -> int:
+            return topic.partition_count - 1
+
+    async def scenario(cluster: FakeCluster) -> None:
+        cluster.add_topic("a", 5)
+        async with open_producer(cluster, partitioner=Last()) as producer:
+            assert (await (await producer.send("a", b"v"))).partition == 4
+
+    simulate(scenario)
+
+
+def test_an_error_in_the_program_does_not_wait_for_records() -> None:
+    async def scenario(cluster: FakeCluster) -> None:
+        cluster.add_topic("a")
+        cluster.on(ProduceRequest, lambda call: SILENCE)
+        producer = open_producer(cluster)
+
+        async def program() -> None:
+            async with producer:
+                sent = await producer.send("a", b"v")
+                sent.add_done_callback(lambda future: future.exception())
+                raise ValueError("the program's own")
+
+        with pytest.raises(ValueError, match="own"):
+            await program()
+        assert asyncio.get_running_loop().time() < 2
+
+    simulate(scenario)
+
+
+def test_metadata_is_asked_for_the_topics_in_use() -> None:
+    async def scenario(cluster: FakeCluster) -> None:
+        cluster.add_topic("a")
+        cluster.add_topic("b")
+        async with open_producer(cluster) as producer:
+            await (await producer.send("a", b"v"))
+        asked = [[topic.name for topic in call.message.topics] for call in cluster.asked(MetadataRequest)]
+        assert asked == [["a"]]
+
+    simulate(scenario)
