@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import IO, TYPE_CHECKING, Final
 
 import click
 
@@ -40,7 +40,7 @@ def produce(
     num_records: int,
     record_size: int,
     throughput: float,
-    payload_file: click.utils.LazyFile | None,
+    payload_file: IO[bytes] | None,
     producer_props: tuple[str, ...],
     output: str,
     target: Target,
@@ -147,9 +147,7 @@ def consume(
       millbeck perf consume --topic load
       millbeck perf consume --topic load --messages 1000000 --output json
     """
-    settings = target.client_settings(
-        enable_auto_commit="false", allow_auto_create_topics="false", max_poll_records="10000"
-    )
+    settings = target.client_settings(enable_auto_commit="false", allow_auto_create_topics="false")
 
     async def work(environment: Environment) -> None:
         import asyncio
@@ -171,7 +169,7 @@ def consume(
             began_s = last_s = loop.time()
             await assign(consumer, partitions, Start(is_beginning=not from_latest))
             while count < left and loop.time() < last_s + timeout_ms / 1000:
-                for records in (await consumer.poll(timeout_s=0.5)).values():
+                for records in (await consumer.poll(timeout_s=0.5, max_records=left - count)).values():
                     count += len(records)
                     size_bytes += sum(len(each.value or b"") + len(each.key or b"") for each in records)
                     last_s = loop.time()

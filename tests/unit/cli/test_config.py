@@ -1,0 +1,56 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from millbeck.cli.config import entry_row, is_changed
+from millbeck.client.admin.results import ConfigEntry, ConfigSynonym
+
+ENTRY = ConfigEntry(
+    name="retention.ms",
+    value="5",
+    source=1,
+    is_read_only=False,
+    is_sensitive=False,
+    synonyms=(ConfigSynonym(name="log.retention.ms", value="9", source=4),),
+    documentation="how long",
+)
+SECRET = ConfigEntry(name="ssl.key.password", value=None, source=5, is_read_only=True, is_sensitive=True)
+
+
+def test_a_row_says_where_the_value_comes_from() -> None:
+    assert entry_row(ENTRY, with_synonyms=False, with_documentation=False) == {
+        "name": "retention.ms",
+        "value": "5",
+        "source": "topic",
+    }
+
+
+def test_programs_get_synonyms_and_whoever_asks_the_documentation() -> None:
+    row = entry_row(ENTRY, with_synonyms=True, with_documentation=True)
+    assert row["synonyms"] == [{"name": "log.retention.ms", "value": "9", "source": "server file"}]
+    assert row["documentation"] == "how long"
+
+
+def test_secrets_are_hidden_and_defaults_are_no_changes() -> None:
+    assert entry_row(SECRET, with_synonyms=False, with_documentation=False)["value"] == "<hidden>"
+    assert is_changed(ENTRY)
+    assert not is_changed(SECRET)
+
+
+USAGE = {
+    "nobody": (("config", "describe"), "whose settings?"),
+    "two of them": (("config", "describe", "--topic", "a", "--broker", "1"), "whose settings?"),
+    "a name alone": (("config", "describe", "--entity-name", "a"), "need --entity-type"),
+    "default of a topic": (("config", "--describe", "--entity-type", "topics", "--entity-default"), "only brokers"),
+    "an unknown type": (("config", "describe", "--entity-type", "cats"), "is not one of"),
+    "nothing to change": (("config", "alter", "--topic", "a"), "nothing to change"),
+    "all of them": (("config", "alter", "--entity-type", "topics", "--add-config", "a=b"), "whose settings?"),
+    "no such file": (("config", "alter", "--topic", "a", "--add-config-file", "nowhere"), "No such file"),
+}
+
+
+@pytest.mark.parametrize(("arguments", "message"), USAGE.values(), ids=USAGE.keys())
+def test_usage(fails: Callable[..., str], arguments: tuple[str, ...], message: str) -> None:
+    assert message in fails(*arguments)

@@ -1,0 +1,165 @@
+from __future__ import annotations
+
+import asyncio
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import click
+import pytest
+
+from millbeck.cli.group_reset import (
+    Position,
+    parse_datetime,
+    parse_duration,
+    parse_partitions,
+    position_of,
+    reset_plan,
+)
+from millbeck.client.admin.outcomes import Outcomes
+from millbeck.client.admin.results import EARLIEST, LATEST, GroupOffset, ListedOffset
+from millbeck.kernel.errors import GroupIdNotFound
+from millbeck.kernel.ids import TopicPartition
+
+NOW = datetime(2026, 1, 31, 12, tzinfo=UTC)
+NOW_MS = 1769860800000
+NONE_GIVEN = {"to_earliest": False, "to_latest": False, "to_current": False, "to_offset": None, "shift_by": None}
+
+POSITIONS = {
+    "earliest": ({"to_earliest": True}, Position(timestamp=EARLIEST)),
+    "latest": ({"to_latest": True}, Position(timestamp=LATEST)),
+    "current": ({"to_current": True}, Position(is_current=True)),
+    "offset zero": ({"to_offset": 0}, Position(offset=0)),
+    "back": ({"shift_by": -5}, Position(shift=-5)),
+    "a moment": ({"to_datetime": "2026-01-31T12:00:00"}, Position(timestamp=NOW_MS)),
+    "a while ago": ({"by_duration": "PT1H"}, Position(timestamp=NOW_MS - 3_600_000)),
+}
+
+
+@pytest.mark.parametrize(("given", "expected"), POSITIONS.values(), ids=POSITIONS.keys())
+def test_what_the_options_mean(given: dict[str, Any], expected: Position) -> None:
+    assert position_of({**NONE_GIVEN, **given}, now=NOW) == expected
+
+
+def test_a_time_without_a_zone_is_utc() -> None:
+    assert parse_datetime("2026-01-31T12:00:00.000") == NOW
+    assert parse_datetime("2026-01-31T13:00:00+01:00") == NOW
+    with pytest.raises(click.UsageError, match="--to-datetime"):
+        parse_datetime("yesterday")
+
+
+DURATIONS = {
+    "P7D": timedelta(days=7),
+    "PT1H30M": timedelta(minutes=90),
+    "P1DT0.5S": timedelta(days=1, seconds=0.5),
+    "pt5m": timedelta(minutes=5),
+}
+
+
+@pytest.mark.parametrize(("text", "expected"), DURATIONS.items())
+def test_durations(text: str, expected: timedelta) -> None:
+    assert parse_duration(text) == expected
+
+
+@pytest.mark.parametrize("text", ["", "P", "PT", "1H", "P1H", "PT5", "P-1D"])
+def test_what_is_no_duration(text: str) -> None:
+    with pytest.raises(click.UsageError, match="--by-duration"):
+        parse_duration(text)
+
+
+def test_partitions_of_a_topic() -> None:
+    assert parse_partitions("orders") == ("orders", None)
+    assert parse_partitions("orders:0,2") == ("orders", [0, 2])
+    with pytest.raises(click.UsageError, match="--topic"):
+        parse_partitions("orders:x")
+
+
+class _Partition:
+    def __init__(self, partition: int) -> None:
+        self.partition = partition
+
+
+class _Described:
+    def __init__(self, count: int) -> None:
+        self.partitions = [_Partition(number) for number in range(count)]
+
+
+class _Group:
+    def __init__(self, state: str) -> None:
+        self.state = state
+
+
+class FakeAdmin:
+    """A topic with two partitions, 10 to 100 and 0 to 50; the group is at 40 on the first."""
+
+    def __init__(self, state: str | None = "Empty") -> None:
+        self.state = state
+
+    async def describe_groups(self, groups: list[str]) -> Outcomes[str, Any]:
+        return Outcomes({name: GroupIdNotFound() if self.state is None else _Group(self.state) for name in groups})
+
+    async def list_group_offsets(self, groups: list[str]) -> Outcomes[str, Any]:
+        committed = {} if self.state is None else {TopicPartition("orders", 0): GroupOffset(offset=40)}
+        return Outcomes(dict.fromkeys(groups, committed))
+
+    async def describe_topics(self, names: list[str]) -> Outcomes[str, Any]:
+        return Outcomes({name: _Described(2) for name in names})
+
+    async def list_offsets(self, wanted: dict[TopicPartition, int]) -> Outcomes[TopicPartition, Any]:
+        places = {EARLIEST: (10, 0), LATEST: (100, 50), NOW_MS: (60, -1)}
+        return Outcomes(
+            {
+                each: ListedOffset(offset=places[time][each.partition], timestamp=-1, leader_epoch=0)
+                for each, time in wanted.items()
+            }
+        )
+
+
+def plan(
+    position: Position, *, topics: list[tuple[str, list[int] | None]] | None = None, state: str | None = "Empty"
+) -> Any:
+    admin: Any = FakeAdmin(state)
+    chosen: list[tuple[str, list[int] | None]] = [("orders", None)] if topics is None else topics
+    found = asyncio.run(reset_plan(admin, "g", chosen, position))
+    return [found.get(TopicPartition("orders", number)) for number in (0, 1)]
+
+
+PLANS = {
+    "earliest": (Position(timestamp=EARLIEST), [(40, 10), (None, 0)]),
+    "latest": (Position(timestamp=LATEST), [(40, 100), (None, 50)]),
+    "a time after the last record is the end": (Position(timestamp=NOW_MS), [(40, 60), (None, 50)]),
+    "an offset is kept within the log": (Position(offset=5), [(40, 10), (None, 5)]),
+    "and below its end": (Position(offset=70), [(40, 70), (None, 50)]),
+    "current, or the end": (Position(is_current=True), [(40, 40), (None, 50)]),
+}
+
+
+@pytest.mark.parametrize(("position", "expected"), PLANS.values(), ids=PLANS.keys())
+def test_the_plan(position: Position, expected: list[tuple[int | None, int]]) -> None:
+    assert plan(position) == expected
+
+
+def test_a_shift_starts_from_what_is_committed() -> None:
+    assert plan(Position(shift=-15), topics=[("orders", [0])]) == [(40, 25), None]
+    assert plan(Position(shift=-100), topics=[("orders", [0])]) == [(40, 10), None]
+    with pytest.raises(click.ClickException, match="orders-1 has no committed offset"):
+        plan(Position(shift=1))
+
+
+def test_all_topics_are_those_the_group_has_committed_for() -> None:
+    assert plan(Position(timestamp=EARLIEST), topics=[]) == [(40, 10), (None, 0)]
+    with pytest.raises(click.ClickException, match="has committed no offsets"):
+        plan(Position(timestamp=EARLIEST), topics=[], state=None)
+
+
+def test_a_group_that_does_not_exist_may_be_given_offsets() -> None:
+    assert plan(Position(timestamp=EARLIEST), state=None) == [(None, 10), (None, 0)]
+
+
+def test_a_group_with_members_is_left_alone() -> None:
+    with pytest.raises(click.ClickException, match="is Stable: stop its members"):
+        plan(Position(timestamp=EARLIEST), state="Stable")
+
+
+def test_a_partition_that_is_not_there_is_named() -> None:
+    with pytest.raises(click.ClickException, match="orders has no partition 7"):
+        plan(Position(timestamp=EARLIEST), topics=[("orders", [7])])

@@ -1,0 +1,75 @@
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from millbeck.cli.output import show, show_rows, table, yaml_lines
+
+yaml_texts = st.text(st.characters(codec="utf-8", exclude_categories=["Cs", "Cc"]), max_size=8)
+
+
+def test_columns_are_as_wide_as_their_widest_cell_and_numbers_stand_to_the_right() -> None:
+    rows = [
+        {"name": "a", "partition_count": 3, "is_internal": True, "isr": [1, 2]},
+        {"name": "longer", "partition_count": 12, "is_internal": False, "isr": []},
+    ]
+    assert table(rows, list(rows[0])).splitlines() == [
+        "NAME    PARTITION-COUNT  IS-INTERNAL  ISR",
+        "a                     3  yes          1,2",
+        "longer               12  no           -",
+    ]
+
+
+def test_what_is_missing_is_a_dash_and_decides_no_alignment() -> None:
+    rows = [{"offset": None, "host": None}, {"offset": 5, "host": None}]
+    assert table(rows, ["offset", "host"]).splitlines() == ["OFFSET  HOST", "     -  -", "     5  -"]
+
+
+def test_mappings_are_shown_in_a_cell() -> None:
+    assert table([{"configs": {"a": 1, "b": "x"}}], ["configs"]).splitlines()[1] == "a=1,b=x"
+
+
+def test_no_rows_print_nothing_as_a_table_and_an_empty_list_otherwise(capsys: pytest.CaptureFixture[str]) -> None:
+    show_rows([], "table")
+    assert capsys.readouterr().out == ""
+    show_rows([], "json")
+    assert json.loads(capsys.readouterr().out) == []
+    show_rows([], "yaml")
+    assert capsys.readouterr().out == "[]\n"
+
+
+def test_json_keeps_the_structure(capsys: pytest.CaptureFixture[str]) -> None:
+    value = {"name": "x", "partitions": [{"isr": [1]}], "none": None}
+    show(value, "json")
+    assert json.loads(capsys.readouterr().out) == value
+
+
+YAML = {
+    "scalars": (
+        {"a": 1, "b": None, "c": True, "d": "plain", "e": "two words"},
+        'a: 1|b: null|c: true|d: plain|e: "two words"',
+    ),
+    "words that mean something else": (["no", "1", "null", "on", ""], '- "no"|- "1"|- "null"|- "on"|- ""'),
+    "a mapping in a list": ([{"a": 1, "b": [2, 3]}], "- a: 1|  b:|    - 2|    - 3"),
+    "a list in a list": ([[1], []], "- - 1|- []"),
+    "nothing in it": ({"a": {}, "b": []}, "a: {}|b: []"),
+    "a line break": ({"a": "x\ny"}, 'a: "x\\ny"'),
+}
+
+
+@pytest.mark.parametrize(("value", "expected"), YAML.values(), ids=YAML.keys())
+def test_yaml(value: object, expected: str) -> None:
+    assert yaml_lines(value) == expected.split("|")
+
+
+@settings(max_examples=50)
+@given(st.lists(yaml_texts, max_size=4))
+def test_every_text_is_one_line_and_quoted_unless_it_is_a_plain_word(texts: list[str]) -> None:
+    lines = yaml_lines(texts) if texts else []
+    assert len(lines) == len(texts)
+    for line, text in zip(lines, texts, strict=True):
+        shown = line.removeprefix("- ")
+        assert shown == text or json.loads(shown) == text

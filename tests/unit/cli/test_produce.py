@@ -1,0 +1,108 @@
+from __future__ import annotations
+
+import asyncio
+import io
+from collections.abc import Callable
+from typing import Any
+
+import click
+import pytest
+
+from millbeck.cli.produce import Sending, Tally, lines_of
+from millbeck.cli.record_lines import LineFormat
+from millbeck.client.producer import RecordMetadata
+from millbeck.kernel.errors import MessageTooLarge
+
+
+async def gathered(source: Any, delimiter: bytes) -> list[bytes]:
+    return [line async for line in lines_of(source, delimiter)]
+
+
+class Trickle(io.BytesIO):
+    """Comes in pieces of three bytes."""
+
+    def read1(self, size: int | None = -1, /) -> bytes:
+        return super().read1(3)
+
+
+LINES = {
+    "the last line needs no end": (b"one\ntwo", b"\n", [b"one", b"two"]),
+    "an end is not an empty line": (b"one\ntwo\n", b"\n", [b"one", b"two"]),
+    "empty lines count": (b"\n\none\n", b"\n", [b"", b"", b"one"]),
+    "a delimiter cut in two": (b"one--two--", b"--", [b"one", b"two"]),
+    "nothing": (b"", b"\n", []),
+}
+
+
+@pytest.mark.parametrize(("text", "delimiter", "expected"), LINES.values(), ids=LINES.keys())
+def test_lines_come_whole_however_they_arrive(text: bytes, delimiter: bytes, expected: list[bytes]) -> None:
+    assert asyncio.run(gathered(io.BytesIO(text), delimiter)) == expected
+    assert asyncio.run(gathered(Trickle(text), delimiter)) == expected
+
+
+class FakeProducer:
+    def __init__(self, failing: bytes = b"bad") -> None:
+        self.sent: list[dict[str, Any]] = []
+        self._failing = failing
+
+    async def send(self, topic: str, value: bytes | None, **fields: Any) -> asyncio.Future[RecordMetadata]:
+        future: asyncio.Future[RecordMetadata] = asyncio.get_running_loop().create_future()
+        self.sent.append({"topic": topic, "value": value, **fields})
+        if value == self._failing:
+            future.set_exception(MessageTooLarge("too much"))
+        else:
+            future.set_result(RecordMetadata(topic, 0, len(self.sent) - 1, 0))
+        return future
+
+    async def flush(self) -> None:
+        await asyncio.sleep(0)
+
+
+def send(text: bytes, form: LineFormat, *, waits: bool = True) -> tuple[FakeProducer, Tally]:
+    producer: Any = FakeProducer()
+    tally = Tally(shows_progress=False, verbose=False)
+
+    async def work() -> None:
+        sending = Sending(
+            producer, "t", form, key=b"fixed", headers=(("x", b"1"),), partition=2, waits=waits, tally=tally
+        )
+        await sending.send_all(io.BytesIO(text), b"\n")
+        await asyncio.sleep(0)
+
+    asyncio.run(work())
+    return producer, tally
+
+
+def test_every_line_becomes_a_record() -> None:
+    producer, tally = send(b"k:1\n2\n", LineFormat(key_separator=b":"))
+    assert [(each["key"], each["value"]) for each in producer.sent] == [(b"k", b"1"), (b"fixed", b"2")]
+    assert all(each["headers"] == (("x", b"1"),) and each["partition"] == 2 for each in producer.sent)
+    tally.finish()
+    assert (tally.sent, tally.acknowledged) == (2, 2)
+
+
+def test_a_record_that_fails_ends_it() -> None:
+    producer, tally = send(b"1\nbad\n3\n", LineFormat())
+    assert len(producer.sent) == 2
+    with pytest.raises(click.ClickException, match=r"1 of 2 records .* too much \(MESSAGE_TOO_LARGE\)"):
+        tally.finish()
+
+
+def test_a_line_without_its_parts_is_named() -> None:
+    with pytest.raises(click.ClickException, match="line 2: no key in front; 1 lines were sent"):
+        send(b"k:1\n2\n", LineFormat(key_separator=b":", key_is_required=True))
+
+
+USAGE = {
+    "no topic": (("produce",), "name one topic"),
+    "two topics": (("produce", "a", "-t", "b"), "name one topic"),
+    "a codec nobody has": (("produce", "a", "-z", "rar"), "is not one of"),
+    "acks nobody has": (("produce", "a", "--acks", "2"), "is not one of"),
+    "a property nobody has": (("produce", "a", "--property", "parse.cats=true"), "parse.cats is not one of"),
+    "a header without a value": (("produce", "a", "-H", "x"), "--header: expected key=value"),
+}
+
+
+@pytest.mark.parametrize(("arguments", "message"), USAGE.values(), ids=USAGE.keys())
+def test_usage(fails: Callable[..., str], arguments: tuple[str, ...], message: str) -> None:
+    assert message in fails(*arguments, stdin=b"")

@@ -1,0 +1,81 @@
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from millbeck.cli.start_positions import Start, assign, parse_start
+from millbeck.client.consumer import OffsetAndTimestamp
+from millbeck.kernel.ids import TopicPartition
+
+STARTS = {
+    "earliest": Start(is_beginning=True),
+    "Beginning": Start(is_beginning=True),
+    "latest": Start(),
+    "end": Start(),
+    "stored": Start(is_stored=True),
+    "0": Start(offset=0),
+    "42": Start(offset=42),
+    "-5": Start(before_end=5),
+    "s@1700": Start(timestamp_ms=1700),
+}
+
+
+@pytest.mark.parametrize(("text", "expected"), STARTS.items())
+def test_places_to_begin(text: str, expected: Start) -> None:
+    assert parse_start(text) == expected
+
+
+@pytest.mark.parametrize("text", ["", "first", "s@", "s@noon", "1.5"])
+def test_what_is_no_place(text: str) -> None:
+    with pytest.raises(ValueError, match="is not earliest"):
+        parse_start(text)
+
+
+A, B = TopicPartition("t", 0), TopicPartition("t", 1)
+
+
+class FakeConsumer:
+    """Partition A holds 10 to 100, B 0 to 3; B has no record later than any time."""
+
+    def __init__(self) -> None:
+        self.places: dict[TopicPartition, object] = {}
+
+    def assign(self, partitions: list[TopicPartition]) -> None:
+        self.places = dict.fromkeys(partitions, "as it is")
+
+    def seek(self, partition: TopicPartition, offset: int) -> None:
+        self.places[partition] = offset
+
+    def seek_to_beginning(self, *partitions: TopicPartition) -> None:
+        self.places.update(dict.fromkeys(partitions, "beginning"))
+
+    def seek_to_end(self, *partitions: TopicPartition) -> None:
+        self.places.update(dict.fromkeys(partitions, "end"))
+
+    async def beginning_offsets(self, _: object) -> dict[TopicPartition, int]:
+        return {A: 10, B: 0}
+
+    async def end_offsets(self, _: object) -> dict[TopicPartition, int]:
+        return {A: 100, B: 3}
+
+    async def offsets_for_times(self, _: object) -> dict[TopicPartition, OffsetAndTimestamp | None]:
+        return {A: OffsetAndTimestamp(55, 1, 0), B: None}
+
+
+PLACES = {
+    "beginning": (Start(is_beginning=True), {A: "beginning", B: "beginning"}),
+    "end": (Start(), {A: "end", B: "end"}),
+    "stored": (Start(is_stored=True), {A: "as it is", B: "as it is"}),
+    "offset": (Start(offset=7), {A: 7, B: 7}),
+    "before the end, but not before the beginning": (Start(before_end=5), {A: 95, B: 0}),
+    "time, or the end": (Start(timestamp_ms=1), {A: 55, B: "end"}),
+}
+
+
+@pytest.mark.parametrize(("start", "expected"), PLACES.values(), ids=PLACES.keys())
+def test_where_a_consumer_is_put(start: Start, expected: dict[TopicPartition, object]) -> None:
+    consumer: Any = FakeConsumer()
+    asyncio.run(assign(consumer, [A, B], start))
+    assert consumer.places == expected

@@ -1,0 +1,88 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import click
+import pytest
+
+from millbeck.cli.topic import is_kept, matching, parse_assignment, raise_failures, settings_of
+from millbeck.client.admin.results import PartitionDescription
+from millbeck.kernel.errors import InvalidTopic, TopicAlreadyExists
+
+NAMES = ["orders", "orders.eu", "ordersXeu", "payments"]
+
+
+def test_a_name_given_exactly_is_no_expression() -> None:
+    assert matching(NAMES, ["orders.eu"]) == ["orders.eu"]
+
+
+def test_an_expression_matches_whole_names() -> None:
+    assert matching(NAMES, ["orders.+"]) == ["orders.eu", "ordersXeu"]
+    assert matching(NAMES, ["orders|pay.*", "orders"]) == ["orders", "payments"]
+    assert matching(NAMES, ["orders,payments"]) == ["orders", "payments"]
+
+
+def test_what_matches_nothing_is_an_error_unless_that_is_fine() -> None:
+    with pytest.raises(click.ClickException, match=r"there is no topic order$"):
+        matching(NAMES, ["order"])
+    assert matching(NAMES, ["order"], missing_is_fine=True) == []
+    with pytest.raises(click.ClickException, match="regular expression"):
+        matching(NAMES, ["("])
+
+
+def test_an_assignment_names_brokers_by_partition() -> None:
+    assert parse_assignment("1:2,2:3,3") == [[1, 2], [2, 3], [3]]
+    with pytest.raises(click.UsageError, match="broker:broker"):
+        parse_assignment("1:x")
+
+
+def test_settings_are_pairs() -> None:
+    assert settings_of(["a=1", "b=x=y"], "--config") == {"a": "1", "b": "x=y"}
+    with pytest.raises(click.UsageError, match="--config: expected key=value"):
+        settings_of(["a"], "--config")
+
+
+def partition(
+    *, leader: int = 1, in_sync: tuple[int, ...] = (1, 2), replicas: tuple[int, ...] = (1, 2)
+) -> PartitionDescription:
+    return PartitionDescription(
+        partition=0, leader_id=leader, leader_epoch=0, replicas=replicas, in_sync=in_sync, offline=()
+    )
+
+
+FILTERS = {
+    "under replicated": ("under_replicated_partitions", partition(in_sync=(1,)), partition()),
+    "unavailable": ("unavailable_partitions", partition(leader=-1), partition()),
+    "under min isr": ("under_min_isr_partitions", partition(in_sync=(1,)), partition()),
+    "at min isr": ("at_min_isr_partitions", partition(), partition(in_sync=(1,))),
+}
+
+
+@pytest.mark.parametrize(("name", "kept", "dropped"), FILTERS.values(), ids=FILTERS.keys())
+def test_filters_of_describe(name: str, kept: PartitionDescription, dropped: PartitionDescription) -> None:
+    assert is_kept(kept, [name], min_isr=2)
+    assert not is_kept(dropped, [name], min_isr=2)
+
+
+def test_all_that_failed_is_named() -> None:
+    with pytest.raises(click.ClickException, match=r"a: .*TOPIC_ALREADY_EXISTS.*; b: .*INVALID_TOPIC"):
+        raise_failures({"a": TopicAlreadyExists(), "b": InvalidTopic()})
+    raise_failures({})
+
+
+USAGE = {
+    "create without a name": (("topic", "create"), "which topic?"),
+    "create with both": (
+        ("topic", "create", "x", "--partitions", "2", "--replica-assignment", "1,1"),
+        "says how many partitions",
+    ),
+    "no partitions": (("topic", "create", "x", "--partitions", "0"), "not in the range"),
+    "alter nothing": (("topic", "alter", "x"), "nothing to change"),
+    "alter nobody": (("topic", "alter", "--partitions", "3"), "which topic?"),
+    "delete nobody": (("topic", "--delete"), "which topic?"),
+}
+
+
+@pytest.mark.parametrize(("arguments", "message"), USAGE.values(), ids=USAGE.keys())
+def test_usage(fails: Callable[..., str], arguments: tuple[str, ...], message: str) -> None:
+    assert message in fails(*arguments)
