@@ -197,14 +197,22 @@ class Sender:
         if connection.throttled_until_s > now_s:
             return connection.throttled_until_s
         while queues and connection.has_room:
-            batches = self._collect(queues, now_s)
+            batches = self._collect(queues)
             if not batches:
                 break
             self._send(connection, batches)
-            queues = [queue for queue in queues if queue.may_send() and self._accumulator.ready_at_s(queue) <= now_s]
+            served = {batch.partition for batch in batches}
+            # Whoever was served comes after the others, so that full requests do not starve the same partitions.
+            queues = [
+                *(queue for queue in queues if queue.partition not in served),
+                *(queue for queue in queues if queue.partition in served and self._is_due(queue, now_s)),
+            ]
         return math.inf
 
-    def _collect(self, queues: list[PartitionQueue], now_s: float) -> list[ProducerBatch]:
+    def _is_due(self, queue: PartitionQueue, now_s: float) -> bool:
+        return queue.may_send() and self._accumulator.ready_at_s(queue) <= now_s
+
+    def _collect(self, queues: list[PartitionQueue]) -> list[ProducerBatch]:
         """At most one batch of each partition, together not larger than a request may be."""
         batches: list[ProducerBatch] = []
         size_bytes = 0
@@ -219,7 +227,6 @@ class Sender:
             if batch is None:
                 break
             batches.append(batch)
-            # Whoever was served moves to the end, so that a full request does not starve the same partitions.
             active[queue.partition] = active.pop(queue.partition)
         return batches
 

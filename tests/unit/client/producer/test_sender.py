@@ -108,6 +108,7 @@ def test_nothing_overtakes_a_batch_that_comes_back(failing: int) -> None:
             await producer.flush()
             assert [future.result().offset for future in sent] == list(range(1, 13))
         assert log.values == [b"first", *values(12)]
+        assert {batch.read_header(one).producer_epoch for one in log.batches} == {0}
 
     simulate(scenario)
 
@@ -132,6 +133,71 @@ def test_requests_in_flight_are_bounded() -> None:
             await send_all(producer, values(40))
             await producer.flush()
         assert most == 3
+
+    simulate(scenario)
+
+
+def test_requests_are_no_larger_than_allowed_and_serve_partitions_in_turn() -> None:
+    async def scenario(cluster: FakeCluster) -> None:
+        cluster.add_topic("a", 3)
+        async with open_producer(cluster, batch_size=1, linger_ms=50, max_request_size=2500) as producer:
+            await (await producer.send("a", b"first"))
+            cluster.calls.clear()
+            producer._yielded_s = asyncio.get_running_loop().time()
+            for index in range(12):
+                await producer.send("a", b"v" * 1000, partition=index // 4)
+            await producer.flush()
+        requests = [
+            [(entry.index, len(entry.records)) for topic in call.message.topic_data for entry in topic.partition_data]
+            for call in cluster.asked(ProduceRequest)
+        ]
+        assert all(sum(size for _, size in request) <= 2500 for request in requests)
+        served = [number for request in requests for number, _ in request]
+        assert [sorted(served[start : start + 3]) for start in (0, 3, 6, 9)] == [[0, 1, 2]] * 4
+
+    simulate(scenario)
+
+
+def test_a_throttled_broker_is_left_in_peace() -> None:
+    async def scenario(cluster: FakeCluster) -> None:
+        cluster.add_topic("a")
+
+        def throttle(call: Call) -> Any:
+            response = cluster.usual(call)
+            response.throttle_time_ms = 5000
+            return response
+
+        cluster.next(ProduceRequest, throttle)
+        async with open_producer(cluster) as producer:
+            await (await producer.send("a", b"0"))
+            loop = asyncio.get_running_loop()
+            began = loop.time()
+            await (await producer.send("a", b"1"))
+            assert loop.time() - began == pytest.approx(5, abs=0.1)
+
+    simulate(scenario)
+
+
+def test_retries_are_counted() -> None:
+    async def scenario(cluster: FakeCluster) -> None:
+        cluster.add_topic("a")
+        cluster.on(ProduceRequest, produce_error(NotLeaderOrFollower.code))
+        async with open_producer(cluster, retries=2) as producer:
+            with pytest.raises(NotLeaderOrFollower):
+                await (await producer.send("a", b"0"))
+        assert len(cluster.asked(ProduceRequest)) == 3
+
+    simulate(scenario)
+
+
+def test_topics_without_a_known_id_are_named() -> None:
+    async def scenario(cluster: FakeCluster) -> None:
+        (log,) = cluster.add_topic("a")
+        cluster.limit(MetadataRequest, 0, 9)
+        async with open_producer(cluster) as producer:
+            await (await producer.send("a", b"0"))
+        assert cluster.asked(ProduceRequest)[0].version == 12
+        assert log.values == [b"0"]
 
     simulate(scenario)
 
@@ -435,7 +501,7 @@ def test_closing_at_once_fails_what_is_left() -> None:
     simulate(scenario)
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", range(4))
 def test_order_and_number_survive_connections_cut_at_random(seed: int) -> None:
     async def scenario(cluster: FakeCluster) -> list[FakePartition]:
         logs = cluster.add_topic("a", 3)
