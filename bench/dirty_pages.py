@@ -1,28 +1,33 @@
 """One cell past the dirty-page limit: the kernel throttles writers, and the broker's loop must not feel it.
 
-Large batches are produced, enough to take the machine's dirty pages past the kernel's threshold, within a bound. Beside
-the throughput it reports how far the kernel got, the loop lag that millbeck's own metrics saw, and what a paced
-producer on another topic felt meanwhile.
+Large batches are produced until the machine's dirty pages have passed the kernel's threshold. On a machine with much
+memory that would take many gigabytes, so the limit is lowered for this cell where we may (as root) and put back after
+it. Beside the throughput the cell reports how far the kernel got, the loop lag that millbeck's own metrics saw, and
+what a paced producer on another topic felt meanwhile, in the worst of its five-second stints.
 """
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import threading
-import time
 import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
 
 from bench import machine
 from bench.cells import LARGE_BATCH, Cell
 from bench.measure import LATENCY_RATE, Bench
 from bench.systems import Millbeck
-from bench.worker import Load
+from bench.worker import Load, run_load
 
 BYTES_MAX = 8_000_000_000
-PACED_SECONDS = 10
+LIMIT_BYTES = 256 << 20
+VM = Path("/proc/sys/vm")
 PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 HEAVY = Cell(record_bytes=10_000, batch_bytes=LARGE_BATCH, acks="1", codec="none")
+PACE = {"rate": LATENCY_RATE, "seconds": 5}
 PACED = Cell(record_bytes=1000, batch_bytes=16384, acks="all", codec="none")
 
 
@@ -62,16 +67,42 @@ def loop_lag_ms(bench: Bench) -> float | None:
     return float(found.group(1)) if found else None
 
 
+@contextlib.contextmanager
+def lowered_limit(limit_bytes: int = LIMIT_BYTES) -> Iterator[None]:
+    """Lower the kernel's dirty limit for a while; without the right to do so, leave it as it is."""
+    old_ratio = (VM / "dirty_ratio").read_text()
+    old_bytes = (VM / "dirty_bytes").read_text()
+    try:
+        (VM / "dirty_bytes").write_text(str(limit_bytes))
+    except OSError:
+        yield
+        return
+    try:
+        yield
+    finally:
+        # Whichever of the two is written last is the one in force.
+        if int(old_bytes):
+            (VM / "dirty_bytes").write_text(old_bytes)
+        else:
+            (VM / "dirty_ratio").write_text(old_ratio)
+
+
 def bytes_to_pass_the_limit() -> int:
-    """Enough to fill the kernel's threshold and half as much again, within the bound."""
-    threshold_bytes = machine.vmstat("nr_dirty_threshold") * PAGE_BYTES
-    return min(BYTES_MAX, int(1.5 * threshold_bytes) or BYTES_MAX)
+    """Eight times the kernel's threshold, since the disk writes all the while; within the bound."""
+    return min(BYTES_MAX, 8 * machine.vmstat("nr_dirty_threshold") * PAGE_BYTES)
 
 
 def dirty_page_section(benches: dict[str, Bench]) -> list[str]:
+    with lowered_limit():
+        return _measure(benches)
+
+
+def _measure(benches: dict[str, Bench]) -> list[str]:
     total_bytes = bytes_to_pass_the_limit()
+    limit_bytes = machine.vmstat("nr_dirty_threshold") * PAGE_BYTES
     lines = [
-        f"**Past the dirty-page limit: {total_bytes / 1e9:.1f} GB in 1 MB batches beside a paced producer**",
+        f"**Past the dirty-page limit ({limit_bytes >> 20} MiB):"
+        f" {total_bytes / 1e9:.1f} GB in 1 MB batches beside a paced producer**",
         "",
         "| system | MB/s | peak of dirty pages / limit | paced produce p50 ms | p99 ms | max ms | loop lag p99.9 ms |",
         "|---|---|---|---|---|---|---|",
@@ -80,16 +111,17 @@ def dirty_page_section(benches: dict[str, Bench]) -> list[str]:
         heavy_topic, paced_topic = bench.new_topic(), bench.new_topic(partitions=1)
         with DirtyPeak() as peak:
             heavy = Load("produce", **bench.arguments(HEAVY, heavy_topic), total_bytes=total_bytes, nice=10)
-            time.sleep(2)
-            timing = {"rate": LATENCY_RATE, "seconds": PACED_SECONDS}
-            paced = Load("paced_produce", **bench.arguments(PACED, paced_topic), **timing)
-            latency, transferred = paced.result(), heavy.result()
+            stints = [run_load("paced_produce", **bench.arguments(PACED, paced_topic), **PACE)]
+            while heavy.running:
+                stints.append(run_load("paced_produce", **bench.arguments(PACED, paced_topic), **PACE))
+            transferred = heavy.result()
+        worst = max(stints, key=lambda one: float(one["p99_ms"]))
         lag_ms = loop_lag_ms(bench)
         for topic in (heavy_topic, paced_topic):
             bench.delete_topic(topic)
         rate = transferred["bytes"] / 1e6 / transferred["seconds"]
         lines.append(
-            f"| {system} | {rate:.0f} | {peak.peak_share:.0%} | {latency['p50_ms']:.2f} | {latency['p99_ms']:.2f}"
-            f" | {latency['max_ms']:.1f} | {'–' if lag_ms is None else f'{lag_ms:.1f}'} |"
+            f"| {system} | {rate:.0f} | {peak.peak_share:.0%} | {worst['p50_ms']:.2f} | {worst['p99_ms']:.2f}"
+            f" | {worst['max_ms']:.1f} | {'–' if lag_ms is None else f'{lag_ms:.1f}'} |"
         )
     return [*lines, ""]
