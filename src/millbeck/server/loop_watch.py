@@ -49,14 +49,18 @@ class LoopWatch:
         return self.idle_share
 
     def start(self) -> None:
-        gc.callbacks.append(self._collection)
         self._busy_before = self._clock.busy_seconds()
         self._measured_at = self._collected_at = self._loop.time()
         self._arm()
 
     def settle(self) -> None:
-        """Everything loaded so far stays: take it out of the collector's sight, and collect the rest when idle."""
+        """Everything loaded so far stays: take it out of the collector's sight, and collect the rest when idle.
+
+        Only for a process of the node's own: what is set here is the whole process's, and the collector's list of
+        callbacks would keep a simulated node that crashed for ever.
+        """
         self._collects_when_idle = True
+        gc.callbacks.append(self._collection)
         gc.collect()
         gc.freeze()
         gc.set_threshold(YOUNG_OBJECTS, 20, 100)
