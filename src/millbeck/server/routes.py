@@ -1,7 +1,11 @@
-"""Every API this node serves. ApiVersions, dispatch, the protocol page and the tests read this list."""
+"""Every API there is: how it is served here, or why it is not.
+
+ApiVersions, dispatch, the protocol page and the tests read these lists.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final
 
 from millbeck.server.dispatch import Route
@@ -75,3 +79,77 @@ ROUTES: Final[tuple[Route, ...]] = (
     handle_list_config_resources,
     handle_describe_topic_partitions,
 )
+
+_NO_SASL: Final = "clients are not authenticated by SASL in this release"
+_NO_TRANSACTIONS: Final = "there is no transaction coordinator in this release"
+_NO_ACCESS_LISTS: Final = "there are no access control lists in this release"
+_NO_TOKENS: Final = "there are no delegation tokens in this release"
+_NO_QUOTAS: Final = "there are no client quotas in this release"
+_NO_CREDENTIALS: Final = "there are no SCRAM credentials in this release"
+_ONE_REPLICA: Final = "a partition has one replica on one node in this release"
+_BETWEEN_NODES: Final = "nodes say this to each other, and this release has one node"
+_CLASSIC_GROUPS: Final = "groups are of the classic kind in this release"
+_NO_TELEMETRY: Final = "clients that see it would send their metrics, which nobody collects"
+_NO_SHARE_GROUPS: Final = "there are no share groups in this release"
+_NO_STREAMS_GROUPS: Final = "there are no streams groups in this release"
+
+NOT_SERVED: Final[Mapping[int, str]] = {
+    17: _NO_SASL,
+    24: _NO_TRANSACTIONS,
+    25: _NO_TRANSACTIONS,
+    26: _NO_TRANSACTIONS,
+    27: _NO_TRANSACTIONS,
+    28: _NO_TRANSACTIONS,
+    29: _NO_ACCESS_LISTS,
+    30: _NO_ACCESS_LISTS,
+    31: _NO_ACCESS_LISTS,
+    34: "logs stay in the directory they were made in",
+    36: _NO_SASL,
+    38: _NO_TOKENS,
+    39: _NO_TOKENS,
+    40: _NO_TOKENS,
+    41: _NO_TOKENS,
+    43: _ONE_REPLICA,
+    45: _ONE_REPLICA,
+    46: _ONE_REPLICA,
+    48: _NO_QUOTAS,
+    49: _NO_QUOTAS,
+    50: _NO_CREDENTIALS,
+    51: _NO_CREDENTIALS,
+    52: _BETWEEN_NODES,
+    53: _BETWEEN_NODES,
+    54: _BETWEEN_NODES,
+    56: _BETWEEN_NODES,
+    58: _BETWEEN_NODES,
+    59: _BETWEEN_NODES,
+    62: _BETWEEN_NODES,
+    63: _BETWEEN_NODES,
+    64: _BETWEEN_NODES,
+    65: _NO_TRANSACTIONS,
+    66: _NO_TRANSACTIONS,
+    67: _BETWEEN_NODES,
+    68: _CLASSIC_GROUPS,
+    69: _CLASSIC_GROUPS,
+    70: _BETWEEN_NODES,
+    71: _NO_TELEMETRY,
+    72: _NO_TELEMETRY,
+    73: _BETWEEN_NODES,
+    76: _NO_SHARE_GROUPS,
+    77: _NO_SHARE_GROUPS,
+    78: _NO_SHARE_GROUPS,
+    79: _NO_SHARE_GROUPS,
+    80: _BETWEEN_NODES,
+    81: _BETWEEN_NODES,
+    82: _BETWEEN_NODES,
+    83: _NO_SHARE_GROUPS,
+    84: _NO_SHARE_GROUPS,
+    85: _NO_SHARE_GROUPS,
+    86: _NO_SHARE_GROUPS,
+    87: _NO_SHARE_GROUPS,
+    88: _NO_STREAMS_GROUPS,
+    89: _NO_STREAMS_GROUPS,
+    90: _NO_SHARE_GROUPS,
+    91: _NO_SHARE_GROUPS,
+    92: _NO_SHARE_GROUPS,
+}
+"""APIs of Kafka that a client is not told of, each with the reason."""

@@ -1,0 +1,40 @@
+"""Every API is served or has a reason not to be."""
+
+from __future__ import annotations
+
+from millbeck.server.handlers.api_versions import served_versions
+from millbeck.server.routes import NOT_SERVED, ROUTES
+from millbeck.wire.api_keys import APIS
+
+SERVED = {route.api_key for route in ROUTES}
+UNSTABLE = {22: "version 6 is for two-phase commit, which Kafka 4.3 does not enable either"}
+
+
+def test_every_api_is_handled_or_refused_with_a_reason() -> None:
+    assert sorted(SERVED | set(NOT_SERVED)) == sorted(APIS)
+    assert SERVED.isdisjoint(NOT_SERVED)
+    assert all(reason and reason[0].islower() for reason in NOT_SERVED.values())
+
+
+def test_each_is_served_once_in_all_versions_of_kafka() -> None:
+    assert len(SERVED) == len(ROUTES)
+    for route in ROUTES:
+        api = APIS[route.api_key]
+        assert route.min_version == api.min_version
+        assert route.max_version == api.max_version or route.api_key in UNSTABLE
+
+
+def test_api_versions_tells_exactly_the_routes() -> None:
+    told = {each.api_key: (each.min_version, each.max_version) for each in served_versions(ROUTES)}
+    assert told == {route.api_key: (route.advertised_min, route.max_version) for route in ROUTES}
+
+
+def test_only_produce_is_advertised_below_what_is_served() -> None:
+    lower = [(route.api_key, route.advertised_min) for route in ROUTES if route.advertised_min != route.min_version]
+    assert lower == [(0, 0)]
+
+
+def test_the_apis_of_this_release_are_there() -> None:
+    for key in (0, 1, 2, 3, 8, 9, 10, 11, 12, 13, 14, 15, 16, 18, 19, 20, 21, 22, 23, 32, 33, 35, 37, 42, 44, 47):
+        assert key in SERVED
+    assert {55, 57, 60, 61, 74, 75} <= SERVED
