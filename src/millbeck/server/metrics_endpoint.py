@@ -25,34 +25,59 @@ class HttpConnection(asyncio.Protocol):
         self._received = b""
         self._transport: asyncio.Transport | None = None
         self._deadline: asyncio.TimerHandle | None = None
+        self._next: asyncio.Handle | None = None
+        self._is_stalled = False
+        self._is_paused = False
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
         if len(self._endpoint.connections) >= CONNECTIONS_MAX:
             self._transport.abort()
             return
+        self._transport.set_write_buffer_limits(0)
         self._endpoint.connections[self] = None
         self._restart_deadline()
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._endpoint.connections.pop(self, None)
-        if self._deadline is not None:
-            self._deadline.cancel()
+        for handle in (self._deadline, self._next):
+            if handle is not None:
+                handle.cancel()
+
+    def pause_writing(self) -> None:
+        self._is_stalled = True
+
+    def resume_writing(self) -> None:
+        self._is_stalled = False
+        self._take_request()
 
     def data_received(self, data: bytes) -> None:
-        assert self._transport is not None
         self._received += data
-        while (end := self._received.find(b"\r\n\r\n")) >= 0:
-            head, self._received = self._received[:end], self._received[end + 4 :]
-            keeps_alive = self._answer(head.decode("latin-1"))
-            if not keeps_alive:
-                self._transport.close()
-                return
-        if len(self._received) > REQUEST_BYTES_MAX:
-            self._send("431 Request Header Fields Too Large", "the request is too long\n", is_head=False, closes=True)
-            self._transport.close()
-            return
         self._restart_deadline()
+        if self._next is None:
+            self._take_request()
+
+    def _take_request(self) -> None:
+        """Answer one request. The next one has its turn once the reply has left, however many have come."""
+        self._next = None
+        transport = self._transport
+        assert transport is not None
+        if self._is_stalled or transport.is_closing():
+            return
+        end = self._received.find(b"\r\n\r\n", 0, REQUEST_BYTES_MAX)
+        if end >= 0:
+            head, self._received = self._received[:end], self._received[end + 4 :]
+            if not self._answer(head.decode("latin-1")):
+                transport.close()
+                return
+            self._next = asyncio.get_running_loop().call_soon(self._take_request)
+        elif len(self._received) >= REQUEST_BYTES_MAX:
+            self._send("431 Request Header Fields Too Large", "the request is too long\n", is_head=False, closes=True)
+            transport.close()
+            return
+        if (len(self._received) > REQUEST_BYTES_MAX) != self._is_paused:
+            self._is_paused = not self._is_paused
+            (transport.pause_reading if self._is_paused else transport.resume_reading)()
 
     def close(self) -> None:
         if self._transport is not None:
