@@ -24,7 +24,7 @@ def test_columns_are_as_wide_as_their_widest_cell_and_numbers_stand_to_the_right
 
 
 def test_what_is_missing_is_a_dash_and_decides_no_alignment() -> None:
-    rows = [{"offset": None, "host": None}, {"offset": 5, "host": None}]
+    rows: list[dict[str, object]] = [{"offset": None, "host": None}, {"offset": 5, "host": None}]
     assert table(rows, ["offset", "host"]).splitlines() == ["OFFSET  HOST", "     -  -", "     5  -"]
 
 

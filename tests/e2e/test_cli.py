@@ -1,0 +1,224 @@
+"""The commands against a real node."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from millbeck.cli.main import cli
+from millbeck.testing import Broker, broker
+
+Millbeck = Callable[..., str]
+
+
+def start(*arguments: str, **variables: str) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-m", "millbeck.cli.main", *arguments],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, **variables},
+    )
+
+
+@pytest.fixture(scope="module")
+def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
+    with broker(data=tmp_path_factory.mktemp("node") / "logs", auto_create_topics_enable=False) as running:
+        yield running
+
+
+@pytest.fixture
+def run(node: Broker) -> Callable[..., Result]:
+    """Runs a command in this process, which is quicker; those that are about processes start their own."""
+
+    def invoke(*arguments: str, stdin: str = "") -> Result:
+        environment = {"MILLBECK_BOOTSTRAP": node.bootstrap}
+        return CliRunner().invoke(cli, list(arguments), input=stdin, env=environment, prog_name="millbeck")
+
+    return invoke
+
+
+@pytest.fixture
+def millbeck(run: Callable[..., Result]) -> Millbeck:
+    """Runs a command that must succeed; what it printed."""
+
+    def succeed(*arguments: str, stdin: str = "") -> str:
+        done = run(*arguments, stdin=stdin)
+        assert done.exit_code == 0, done.stderr
+        return done.stdout
+
+    return succeed
+
+
+@pytest.fixture
+def refused(run: Callable[..., Result]) -> Millbeck:
+    """Runs a command that must fail; the line that says why."""
+
+    def fail(*arguments: str, stdin: str = "") -> str:
+        done = run(*arguments, stdin=stdin)
+        assert done.exit_code == 1, done.stdout
+        *warnings, line = done.stderr.splitlines()
+        assert all(each.startswith("warning: ") for each in warnings)
+        return line
+
+    return fail
+
+
+def as_json(text: str) -> Any:
+    return json.loads(text)
+
+
+def test_a_topics_life(run: Callable[..., Result], millbeck: Millbeck, refused: Millbeck) -> None:
+    assert millbeck("topic", "create", "life", "-p", "2", "-c", "retention.ms=1000").startswith("created life: 2 part")
+    assert "TOPIC_ALREADY_EXISTS" in refused("topic", "create", "life")
+    assert millbeck("topic", "--create", "--topic", "life", "--if-not-exists") == "life exists already\n"
+    assert {"name": "life", "partitions": 2, "internal": False} in as_json(millbeck("topic", "list", "-o", "json"))
+    (described,) = as_json(millbeck("topic", "describe", "life", "-o", "json"))
+    assert described["configs"] == {"retention.ms": "1000"}
+    assert [each["leader"] for each in described["partitions"]] == [1, 1]
+    assert "INVALID_PARTITIONS" in refused("topic", "alter", "life", "-p", "1")
+    altered = run("topic", "alter", "life", "-p", "3", "--delete-config", "retention.ms")
+    assert (altered.exit_code, altered.stdout) == (0, "changed life\n")
+    assert "keys move" in altered.stderr
+    assert re.search(r"PartitionCount: 3 .*Configs: -", millbeck("topic", "describe", "life"))
+    assert millbeck("topic", "delete", "li.e") == "deleted life\n"
+    assert "there is no topic life" in refused("topic", "delete", "life")
+    assert millbeck("topic", "delete", "life", "--if-exists") == ""
+
+
+def test_records_go_in_and_come_out(millbeck: Millbeck, refused: Millbeck) -> None:
+    millbeck("topic", "create", "records", "-p", "2")
+    millbeck("produce", "records", "-K", ":", "-H", "from=shell", "-z", "zstd", stdin="a:1\nb:2\na:3\n")
+    lines = millbeck("consume", "records", "--from-beginning", "-e", "-f", "%k=%s %h\\n").splitlines()
+    assert sorted(lines) == ["a=1 from=shell", "a=3 from=shell", "b=2 from=shell"]
+    assert lines.index("a=1 from=shell") < lines.index("a=3 from=shell")
+    shown = [as_json(line) for line in millbeck("consume", "records", "--offset", "0", "-e", "-J").splitlines()]
+    assert {(each["key"], each["value"]) for each in shown} == {("a", "1"), ("b", "2"), ("a", "3")}
+    printed = millbeck(
+        "consume", "--topic", "records", "--from-beginning", "--max-messages", "3", "--property", "print.key=true"
+    )
+    assert sorted(printed.splitlines()) == ["a\t1", "a\t3", "b\t2"]
+    assert millbeck("consume", "records", "--timeout-ms", "100") == ""
+    assert "there is no topic nowhere" in refused("consume", "nowhere", "-e")
+    assert "has 2 partitions" in refused("produce", "records", "-p", "9", stdin="x\n")
+
+
+def test_a_groups_life(millbeck: Millbeck, refused: Millbeck) -> None:
+    millbeck("topic", "create", "grouped")
+    millbeck("produce", "grouped", stdin="".join(f"{number}\n" for number in range(10)))
+    assert len(millbeck("consume", "grouped", "--group", "life", "--from-beginning", "-c", "4").splitlines()) == 4
+    (row,) = as_json(millbeck("group", "describe", "life", "-o", "json"))
+    assert (row["current_offset"], row["log_end_offset"], row["lag"]) == (4, 10, 6)
+    (row,) = as_json(millbeck("group", "reset", "life", "--topic", "grouped", "--shift-by", "-3", "-o", "json"))
+    assert (row["current_offset"], row["new_offset"]) == (4, 1)
+    (row,) = as_json(millbeck("group", "describe", "life", "-o", "json"))
+    assert row["current_offset"] == 4, "a plan changes nothing"
+    millbeck("group", "reset", "life", "--topic", "grouped", "--to-offset", "8", "--execute")
+    assert millbeck("consume", "grouped", "--group", "life", "-e") == "8\n9\n"
+    (row,) = as_json(millbeck("group", "describe", "--group", "life", "--state", "-o", "json"))
+    assert (row["state"], row["members"]) == ("Empty", 0)
+    assert "life" in millbeck("group", "list")
+    assert millbeck("group", "delete", "life") == "deleted life\n"
+    assert "GROUP_ID_NOT_FOUND" in refused("group", "describe", "life")
+
+
+def test_settings(millbeck: Millbeck, refused: Millbeck) -> None:
+    millbeck("topic", "create", "configured")
+    assert millbeck("config", "describe", "--topic", "configured") == "topics configured: nothing was changed\n"
+    millbeck("config", "alter", "--topic", "configured", "--add-config", "retention.ms=5,max.message.bytes=99")
+    (shown,) = as_json(
+        millbeck("config", "--describe", "--entity-type", "topics", "--entity-name", "configured", "-o", "json")
+    )
+    assert {each["name"]: each["value"] for each in shown["configs"]} == {
+        "retention.ms": "5",
+        "max.message.bytes": "99",
+    }
+    assert "INVALID_CONFIG" in refused("config", "alter", "--topic", "configured", "--add-config", "cats=1")
+    millbeck("config", "alter", "--broker-defaults", "--add-config", "max.connections=500")
+    assert "500" in millbeck("config", "describe", "--broker", "1")
+    millbeck("config", "alter", "--broker-defaults", "--delete-config", "max.connections")
+
+
+def test_the_node_and_its_files(millbeck: Millbeck, node: Broker) -> None:
+    millbeck("topic", "create", "filed")
+    millbeck("produce", "filed", stdin="hello\n")
+    (directory,) = as_json(millbeck("log-dirs", "-o", "json"))
+    assert directory["state"] == "ok"
+    assert "leader id" in millbeck("quorum", "describe")
+    (replica,) = as_json(millbeck("quorum", "--describe", "--replication", "-o", "json"))
+    assert (replica["node"], replica["status"]) == (1, "leader")
+    log = node.directory / "filed-0" / "00000000000000000000.log"
+    assert "payload: hello" in millbeck("dump-log", str(log), "--print-data-log")
+    metadata = node.directory / "__cluster_metadata-0" / "00000000000000000000.log"
+    dumped = millbeck("dump-log", "--cluster-metadata-decoder", "--files", str(metadata))
+    assert '"type":"TOPIC_RECORD"' in dumped
+    assert '"name":"filed"' in dumped
+    report = as_json(
+        millbeck("doctor", "--data", str(node.directory), "--port", "0", "--metrics-port", "0", "-o", "json")
+    )
+    details = {each["subject"]: each["detail"] for each in report}
+    assert "in use by a running node" in details[f"data {node.directory}"]
+    assert "reachable" in details[f"broker 1 at {node.bootstrap}"]
+
+
+def test_measuring(millbeck: Millbeck) -> None:
+    millbeck("topic", "create", "measured")
+    result = as_json(millbeck("perf", "produce", "-t", "measured", "-n", "500", "-s", "50", "-o", "json"))
+    assert result["records"] == 500
+    result = as_json(millbeck("perf", "consume", "-t", "measured", "-o", "json"))
+    assert result["records"] == 500
+
+
+def test_a_consumer_that_is_interrupted_commits(node: Broker, millbeck: Millbeck) -> None:
+    millbeck("topic", "create", "interrupted")
+    millbeck("produce", "interrupted", stdin="one\n")
+    consumer = start(
+        "consume", "interrupted", "--group", "stopped", "--from-beginning", MILLBECK_BOOTSTRAP=node.bootstrap
+    )
+    assert consumer.stdout is not None
+    assert consumer.stdout.readline() == "one\n"
+    consumer.send_signal(signal.SIGINT)
+    consumer.communicate(timeout=30)
+    assert consumer.returncode == 0
+    (row,) = as_json(millbeck("group", "describe", "stopped", "-o", "json"))
+    assert (row["current_offset"], row["lag"]) == (1, 0)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_up_prints_its_screen_and_ends_cleanly(tmp_path: Path, number: signal.Signals) -> None:
+    process = start("up", "--data", str(tmp_path / "logs"), "--port", "0")
+    assert process.stdout is not None
+    lines = iter(process.stdout.readline, "")
+    address = next(line.split()[1] for line in lines if "bootstrap  " in line)
+    assert not address.endswith(":0")
+    assert any("Ctrl-C ends it" in line for line in lines)
+    process.send_signal(number)
+    _, errors = process.communicate(timeout=30)
+    assert (process.returncode, errors) == (0, "")
+    assert (tmp_path / "logs" / ".kafka_cleanshutdown").is_file()
+
+
+def test_a_server_prints_its_addresses(tmp_path: Path) -> None:
+    path = tmp_path / "server.properties"
+    path.write_text(f"log.dirs={tmp_path}/logs\nlisteners=PLAINTEXT://127.0.0.1:0\nmetrics.http.port=0\n")
+    formatting = start("storage", "format", "--config", str(path), "--standalone")
+    assert formatting.wait(30) == 0
+    server = start("server", "--config", str(path))
+    assert server.stdout is not None
+    assert re.fullmatch(r"listening on PLAINTEXT://127\.0\.0\.1:[1-9]\d*\n", server.stdout.readline())
+    assert re.fullmatch(r"metrics on http://127\.0\.0\.1:[1-9]\d*/metrics\n", server.stdout.readline())
+    server.send_signal(signal.SIGTERM)
+    assert server.wait(30) == 0
+    for process in (formatting, server):
+        process.communicate()

@@ -1,0 +1,66 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+import pytest
+
+from millbeck.cli.settings import embedded_config, node_config
+
+DEFAULTS = {"log.dirs": "logs", "listeners": "PLAINTEXT://127.0.0.1:9092", "num.partitions": "1"}
+
+
+def file_of(tmp_path: Path, text: str) -> str:
+    path = tmp_path / "server.properties"
+    path.write_text(text)
+    return str(path)
+
+
+def test_flags_beat_the_environment_which_beats_the_file(tmp_path: Path) -> None:
+    path = file_of(tmp_path, "log.dirs=logs\nnum.partitions=2\nnode.id=1\nbroker.rack=file\n")
+    environment = {"KAFKA_NUM_PARTITIONS": "3", "KAFKA_BROKER_RACK": "environment"}
+    config = node_config(path, ["num.partitions=4"], environment)
+    assert config.topic_defaults.num_partitions == 4
+    assert config.node.broker_rack == "environment"
+
+
+def test_an_unknown_key_is_warned_of(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = file_of(tmp_path, "log.dirs=logs\nno.such.key=1\nlog.retention.ms=5\n")
+    node_config(path, [], {})
+    assert (
+        capsys.readouterr().err == f"millbeck: {path}: no.such.key is not a setting of this release and has no effect\n"
+    )
+
+
+WRONG = {
+    "a value": ("num.partitions=many", "num.partitions"),
+    "zookeeper": ("zookeeper.connect=localhost:2181", "process.roles"),
+    "an old format": ("log.message.format.version=0.9", "metadata.version"),
+    "an escape": ("a=\\u12", "line 2"),
+}
+
+
+@pytest.mark.parametrize(("line", "named"), WRONG.values(), ids=WRONG.keys())
+def test_what_is_wrong_is_named(tmp_path: Path, line: str, named: str) -> None:
+    with pytest.raises(click.ClickException, match=named):
+        node_config(file_of(tmp_path, f"log.dirs=logs\n{line}\n"), [], {})
+
+
+def test_a_file_that_is_not_there() -> None:
+    with pytest.raises(click.ClickException, match="No such file"):
+        node_config("nowhere.properties", [], {})
+
+
+def test_embedded_defaults_give_way_unless_the_command_line_said_them() -> None:
+    environment = {"KAFKA_LISTENERS": "PLAINTEXT://127.0.0.1:1", "KAFKA_NUM_PARTITIONS": "2"}
+    config = embedded_config(DEFAULTS, ["num.partitions=3"], environment)
+    assert config.client_addresses()[0].port == 1
+    assert config.topic_defaults.num_partitions == 3
+    config = embedded_config(DEFAULTS, [], environment, given=["listeners"])
+    assert config.client_addresses()[0].port == 9092
+    assert config.topic_defaults.num_partitions == 2
+
+
+def test_a_flag_that_is_no_pair() -> None:
+    with pytest.raises(click.UsageError, match="--set: expected key=value"):
+        embedded_config(DEFAULTS, ["num.partitions"], {})

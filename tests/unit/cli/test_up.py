@@ -1,0 +1,71 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import click
+import pytest
+from click.testing import Result
+
+from millbeck.cli import up
+from millbeck.cli.up import given_settings, screen
+
+
+def node(host: str) -> Any:
+    listener = SimpleNamespace(address=SimpleNamespace(host=host), port=9092)
+    return SimpleNamespace(listeners=[listener], metrics_port=9404, cluster_id="abc")
+
+
+def test_the_screen_is_one_screen_with_addresses_to_copy() -> None:
+    shown = screen(node("127.0.0.1"), "/data")
+    assert len(shown.splitlines()) <= 24
+    assert "bootstrap    127.0.0.1:9092" in shown
+    assert "data         /data" in shown
+    assert "http://127.0.0.1:9404/metrics" in shown
+    assert "kcat -b 127.0.0.1:9092" in shown
+    assert "in memory" in screen(node(""), None)
+    assert "localhost:9092" in screen(node(""), None)
+    assert "[::1]:9092" in screen(node("::1"), None)
+
+
+def test_options_that_were_typed_stand_for_settings() -> None:
+    with up.command.make_context("up", ["--port", "0", "--memory"]) as ctx:
+        assert given_settings(ctx) == ["log.dirs", "listeners"]
+    with up.command.make_context("up", []) as ctx:
+        assert given_settings(ctx) == []
+
+
+def test_the_check_runs_and_leaves_nothing(
+    run: Callable[..., Result], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(up, "_memory_directory", lambda: str(tmp_path / "memory"))
+    done = run("up", "--memory", "--port", "0", "--check")
+    assert done.exit_code == 0, done.stderr
+    assert "500 records" in done.stdout
+    assert "all equal" in done.stdout
+    assert not (tmp_path / "memory").exists()
+
+
+def test_a_check_that_fails_is_the_exit_code(
+    fails: Callable[..., str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def broken(_: object) -> None:
+        raise click.ClickException("the check failed: partition 0 gave 1 of 2 records")
+
+    monkeypatch.setattr("millbeck.cli.check.produce_and_consume", broken)
+    assert "gave 1 of 2" in fails("up", "--data", str(tmp_path / "logs"), "--port", "0", "--check")
+
+
+USAGE = {
+    "a port that is none": (("up", "--port", "70000"), "not in the range"),
+    "a setting that is none": (("up", "--memory", "--port", "0", "--set", "x"), "--set: expected key=value"),
+    "a value that is none": (("up", "--memory", "--port", "0", "--set", "num.partitions=x"), "num.partitions"),
+    "a setting that is gone": (("up", "--memory", "--port", "0", "--set", "zookeeper.connect=x"), "is gone"),
+}
+
+
+@pytest.mark.parametrize(("arguments", "message"), USAGE.values(), ids=USAGE.keys())
+def test_usage(fails: Callable[..., str], arguments: tuple[str, ...], message: str) -> None:
+    assert message in fails(*arguments)
