@@ -130,7 +130,7 @@ class LogDirectory:
         )
         if not self.had_clean_shutdown:
             # It may have been created just before the crash, with nothing of it synced yet.
-            log.durability.note_new(self._metadata_file(topic_partition, topic_id))
+            log.durability.note_new(self._write_metadata(topic_partition, topic_id))
         self.logs[topic_partition] = log
         return log
 
@@ -145,8 +145,7 @@ class LogDirectory:
             self._checkpoint_job({})()
         path = self._path_of(topic_partition)
         self._files.make_directory(path)
-        metadata = self._metadata_file(topic_partition, topic_id)
-        write_file(self._files, metadata.path, metadata.content, sync=False)
+        metadata = self._write_metadata(topic_partition, topic_id)
         log = loading.create_log(
             self._environment, path, topic_partition, topic_id, config, now_ms=now_ms, start_offset=start_offset
         )
@@ -172,9 +171,13 @@ class LogDirectory:
                 removals.append(TreeRemoval(self._files, f"{self.path}/{name}", 0))
         return removals
 
-    def _metadata_file(self, topic_partition: TopicPartition, topic_id: Uuid) -> SmallFile:
-        path = f"{self._path_of(topic_partition)}/{partition_directory.METADATA_FILE_NAME}"
-        return SmallFile(path, partition_directory.encode_metadata(topic_id), is_replaced=True)
+    def _write_metadata(self, topic_partition: TopicPartition, topic_id: Uuid) -> SmallFile:
+        """Write ``partition.metadata`` unless it is right; returns it as a file that is still to be synced."""
+        directory = self._path_of(topic_partition)
+        path = f"{directory}/{partition_directory.METADATA_FILE_NAME}"
+        if not self._files.exists(path) or partition_directory.read_metadata(self._files, directory) != topic_id:
+            write_file(self._files, path, partition_directory.encode_metadata(topic_id), sync=False)
+        return SmallFile(path, None)
 
     def _path_of(self, topic_partition: TopicPartition) -> str:
         return f"{self.path}/{partition_directory.directory_name(topic_partition)}"

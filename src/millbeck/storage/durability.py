@@ -10,10 +10,9 @@ from __future__ import annotations
 
 import logging
 from bisect import insort
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
-from millbeck.kernel.errors import KafkaStorageError
 from millbeck.storage import producer_snapshot, rebuild
 from millbeck.storage.atomic_file import parent_of, read_file, replace_file
 from millbeck.storage.epoch_cache import FILE_NAME as EPOCH_FILE_NAME
@@ -154,17 +153,12 @@ class Durability:
         job.epoch_version, job.directory_version = log.epochs.version, self._directory_version
         try:
             self._add_segments(job)
+            for small in self._small_files_due(job):
+                job.add_small_file(small)
         except OSError as error:
-            for release in job.releases:
-                release()
-            raise KafkaStorageError(f"{log.topic_partition} cannot be flushed: {error}") from error
-        for offset, content in self._unsaved_snapshots.items():
-            job.small_files.append(SmallFile(self.snapshot_path(offset), content))
-            job.snapshot_offsets.append(offset)
-        if log.epochs.version != self._saved_epoch_version:
-            path = f"{log.directory}/{EPOCH_FILE_NAME}"
-            job.small_files.append(SmallFile(path, log.epochs.encode(), is_replaced=True))
-        job.small_files.extend(self._small_files)
+            job.abandon()
+            logger.warning("flush of %s is deferred: %s", log.topic_partition, error)
+            return None
         if self._directory_version != self._synced_directory_version or job.small_files:
             job.directories.append(log.directory)
         if self._is_new:
@@ -174,13 +168,25 @@ class Durability:
         self._is_running = True
         return job
 
+    def _small_files_due(self, job: FlushJob) -> Iterator[SmallFile]:
+        log = self._log
+        for segment in log.segments[:-1]:
+            if segment.base_offset in job.saved_segments:
+                for path, content in segment.index_files():
+                    yield SmallFile(path, content)
+        for offset, content in self._unsaved_snapshots.items():
+            job.snapshot_offsets.append(offset)
+            yield SmallFile(self.snapshot_path(offset), content)
+        if log.epochs.version != self._saved_epoch_version:
+            yield SmallFile(f"{log.directory}/{EPOCH_FILE_NAME}", log.epochs.encode())
+        yield from self._small_files
+
     def _add_segments(self, job: FlushJob) -> None:
         log = self._log
         for index in range(log.segment_index_for(log.recovery_point), len(log.segments)):
             segment = log.segments[index]
             is_sealed = segment is not log.active
             if is_sealed and segment.has_unsaved_indexes:
-                job.small_files.extend(SmallFile(path, content) for path, content in segment.index_files())
                 job.saved_segments.append(segment.base_offset)
             upper = log.base_offsets[index + 1] if is_sealed else log.end_offset
             if upper <= log.flushed_offset and not (is_sealed and segment.is_preallocated):
@@ -196,6 +202,9 @@ class Durability:
         self._is_running = False
         for release in job.releases:
             release()
+        if log.offline_reason is not None:
+            # Deleted or failed meanwhile; what the job could not find does not matter any more.
+            return
         if result.outcome is FlushOutcome.FAILED:
             log.directory_failed(f"sync of {log.topic_partition} failed and is not retried: {result.error}")
             return

@@ -5,6 +5,9 @@ else. Order matters: everything that describes data (indexes of sealed segments,
 names in the directory) is durable before `Log.finish_flush` moves the recovery point past that data, so after a crash
 what lies below the recovery point never needs rebuilding.
 
+Small files are written in place. A crash in the middle leaves one torn, which is noticed when it is read, and made anew
+from the batches.
+
 Writing a small file may fail for lack of space: the job is then *deferred* and the next one tries again. A failed sync
 is another matter: the kernel may have dropped the pages, and a second sync would lie. It is never retried.
 """
@@ -16,7 +19,6 @@ from dataclasses import dataclass
 from enum import Enum
 
 from millbeck.kernel.environment import File, Files, OpenMode
-from millbeck.storage.atomic_file import TEMPORARY_SUFFIX
 
 
 class FlushOutcome(Enum):
@@ -32,14 +34,13 @@ class FlushResult:
 
 
 class SmallFile:
-    """A file to be written whole: in place, or beside the old one and renamed over it."""
+    """A file that is written whole, in place; without content it is there already and only to be synced."""
 
-    __slots__ = ("content", "is_replaced", "path")
+    __slots__ = ("content", "path")
 
-    def __init__(self, path: str, content: bytes, *, is_replaced: bool = False) -> None:
+    def __init__(self, path: str, content: bytes | None) -> None:
         self.path = path
         self.content = content
-        self.is_replaced = is_replaced
 
 
 class FlushJob:
@@ -64,7 +65,7 @@ class FlushJob:
         self._files = files
         self.target_offset = target_offset
         self.generation = generation
-        self.small_files: list[SmallFile] = []
+        self.small_files: list[tuple[File, bytes | None]] = []
         self.trims: list[tuple[File, int]] = []
         self.syncs: list[File] = []
         self.directories: list[str] = []
@@ -74,31 +75,38 @@ class FlushJob:
         self.epoch_version = -1
         self.directory_version = -1
 
+    def add_small_file(self, small: SmallFile) -> None:
+        """Open it now: on the thread its name may belong to another log (deleted and created anew). Raises OSError."""
+        file = self._files.open(small.path, OpenMode.WRITE)
+        self.small_files.append((file, small.content))
+
+    def abandon(self) -> None:
+        """Give everything back without having run."""
+        for file, _ in self.small_files:
+            file.close()
+        for release in self.releases:
+            release()
+
     def run(self) -> FlushResult:
         """Off the loop. Never raises OSError."""
         syncing = False
         try:
             for file, size in self.trims:
                 file.truncate(size)
-            for small in self.small_files:
-                syncing = False
-                path = small.path + TEMPORARY_SUFFIX if small.is_replaced else small.path
-                opened = self._files.open(path, OpenMode.WRITE)
-                try:
-                    opened.truncate(0)
-                    if small.content:
-                        opened.write([small.content], 0)
-                    syncing = True
-                    opened.sync()
-                finally:
-                    opened.close()
-                if small.is_replaced:
-                    self._files.rename(path, small.path)
+            for file, content in self.small_files:
+                if content is not None:
+                    file.truncate(0)
+                    file.write([content], 0)
             syncing = True
+            for file, _ in self.small_files:
+                file.sync()
             for file in self.syncs:
                 file.sync()
             for directory in self.directories:
                 self._files.sync_directory(directory)
         except OSError as error:
             return FlushResult(outcome=FlushOutcome.FAILED if syncing else FlushOutcome.DEFERRED, error=error)
+        finally:
+            for file, _ in self.small_files:
+                file.close()
         return FlushResult(outcome=FlushOutcome.DONE)

@@ -12,6 +12,7 @@ from millbeck.kernel.ids import TopicPartition
 from millbeck.records import batch as batches
 from millbeck.records import control
 from millbeck.records.record import Record
+from millbeck.storage.atomic_file import read_file, write_file
 from millbeck.storage.config import LogConfig
 from millbeck.storage.directory import LogDirectory
 from millbeck.storage.file_cache import FileCache
@@ -21,6 +22,7 @@ from millbeck.storage.producer_state import Origin
 from millbeck.storage.staging import Staged
 from millbeck.testing.sim.disk import SimDisk
 from millbeck.testing.sim.files import SimFiles
+from millbeck.testing.sim.inode import Inode
 
 KEY = TopicPartition("topic", 0)
 TOPIC_ID = bytes(range(16))
@@ -157,17 +159,14 @@ class LogWorld:
     def overwrite(self, name: str, position: int, data: bytes) -> None:
         """Change bytes of a file behind the log's back, durably."""
         inode = self.disk.find(f"{self.path}/{name}")
-        inode.content[position : position + len(data)] = data  # type: ignore[union-attr]
-        inode.durable[position : position + len(data)] = data  # type: ignore[union-attr]
+        assert isinstance(inode, Inode)
+        for image in (inode.content, inode.durable):
+            image[position : position + len(data)] = data
 
     def write_file(self, name: str, content: bytes) -> None:
-        from millbeck.storage.atomic_file import write_file
-
         write_file(self.files, f"{self.path}/{name}", content, sync=True)
 
     def read_file(self, name: str) -> bytes:
-        from millbeck.storage.atomic_file import read_file
-
         content = read_file(self.files, f"{self.path}/{name}", 1 << 30)
         assert content is not None
         return content

@@ -97,6 +97,30 @@ def test_a_deleted_log_is_renamed_and_removed_by_the_job(world: Any) -> None:
     assert not world.files.exists(removal.path)
 
 
+def test_a_flush_that_outlives_its_log_harms_nobody(world: Any) -> None:
+    world.append_many(20)
+    job = world.log.flush_job()
+    deleted = world.log
+    world.directory.delete_log(KEY, b"u" * 16)
+    world._log = None
+    other = world.directory.create_log(KEY, b"y" * 16, world.config, now_ms=0)
+    deleted.finish_flush(job, job.run())
+    assert world.directory.partitions() == [(KEY, b"y" * 16)]
+    assert world.names() == ["00000000000000000000.log", "partition.metadata"]
+    assert world.failures == []
+    assert not other.is_offline
+
+
+def test_a_flush_of_a_log_that_is_gone_is_no_failure(world: Any) -> None:
+    world.append()
+    job = world.log.flush_job()
+    removal = world.directory.delete_log(KEY, b"u" * 16)
+    removal.run()
+    world.log.finish_flush(job, job.run())
+    assert world.failures == []
+    assert world.directory.offline_reason is None
+
+
 def test_deleted_logs_that_were_not_removed_are_found_again(world: Any) -> None:
     world.append()
     removal = world.directory.delete_log(KEY, b"u" * 16)

@@ -95,13 +95,16 @@ def test_a_full_disk_defers_a_flush_until_there_is_room(world: Any) -> None:
     world.append()
     world.log.roll(0)
     world.disk.faults.capacity_bytes = 0
+    assert world.log.flush_job() is None
+    assert all(segment.handle.leases == 0 for segment in world.log.segments)
+    world.disk.faults.capacity_bytes = 1 << 40
+    world.disk.fail_next(DiskCall.WRITE, path_part=".timeindex", error=errno.ENOSPC)
     job = world.log.flush_job()
     result = job.run()
     world.log.finish_flush(job, result)
     assert (result.outcome, result.error.errno) == (FlushOutcome.DEFERRED, errno.ENOSPC)
     assert not world.log.is_offline
     assert world.log.flush_is_due(0)
-    world.disk.faults.capacity_bytes = 1 << 40
     world.log.flush()
     assert world.log.recovery_point == 1
 
@@ -111,8 +114,9 @@ def test_files_stay_leased_while_a_flush_runs(world: Any) -> None:
     job = world.log.flush_job()
     assert all(segment.handle.leases == 1 for segment in world.log.segments)
     world.log.environment.cache.close_idle()
-    assert job.run().outcome is FlushOutcome.DONE
-    world.log.finish_flush(job, job.run())
+    result = job.run()
+    assert result.outcome is FlushOutcome.DONE
+    world.log.finish_flush(job, result)
     assert all(segment.handle.leases == 0 for segment in world.log.segments)
 
 

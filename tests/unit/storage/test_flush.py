@@ -22,8 +22,13 @@ def prepared() -> tuple[SimDisk, FlushJob]:
     file.allocate(100)
     job.trims.append((file, 7))
     job.syncs.append(file)
-    job.small_files.append(SmallFile("/data/0.index", b"index"))
-    job.small_files.append(SmallFile("/data/epochs", b"epochs", is_replaced=True))
+    files.open("/data/metadata", OpenMode.WRITE).write([b"metadata"], 0)
+    for small in (
+        SmallFile("/data/0.index", b"index"),
+        SmallFile("/data/empty", b""),
+        SmallFile("/data/metadata", None),
+    ):
+        job.add_small_file(small)
     job.directories.append("/data")
     return disk, job
 
@@ -35,20 +40,42 @@ def test_everything_in_a_job_is_durable_when_it_is_done() -> None:
     files = disk.mount()
     assert read_file(files, "/data/0.log", 100) == b"batches"
     assert read_file(files, "/data/0.index", 100) == b"index"
-    assert read_file(files, "/data/epochs", 100) == b"epochs"
+    assert read_file(files, "/data/empty", 100) == b""
+    assert read_file(files, "/data/metadata", 100) == b"metadata"
 
 
-@pytest.mark.parametrize("path", ["0.index", "epochs.tmp"])
-def test_a_small_file_that_cannot_be_written_defers_the_job(path: str) -> None:
+def test_a_small_file_that_cannot_be_written_defers_the_job() -> None:
     disk, job = prepared()
-    disk.fail_next(DiskCall.WRITE, path_part=path, error=errno.ENOSPC)
+    disk.fail_next(DiskCall.WRITE, path_part="0.index", error=errno.ENOSPC)
     result = job.run()
     assert result.outcome is FlushOutcome.DEFERRED
     assert result.error is not None
-    assert job.run().outcome is FlushOutcome.DONE
 
 
-@pytest.mark.parametrize("path", ["0.log", "0.index", "epochs.tmp"])
+def test_small_files_are_closed_whatever_happens() -> None:
+    disk, job = prepared()
+    files = disk._mounts[-1]
+    before = len(files.open_files)
+    job.run()
+    assert len(files.open_files) == before - 3
+    _, abandoned = prepared()
+    released: list[int] = []
+    abandoned.releases.append(lambda: released.append(1))
+    abandoned.abandon()
+    assert released == [1]
+
+
+def test_files_are_named_when_the_job_is_made_not_when_it_runs() -> None:
+    disk, job = prepared()
+    files = disk.mount()
+    files.rename("/data", "/deleted")
+    files.make_directory("/data")
+    job.run()
+    assert files.names("/data") == []
+    assert read_file(files, "/deleted/0.index", 100) == b"index"
+
+
+@pytest.mark.parametrize("path", ["0.log", "0.index", "metadata"])
 def test_a_sync_that_fails_is_fatal_whatever_it_was_for(path: str) -> None:
     disk, job = prepared()
     disk.fail_next(DiskCall.SYNC, path_part=path, error=errno.ENOSPC)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -192,7 +193,7 @@ def test_an_offline_log_says_why_and_touches_nothing(world: Any) -> None:
     world.append()
     log = world.log
     log.go_offline("of a test")
-    for refused in (
+    refusals: list[Callable[[], object]] = [
         lambda: world.stage(world.batch()),
         lambda: world.read(0),
         lambda: log.delete_records(1),
@@ -200,7 +201,8 @@ def test_an_offline_log_says_why_and_touches_nothing(world: Any) -> None:
         lambda: log.roll(0),
         lambda: log.offset_for_timestamp(0),
         lambda: log.append_as_follower(b"", leader_epoch=0, now_ms=0),
-    ):
+    ]
+    for refused in refusals:
         with pytest.raises(KafkaStorageError, match="topic-0 is offline: of a test"):
             refused()
     assert log.apply_retention(10**15) == []

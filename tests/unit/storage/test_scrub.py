@@ -66,6 +66,7 @@ def test_what_was_deleted_meanwhile_is_no_damage(world: Any) -> None:
     world.overwrite("00000000000000000000.log", 70, b"\xff")
     scrubber = Scrubber(world.log)
     job = scrubber.next_job()
+    assert job is not None
     world.configure(retention_bytes="0")
     world.log.apply_retention(world.clock_ms)
     job.run()
