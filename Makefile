@@ -3,6 +3,8 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
 SEED ?=
+# The packages that have compiled modules: their tests run twice, on the Python files and on the extensions.
+COMPILED_TESTS := tests/unit/kernel tests/unit/records tests/unit/wire tests/unit/storage tests/unit/replication tests/unit/server
 SEEDS ?= 1000
 
 .PHONY: run test check ci bench bench-full budgets interop sim fuzz docs golden clean
@@ -21,6 +23,7 @@ run: $(READY)
 
 test: $(READY)
 	$(BIN)/python -m pytest -q -n 2 tests --ignore tests/interop --ignore tests/fuzz/long
+	MILLBECK_COMPILED=1 $(BIN)/python -m pytest -q -n 2 $(COMPILED_TESTS)
 
 check: $(READY)
 	$(BIN)/ruff format --check src tests tools bench

@@ -1,7 +1,7 @@
-"""Builds the record kernels as extensions where it can; the Python files serve where it cannot.
+"""Builds the compiled modules as extensions where it can; their Python files serve where it cannot.
 
-Without mypy, without a C compiler, or with ``MILLBECK_PURE=1`` the package installs all the same, in Python alone, and
-``millbeck.records.kernels.COMPILED`` is false. Everything else about the build stands in pyproject.toml.
+Without mypy, without a C compiler, or with ``MILLBECK_PURE=1`` the package installs all the same, in Python alone;
+``millbeck.compiled.in_use()`` says which runs. Everything else about the build stands in pyproject.toml.
 """
 
 import os
@@ -21,24 +21,24 @@ def _say(text: str) -> None:
 
 def _extensions() -> list[Extension]:
     if os.environ.get("MILLBECK_PURE", "") not in ("", "0"):
-        _say("MILLBECK_PURE is set: the record kernels stay in Python")
+        _say("MILLBECK_PURE is set: nothing is compiled")
         return []
     try:
         return compiled.extensions()
     except (ImportError, SystemExit) as error:
         # mypyc leaves through sys.exit when it cannot translate a module.
-        _say(f"the record kernels stay in Python, mypyc is missing or refused them: {error}")
+        _say(f"nothing is compiled, mypyc is missing or refused: {error}")
         return []
 
 
-class BuildKernels(build_ext):
+class BuildExtensions(build_ext):
     """All the extensions or none: half of them would not import."""
 
     def run(self) -> None:
         try:
             super().run()
         except Exception as error:
-            _say(f"the record kernels stay in Python, they did not compile: {error}")
+            _say(f"nothing is compiled, the compiler failed: {error}")
             for extension in self.extensions:
                 compiled.remove(self.get_ext_fullpath(extension.name))
             self.extensions = self.distribution.ext_modules = []
@@ -47,4 +47,4 @@ class BuildKernels(build_ext):
             compiled.record_build()
 
 
-setup(ext_modules=_extensions(), cmdclass={"build_ext": BuildKernels})
+setup(ext_modules=_extensions(), cmdclass={"build_ext": BuildExtensions})

@@ -1,8 +1,9 @@
-"""The compiled record kernels of this source tree: build them in place, check them, remove them.
+"""The compiled modules of this source tree: build them in place, check them, remove them.
 
-An extension beside a Python file wins over it, so an edited file would silently run its old self. Each build writes the
-digests of sources and extensions into ``build/kernels.json``; `check` compares. No extensions at all is a valid state:
-the Python files run then.
+There are two groups, each one library: the record kernels, and the data path (listed in ``millbeck/compiled.py``).
+An extension beside a Python file wins over it, so each build writes the digests of sources and extensions into
+``build/kernels.json`` for `check` to compare, and the stamps of the data path's files into ``build/compiled.stamps``,
+by which the package itself notices an edited file and runs the Python files. No extensions at all is a valid state.
 
     python tools/compiled.py build | check | clean
 """
@@ -14,29 +15,54 @@ import json
 import os
 import sys
 import sysconfig
+from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from setuptools import Extension
 
 ROOT = Path(__file__).resolve().parent.parent
-KERNELS = ROOT / "src" / "millbeck" / "records" / "kernels"
 BUILD = ROOT / "build"
 RECORD = BUILD / "kernels.json"
-LIBRARY = "millbeck_kernels"
-"""mypyc puts all modules into one library of this name, with a small loader beside each Python file."""
+KERNELS_LIBRARY = "millbeck_kernels"
+PATH_LIBRARY = "millbeck_path"
+"""mypyc puts all modules of a group into one library, with a small loader beside each Python file."""
 
 
-def sources() -> list[Path]:
-    return sorted(path for path in KERNELS.glob("*.py") if path.name != "__init__.py")
+def _declaration() -> ModuleType:
+    """``millbeck/compiled.py``, without importing the package it belongs to."""
+    spec = spec_from_file_location("millbeck_compiled", ROOT / "src" / "millbeck" / "compiled.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def kernel_sources() -> list[Path]:
+    folder = ROOT / "src" / "millbeck" / "records" / "kernels"
+    return sorted(path for path in folder.glob("*.py") if path.name != "__init__.py")
+
+
+def path_sources() -> list[Path]:
+    return [ROOT / "src" / f"{name.replace('.', '/')}.py" for name in _declaration().MODULES]
+
+
+def groups() -> dict[str, list[Path]]:
+    return {KERNELS_LIBRARY: kernel_sources(), PATH_LIBRARY: path_sources()}
+
+
+def _extensions_of(library: str, sources: list[Path]) -> list[Path]:
+    """The extensions of a group for this interpreter that lie in the tree."""
+    suffix = sysconfig.get_config_var("EXT_SUFFIX")
+    candidates = [*(source.with_suffix(suffix) for source in sources), ROOT / "src" / f"{library}__mypyc{suffix}"]
+    return [path for path in candidates if path.exists()]
 
 
 def built() -> list[Path]:
-    """The extensions of this interpreter that lie in the tree."""
-    suffix = sysconfig.get_config_var("EXT_SUFFIX")
-    library = ROOT / "src" / f"{LIBRARY}__mypyc{suffix}"
-    return [path for path in (*sorted(KERNELS.glob(f"*{suffix}")), library) if path.exists()]
+    return [path for library, sources in groups().items() for path in _extensions_of(library, sources)]
 
 
 def extensions() -> list[Extension]:
@@ -44,8 +70,17 @@ def extensions() -> list[Extension]:
     from mypyc.build import mypycify
 
     os.chdir(ROOT)
-    paths = [str(path.relative_to(ROOT)) for path in sources()]
-    compiled: list[Extension] = mypycify(paths, opt_level="3", debug_level="0", group_name=LIBRARY)
+    compiled: list[Extension] = []
+    for library, sources in groups().items():
+        paths = [str(path.relative_to(ROOT)) for path in sources]
+        # -O3 makes the large group no faster, and its build half as long again.
+        compiled += mypycify(
+            paths,
+            opt_level="3" if library == KERNELS_LIBRARY else "2",
+            debug_level="0",
+            group_name=library,
+            target_dir=str(BUILD / library),
+        )
     return compiled
 
 
@@ -57,10 +92,29 @@ def _digests(paths: list[Path]) -> dict[str, str]:
     return {str(path.relative_to(ROOT)): hashlib.sha256(path.read_bytes()).hexdigest() for path in paths}
 
 
+def _built_groups() -> dict[str, list[Path]]:
+    """The sources of the groups that have extensions here; a group without any runs its Python files."""
+    return {library: sources for library, sources in groups().items() if _extensions_of(library, sources)}
+
+
 def record_build() -> None:
     """Remember which sources the extensions now in the tree come from."""
     BUILD.mkdir(exist_ok=True)
-    RECORD.write_text(json.dumps({"sources": _digests(sources()), "extensions": _digests(built())}, indent=1) + "\n")
+    sources = [source for sources in _built_groups().values() for source in sources]
+    RECORD.write_text(json.dumps({"sources": _digests(sources), "extensions": _digests(built())}, indent=1) + "\n")
+    _write_stamps()
+
+
+def _write_stamps() -> None:
+    declaration = _declaration()
+    sources = path_sources()
+    extensions = _extensions_of(PATH_LIBRARY, sources)
+    if not extensions:
+        remove(ROOT / declaration.STAMPS)
+        return
+    files = [*sources, *extensions]
+    lines = [f"{declaration.stamp(str(path))} {path.relative_to(ROOT).as_posix()}\n" for path in files]
+    (ROOT / declaration.STAMPS).write_text("".join(lines))
 
 
 def problems() -> list[str]:
@@ -72,7 +126,8 @@ def problems() -> list[str]:
         return ["extensions exist, but nothing says what they were built from"]
     record = json.loads(RECORD.read_text())
     found = []
-    for kind, digests in (("sources", _digests(sources())), ("extensions", _digests(there))):
+    sources = [source for sources in _built_groups().values() for source in sources]
+    for kind, digests in (("sources", _digests(sources)), ("extensions", _digests(there))):
         recorded = record[kind]
         changed = [path for path in sorted(recorded.keys() | digests.keys()) if recorded.get(path) != digests.get(path)]
         found += [f"{path} is not the one of the last build" for path in changed]
@@ -92,7 +147,7 @@ def build() -> int:
     command.ensure_finalized()
     command.run()
     record_build()
-    print(f"compiled {len(sources())} kernels")
+    print(f"compiled {len(kernel_sources())} kernels and {len(path_sources())} modules of the data path")
     return 0
 
 
@@ -103,7 +158,10 @@ def check() -> int:
     if found:
         print("run: python tools/compiled.py build")
         return 1
-    print(f"kernels: {'compiled and fresh' if built() else 'not compiled, Python files run'}")
+    if built():
+        # The same contents with other times, after a change of branches and back, are as good as new.
+        _write_stamps()
+    print(f"extensions: {'compiled and fresh' if built() else 'not compiled, Python files run'}")
     return 0
 
 
@@ -111,6 +169,7 @@ def clean() -> int:
     for path in built():
         remove(path)
     remove(RECORD)
+    remove(ROOT / _declaration().STAMPS)
     return 0
 
 

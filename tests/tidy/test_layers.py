@@ -31,6 +31,7 @@ LAYERS = {
     "records": 1,
     "host": 1,
     "kernel": 0,
+    "compiled": 0,
 }
 """A package imports only from rows below its own; packages of one row do not import each other."""
 
@@ -68,6 +69,7 @@ ON_THE_REAL_MACHINE = {
     "millbeck.host": "implements the environment",
     "millbeck.cli": "commands run on the user's machine",
     "millbeck.testing": "fixtures start real nodes",
+    "millbeck.compiled": "looks at the package's own files when it is loaded",
 }
 IN_THE_SIMULATOR = "millbeck.testing.sim"
 """Part of testing, but bound by the rules: it must not depend on the machine it runs on."""
@@ -212,6 +214,8 @@ def _upward_imports(module: Module) -> Iterator[str]:
         top, _, rest = imported.name.partition(".")
         target = rest.split(".")[0]
         if top != "millbeck" or target not in LAYERS or target == module.package:
+            continue
+        if not module.package and target == "compiled":
             continue
         if not module.package or LAYERS[target] >= LAYERS[module.package]:
             yield f"{module.shown}:{imported.line} {module.package or 'millbeck'} imports {target}"

@@ -50,24 +50,27 @@ class TimestampType(IntEnum):
     LOG_APPEND_TIME = 1
 
 
+_FIELDS: Final = (
+    "attributes",
+    "base_offset",
+    "base_sequence",
+    "base_timestamp",
+    "crc",
+    "last_offset_delta",
+    "length",
+    "magic",
+    "max_timestamp",
+    "partition_leader_epoch",
+    "producer_epoch",
+    "producer_id",
+    "record_count",
+)
+
+
 class BatchHeader:
     """The header's fields as they stand in the batch, and what follows from them."""
 
-    __slots__ = (
-        "attributes",
-        "base_offset",
-        "base_sequence",
-        "base_timestamp",
-        "crc",
-        "last_offset_delta",
-        "length",
-        "magic",
-        "max_timestamp",
-        "partition_leader_epoch",
-        "producer_epoch",
-        "producer_id",
-        "record_count",
-    )
+    __slots__ = _FIELDS
 
     def __init__(
         self,
@@ -157,7 +160,7 @@ class BatchHeader:
         return (self.base_sequence + self.last_offset_delta) & 0x7FFFFFFF
 
     def _fields(self) -> tuple[int, ...]:
-        return tuple(getattr(self, name) for name in self.__slots__)
+        return tuple(getattr(self, name) for name in _FIELDS)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, BatchHeader):
@@ -168,7 +171,7 @@ class BatchHeader:
         return hash(self._fields())
 
     def __repr__(self) -> str:
-        return "BatchHeader(" + ", ".join(f"{name}={getattr(self, name)}" for name in self.__slots__) + ")"
+        return "BatchHeader(" + ", ".join(f"{name}={getattr(self, name)}" for name in _FIELDS) + ")"
 
 
 def read_header(buffer: Buffer, position: int = 0) -> BatchHeader:

@@ -1,0 +1,103 @@
+"""The modules on a record's way through the node, and which form of them is loaded.
+
+They are ordinary typed Python that mypyc also compiles, all together, into extensions beside their files, which Python
+prefers. Compiled modules call each other directly, so it is all of them or none: one that is older than its file would
+run its old self amid the new. Their Python files are loaded instead, with the same results, when
+
+- ``MILLBECK_PURE=1`` asks for it,
+- a process asks for it before it imports them (`use_sources`): a test that replaces part of a class needs that,
+- this is a source tree in which one of the files was touched since the last build (``tools/compiled.py build``).
+
+The record kernels (`millbeck.records.kernels`) are a group of their own with a switch of their own.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from importlib.machinery import EXTENSION_SUFFIXES, ModuleSpec
+from importlib.util import find_spec, spec_from_file_location
+from types import ModuleType
+from typing import Final
+
+MODULES: Final = (
+    "millbeck.kernel.histogram",
+    "millbeck.records.header",
+    "millbeck.records.validation",
+    "millbeck.replication.partition",
+    "millbeck.replication.turn",
+    "millbeck.server.call",
+    "millbeck.server.connection",
+    "millbeck.server.dispatch",
+    "millbeck.server.handlers.produce",
+    "millbeck.server.receive",
+    "millbeck.server.request_metrics",
+    "millbeck.server.topics",
+    "millbeck.storage.durability",
+    "millbeck.storage.log",
+    "millbeck.storage.offset_index",
+    "millbeck.storage.producer_state",
+    "millbeck.storage.segment",
+    "millbeck.storage.staging",
+    "millbeck.storage.time_index",
+    "millbeck.wire.compact",
+    "millbeck.wire.fast_produce",
+    "millbeck.wire.framing",
+    "millbeck.wire.varint",
+)
+"""Each was measured to pay; see docs/adr/0007-compiled-data-path.md."""
+
+SOURCE_TREE: Final = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+STAMPS: Final = "build/compiled.stamps"
+"""Written by a build in a source tree: a line for each file, ``modified_ns size path``."""
+
+
+def stamp(path: str) -> str:
+    """What tells whether a file is still the one that was built, or built from; 30 of these cost a few microseconds."""
+    state = os.stat(path)
+    return f"{state.st_mtime_ns} {state.st_size}"
+
+
+def is_stale(tree: str = SOURCE_TREE) -> bool:
+    """Whether this is a source tree that has changed since its last build. An installed package never is."""
+    try:
+        with open(f"{tree}/{STAMPS}", encoding="utf-8") as file:
+            lines = file.read().splitlines()
+        return any(stamp(f"{tree}/{path}") != was for was, path in (line.rsplit(" ", 1) for line in lines))
+    except FileNotFoundError as error:
+        # Without stamps nothing was built here; with them, a file is gone.
+        return not str(error.filename).endswith(STAMPS)
+
+
+class _Sources:
+    """Finds the Python files of `MODULES` before anything else finds their extensions."""
+
+    def find_spec(self, name: str, path: Sequence[str] | None, target: ModuleType | None = None) -> ModuleSpec | None:
+        if name not in MODULES or not path:
+            return None
+        return spec_from_file_location(name, f"{path[0]}/{name.rpartition('.')[2]}.py")
+
+
+def use_sources() -> None:
+    """Load Python files in this process from now on; what is loaded already stays as it is."""
+    loaded = [name for name in MODULES if name in sys.modules]
+    if any(is_extension(sys.modules[name]) for name in loaded):
+        raise RuntimeError(f"extensions are in use already: {', '.join(loaded)}")
+    sys.meta_path.insert(0, _Sources())
+
+
+def is_extension(module: ModuleType) -> bool:
+    return (module.__file__ or "").endswith(tuple(EXTENSION_SUFFIXES))
+
+
+def in_use() -> bool:
+    """Whether the extensions are what runs here."""
+    spec = find_spec(MODULES[-1])
+    return spec is not None and (spec.origin or "").endswith(tuple(EXTENSION_SUFFIXES))
+
+
+def choose() -> None:
+    """Called when the package is imported."""
+    if os.environ.get("MILLBECK_PURE", "") not in ("", "0") or is_stale():
+        use_sources()

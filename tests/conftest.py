@@ -1,0 +1,14 @@
+"""Tests run the Python files of the data path: some of them replace part of a class, which an extension does not allow.
+
+Processes that tests start run what they find. ``MILLBECK_COMPILED=1`` makes the tests themselves run the extensions;
+``make test`` does that once more for the packages that have any.
+"""
+
+from __future__ import annotations
+
+import os
+
+from millbeck import compiled
+
+if os.environ.get("MILLBECK_COMPILED", "") in ("", "0"):
+    compiled.use_sources()
