@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from collections.abc import Callable, Coroutine, Iterable, Mapping
-from typing import TYPE_CHECKING, Any, Final, TypeVar, TypeVarTuple
+from typing import TYPE_CHECKING, Any, TypeVar, TypeVarTuple
 
 from millbeck.controller.auto_creation import InternalTopic, auto_creation_request
 from millbeck.controller.machine import Controller
@@ -19,6 +18,7 @@ from millbeck.server.connection import Connection
 from millbeck.server.deadlines import Deadlines
 from millbeck.server.fetch_sessions import FetchSessions
 from millbeck.server.metadata_replies import MetadataReplies
+from millbeck.server.off_loop import run_off_loop
 from millbeck.server.topics import LocalTopics
 from millbeck.wire.messages.api_versions import ApiVersion
 
@@ -30,8 +30,6 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
-
-THREADS_RETRY_SECONDS: Final = 0.001
 
 log = logging.getLogger(__name__)
 
@@ -81,13 +79,7 @@ class Broker:
 
     async def in_thread(self, job: Callable[[*Ts], T], *arguments: *Ts) -> T:
         """Run a job off the loop, waiting for room when the threads' queue is full."""
-        while True:
-            try:
-                running = self.environment.threads.run(job, *arguments)
-            except BlockingIOError:
-                await asyncio.sleep(THREADS_RETRY_SECONDS)
-            else:
-                return await running
+        return await run_off_loop(self.environment.threads, job, *arguments)
 
     def report(self, error: Exception, where: str = "unexpected error") -> None:
         """Something raised that should not have; nothing of it reaches a client."""

@@ -46,6 +46,7 @@ class Logs:
         self._directory_of: dict[TopicPartition, LogDirectory] = {}
         self._on_disk: dict[TopicPartition, tuple[LogDirectory, Uuid]] = {}
         self._checkpointed: dict[LogDirectory, dict[TopicPartition, int]] = {}
+        self._removing = asyncio.Lock()
 
     # following the metadata
 
@@ -304,6 +305,8 @@ class Logs:
     async def _remove(self, removal: Removal | TreeRemoval) -> None:
         await asyncio.sleep(removal.delay_ms / 1000)
         try:
-            await self._broker.in_thread(removal.run)
+            # A deleted topic may have thousands: one at a time, so that they do not fill the queue of the threads.
+            async with self._removing:
+                await self._broker.in_thread(removal.run)
         except OSError as error:
             log.error("files of a deleted segment or log could not be removed: %s", error)

@@ -20,6 +20,7 @@ from millbeck.kernel.units import HOUR_MS, MIB
 from millbeck.metadata.image import MetadataImage
 from millbeck.metadata.snapshot import SnapshotId, snapshot_batches
 from millbeck.server.drivers import metadata_files
+from millbeck.server.off_loop import run_off_loop
 from millbeck.storage.flush import FlushOutcome
 from millbeck.storage.log import Log
 
@@ -113,7 +114,7 @@ class MetadataSnapshots:
             batches.append(batch)
             await asyncio.sleep(0)
         files, threads = self._environment.files, self._environment.threads
-        await threads.run(metadata_files.write_snapshot, files, self._log.directory, snapshot_id, batches)
+        await run_off_loop(threads, metadata_files.write_snapshot, files, self._log.directory, snapshot_id, batches)
         self.newest_id = snapshot_id
         self.bytes_since -= covered_bytes
         await self._forget_before(snapshot_id)
@@ -129,7 +130,7 @@ class MetadataSnapshots:
             # The new segment must be there for good before the old one goes.
             job = log.flush_job()
             if job is not None:
-                result = await threads.run(job.run)
+                result = await run_off_loop(threads, job.run)
                 log.finish_flush(job, result)
                 if result.outcome is FlushOutcome.FAILED:
                     raise KafkaStorageError(f"syncing it failed: {result.error}")
@@ -138,6 +139,6 @@ class MetadataSnapshots:
             log.delete_records(snapshot_id.end_offset)
             removals = log.apply_retention(now_ms)
         for removal in removals:
-            await threads.run(removal.run)
+            await run_off_loop(threads, removal.run)
         files = self._environment.files
-        await threads.run(metadata_files.remove_snapshots_before, files, log.directory, snapshot_id)
+        await run_off_loop(threads, metadata_files.remove_snapshots_before, files, log.directory, snapshot_id)

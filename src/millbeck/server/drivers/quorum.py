@@ -45,6 +45,7 @@ from millbeck.raft.quorum_state import QuorumStateFault
 from millbeck.server.drivers import metadata_files
 from millbeck.server.drivers.metadata_loading import load
 from millbeck.server.drivers.metadata_snapshots import MetadataSnapshots, SnapshotOptions
+from millbeck.server.off_loop import run_off_loop
 from millbeck.storage.atomic_file import parent_of
 from millbeck.storage.flush import FlushOutcome
 from millbeck.storage.log import Log
@@ -165,7 +166,7 @@ class QuorumDriver:
         self._uncommitted.append(_Appended(self.log.end_offset, loaded.image, loaded.delta, loaded.tail_bytes))
         if self.log.end_offset == 0:
             # A vote in a directory whose own name is not durable would be no vote.
-            await self.environment.threads.run(files.sync_directory, parent_of(directory))
+            await run_off_loop(self.environment.threads, files.sync_directory, parent_of(directory))
         state = metadata_files.read_quorum_state(files, directory)
         self.machine = QuorumMachine(node_id=self.node_id, voters=self._voters, state=state)
         started = Started(log_end_offset=self.log.end_offset, log_last_epoch=max(loaded.image.epoch, 0))
@@ -180,7 +181,9 @@ class QuorumDriver:
         match effect:
             case PersistState():
                 files, directory = self.environment.files, self.log.directory
-                await self.environment.threads.run(metadata_files.write_quorum_state, files, directory, effect.state)
+                await run_off_loop(
+                    self.environment.threads, metadata_files.write_quorum_state, files, directory, effect.state
+                )
             case AppendLeaderChange():
                 now_ms = self.environment.clock.wall_ms()
                 offset = self.log.end_offset
@@ -258,7 +261,7 @@ class QuorumDriver:
     async def _flush_once(self) -> None:
         job = self.log.flush_job()
         if job is not None:
-            result = await self.environment.threads.run(job.run)
+            result = await run_off_loop(self.environment.threads, job.run)
             self.log.finish_flush(job, result)
             if result.outcome is not FlushOutcome.DONE:
                 raise MetadataFault(f"syncing it {result.outcome.value}: {result.error}")

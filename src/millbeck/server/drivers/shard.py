@@ -27,6 +27,7 @@ from millbeck.records.record import UNASSIGNED, Record
 from millbeck.records.validation import Validated
 from millbeck.replication.partition import Partition
 from millbeck.server.deadlines import Deadlines
+from millbeck.server.off_loop import run_off_loop
 from millbeck.storage.reading import LogSlice
 from millbeck.storage.segment import ColdRead
 from millbeck.storage.staging import Staged
@@ -145,7 +146,7 @@ class ShardDriver(Generic[S, R]):
         if found is None:
             return None
         try:
-            return await self._environment.threads.run(found.file.read, found.size, found.position)
+            return await run_off_loop(self._environment.threads, found.file.read, found.size, found.position)
         finally:
             found.release()
 
@@ -157,7 +158,7 @@ class ShardDriver(Generic[S, R]):
                 )
             except ColdRead as cold:
                 try:
-                    await self._environment.threads.run(cold.job)
+                    await run_off_loop(self._environment.threads, cold.job)
                 finally:
                     cold.release()
 
