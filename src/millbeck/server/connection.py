@@ -4,7 +4,8 @@ Requests take effect in the order they arrive and are answered in that order. A 
 ``buffer_updated`` and becomes a `Call`, which keeps its place in the line of replies. Only a wait after an append
 leaves the connection free for the next request; any other wait holds it (`Call.hold`). A held connection is read until
 something comes, which is kept for later and is the last that is read: so a peer that goes away while its fetch is
-parked is noticed. Reading also stops at 64 unanswered requests and while the peer does not take its replies.
+parked is noticed. Reading also stops at 64 unanswered requests, at a mebibyte of replies made in one turn, and while
+the peer does not take its replies.
 """
 
 from __future__ import annotations
@@ -63,6 +64,7 @@ class Connection(asyncio.BufferedProtocol):
         self._frame_started_at = 0.0
         self._output_stalled_at = 0.0
         self._output_left_bytes = 0
+        self._unsent_bytes = 0  # of replies that were made in this turn, before the reader's pace is known
         self._calls: deque[Call] = deque()
         self._is_held = False
         self._is_paused = False
@@ -183,7 +185,14 @@ class Connection(asyncio.BufferedProtocol):
 
     def _frame(self, frame: memoryview) -> bool:
         self.listener.requests.handle(self, frame)
-        return not (self._is_held or self._is_closing or self._is_draining) and len(self._calls) < UNANSWERED_MAX
+        calls = self._calls
+        if calls and (reply := calls[-1].parts) is not None:
+            self._unsent_bytes += sum([len(part) for part in reply if not isinstance(part, FileSlice)])
+        return (
+            not (self._is_held or self._is_closing or self._is_draining)
+            and len(calls) < UNANSWERED_MAX
+            and self._unsent_bytes <= OUTPUT_HIGH_WATER_BYTES
+        )
 
     def enqueue(self, call: Call) -> None:
         self._calls.append(call)
@@ -214,6 +223,7 @@ class Connection(asyncio.BufferedProtocol):
     def flush_replies(self) -> None:
         """Send every reply at the head of the line; called once a turn."""
         self._is_marked = False
+        self._unsent_bytes = 0
         if self.is_lost:
             return
         calls = self._calls
@@ -247,6 +257,7 @@ class Connection(asyncio.BufferedProtocol):
         except FrameTooLarge as error:
             self.close(f"frame of {error} bytes")
             return
+        self._frame_started_at = self.listener.now() if self._reader.is_inside_frame else 0.0
         if self._reader.held_bytes != self._held_bytes and not self._account():
             return
         if self._is_paused and (goes_on or self._only_listens):

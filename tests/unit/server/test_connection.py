@@ -390,3 +390,27 @@ def test_draining_answers_what_is_open_and_then_closes() -> None:
     house.turn()
     assert house.outlet.sent == [b"one"]
     assert house.outlet.closes_when_drained
+
+
+def test_pipelined_requests_wait_while_large_replies_of_the_turn_are_not_sent() -> None:
+    house = House()
+    house.requests.on_request = lambda call: call.complete((bytes(OUTPUT_HIGH_WATER_BYTES // 2 + 1),))
+    house.send(*map(request, range(10)))
+    assert len(house.requests.frames) == 2
+    house.turn()
+    assert len(house.outlet.sent) == 2
+    assert len(house.requests.frames) == 4
+
+
+def test_a_request_that_was_kept_and_is_answered_is_not_taken_for_one_without_progress() -> None:
+    house = House()
+    house.requests.on_request = Call.hold
+    house.send(request(1), request(2))
+    house.requests.on_request = lambda call: call.complete((b"second",))
+    house.requests.calls[0].complete((b"first",))
+    house.turn()
+    house.turn()
+    assert house.outlet.sent == [b"first", b"second"]
+    limits = {"idle_max": 600.0, "frame_max": 30.0, "stall_max": 60.0}
+    assert house.connection.overdue(house.now + 31, **limits) is None
+    assert "idle" in (house.connection.overdue(house.now + 601, **limits) or "")
