@@ -139,12 +139,14 @@ class Partition:
         except ApiError as error:
             self._fail(pending, error)
             return
-        except OSError as error:
+        except Exception as error:
+            # Nobody is to wait for what was not written, and nothing of it may be written later.
+            self.log.discard_staged()
             self._fail(pending, KafkaStorageError(f"{self.name}: {error}"))
-            return
+            raise
         self._waiting_for_all.extend(pending)
-        self._written(self, self._appended_ms)
         self._turn.mark_watermark(self)
+        self._written(self, self._appended_ms)
 
     def _fail(self, appends: Iterable[PendingAppend], error: ApiError) -> None:
         surprises = [surprise for append in appends if (surprise := _settle(append, error)) is not None]

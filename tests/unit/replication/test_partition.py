@@ -29,8 +29,9 @@ from millbeck.storage.config import LogConfig
 from millbeck.storage.directory import LogDirectory
 from millbeck.storage.file_cache import FileCache
 from millbeck.storage.index_cache import IndexCache
+from millbeck.storage.log import Log
 from millbeck.storage.producer_state import Origin
-from millbeck.storage.segment import ColdRead
+from millbeck.storage.segment import ColdRead, CorruptSegment
 from millbeck.testing.sim.disk import SimDisk
 from millbeck.testing.sim.disk_faults import DiskCall
 
@@ -390,3 +391,36 @@ def test_a_reader_that_may_not_wait_gets_the_job_that_warms() -> None:
     piece = world.partition.read(2, **arguments, nowait=False)
     assert piece is not None
     piece.release()
+
+
+def test_a_write_that_raises_anything_fails_everybody_and_leaves_nothing_staged(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    world = World()
+    world.append("a")
+
+    def damaged(self: Log) -> None:
+        raise CorruptSegment("x.log", 0, "no batch begins here")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Log, "write_staged", damaged)
+        world.end_turn()
+    assert world.answers == [("a", "KafkaStorageError")]
+    assert [type(error) for error in world.errors] == [CorruptSegment]
+    assert not world.partition.log.has_staged
+    assert world.append("b").first_offset == 0
+    world.end_turn()
+    assert world.answers[1:] == [("b", "ok")]
+
+
+def test_a_flush_that_cannot_begin_keeps_no_append_from_its_answer() -> None:
+    world = World()
+
+    def refuse(partition: Partition, now_ms: int) -> None:
+        raise OSError(errno.EMFILE, "too many open files")
+
+    world.partition._written = refuse
+    world.append("a", wants_all=True)
+    world.end_turn()
+    assert world.answers == [("a", "ok")]
+    assert [type(error) for error in world.errors] == [OSError]
