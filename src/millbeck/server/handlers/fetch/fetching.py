@@ -132,13 +132,14 @@ class Fetching:
         self._is_waiting = True
         self.call.hold()
         self._timer = self.call.broker.deadlines.after(left_ms, self._time_is_up)
-        self.call.connection.when_lost(self._abandon)
         if self.session is not None:
             self.session.on_ready = self._wake
         else:
             for wanted in self.wanted:
                 if wanted.partition is not None:
                     wanted.partition.watchers[self] = None
+        # Last: a connection that was lost meanwhile, during a search on a thread, undoes all of it at once.
+        self.call.connection.when_lost(self._abandon)
 
     def _unpark(self) -> None:
         self._is_waiting = False

@@ -549,6 +549,35 @@ def test_a_connection_lost_during_a_cold_read_gives_the_lease_back() -> None:
     in_house(scenario)
 
 
+def test_a_connection_lost_during_a_cold_search_parks_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def scenario(house: House, client: Client, environment: Environment) -> None:
+        await fill_cold(client, count=30)
+        other = await house.connect(environment)
+        house.machine.disk.faults.cold_read = 1.0
+        searching = asyncio.Event()
+        start_warm = fetching.Fetching._start_warm
+
+        async def after_the_loss(each: fetching.Fetching, cold: Any) -> None:
+            searching.set()
+            while not each.call.connection.is_lost:
+                await asyncio.sleep(0.01)
+            house.machine.disk.faults.cold_read = 0.0
+            await start_warm(each, cold)
+
+        monkeypatch.setattr(fetching.Fetching, "_start_warm", after_the_loss)
+        client.send(fetch((0, 12), max_wait_ms=2_000_000_000, min_bytes=50_000_000), 11)
+        await searching.wait()
+        client.close()
+        await asyncio.sleep(1)
+        assert partition_of(house).watchers == {}
+        assert house.node is not None
+        assert len(house.node.deadlines) == 0
+        assert leases(house) == 0
+        await produce(other, b"more")
+
+    in_house(scenario)
+
+
 def test_an_offline_log_is_a_storage_error_wherever_the_reader_stands() -> None:
     async def scenario(house: House, client: Client, environment: Environment) -> None:
         await create(client)
