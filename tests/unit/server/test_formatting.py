@@ -1,0 +1,110 @@
+"""A directory is made ready once, for one node of one cluster."""
+
+from __future__ import annotations
+
+import random
+from typing import Any, cast
+
+import pytest
+
+from millbeck.kernel.environment import Environment
+from millbeck.kernel.ids import parse_uuid
+from millbeck.server.config import NodeConfig
+from millbeck.server.drivers.metadata_files import read_bootstrap
+from millbeck.server.formatting import AlreadyFormatted, NotFormatted, check_formatted, format_directories
+from millbeck.storage.properties import read_meta_properties
+from millbeck.testing.sim.disk import SimDisk
+from millbeck.testing.sim.randomness import SimRandomness
+
+
+class Clock:
+    def wall_ms(self) -> int:
+        return 1_700_000_000_000
+
+
+class World:
+    def __init__(self) -> None:
+        self.disk = SimDisk(random.Random(1))
+        self.restart()
+
+    def restart(self) -> None:
+        self.environment = Environment(
+            clock=cast(Any, Clock()),
+            randomness=SimRandomness(random.Random(2)),
+            files=self.disk.mount(),
+            network=cast(Any, None),
+            threads=cast(Any, None),
+        )
+
+    def format(self, directories: str = "/a,/b", node_id: int = 1, **options: Any) -> str:
+        return format_directories(self.environment, config(directories, node_id), **options)
+
+    def check(self, directories: str = "/a,/b", node_id: int = 1) -> str:
+        return check_formatted(self.environment, config(directories, node_id))
+
+
+def config(directories: str, node_id: int = 1, **more: str) -> NodeConfig:
+    return NodeConfig({"log.dirs": directories, "node.id": str(node_id), **more})
+
+
+def test_every_directory_is_ready_and_durable_afterwards() -> None:
+    world = World()
+    cluster_id = world.format()
+    parse_uuid(cluster_id)
+    world.disk.power_loss(survival=0.0)
+    world.restart()
+    assert world.check() == cluster_id
+    files = world.environment.files
+    metas = [read_meta_properties(files, directory) for directory in ("/a", "/b")]
+    ids = [meta.directory_id for meta in metas if meta is not None]
+    assert len(set(ids)) == 2
+    assert read_bootstrap(files, "/a") != []
+    assert not files.exists("/b/bootstrap.checkpoint")
+
+
+def test_a_given_cluster_id_is_used() -> None:
+    world = World()
+    assert world.format(cluster_id="MkU3OEVBNTcwNTJENDM2Qg") == "MkU3OEVBNTcwNTJENDM2Qg"
+    assert world.check() == "MkU3OEVBNTcwNTJENDM2Qg"
+
+
+def test_formatting_twice_is_refused_or_changes_nothing() -> None:
+    world = World()
+    cluster_id = world.format()
+    before = read_meta_properties(world.environment.files, "/a")
+    with pytest.raises(AlreadyFormatted, match="/a"):
+        world.format()
+    assert world.format(ignore_formatted=True) == cluster_id
+    assert read_meta_properties(world.environment.files, "/a") == before
+
+
+def test_a_new_directory_joins_the_cluster_of_the_others() -> None:
+    world = World()
+    cluster_id = world.format("/a")
+    assert world.format("/a,/b", ignore_formatted=True) == cluster_id
+    assert world.check("/a,/b") == cluster_id
+
+
+def test_what_is_not_this_nodes_is_named() -> None:
+    world = World()
+    with pytest.raises(NotFormatted, match="/a is not formatted"):
+        world.check()
+    world.format()
+    with pytest.raises(NotFormatted, match="belongs to node 1, but"):
+        world.check(node_id=2)
+    world.format("/c", cluster_id="MkU3OEVBNTcwNTJENDM2Qg")
+    with pytest.raises(NotFormatted, match="cluster MkU3OEVBNTcwNTJENDM2Qg"):
+        world.check("/a,/c")
+
+
+def test_a_crash_in_the_middle_leaves_a_directory_that_is_not_ready() -> None:
+    world = World()
+    from millbeck.testing.sim.disk_faults import DiskCall
+
+    world.disk.fail_next(DiskCall.WRITE, path_part="meta.properties")
+    with pytest.raises(OSError):
+        world.format("/a")
+    with pytest.raises(NotFormatted):
+        world.check("/a")
+    cluster_id = world.format("/a")
+    assert world.check("/a") == cluster_id
