@@ -75,7 +75,8 @@ class Broker:
             "settings": self.settings,
         }
         self._process = subprocess.Popen(
-            [sys.executable, "-c", _ENTRY, _PACKAGES, json.dumps(order)],
+            # -P: modules that lie in the directory of the tests must not stand in for Python's own.
+            [sys.executable, "-P", "-c", _ENTRY, _PACKAGES, json.dumps(order)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._errors,

@@ -1,0 +1,328 @@
+"""Writes docs/generated from what the code declares: settings, APIs, errors, metrics, commands.
+
+python tools/docs.py            write the pages
+python tools/docs.py --check    only say whether they are up to date; exit code 1 when they are not
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from inspect import cleandoc
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parent.parent
+PAGES = ROOT / "docs" / "generated"
+NOTE = "Generated from the source by `make docs`; changes made here are lost."
+
+
+def main() -> None:
+    is_check = sys.argv[1:] == ["--check"]
+    if sys.argv[1:] and not is_check:
+        sys.exit(f"usage: {sys.argv[0]} [--check]")
+    stale = [name for name, text in pages().items() if current(name) != text]
+    if is_check:
+        if stale:
+            sys.exit(f"stale, run `make docs`: {', '.join(stale)}")
+        return
+    PAGES.mkdir(parents=True, exist_ok=True)
+    for name, text in pages().items():
+        (PAGES / name).write_text(text, encoding="utf-8")
+    print(f"docs/generated: {len(stale)} of {len(WRITERS)} pages changed")
+
+
+def pages() -> dict[str, str]:
+    """Every page by its file's name."""
+    return {name: "\n".join(_without_double_blanks(writer())) + "\n" for name, writer in WRITERS.items()}
+
+
+def current(name: str) -> str | None:
+    path = PAGES / name
+    return path.read_text(encoding="utf-8") if path.exists() else None
+
+
+def _without_double_blanks(lines: Iterable[str]) -> Iterator[str]:
+    previous = ""
+    for line in lines:
+        if line or previous:
+            yield line
+        previous = line
+
+
+# settings
+
+
+def configuration() -> Iterator[str]:
+    from millbeck.client.admin import AdminConfig
+    from millbeck.client.consumer import ConsumerConfig
+    from millbeck.client.producer import ProducerConfig
+    from millbeck.server.config import BROKER_OPTIONS, GROUP_OPTIONS
+    from millbeck.storage.config import TOPIC_OPTIONS
+
+    yield from ("# Settings", "", NOTE, "")
+    yield from (
+        "Names, types and defaults are Kafka's. Brokers read `server.properties`, then `KAFKA_…` variables, then "
+        "`--set`; the later wins. *Change* says how a broker setting can be changed while brokers run: not at all "
+        "(a dash), for one broker, or for the whole cluster.",
+        "",
+    )
+    for title, anchor in (("Topics", "topics"), ("Brokers", "brokers"), ("Groups", "groups"), ("Clients", "clients")):
+        yield f"- [{title}](#{anchor})"
+    yield from (
+        "",
+        "## Topics",
+        "",
+        "Set with `millbeck topic create --config` and `millbeck config alter --topic`.",
+        "",
+    )
+    for section in TOPIC_OPTIONS.sections:
+        yield from _options_table(section.options, has_default_of_brokers=True)
+    yield from ("", "## Brokers", "")
+    for section in BROKER_OPTIONS.sections:
+        yield from (f"### {_title(section)}", "", _about(section), "")
+        yield from _options_table(section.options)
+    yield from ("", "## Groups", "", "Set with `millbeck config alter --group`.", "")
+    for section in GROUP_OPTIONS.sections:
+        yield from (f"### {_title(section)}", "", _about(section), "")
+        yield from _options_table(section.options)
+    yield from ("", "## Clients", "")
+    common = {option.name for option in AdminConfig.options}
+    yield from ("### Every client", "")
+    yield from _options_table(AdminConfig.options)
+    for title, section in (("Producers", ProducerConfig), ("Consumers", ConsumerConfig)):
+        yield from ("", f"### {title}", "")
+        yield from _options_table([option for option in section.options if option.name not in common])
+
+
+def _options_table(options: Iterable[Any], *, has_default_of_brokers: bool = False) -> Iterator[str]:
+    from millbeck.kernel.options import Scope, Update
+
+    shown = [option for option in options if not option.internal]
+    has_changes = any(option.scope is Scope.BROKER for option in shown)
+    headers = ["Name", "Type", "Default", "Values"]
+    headers += ["Default of brokers"] if has_default_of_brokers else []
+    headers += ["Change"] if has_changes else []
+    changes = {Update.READ_ONLY: "-", Update.PER_BROKER: "broker", Update.CLUSTER_WIDE: "cluster"}
+    rows = []
+    for option in sorted(shown, key=lambda each: str(each.name)):
+        row = [f"`{option.name}`", str(option.kind), _default(option), _cell(str(option.valid or ""))]
+        row += [", ".join(f"`{each.name}`" for each in option.synonyms)] if has_default_of_brokers else []
+        row += [changes[option.update]] if has_changes else []
+        rows.append([*row, _cell(option.doc)])
+    yield from _table([*headers, "Meaning"], rows)
+    yield ""
+
+
+def _default(option: Any) -> str:
+    from millbeck.kernel.options import REQUIRED
+
+    if option.default is REQUIRED:
+        return "required"
+    text = option.default_text
+    return "null" if text is None else "empty" if text == "" else f"`{_cell(text)}`"
+
+
+def _title(section: type) -> str:
+    words = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", section.__name__.removesuffix("Options")).split()
+    return " ".join([words[0], *(word.lower() for word in words[1:])])
+
+
+def _about(section: type) -> str:
+    """The section's own words, or else its module's first sentence."""
+    text = section.__doc__ or (sys.modules[section.__module__].__doc__ or "").split("\n\n")[0]
+    return " ".join(text.split()).replace("``", "`")
+
+
+# the protocol
+
+
+def protocol() -> Iterator[str]:
+    from millbeck.server.routes import ROUTES
+    from millbeck.wire.api_keys import APIS
+
+    served = sorted(ROUTES, key=lambda route: route.api_key)
+    yield from ("# Protocol", "", NOTE, "", "## APIs served", "")
+    rows = []
+    for route in served:
+        advertised = "" if route.advertised_min == route.min_version else f", advertised from {route.advertised_min}"
+        versions = f"{route.min_version} to {route.max_version}{advertised}"
+        rows.append([str(route.api_key), APIS[route.api_key].name, versions, f"[{_family(route)}](#{_family(route)})"])
+    yield from _table(["Key", "API", "Versions", "Behaviour"], rows)
+    yield from ("", "## Behaviour", "")
+    for family, text in sorted({_family(route): _module_doc(route) for route in served}.items()):
+        yield from (f"### {family}", "", *_handler_lines(text), "")
+    yield from ("## APIs known and not served", "", "They are not in the answer to ApiVersions, so clients do without.")
+    missing = [api for key, api in APIS.items() if key not in {route.api_key for route in served}]
+    yield from ("", *_table(["Key", "API"], [[str(api.key), api.name] for api in missing]))
+
+
+def _family(route: Any) -> str:
+    parts = route.run.__module__.removeprefix("millbeck.server.handlers.").split(".")
+    return str(parts[0].replace("_", "-"))
+
+
+def _module_doc(route: Any) -> str:
+    return sys.modules[route.run.__module__].__doc__ or ""
+
+
+def _handler_lines(text: str) -> Iterator[str]:
+    """A handler's docstring as Markdown: its lists get headings in bold."""
+    for line in text.strip().replace("``", "`").splitlines():
+        if line.strip() in ("Behaviour", "Versions"):
+            yield from ("", f"**{line.strip()}**", "")
+        else:
+            yield line
+
+
+# errors
+
+
+def errors() -> Iterator[str]:
+    from millbeck.kernel.errors import by_code
+
+    yield from (
+        "# Errors",
+        "",
+        NOTE,
+        "",
+        "Codes and names are Kafka's. A client may try again after a retriable one.",
+        "",
+    )
+    rows = [
+        [
+            str(code),
+            f"`{error.kafka_name}`",
+            "yes" if error.retriable else "",
+            _cell(" ".join((error.__doc__ or "").split())),
+        ]
+        for code, error in sorted(by_code.items())
+    ]
+    yield from _table(["Code", "Name", "Retriable", "Meaning"], rows)
+
+
+# metrics
+
+
+def metrics() -> Iterator[str]:
+    yield from ("# Metrics", "", NOTE, "")
+    yield from (
+        "Served as Prometheus text under `/metrics`, by default on port 9404. Names that begin with `kafka_` are those "
+        "that dashboards for Kafka use; a summary has a `quantile` label, `_count` and `_sum`.",
+        "",
+    )
+    rows = [
+        [f"`{each.name}`", each.kind.value, ", ".join(f"`{label}`" for label in each.labels), _cell(each.help)]
+        for each in sorted(_declared_metrics(), key=lambda each: str(each.name))
+    ]
+    yield from _table(["Name", "Type", "Labels", "Meaning"], rows)
+
+
+def _declared_metrics() -> list[Any]:
+    """All metrics of a node, which is run in the simulator for a moment to have them declared."""
+    from millbeck.kernel.environment import Environment
+    from millbeck.server.config import NodeConfig
+    from millbeck.server.embedded import embedded_settings
+    from millbeck.server.formatting import format_directories
+    from millbeck.server.node import Node
+    from millbeck.testing.sim import World
+
+    async def run(environment: Environment) -> list[Any]:
+        config = NodeConfig(embedded_settings("/logs", host="harness", port=9092, metrics_port=9404))
+        format_directories(environment, config)
+        node = Node(environment, config)
+        await node.start()
+        declared = node.registry.declarations
+        await node.stop()
+        return declared
+
+    return World(seed=1).run(run, limit_s=60)
+
+
+# commands
+
+
+def commands() -> Iterator[str]:
+    """Written from the parameters, not with click's own help, whose form changes from release to release."""
+    import click
+
+    from millbeck.cli.main import COMMANDS, cli
+
+    yield from ("# Commands", "", NOTE, "")
+    yield from (
+        "`millbeck COMMAND --help` shows the same. Kafka's spellings of flags are listed where they differ.",
+        "",
+    )
+    context = click.Context(cli, info_name="millbeck")
+    names = cli.list_commands(context)
+    yield from (f"- [millbeck {name}](#millbeck-{name}): {COMMANDS[name][1]}" for name in names)
+    for name in names:
+        command = cli.get_command(context, name)
+        assert command is not None
+        yield from _command(command, f"millbeck {name}", "##")
+
+
+def _command(command: Any, path: str, heading: str) -> Iterator[str]:
+    import click
+
+    text, _, examples = cleandoc(command.help or "").partition("\b\nExamples:\n")
+    yield from ("", f"{heading} {path}", "", *(" ".join(part.split()) for part in text.strip().split("\n\n")), "")
+    if examples:
+        yield from ("```sh", *(line.strip() for line in examples.strip().splitlines()), "```", "")
+    if isinstance(command, click.Group):
+        for name, verb in sorted(command.commands.items()):
+            yield from _command(verb, f"{path} {name}", f"{heading}#")
+        return
+    arguments = [
+        each.make_metavar(click.Context(command)) for each in command.params if isinstance(each, click.Argument)
+    ]
+    if arguments:
+        yield from (f"Arguments: `{' '.join(arguments)}`", "")
+    options = [each for each in command.params if isinstance(each, click.Option) and not each.hidden]
+    if options:
+        yield from _table(["Option", "Value", "Default", "Meaning"], [_option_row(each) for each in options])
+
+
+def _option_row(option: Any) -> list[str]:
+    import click
+
+    names = " ".join(f"`{name}`" for name in option.opts)
+    if option.is_flag:
+        value = ""
+    elif isinstance(option.type, click.Choice):
+        value = ", ".join(option.type.choices)
+    else:
+        value = option.metavar or option.type.name.removesuffix(" range")
+    shown = option.default if isinstance(option.default, str | int | float) and not option.is_flag else None
+    default = "" if shown in (None, "") or shown == -1.0 else f"`{shown}`"
+    if option.required:
+        default = "required"
+    environment = f" (or `{option.envvar}`)" if option.envvar else ""
+    return [names, _cell(f"`{value}`" if value else ""), default, _cell(f"{option.help}{environment}")]
+
+
+# Markdown
+
+
+def _table(headers: list[str], rows: Iterable[list[str]]) -> Iterator[str]:
+    yield f"| {' | '.join(headers)} |"
+    yield f"|{'---|' * len(headers)}"
+    for row in rows:
+        yield f"| {' | '.join(row)} |"
+
+
+def _cell(text: str) -> str:
+    return " ".join(text.split()).replace("|", "\\|").replace("``", "`")
+
+
+WRITERS: dict[str, Callable[[], Iterator[str]]] = {
+    "cli.md": commands,
+    "configuration.md": configuration,
+    "errors.md": errors,
+    "metrics.md": metrics,
+    "protocol.md": protocol,
+}
+
+if __name__ == "__main__":
+    main()
