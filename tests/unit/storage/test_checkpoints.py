@@ -3,6 +3,8 @@ from __future__ import annotations
 import random
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from millbeck.kernel.ids import TopicPartition
 from millbeck.storage.checkpoints import (
@@ -56,3 +58,12 @@ def test_files_are_written_and_read_back() -> None:
     assert read_offsets(files, "/data", HIGH_WATERMARKS) == {}
     write_offsets(files, "/data", HIGH_WATERMARKS, OFFSETS)
     assert read_offsets(files, "/data", "replication-offset-checkpoint") == OFFSETS
+
+
+@given(st.binary(max_size=80))
+def test_any_bytes_are_a_checkpoint_or_refused(content: bytes) -> None:
+    try:
+        offsets = decode_offsets(content)
+    except CheckpointError:
+        return
+    assert decode_offsets(encode_offsets(offsets)) == offsets

@@ -62,3 +62,13 @@ def test_an_entry_beyond_the_log_is_refused() -> None:
     assert OffsetIndex.load(0, 1024, content, log_size_bytes=4097).entry_count == 1
     with pytest.raises(CorruptIndex):
         OffsetIndex.load(0, 1024, content, log_size_bytes=4096)
+
+
+@given(st.binary(max_size=64), st.integers(0, 2**31))
+def test_any_bytes_are_an_index_or_refused(content: bytes, size: int) -> None:
+    try:
+        index = OffsetIndex.load(5, 1024, content, log_size_bytes=size)
+    except CorruptIndex:
+        return
+    assert index.entry_count == len(content) // 8
+    assert index.position_for(100) >= 0 or index.entry_count

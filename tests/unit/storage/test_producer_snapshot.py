@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from millbeck.storage.producer_snapshot import CorruptSnapshot, decode, encode
 from millbeck.storage.producer_state import ProducerEntry
@@ -37,3 +39,12 @@ def test_damage_is_noticed() -> None:
     for size in range(len(content)):
         with pytest.raises(CorruptSnapshot):
             decode(content[:size])
+
+
+@given(st.binary(max_size=120))
+def test_any_bytes_are_a_snapshot_or_refused(content: bytes) -> None:
+    try:
+        entries = decode(content)
+    except CorruptSnapshot:
+        return
+    assert len(encode(entries)) == len(content)

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from millbeck.storage.offset_index import CorruptIndex
 from millbeck.storage.time_index import TimeIndex
@@ -63,3 +65,12 @@ def test_impossible_files_are_refused(content: bytes) -> None:
 
 def test_a_file_comes_back_as_it_was() -> None:
     assert TimeIndex.load(100, 1200, bytes(filled().content)).entries() == filled().entries()
+
+
+@given(st.binary(max_size=72))
+def test_any_bytes_are_an_index_or_refused(content: bytes) -> None:
+    try:
+        index = TimeIndex.load(100, 1200, content)
+    except CorruptIndex:
+        return
+    assert index.entry_count == len(content) // 12

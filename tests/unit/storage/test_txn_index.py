@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from millbeck.storage.offset_index import CorruptIndex
 from millbeck.storage.txn_index import AbortedTransaction, decode, encode, overlapping
@@ -56,3 +58,12 @@ def test_impossible_files_are_refused(content: bytes) -> None:
 def test_entries_before_the_segment_are_refused() -> None:
     with pytest.raises(CorruptIndex):
         decode(encode([FIRST]), base_offset=21)
+
+
+@given(st.binary(max_size=136))
+def test_any_bytes_are_an_index_or_refused(content: bytes) -> None:
+    try:
+        entries = decode(content, 0)
+    except CorruptIndex:
+        return
+    assert encode(entries) == content
