@@ -6,6 +6,7 @@ python tools/docs.py --check    only say whether they are up to date; exit code 
 
 from __future__ import annotations
 
+import ast
 import re
 import sys
 from collections.abc import Callable, Iterable, Iterator
@@ -302,6 +303,28 @@ def _option_row(option: Any) -> list[str]:
     return [names, _cell(f"`{value}`" if value else ""), default, _cell(f"{option.help}{environment}")]
 
 
+# modules
+
+
+def modules() -> Iterator[str]:
+    """The file map: what each file owns, in the first sentence of its docstring."""
+    yield "# Files"
+    yield ""
+    yield NOTE
+    packages: dict[str, list[list[str]]] = {}
+    for path in sorted((ROOT / "src" / "millbeck").rglob("*.py")):
+        name = path.relative_to(ROOT / "src" / "millbeck")
+        doc = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or ""
+        if doc and "messages" not in name.parts:
+            first = doc.split("\n\n")[0]
+            packages.setdefault(name.parts[0], []).append([f"`{name}`", _cell(first)])
+    for package, rows in packages.items():
+        yield ""
+        yield f"## {package}"
+        yield ""
+        yield from _table(["file", "owns"], rows)
+
+
 # Markdown
 
 
@@ -321,6 +344,7 @@ WRITERS: dict[str, Callable[[], Iterator[str]]] = {
     "configuration.md": configuration,
     "errors.md": errors,
     "metrics.md": metrics,
+    "modules.md": modules,
     "protocol.md": protocol,
 }
 
