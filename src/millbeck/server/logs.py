@@ -31,6 +31,7 @@ from millbeck.storage.scrub import Scrubber
 WRITEBACK_BYTES: Final = 8 * MIB
 SCRUB_PAUSE_SECONDS: Final = 1.0
 APPLY_TURN_SECONDS: Final = 0.005
+STOP_POLL_SECONDS: Final = 0.01
 METADATA_TOPIC: Final = "__cluster_metadata"
 
 log = logging.getLogger(__name__)
@@ -47,6 +48,8 @@ class Logs:
         self._on_disk: dict[TopicPartition, tuple[LogDirectory, Uuid]] = {}
         self._checkpointed: dict[LogDirectory, dict[TopicPartition, int]] = {}
         self._removing = asyncio.Lock()
+        self._running_flushes = 0
+        self._is_stopping = False
 
     # following the metadata
 
@@ -69,13 +72,14 @@ class Logs:
     async def apply(self, image: MetadataImage, delta: MetadataDelta) -> list[Partition]:
         """Make the node what a committed image says; the partitions it leads from now on.
 
-        Logs are made before clients hear of them. A change that makes thousands gives way to the loop in between.
+        Logs are made before clients hear of them. A change that makes or removes thousands gives way to the loop in
+        between.
         """
         broker = self._broker
         placed: list[Partition] = []
         turn_ends = self._turn_end()
         for topic_id in delta.topics.deleted:
-            self._delete(topic_id)
+            await self._delete(topic_id)
         for before, index, registration in delta.topics.changed_partitions():
             if broker.node_id in registration.replicas:
                 partition = self._place(image, before.name, before.topic_id, index, registration)
@@ -144,13 +148,17 @@ class Logs:
         self._directory_of[key] = directory
         return directory.create_log(key, topic_id, config, now_ms=now_ms)
 
-    def _delete(self, topic_id: Uuid) -> None:
+    async def _delete(self, topic_id: Uuid) -> None:
         broker = self._broker
         topic = broker.topics.by_id.get(topic_id)
         if topic is None:
             return
         broker.topics.remove(topic)
+        turn_ends = self._turn_end()
         for partition in topic.partitions.values():
+            if broker.environment.clock.monotonic() > turn_ends:
+                await asyncio.sleep(0)
+                turn_ends = self._turn_end()
             partition.close(UnknownTopicOrPartition(f"{topic.name} was deleted"))
             directory = self._directory_of.pop(partition.name)
             try:
@@ -233,12 +241,22 @@ class Logs:
 
     async def flush(self, partition: Partition) -> None:
         """Make a partition's log durable up to its present end; one flush of a log runs at a time."""
-        while (job := partition.log.flush_job()) is not None:
-            result = await self._broker.in_thread(job.run)
+        while not self._is_stopping and (job := partition.log.flush_job()) is not None:
+            self._running_flushes += 1
+            try:
+                result = await self._broker.in_thread(job.run)
+            finally:
+                self._running_flushes -= 1
             partition.log.finish_flush(job, result)
             partition.flushed()
             if result.outcome is not FlushOutcome.DONE or not partition.log.flush_is_due(self._broker.now_ms()):
                 return
+
+    async def stop_flushing(self) -> None:
+        """Begin no more flushes and let those on threads end: a log with one under way cannot be closed cleanly."""
+        self._is_stopping = True
+        while self._running_flushes:
+            await asyncio.sleep(STOP_POLL_SECONDS)
 
     async def _apply_retention(self) -> None:
         expiration_ms = self._broker.config.upkeep.producer_id_expiration_ms

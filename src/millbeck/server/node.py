@@ -374,6 +374,7 @@ class Node:
             await self.broker.quorum.stop()
         except MetadataLogFailed as error:
             log.error("the metadata log is not closed cleanly: %s", error)
+        await self.broker.logs.stop_flushing()
         await self._cancel_tasks()
         for directory in self._directories:
             await self.broker.in_thread(partial(directory.close, broker_epoch=self.broker_epoch))
