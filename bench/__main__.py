@@ -13,7 +13,6 @@ import contextlib
 import json
 import shutil
 import sys
-import tempfile
 import time
 from collections import defaultdict
 from pathlib import Path
@@ -121,7 +120,7 @@ def main() -> int:
     systems = _systems(chosen.only)
     facts = machine.facts("apache-kafka" in systems)
     cells = FULL_CELLS if chosen.full else CORE_CELLS
-    directory = Path(tempfile.mkdtemp(prefix="bench-", dir=peers.cache_directory().parent))
+    directory = machine.scratch_directory("bench-")
     started_s = time.monotonic()
     try:
         startup = startup_section(systems, directory, core=broker_core, rounds=chosen.rounds)

@@ -14,7 +14,6 @@ import shutil
 import socket
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -22,7 +21,6 @@ from pathlib import Path
 from statistics import median
 
 from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
-from tools import peers
 
 from bench import machine, raw
 from bench.report import stamp, write_section
@@ -301,7 +299,7 @@ def main() -> int:
         os.sched_setaffinity(0, {client_core})
     lines = ["| what | measured | budget | met |", "|---|---|---|---|"]
     missed = 0
-    directory = Path(tempfile.mkdtemp(prefix="budgets-", dir=peers.cache_directory().parent))
+    directory = machine.scratch_directory("budgets-")
     try:
         site = Site(system=chosen.system, directory=directory, broker_core=broker_core)
         for name in chosen.names or BUDGETS:

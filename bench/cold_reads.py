@@ -11,7 +11,6 @@ from __future__ import annotations
 import argparse
 import shutil
 import sys
-import tempfile
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -133,7 +132,7 @@ def main() -> int:
         " | from disk |",
         "|---|---|---|---|---|---|---|---|",
     ]
-    directory = Path(tempfile.mkdtemp(prefix="cold-", dir=peers.cache_directory().parent))
+    directory = machine.scratch_directory("cold-")
     try:
         for system in systems:
             idle_bytes = 0

@@ -7,6 +7,7 @@ import platform
 import re
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import confluent_kafka
@@ -20,6 +21,13 @@ def cores() -> tuple[int | None, int | None]:
     """The broker's core and the client's; none where the machine has only one to give."""
     usable = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else []
     return (usable[0], usable[1]) if len(usable) > 1 else (None, None)
+
+
+def scratch_directory(prefix: str) -> Path:
+    """A fresh directory on the disk that the cache is on: /tmp may be memory, which would measure nothing."""
+    parent = peers.cache_directory().parent
+    parent.mkdir(parents=True, exist_ok=True)
+    return Path(tempfile.mkdtemp(prefix=prefix, dir=parent))
 
 
 def _first_match(path: str, pattern: str) -> str:
