@@ -88,7 +88,7 @@ def _run(tool: str, *arguments: str, directory: Path, what: str) -> None:
         ) from None
     if done.returncode != 0:
         last_words = "\n  ".join(done.stdout.strip().splitlines()[-12:])
-        raise PeerUnavailable(f"{what}: `{tool} {arguments[0]}` failed; is its registry reachable?\n  {last_words}")
+        raise PeerUnavailable(f"{what}: `{Path(tool).name}` failed; is its registry reachable?\n  {last_words}")
 
 
 def _place(target: Path, fill: Callable[[Path], None]) -> None:
