@@ -148,6 +148,8 @@ def test_settings(millbeck: Millbeck, refused: Millbeck) -> None:
     millbeck("config", "alter", "--broker-defaults", "--add-config", "max.connections=500")
     assert "500" in millbeck("config", "describe", "--broker", "1")
     millbeck("config", "alter", "--broker-defaults", "--delete-config", "max.connections")
+    millbeck("config", "alter", "--group", "configured", "--add-config", "consumer.session.timeout.ms=50000")
+    assert "50000" in millbeck("config", "describe", "--group", "configured")
 
 
 def test_the_node_and_its_files(millbeck: Millbeck, node: Broker) -> None:
@@ -180,18 +182,18 @@ def test_measuring(millbeck: Millbeck) -> None:
     assert result["records"] == 500
 
 
-def test_a_consumer_that_is_interrupted_commits(node: Broker, millbeck: Millbeck) -> None:
-    millbeck("topic", "create", "interrupted")
-    millbeck("produce", "interrupted", stdin="one\n")
-    consumer = start(
-        "consume", "interrupted", "--group", "stopped", "--from-beginning", MILLBECK_BOOTSTRAP=node.bootstrap
-    )
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_consumer_that_is_interrupted_commits(node: Broker, millbeck: Millbeck, number: signal.Signals) -> None:
+    name = f"interrupted-{number}"
+    millbeck("topic", "create", name)
+    millbeck("produce", name, stdin="one\n")
+    consumer = start("consume", name, "--group", name, "--from-beginning", MILLBECK_BOOTSTRAP=node.bootstrap)
     assert consumer.stdout is not None
     assert consumer.stdout.readline() == "one\n"
-    consumer.send_signal(signal.SIGINT)
+    consumer.send_signal(number)
     consumer.communicate(timeout=30)
     assert consumer.returncode == 0
-    (row,) = as_json(millbeck("group", "describe", "stopped", "-o", "json"))
+    (row,) = as_json(millbeck("group", "describe", name, "-o", "json"))
     assert (row["current_offset"], row["lag"]) == (1, 0)
 
 

@@ -93,16 +93,23 @@ def target_of(bootstrap: str, config_path: str | None, properties: tuple[str, ..
 
 
 def run(work: Callable[[Environment], Awaitable[None]]) -> None:
-    """Run a command's asynchronous part on the real machine."""
+    """Run a command's asynchronous part on the real machine. SIGTERM ends it as Ctrl-C does: ``KeyboardInterrupt``."""
     import asyncio
+    import signal
 
     from millbeck.host import real_environment
 
     async def main() -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
         await work(real_environment())
 
-    with reported():
-        asyncio.run(main())
+    try:
+        with reported():
+            asyncio.run(main())
+    except asyncio.CancelledError:
+        raise KeyboardInterrupt from None
 
 
 def run_admin(target: Target, work: Callable[[Admin], Awaitable[None]]) -> None:
