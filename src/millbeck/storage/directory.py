@@ -185,7 +185,7 @@ class LogDirectory:
     def _set_aside(self, topic_partition: TopicPartition, kind: Kind, unique: Uuid) -> str:
         log = self.logs.pop(topic_partition, None)
         if log is not None:
-            log.go_offline("it was deleted")
+            log.go_offline("it was deleted", is_wanted=True)
             log.close_files()
         target = f"{self.path}/{partition_directory.renamed(topic_partition, kind, unique)}"
         self._files.rename(self._path_of(topic_partition), target)

@@ -646,12 +646,12 @@ class Log:
             segment.handle.retire()
             self.environment.index_cache.forget(segment)
 
-    def go_offline(self, reason: str) -> None:
-        """Refuse every use from now on; the files stay as they are."""
+    def go_offline(self, reason: str, *, is_wanted: bool = False) -> None:
+        """Refuse every use from now on; the files stay as they are. A deletion is wanted, all else is an error."""
         if self.offline_reason is None:
             self.offline_reason = reason
             self.discard_staged()
-            logger.error("%s is offline: %s", self.topic_partition, reason)
+            logger.log(logging.INFO if is_wanted else logging.ERROR, "%s is offline: %s", self.topic_partition, reason)
 
     def found_corrupt(self, error: CorruptSegment) -> KafkaStorageError:
         """Damage below what recovery may cut: only this log goes offline."""
