@@ -7,6 +7,7 @@ Behaviour
 - A time: the first record not older. Offset and timestamp are -1 when that record, or the one with the largest
   timestamp, is not below what the reader may see.
 - A partition named twice is INVALID_REQUEST.
+- Looking for a time reads batches. A request that asks it of many partitions gives way to the loop between them.
 Versions
 - 1 is the oldest. 4: leader epochs, fencing. 7: -3. 8: -4. 9: -5. 11: -6. Special timestamps a version does not have
   are UNSUPPORTED_VERSION.
@@ -14,6 +15,8 @@ Versions
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Awaitable, Callable
 from typing import Final
 
 from millbeck.kernel.errors import (
@@ -43,6 +46,7 @@ EARLIEST_PENDING_UPLOAD: Final = -6
 VERSION_OF: Final = {MAX_TIMESTAMP: 7, EARLIEST_LOCAL: 8, LATEST_TIERED: 9, EARLIEST_PENDING_UPLOAD: 11}
 READ_COMMITTED: Final = 1
 LEADER_EPOCH_FROM: Final = 4
+TURN_SECONDS: Final = 0.005
 
 
 def error_reply(request: ListOffsetsRequest | None, version: int, error: ApiError) -> ListOffsetsResponse | None:
@@ -60,24 +64,52 @@ def error_reply(request: ListOffsetsRequest | None, version: int, error: ApiErro
 
 
 @handles(2, error_reply=error_reply)
-def handle_list_offsets(call: Call, request: ListOffsetsRequest) -> ListOffsetsResponse:
+def handle_list_offsets(
+    call: Call, request: ListOffsetsRequest
+) -> ListOffsetsResponse | Awaitable[ListOffsetsResponse]:
     seen: dict[tuple[str, int], int] = {}
+    searches = False
     for topic in request.topics:
         for asked in topic.partitions:
             key = (topic.name, asked.partition_index)
             seen[key] = seen.get(key, 0) + 1
+            searches = searches or asked.timestamp >= 0 or asked.timestamp == MAX_TIMESTAMP
+
+    def answer(topic: ListOffsetsTopic, asked: ListOffsetsPartition) -> ListOffsetsPartitionResponse:
+        try:
+            if not call.may(Operation.DESCRIBE, ResourceType.TOPIC, topic.name):
+                raise TopicAuthorizationFailed
+            if seen[topic.name, asked.partition_index] > 1:
+                raise InvalidRequest("the partition is named more than once")
+            return _answer(call, request, topic, asked)
+        except ApiError as error:
+            return ListOffsetsPartitionResponse(asked.partition_index, error.code)
+
+    if searches:
+        return _answer_in_turns(call, request, answer)
+    return ListOffsetsResponse(
+        topics=[
+            ListOffsetsTopicResponse(topic.name, [answer(topic, asked) for asked in topic.partitions])
+            for topic in request.topics
+        ]
+    )
+
+
+async def _answer_in_turns(
+    call: Call,
+    request: ListOffsetsRequest,
+    answer: Callable[[ListOffsetsTopic, ListOffsetsPartition], ListOffsetsPartitionResponse],
+) -> ListOffsetsResponse:
+    clock = call.broker.environment.clock
     answers = []
+    turn_ends = clock.monotonic() + TURN_SECONDS
     for topic in request.topics:
         partitions = []
         for asked in topic.partitions:
-            try:
-                if not call.may(Operation.DESCRIBE, ResourceType.TOPIC, topic.name):
-                    raise TopicAuthorizationFailed
-                if seen[topic.name, asked.partition_index] > 1:
-                    raise InvalidRequest("the partition is named more than once")
-                partitions.append(_answer(call, request, topic, asked))
-            except ApiError as error:
-                partitions.append(ListOffsetsPartitionResponse(asked.partition_index, error.code))
+            partitions.append(answer(topic, asked))
+            if clock.monotonic() > turn_ends:
+                await asyncio.sleep(0)
+                turn_ends = clock.monotonic() + TURN_SECONDS
         answers.append(ListOffsetsTopicResponse(topic.name, partitions))
     return ListOffsetsResponse(topics=answers)
 

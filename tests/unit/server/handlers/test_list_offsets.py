@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import pytest
@@ -30,6 +31,7 @@ from millbeck.kernel.errors import (
     UnsupportedVersion,
 )
 from millbeck.security.authorizer import Operation
+from millbeck.server.handlers import list_offsets
 from millbeck.server.handlers.list_offsets import error_reply
 from millbeck.storage.producer_state import Origin
 from millbeck.wire.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
@@ -190,3 +192,30 @@ def test_an_error_for_the_whole_is_said_for_every_partition() -> None:
     answer = error_reply(asking(-1, -2), 7, UnknownServerError())
     assert answer is not None
     assert [each.error_code for each in answer.topics[0].partitions] == [-1, -1]
+
+
+@pytest.mark.parametrize(("timestamp", "gives_way"), [(NOW_MS, True), (-3, True), (-1, False), (-2, False)])
+def test_a_search_of_many_partitions_gives_way_to_the_loop(
+    timestamp: int, gives_way: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def scenario(house: House, client: Client, environment: Environment) -> None:
+        await create(client, partitions=20)
+        for index in range(20):
+            await produce(client, b"x", index=index)
+        monkeypatch.setattr(list_offsets, "TURN_SECONDS", -1.0)
+        turns: list[float] = []
+        sleep = asyncio.sleep
+
+        async def counted(delay_s: float) -> None:
+            turns.append(delay_s)
+            await sleep(delay_s)
+
+        partitions = [ListOffsetsPartition(index, -1, timestamp) for index in range(20)]
+        request = ListOffsetsRequest(replica_id=-1, topics=[ListOffsetsTopic("t", partitions)])
+        with monkeypatch.context() as patch:
+            patch.setattr(list_offsets.asyncio, "sleep", counted)
+            (answer,) = (await client.ask(request, 11)).topics
+        assert [(one.error_code, one.offset) for one in answer.partitions] == [(0, int(timestamp == -1))] * 20
+        assert (turns.count(0) >= 20) == gives_way
+
+    in_house(scenario)
