@@ -19,6 +19,8 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, Protocol, TypeVar, TypeVarTuple
 
+from millbeck.kernel.file_slice import FileSlice as FileSlice
+
 if TYPE_CHECKING:
     import asyncio
     import ssl
@@ -138,18 +140,6 @@ class Threads(Protocol):
 
     def run(self, job: Callable[[*Ts], T], *arguments: *Ts) -> Awaitable[T]:
         """Start at once or queue; ``BlockingIOError`` when the bounded queue is full."""
-
-
-class FileSlice:
-    """A range of a leased file that is to be sent. ``release`` is called exactly once, sent or not."""
-
-    __slots__ = ("file", "position", "release", "size")
-
-    def __init__(self, file: File, position: int, size: int, release: Callable[[], None]) -> None:
-        self.file = file
-        self.position = position
-        self.size = size
-        self.release = release
 
 
 Part = Bytes | FileSlice

@@ -1,8 +1,8 @@
 """From the slices of a fetch to parts of its reply, without ever waiting for the disk on the loop.
 
-Replies up to a megabyte are read straight into the reply: the read itself tells whether the data is in memory. Larger
-ones stay file slices for sendfile, after their ends have been tried the same way. What is cold has had its readahead
-started by the attempt: one more attempt a millisecond later, then a thread brings it in.
+Short replies are read straight into the reply: the read itself tells whether the data is in memory. Longer ones stay
+file slices for sendfile (docs/adr/0006), after one byte in every stretch of them has been tried the same way. What is
+cold has had its readahead started by the attempt: one more attempt a millisecond later, then a thread brings it in.
 """
 
 from __future__ import annotations
@@ -14,7 +14,9 @@ from millbeck.kernel.environment import File, FileSlice, Part
 from millbeck.kernel.errors import KafkaStorageError
 from millbeck.server.broker import Broker
 
-COPIED_BYTES_MAX: Final = 1024 * 1024
+COPIED_BYTES_MAX: Final = 128 * 1024
+TRIED_STEP_BYTES: Final = 128 * 1024
+"""Linux reads ahead this much by default, and so drops and brings in about as much at a time."""
 WARMING_STEP_BYTES: Final = 1024 * 1024
 RETRY_MS: Final = 1
 
@@ -59,10 +61,10 @@ def _copies(slices: Sequence[FileSlice]) -> list[Sequence[Part]] | None:
 
 def _warm(slices: Sequence[FileSlice]) -> list[Sequence[Part]] | None:
     for piece in slices:
-        if piece.file.read_nowait(1, piece.position) is None:
-            return None
-        if piece.file.read_nowait(1, piece.position + piece.size - 1) is None:
-            return None
+        last = piece.position + piece.size - 1
+        for position in (*range(piece.position, last, TRIED_STEP_BYTES), last):
+            if piece.file.read_nowait(1, position) is None:
+                return None
     return [(piece,) for piece in slices]
 
 

@@ -11,7 +11,7 @@ import pytest
 from millbeck.kernel.environment import FileSlice, Part
 from millbeck.kernel.errors import KafkaStorageError
 from millbeck.server.broker import Broker
-from millbeck.server.handlers.fetch.reading import COPIED_BYTES_MAX, WARMING_STEP_BYTES, load
+from millbeck.server.handlers.fetch.reading import COPIED_BYTES_MAX, TRIED_STEP_BYTES, WARMING_STEP_BYTES, load
 
 
 class Disk:
@@ -124,6 +124,20 @@ def test_large_replies_stay_slices_and_keep_their_leases() -> None:
     ((part,),) = reading.parts
     assert isinstance(part, FileSlice)
     assert (part.size, reading.released, disk.reads) == (size, 0, [])
+
+
+@pytest.mark.parametrize("hole", range(4), ids=["first", "second", "third", "last"])
+def test_a_large_reply_with_a_cold_stretch_anywhere_is_not_handed_to_sendfile(hole: int) -> None:
+    size = 3 * TRIED_STEP_BYTES + 10
+    cold_from = min(hole * TRIED_STEP_BYTES, size - 1)
+
+    class Patchy(Disk):
+        def read_nowait(self, size: int, position: int) -> bytes | None:
+            is_cold = cold_from <= position < cold_from + TRIED_STEP_BYTES
+            return None if is_cold else super().read_nowait(size, position)
+
+    reading = Reading(Patchy(b"x" * size), (0, size))
+    assert (reading.answers, len(reading.loop.timers)) == ([], 1)
 
 
 def test_a_large_cold_reply_is_brought_in_step_by_step_and_stays_slices() -> None:
