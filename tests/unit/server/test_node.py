@@ -1,0 +1,401 @@
+"""A node starts whole or not at all, stops without a loss, and says when it cannot go on."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+from typing import Any
+
+import pytest
+from asking import append_straight, create, fetch, in_house, in_transaction, partition_of, produce, results
+from house import SETTINGS, Client, House, one_batch
+
+from millbeck.kernel.environment import Environment
+from millbeck.kernel.errors import OutOfOrderSequenceNumber
+from millbeck.server.config import NodeConfig
+from millbeck.server.drivers.quorum import MetadataLogFailed
+from millbeck.server.formatting import NotFormatted, format_directories
+from millbeck.server.node import DRAIN_SECONDS_MAX, Node, NodeSettings
+from millbeck.storage.directory import CLEAN_SHUTDOWN_FILE_NAME, DirectoryLocked
+from millbeck.testing.sim import World
+from millbeck.testing.sim.disk_faults import DiskCall
+from millbeck.wire.messages import incremental_alter_configs
+from millbeck.wire.messages.api_versions import ApiVersionsRequest
+from millbeck.wire.messages.find_coordinator import FindCoordinatorRequest
+from millbeck.wire.messages.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+)
+from millbeck.wire.messages.offset_fetch import OffsetFetchRequest, OffsetFetchRequestTopic
+from millbeck.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
+
+
+def node_of(house: House) -> Node:
+    assert house.node is not None
+    return house.node
+
+
+async def stopped(house: House) -> None:
+    """Stop cleanly and end the process."""
+    await node_of(house).stop()
+    house.machine.crash()
+
+
+# A life.
+
+
+def test_a_clean_restart_keeps_everything_and_recovers_nothing(caplog: pytest.LogCaptureFixture) -> None:
+    async def scenario(house: House, client: Client, environment: Environment) -> None:
+        topic_id = await create(client, partitions=2, retention_ms="12345678")
+        for number in range(5):
+            await produce(client, b"%d" % number, producer_id=9, producer_epoch=0, base_sequence=number)
+        append_straight(partition_of(house, index=1), in_transaction(b"open", producer_id=7))
+        await client.ask(FindCoordinatorRequest(key="g"), 2)
+        commit = OffsetCommitRequest(
+            group_id="g",
+            generation_id_or_member_epoch=-1,
+            topics=[
+                OffsetCommitRequestTopic("t", partitions=[OffsetCommitRequestPartition(0, 3, committed_metadata="m")])
+            ],
+        )
+        while (await client.ask(commit, 7)).topics[0].partitions[0].error_code:
+            await asyncio.sleep(0.1)
+        cluster_id, epoch = node_of(house).cluster_id, node_of(house).broker_epoch
+        await stopped(house)
+        assert CLEAN_SHUTDOWN_FILE_NAME in house.machine.disk.find_directory("/data").entries
+        await house.start()
+        client = await house.connect(environment)
+        node = node_of(house)
+        assert CLEAN_SHUTDOWN_FILE_NAME not in house.machine.disk.find_directory("/data").entries
+        assert (node.cluster_id, node.broker.topics.by_name["t"].topic_id) == (cluster_id, topic_id)
+        assert node.broker_epoch > epoch
+        assert node._directories[0].had_clean_shutdown
+        assert partition_of(house).log.config.retention_ms == 12345678
+        records = results(await client.ask(fetch((0, 0)), 11))[0].records
+        assert all(b"%d" % number in records for number in range(5))
+        assert results(await client.ask(fetch((1, 0), committed=True), 11))[1].last_stable_offset == 0
+        assert await produce(client, b"4", producer_id=9, producer_epoch=0, base_sequence=4) == 4
+        data = PartitionProduceData(0, one_batch(b"9", producer_id=9, producer_epoch=0, base_sequence=9))
+        request = ProduceRequest(acks=1, topic_data=[TopicProduceData("t", bytes(16), [data])])
+        (gap,) = (await client.ask(request, 9)).responses[0].partition_responses
+        assert gap.error_code == OutOfOrderSequenceNumber.code
+        wanted = OffsetFetchRequest(group_id="g", topics=[OffsetFetchRequestTopic("t", [0])])
+        while (committed := await client.ask(wanted, 5)).error_code:
+            await asyncio.sleep(0.1)
+        assert committed.topics[0].partitions[0].committed_offset == 3
+
+    in_house(scenario)
+
+
+@pytest.mark.parametrize("ending", ["crash", "power loss"])
+def test_a_hard_end_loses_nothing_that_was_promised(ending: str) -> None:
+    async def scenario(house: House, client: Client, environment: Environment) -> None:
+        await create(client, "durable", flush_messages="1")
+        await create(client, "usual")
+        for number in range(20):
+            for topic in ("durable", "usual"):
+                await produce(client, b"record-%d" % number, topic=topic, acks=-1)
+        if ending == "crash":
+            house.machine.crash()
+        else:
+            house.machine.power_loss(survival=0.0)
+        await house.start()
+        assert not node_of(house)._directories[0].had_clean_shutdown
+        client = await house.connect(environment)
+        for topic in ("durable", "usual") if ending == "crash" else ("durable",):
+            records = results(await client.ask(fetch((0, 0), topic=topic), 11))[0].records
+            assert all(b"record-%d" % number in records for number in range(20))
+        assert await produce(client, b"next", topic="durable", acks=-1) == 20
+
+    in_house(scenario)
+
+
+def test_stopping_answers_what_is_open_and_closes_the_connections() -> None:
+    async def scenario(house: House, client: Client, environment: Environment) -> None:
+        await create(client)
+        other = await house.connect(environment)
+        parked = client.send(fetch((0, 0), max_wait_ms=1000), 11)
+        await asyncio.sleep(0.1)
+        began = asyncio.get_running_loop().time()
+        await node_of(house).stop()
+        assert asyncio.get_running_loop().time() - began < 2
+        assert results(await parked)[0].error_code == 0
+        assert client.is_lost
+        assert other.is_lost
+        with pytest.raises(OSError):
+            await house.connect(environment)
+
+    in_house(scenario)
+
+
+def test_stopping_does_not_wait_for_ever_for_those_who_do() -> None:
+    async def scenario(house: House, client: Client, environment: Environment) -> None:
+        await create(client)
+        client.send(fetch((0, 0), max_wait_ms=1_000_000), 11)
+        await asyncio.sleep(0.1)
+        began = asyncio.get_running_loop().time()
+        await node_of(house).stop()
+        assert asyncio.get_running_loop().time() - began < DRAIN_SECONDS_MAX + 1
+        await asyncio.sleep(0.1)
+        assert client.is_lost
+        assert node_of(house)._tasks == {}
+
+    in_house(scenario)
+
+
+def test_a_stopped_node_leaves_no_lock_no_port_and_no_task() -> None:
+    async def scenario(house: House, client: Client, environment: Environment) -> None:
+        await node_of(house).stop()
+        assert house.machine.disk.locks == {}
+        run = house.machine.run
+        assert run is not None
+        for port in (9092, 9404):
+            listening = await run.environment.network.listen(asyncio.Protocol, host="", port=port)
+            listening.close()
+
+    in_house(scenario)
+
+
+# A start that fails.
+
+
+def starting(prepare: Any, *, settings: dict[str, str] | None = None, seed: int = 1) -> tuple[World, BaseException]:
+    """Let a node start in a process that did something before; the error it ended with."""
+    world = World(seed)
+    machine = world.node("n1")
+    config = NodeConfig(SETTINGS | (settings or {}))
+
+    async def main(environment: Environment) -> None:
+        format_directories(environment, config, ignore_formatted=True)
+        undo = await prepare(machine, environment)
+        node = Node(environment, config, NodeSettings())
+        try:
+            await node.start()
+        except BaseException:
+            assert node._tasks == {}
+            assert len(node.deadlines) == 0
+            if undo is not None:
+                undo()
+            # Whatever it was, it left nothing behind that would be in the way of the next.
+            second = Node(environment, config, NodeSettings())
+            await second.start()
+            await second.stop()
+            raise
+
+    async def scenario(environment: Environment) -> BaseException:
+        run = machine.start(main, may_fail=True)
+        await run.wait()
+        assert run.leftover_task_count == 0
+        assert run.error is not None
+        return run.error
+
+    return world, world.run(scenario, limit_s=100)
+
+
+def test_a_taken_port_is_named_and_everything_is_let_go() -> None:
+    async def take_port(machine: Any, environment: Environment) -> Any:
+        return (await environment.network.listen(asyncio.Protocol, host="", port=9092)).close
+
+    world, error = starting(take_port)
+    assert isinstance(error, OSError)
+    assert "PLAINTEXT://:9092" in str(error)
+    world.close()
+
+
+def test_the_second_of_two_ports_that_is_taken_lets_go_of_the_first() -> None:
+    async def take_port(machine: Any, environment: Environment) -> Any:
+        return (await environment.network.listen(asyncio.Protocol, host="", port=9095)).close
+
+    settings = {
+        "listeners": "PLAINTEXT://:9092,OTHER://:9095",
+        "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,OTHER:PLAINTEXT",
+    }
+    world, error = starting(take_port, settings=settings)
+    assert "OTHER://:9095" in str(error)
+    world.close()
+
+
+def test_a_directory_in_use_is_named() -> None:
+    async def take_lock(machine: Any, environment: Environment) -> Any:
+        return environment.files.lock("/two/.lock").release
+
+    world, error = starting(take_lock, settings={"log.dirs": "/one,/two"})
+    assert isinstance(error, DirectoryLocked)
+    assert "/two" in str(error)
+    world.close()
+
+
+def test_a_metadata_log_that_cannot_be_written_is_named() -> None:
+    async def break_disk(machine: Any, environment: Environment) -> Any:
+        machine.disk.fail_next(DiskCall.SYNC, path_part="__cluster_metadata-0", error=errno.EIO, count=50)
+        return machine.disk._planned.clear
+
+    world, error = starting(break_disk)
+    assert isinstance(error, MetadataLogFailed)
+    assert "/data/__cluster_metadata-0" in str(error)
+    world.close()
+
+
+def test_a_certificate_that_is_not_there_is_named() -> None:
+    settings = {"listeners": "SSL://:9092", "ssl.keystore.location": "/no/such.pem", "ssl.keystore.type": "PEM"}
+    world = World(1)
+    machine = world.node("n1")
+
+    async def main(environment: Environment) -> None:
+        config = NodeConfig(SETTINGS | settings)
+        format_directories(environment, config)
+        await Node(environment, config).start()
+
+    async def scenario(environment: Environment) -> None:
+        run = machine.start(main, may_fail=True)
+        await run.wait()
+        assert "/no/such.pem" in str(run.error)
+        assert machine.disk.locks == {}
+        assert run.leftover_task_count == 0
+
+    world.run(scenario, limit_s=100)
+    world.close()
+
+
+def test_an_unformatted_directory_is_not_touched() -> None:
+    async def scenario(environment: Environment) -> None:
+        async def main(environment: Environment) -> None:
+            Node(environment, NodeConfig(SETTINGS))
+
+        run = machine.start(main, may_fail=True)
+        await run.wait()
+        assert isinstance(run.error, NotFormatted)
+        assert machine.disk.root.entries == {}
+
+    world = World(1)
+    machine = world.node("n1")
+    world.run(scenario, limit_s=10)
+    world.close()
+
+
+# Trouble on the way.
+
+
+class StopsOnFailure(House):
+    """Does with a failed node what the command does."""
+
+    failure: BaseException | None = None
+    locks_left: int | None = None
+
+    async def main(self, environment: Environment) -> None:
+        config = NodeConfig(self.settings)
+        format_directories(environment, config, ignore_formatted=True)
+        node = Node(environment, config, NodeSettings(checks_views=True))
+        await node.start()
+        self.node = node
+        self.failure = await node.failed
+        await node.stop()
+        self.locks_left = len(self.machine.disk.locks)
+
+
+def test_a_metadata_log_that_fails_ends_the_node_and_it_still_stops() -> None:
+    async def scenario(house: Any, client: Client, environment: Environment) -> None:
+        await create(client)
+        await produce(client, b"x")
+        house.machine.disk.fail_next(DiskCall.SYNC, path_part="__cluster_metadata-0")
+        with pytest.raises((AssertionError, ConnectionError)):
+            await create(client, "second")
+        run = house.machine.run
+        await run.wait()
+        assert run.error is None
+        assert isinstance(house.failure, MetadataLogFailed)
+        assert (house.locks_left, run.leftover_task_count) == (0, 0)
+        house.node.broker.unexpected_errors = 0
+        assert CLEAN_SHUTDOWN_FILE_NAME in house.machine.disk.find_directory("/data").entries
+        assert CLEAN_SHUTDOWN_FILE_NAME not in house.machine.disk.find_directory("/meta").entries
+
+    StopsOnFailure(metadata_log_dir="/meta").run(scenario)
+
+
+def test_every_directory_failing_ends_the_node() -> None:
+    async def scenario(house: House, client: Client, environment: Environment) -> None:
+        node = node_of(house)
+        first, second = node.broker.logs.directories
+        first.failed("one")
+        assert not node.failed.done()
+        second.failed("two")
+        assert "two" in str(node.failed.result())
+
+    in_house(scenario, log_dirs="/one,/two", metadata_log_dir="/meta")
+
+
+def test_what_a_task_raises_is_reported_and_what_should_end_the_process_does() -> None:
+    async def scenario(house: House, client: Client, environment: Environment) -> None:
+        node = node_of(house)
+
+        async def fails() -> None:
+            raise ZeroDivisionError
+
+        node.spawn(fails())
+        await asyncio.sleep(0.1)
+        assert node.broker.unexpected_errors == 1
+        node.broker.unexpected_errors = 0
+        assert not node.failed.done()
+        node._fail(KeyboardInterrupt())
+        node._fail(SystemExit())
+        assert isinstance(node.failed.result(), KeyboardInterrupt)
+
+    in_house(scenario)
+
+
+# Limits.
+
+
+def test_connections_above_the_limit_are_refused_and_the_limit_may_change() -> None:
+    async def scenario(house: House, client: Client, environment: Environment) -> None:
+        async def is_served() -> bool:
+            other = await house.connect(environment)
+            try:
+                await other.ask(ApiVersionsRequest(), 0)
+            except ConnectionError:
+                return False
+            return True
+
+        assert await is_served()
+        assert await is_served()
+        assert not await is_served()
+        change = incremental_alter_configs.AlterableConfig("max.connections", 0, "4")
+        resource = incremental_alter_configs.AlterConfigsResource(4, "", [change])
+        request = incremental_alter_configs.IncrementalAlterConfigsRequest(resources=[resource])
+        (answer,) = (await client.ask(request, 1)).responses
+        assert answer.error_code == 0
+        assert await is_served()
+        assert not await is_served()
+
+    in_house(scenario, max_connections="3")
+
+
+def test_idle_connections_are_closed_and_busy_ones_are_not() -> None:
+    async def scenario(house: House, client: Client, environment: Environment) -> None:
+        await create(client)
+        idle, busy = await house.connect(environment), await house.connect(environment)
+        parked = busy.send(fetch((0, 0), max_wait_ms=40_000), 11)
+        for _ in range(30):
+            await asyncio.sleep(1)
+            await client.ask(ApiVersionsRequest(), 0)
+        assert idle.is_lost
+        assert not client.is_lost
+        assert results(await parked)[0].error_code == 0
+
+    in_house(scenario, connections_max_idle_ms="10000")
+
+
+def test_a_request_that_never_ends_and_one_that_is_too_large_cost_their_connection() -> None:
+    async def scenario(house: House, client: Client, environment: Environment) -> None:
+        slow, large, negative = [await house.connect(environment) for _ in range(3)]
+        slow.write(b"\x00\x00\x00\x64" + bytes(20))
+        large.write((2**31 - 1).to_bytes(4, "big") + bytes(100))
+        negative.write(b"\xff\xff\xff\xff" + bytes(100))
+        await asyncio.sleep(1)
+        assert (slow.is_lost, large.is_lost, negative.is_lost) == (False, True, True)
+        await asyncio.sleep(60)
+        assert slow.is_lost
+        assert (await client.ask(ApiVersionsRequest(), 0)).error_code == 0
+
+    in_house(scenario)
