@@ -47,7 +47,9 @@ class FlakyClient:
             future.exception()
         else:
             answer = PartitionProduceResponse(index=0, base_offset=offset)
-            future.set_result(ProduceResponse(responses=[TopicProduceResponse(name="history", partition_responses=[answer])]))
+            future.set_result(
+                ProduceResponse(responses=[TopicProduceResponse(name="history", partition_responses=[answer])])
+            )
         return future
 
     def close(self) -> None: ...
