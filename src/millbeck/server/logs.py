@@ -21,6 +21,7 @@ from millbeck.metadata.image import MetadataImage, PartitionRegistration
 from millbeck.replication.partition import Partition
 from millbeck.server.broker import Broker
 from millbeck.server.topics import LocalTopic, rules_of
+from millbeck.server.turns import Turns
 from millbeck.storage.config import LogConfig
 from millbeck.storage.directory import LogDirectory, TreeRemoval
 from millbeck.storage.flush import FlushOutcome
@@ -30,7 +31,6 @@ from millbeck.storage.scrub import Scrubber
 
 WRITEBACK_BYTES: Final = 8 * MIB
 SCRUB_PAUSE_SECONDS: Final = 1.0
-APPLY_TURN_SECONDS: Final = 0.005
 STOP_POLL_SECONDS: Final = 0.01
 METADATA_TOPIC: Final = "__cluster_metadata"
 
@@ -77,24 +77,19 @@ class Logs:
         """
         broker = self._broker
         placed: list[Partition] = []
-        turn_ends = self._turn_end()
+        turns = Turns(broker.environment.clock)
         for topic_id in delta.topics.deleted:
-            await self._delete(topic_id)
+            await self._delete(topic_id, turns)
         for before, index, registration in delta.topics.changed_partitions():
             if broker.node_id in registration.replicas:
                 partition = self._place(image, before.name, before.topic_id, index, registration)
                 if partition is not None:
                     placed.append(partition)
-            if broker.environment.clock.monotonic() > turn_ends:
-                await asyncio.sleep(0)
-                turn_ends = self._turn_end()
+            await turns.give_way()
         broker.image = image
         if delta.configs.changed:
             self._reconfigure(image)
         return placed
-
-    def _turn_end(self) -> float:
-        return self._broker.environment.clock.monotonic() + APPLY_TURN_SECONDS
 
     def _place(
         self, image: MetadataImage, name: str, topic_id: Uuid, index: int, registration: PartitionRegistration
@@ -148,17 +143,14 @@ class Logs:
         self._directory_of[key] = directory
         return directory.create_log(key, topic_id, config, now_ms=now_ms)
 
-    async def _delete(self, topic_id: Uuid) -> None:
+    async def _delete(self, topic_id: Uuid, turns: Turns) -> None:
         broker = self._broker
         topic = broker.topics.by_id.get(topic_id)
         if topic is None:
             return
         broker.topics.remove(topic)
-        turn_ends = self._turn_end()
         for partition in topic.partitions.values():
-            if broker.environment.clock.monotonic() > turn_ends:
-                await asyncio.sleep(0)
-                turn_ends = self._turn_end()
+            await turns.give_way()
             partition.close(UnknownTopicOrPartition(f"{topic.name} was deleted"))
             directory = self._directory_of.pop(partition.name)
             try:

@@ -8,7 +8,6 @@ answered with COORDINATOR_LOAD_IN_PROGRESS. What the host raises by mistake neve
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from collections.abc import Callable, Coroutine, Iterator, Sequence
 from typing import Any, Generic, TypeVar
@@ -28,6 +27,7 @@ from millbeck.records.validation import Validated
 from millbeck.replication.partition import Partition
 from millbeck.server.deadlines import Deadlines
 from millbeck.server.off_loop import run_off_loop
+from millbeck.server.turns import Turns
 from millbeck.storage.reading import LogSlice
 from millbeck.storage.segment import ColdRead
 from millbeck.storage.staging import Staged
@@ -37,7 +37,6 @@ logger = logging.getLogger(__name__)
 R = TypeVar("R")
 S = TypeVar("S", bound=Shard[Any])
 
-LOAD_TURN_SECONDS = 0.005
 NO_APPEND_TIME = -1
 
 
@@ -163,12 +162,9 @@ class ShardDriver(Generic[S, R]):
                     cold.release()
 
     async def _replay(self, loader: Loader) -> None:
-        clock = self._environment.clock
-        turn_ends = clock.monotonic() + LOAD_TURN_SECONDS
+        turns = Turns(self._environment.clock)
         while self.host.state is State.LOADING and not loader.advance():
-            if clock.monotonic() >= turn_ends:
-                await asyncio.sleep(0)
-                turn_ends = clock.monotonic() + LOAD_TURN_SECONDS
+            await turns.give_way()
 
 
 def _batches_of(chunk: bytes) -> Iterator[memoryview]:

@@ -30,6 +30,7 @@ from millbeck.metadata.image import ResourceType as ConfigType
 from millbeck.security.authorizer import CLUSTER_NAME, Operation, ResourceType
 from millbeck.server.call import Call
 from millbeck.server.dispatch import handles
+from millbeck.server.turns import Turns
 from millbeck.storage.config import TOPIC_OPTIONS
 from millbeck.wire.messages.alter_configs import (
     AlterConfigsRequest,
@@ -86,8 +87,14 @@ def describe_error(
 
 
 @handles(32, error_reply=describe_error)
-def handle_describe_configs(call: Call, request: DescribeConfigsRequest) -> DescribeConfigsResponse:
-    return DescribeConfigsResponse(results=[_describe(call, request, resource) for resource in request.resources])
+async def handle_describe_configs(call: Call, request: DescribeConfigsRequest) -> DescribeConfigsResponse:
+    turns = Turns(call.broker.environment.clock)
+    results = []
+    # Ten bytes of a request make a hundred kilobytes of a reply: no resource is described twice.
+    for resource in {(each.resource_type, each.resource_name): each for each in request.resources}.values():
+        results.append(_describe(call, request, resource))
+        await turns.give_way()
+    return DescribeConfigsResponse(results=results)
 
 
 def _describe(call: Call, request: DescribeConfigsRequest, resource: DescribeConfigsResource) -> DescribeConfigsResult:

@@ -15,7 +15,6 @@ Versions
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Final
 
@@ -28,6 +27,7 @@ from millbeck.kernel.errors import (
 from millbeck.security.authorizer import Operation, ResourceType
 from millbeck.server.call import Call
 from millbeck.server.dispatch import handles
+from millbeck.server.turns import Turns
 from millbeck.wire.messages.list_offsets import (
     ListOffsetsPartition,
     ListOffsetsPartitionResponse,
@@ -46,7 +46,6 @@ EARLIEST_PENDING_UPLOAD: Final = -6
 VERSION_OF: Final = {MAX_TIMESTAMP: 7, EARLIEST_LOCAL: 8, LATEST_TIERED: 9, EARLIEST_PENDING_UPLOAD: 11}
 READ_COMMITTED: Final = 1
 LEADER_EPOCH_FROM: Final = 4
-TURN_SECONDS: Final = 0.005
 
 
 def error_reply(request: ListOffsetsRequest | None, version: int, error: ApiError) -> ListOffsetsResponse | None:
@@ -100,16 +99,13 @@ async def _answer_in_turns(
     request: ListOffsetsRequest,
     answer: Callable[[ListOffsetsTopic, ListOffsetsPartition], ListOffsetsPartitionResponse],
 ) -> ListOffsetsResponse:
-    clock = call.broker.environment.clock
+    turns = Turns(call.broker.environment.clock)
     answers = []
-    turn_ends = clock.monotonic() + TURN_SECONDS
     for topic in request.topics:
         partitions = []
         for asked in topic.partitions:
             partitions.append(answer(topic, asked))
-            if clock.monotonic() > turn_ends:
-                await asyncio.sleep(0)
-                turn_ends = clock.monotonic() + TURN_SECONDS
+            await turns.give_way()
         answers.append(ListOffsetsTopicResponse(topic.name, partitions))
     return ListOffsetsResponse(topics=answers)
 

@@ -18,6 +18,7 @@ from millbeck.kernel.environment import Environment
 from millbeck.kernel.errors import ApiError
 from millbeck.records import batch
 from millbeck.records.compression import Codec
+from millbeck.server import turns
 from millbeck.server.drivers import shard as shard_driver
 from millbeck.server.drivers.shard import ShardDriver
 from millbeck.wire.messages.find_coordinator import FindCoordinatorRequest
@@ -86,7 +87,7 @@ def test_what_was_written_is_loaded_again(codec: int) -> None:
 
 
 def test_loading_reads_in_chunks_and_gives_the_loop_its_turns(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(shard_driver, "LOAD_TURN_SECONDS", 0.0)
+    monkeypatch.setattr(turns, "TURN_SECONDS", 0.0)
     loaders: list[Loader] = []
 
     class Counted(Loader):

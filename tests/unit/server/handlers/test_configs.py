@@ -79,6 +79,17 @@ def test_only_the_asked_keys_are_shown_and_none_for_none() -> None:
     in_house(scenario)
 
 
+def test_a_resource_named_many_times_is_described_once() -> None:
+    async def scenario(house: House, client: Client, environment: Environment) -> None:
+        answer = await client.ask(describing(*[(BROKER, "1"), (BROKER, "")] * 1000), 4)
+        assert [(result.resource_type, result.resource_name) for result in answer.results] == [
+            (BROKER, "1"),
+            (BROKER, ""),
+        ]
+
+    in_house(scenario)
+
+
 def test_synonyms_and_documentation_come_on_request() -> None:
     async def scenario(house: House, client: Client, environment: Environment) -> None:
         await create(client, retention_ms="1000")

@@ -31,7 +31,7 @@ from millbeck.kernel.errors import (
     UnsupportedVersion,
 )
 from millbeck.security.authorizer import Operation
-from millbeck.server.handlers import list_offsets
+from millbeck.server import turns
 from millbeck.server.handlers.list_offsets import error_reply
 from millbeck.storage.producer_state import Origin
 from millbeck.wire.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
@@ -202,20 +202,20 @@ def test_a_search_of_many_partitions_gives_way_to_the_loop(
         await create(client, partitions=20)
         for index in range(20):
             await produce(client, b"x", index=index)
-        monkeypatch.setattr(list_offsets, "TURN_SECONDS", -1.0)
-        turns: list[float] = []
+        monkeypatch.setattr(turns, "TURN_SECONDS", -1.0)
+        given: list[float] = []
         sleep = asyncio.sleep
 
         async def counted(delay_s: float) -> None:
-            turns.append(delay_s)
+            given.append(delay_s)
             await sleep(delay_s)
 
         partitions = [ListOffsetsPartition(index, -1, timestamp) for index in range(20)]
         request = ListOffsetsRequest(replica_id=-1, topics=[ListOffsetsTopic("t", partitions)])
         with monkeypatch.context() as patch:
-            patch.setattr(list_offsets.asyncio, "sleep", counted)
+            patch.setattr(asyncio, "sleep", counted)
             (answer,) = (await client.ask(request, 11)).topics
         assert [(one.error_code, one.offset) for one in answer.partitions] == [(0, int(timestamp == -1))] * 20
-        assert (turns.count(0) >= 20) == gives_way
+        assert (given.count(0) >= 20) == gives_way
 
     in_house(scenario)
