@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import click
 
 from millbeck.host import real_environment
+from millbeck.host.memory import keep_freed_memory
 from millbeck.kernel.environment import Environment
 from millbeck.kernel.errors import InvalidConfig
 from millbeck.server.config import NodeConfig
@@ -57,6 +58,7 @@ def run_node(
 async def _run(config: NodeConfig, prepare: Callable[[Environment], None], started: Started) -> None:
     environment = real_environment()
     prepare(environment)
+    keep_freed_memory()
     node = Node(environment, config, NodeSettings(manages_memory=True))
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()

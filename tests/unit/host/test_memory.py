@@ -1,0 +1,51 @@
+"""Memory that is freed and wanted again costs no page faults, in a process that asked for it."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from millbeck.host import memory
+from millbeck.host.linux import IS_LINUX
+
+SCRIPT = """
+import resource, sys
+from millbeck.host.memory import keep_freed_memory
+if sys.argv[1] == "kept" and not keep_freed_memory():
+    print("impossible")
+    sys.exit()
+
+def churn():
+    buffers = [bytearray(1 << 20) for _ in range(3)]
+    return bytes(buffers[0])
+
+churn()
+before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+for _ in range(20):
+    churn()
+print(resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before)
+"""
+
+
+def faults(how: str) -> int:
+    done = subprocess.run([sys.executable, "-c", SCRIPT, how], capture_output=True, text=True, check=True)
+    if done.stdout.strip() == "impossible":
+        pytest.skip("this C library has no mallopt")
+    return int(done.stdout)
+
+
+@pytest.mark.skipif(not IS_LINUX, reason="only Linux")
+def test_freed_memory_is_kept_and_costs_no_faults() -> None:
+    assert faults("kept") < 100 < faults("returned")
+
+
+def test_elsewhere_nothing_is_tuned(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(memory, "IS_LINUX", False)
+    assert not memory.keep_freed_memory()
+
+
+def test_a_library_without_the_call_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(memory.ctypes, "CDLL", lambda name: object())
+    assert not memory.keep_freed_memory()
