@@ -4,7 +4,7 @@ Behaviour
 - JoinGroup and SyncGroup are held until their phase of the rebalance ends, and their connection with them.
 - A heartbeat to a coordinator that is still loading succeeds: the member is not to blame.
 - SyncGroup from version 5 on must name protocol type and protocol.
-- ListGroups shows the groups that the client may describe; DescribeGroups, DeleteGroups answer for each group.
+- ListGroups shows the groups that the client may describe; DescribeGroups, DeleteGroups answer once for each group.
 Versions
 - JoinGroup 4: MEMBER_ID_REQUIRED. 5: static members. 7: protocol type. 9: SkipAssignment.
 - LeaveGroup 3: many members, each with its error. DescribeGroups 6: GROUP_ID_NOT_FOUND.
@@ -121,7 +121,7 @@ def handle_describe_groups(call: Call, request: DescribeGroupsRequest) -> None:
         call.reply(DescribeGroupsResponse(groups=described))
 
     gather: Gather[DescribedGroup] = Gather(finish)
-    for group_id in request.groups:
+    for group_id in dict.fromkeys(request.groups):
         _ask_description(call, group_id, gather)
     gather.close()
 

@@ -4,6 +4,7 @@ Behaviour
 - Version 0: no topics means all; later null means all and an empty list none.
 - A missing topic is created when the request, ``auto.create.topics.enable`` and the authorizer allow it, and is in the
   answer when that is done.
+- A topic that is named twice is answered once.
 - A name that may not be described is refused whether or not there is such a topic; ids are no secret.
 - Clients are told the address they dialled, unless ``advertised.listeners`` names another.
 - The controller is any live broker: administrative requests are taken everywhere.
@@ -62,6 +63,9 @@ def error_reply(request: MetadataRequest | None, version: int, error: ApiError) 
 def handle_metadata(call: Call, request: MetadataRequest) -> Any:
     broker = call.broker
     _check_names(call, request)
+    if request.topics:
+        # Once each, as in Kafka: a few bytes that name a topic make an answer of megabytes.
+        request.topics = list({(topic.name, topic.topic_id): topic for topic in request.topics}.values())
     asks_for_all = request.topics is None or (call.version == 0 and not request.topics)
     key = (
         call.version,

@@ -265,3 +265,12 @@ def test_who_may_not_describe_or_delete_a_group_does_not_see_it() -> None:
         assert [one.error_code for one in deleted] == [errors.GroupAuthorizationFailed.code] * 2
 
     House().run(scenario)
+
+
+def test_a_group_that_is_named_often_is_described_once() -> None:
+    async def scenario(house: House, client: Client, environment: Environment) -> None:
+        await find(client)
+        answer = await client.ask(DescribeGroupsRequest(["a", "b"] * 500), 5)
+        assert [group.group_id for group in answer.groups] == ["a", "b"]
+
+    House().run(scenario)

@@ -237,3 +237,14 @@ def test_authorized_operations_are_told_on_request() -> None:
         assert (await client.ask(request, 9)).cluster_authorized_operations == 0
 
     in_house(scenario)
+
+
+@pytest.mark.parametrize("version", [1, 8, 12])
+def test_a_topic_that_is_named_often_is_answered_once(version: int) -> None:
+    async def scenario(house: House, client: Client, environment: Environment) -> None:
+        await create(client)
+        asked = [MetadataRequestTopic(name="t"), MetadataRequestTopic(name="none")] * 500
+        answer = await client.ask(MetadataRequest(topics=asked, allow_auto_topic_creation=version < 4), version)
+        assert [topic.name for topic in answer.topics] == ["t", "none"]
+
+    in_house(scenario)
