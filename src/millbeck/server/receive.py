@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from struct import Struct
 
+from millbeck.kernel.environment import Bytes
+
 SHARED_BUFFER_BYTES = 256 * 1024
 FIRST_OWN_BUFFER_BYTES = 64 * 1024
 GROWTH = 4
@@ -35,6 +37,11 @@ class SharedBuffer:
             self.buffer.append(0)
             self.buffer.pop()
             self.view = memoryview(self.buffer)
+
+
+def _next_size(filled: int) -> int:
+    """How large a buffer may be that holds ``filled`` bytes of a longer frame."""
+    return max(GROWTH * filled, FIRST_OWN_BUFFER_BYTES)
 
 
 class FrameTooLarge(Exception):
@@ -88,7 +95,7 @@ class FrameReader:
             return self._shared.view
         target = self._own_target or SIZE_PREFIX.size
         if self._own_filled == len(own):
-            self._grow(min(target, GROWTH * len(own)))
+            self._grow(min(target, _next_size(self._own_filled)))
             own = self._own
             assert own is not None
         # Never read past this frame: what follows goes to the shared buffer again.
@@ -142,33 +149,40 @@ class FrameReader:
             frame_end = position + 4 + size
             if frame_end > end:
                 break
-            with view[position + 4 : frame_end] as frame:
-                position = frame_end
-                if not handle(frame):
-                    return False, position
+            goes_on = handle(view[position + 4 : frame_end])
+            position = frame_end
+            if not goes_on:
+                return False, position
         return True, position
 
     def _keep(self, rest: memoryview | bytes) -> None:
-        own = bytearray(max(len(rest), SIZE_PREFIX.size))
-        own[: len(rest)] = rest
+        """Move the beginning of a frame to a buffer of its own, with room for its next part."""
+        filled = len(rest)
+        target = self._target_of(rest)
+        own = bytearray(max(filled, SIZE_PREFIX.size, min(target, _next_size(filled))))
+        own[:filled] = rest
         self._own = own
         self._own_start = 0
-        self._own_filled = len(rest)
-        self._learn_target()
+        self._own_filled = filled
+        self._own_target = target
 
     def _learn_target(self) -> None:
         """Read the first kept frame's prefix, if there is one, and give the buffer room for its first part."""
         own = self._own
         assert own is not None
-        if self._own_filled < SIZE_PREFIX.size:
-            self._own_target = 0
-            return
-        (size,) = SIZE_PREFIX.unpack_from(own)
+        filled = self._own_filled
+        self._own_target = target = self._target_of(own) if filled >= SIZE_PREFIX.size else 0
+        if filled == len(own) < target:
+            self._grow(min(target, _next_size(filled)))
+
+    def _target_of(self, kept: Bytes) -> int:
+        """The size of the frame that begins here, prefix included; 0 when not even the prefix is there."""
+        if len(kept) < SIZE_PREFIX.size:
+            return 0
+        (size,) = SIZE_PREFIX.unpack_from(kept)
         if size < SMALLEST_FRAME_BYTES or size > self._frame_bytes_max:
             raise FrameTooLarge(size)
-        self._own_target = SIZE_PREFIX.size + size
-        if len(own) < self._own_target and len(own) == self._own_filled:
-            self._grow(min(self._own_target, max(GROWTH * len(own), FIRST_OWN_BUFFER_BYTES)))
+        return SIZE_PREFIX.size + size
 
     def _grow(self, size_bytes: int) -> None:
         assert self._own is not None
