@@ -23,11 +23,13 @@ from typing import Any, TypeVar, cast
 from millbeck.client.apis import call_of
 from millbeck.kernel.environment import Environment
 from millbeck.kernel.errors import (
+    FencedLeaderEpoch,
     InvalidProducerEpoch,
     MemberIdRequired,
     NotLeaderOrFollower,
     OffsetOutOfRange,
     OutOfOrderSequenceNumber,
+    UnknownLeaderEpoch,
     UnknownTopicId,
     UnknownTopicOrPartition,
 )
@@ -73,6 +75,12 @@ from millbeck.wire.messages.offset_fetch import (
     OffsetFetchResponsePartitions,
     OffsetFetchResponseTopic,
     OffsetFetchResponseTopics,
+)
+from millbeck.wire.messages.offset_for_leader_epoch import (
+    EpochEndOffset,
+    OffsetForLeaderEpochRequest,
+    OffsetForLeaderEpochResponse,
+    OffsetForLeaderTopicResult,
 )
 from millbeck.wire.messages.produce import ProduceRequest, ProduceResponse
 from millbeck.wire.messages.sync_group import SyncGroupRequest, SyncGroupResponse
@@ -384,6 +392,9 @@ class FakeCluster:
                 result = fetch_messages.FetchedPartition(partition_index=wanted.partition)
                 if isinstance(partition, int):
                     result.error_code = partition
+                elif -1 != wanted.current_leader_epoch != partition.leader_epoch:
+                    is_behind = wanted.current_leader_epoch < partition.leader_epoch
+                    result.error_code = (FencedLeaderEpoch if is_behind else UnknownLeaderEpoch).code
                 elif not partition.start_offset <= wanted.fetch_offset <= partition.end_offset:
                     result.error_code = OffsetOutOfRange.code
                 else:
@@ -415,6 +426,29 @@ class FakeCluster:
                     found = next((record for record in records if record.timestamp >= wanted.timestamp), None)
                     if found is not None:
                         result.offset, result.timestamp = found.offset, found.timestamp
+                results.partitions.append(result)
+            response.topics.append(results)
+        return response
+
+    def epoch_ends(self, call: Call) -> OffsetForLeaderEpochResponse:
+        """Where each epoch ends, by the epochs in the batches."""
+        response = OffsetForLeaderEpochResponse()
+        for topic in call.message.topics:
+            results = OffsetForLeaderTopicResult(topic=topic.topic)
+            for wanted in topic.partitions:
+                partition = self._find(call, topic.topic, b"", wanted.partition)
+                result = EpochEndOffset(partition=wanted.partition)
+                if isinstance(partition, int):
+                    result.error_code = partition
+                else:
+                    known = [
+                        header
+                        for header in map(batch.read_header, partition.batches)
+                        if header.partition_leader_epoch <= wanted.leader_epoch
+                    ]
+                    if known:
+                        result.leader_epoch = known[-1].partition_leader_epoch
+                        result.end_offset = known[-1].next_offset
                 results.partitions.append(result)
             response.topics.append(results)
         return response
@@ -539,6 +573,7 @@ _USUAL: dict[type, Callable[[FakeCluster, Call], Any]] = {
     FetchRequest: lambda cluster, call: cluster.fetch(call),
     ListOffsetsRequest: lambda cluster, call: cluster.list_offsets(call),
     InitProducerIdRequest: lambda cluster, call: cluster.init_producer_id(),
+    OffsetForLeaderEpochRequest: lambda cluster, call: cluster.epoch_ends(call),
     FindCoordinatorRequest: lambda cluster, call: cluster.find_coordinator(call),
     JoinGroupRequest: lambda cluster, call: cluster.join_group(call),
     SyncGroupRequest: lambda cluster, call: cluster.sync_group(call),

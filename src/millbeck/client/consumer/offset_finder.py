@@ -51,7 +51,7 @@ class OffsetFinder:
         self._find_committed = find_committed
         self._on_change = on_change
         self._on_error = on_error
-        self._task: asyncio.Task[None] | None = None
+        self._task: asyncio.Task[ApiError | None] | None = None
         cluster.on_update.append(self._check_leaders)
 
     def wake(self) -> None:
@@ -59,10 +59,18 @@ class OffsetFinder:
             self._task = self._cluster.spawn(self._run())
             self._task.add_done_callback(self._ended)
 
-    def _ended(self, _: asyncio.Task[None]) -> None:
+    def _ended(self, task: asyncio.Task[ApiError | None]) -> None:
+        # The next poll may begin again, so the task is over before anybody hears of its error.
         self._task = None
+        error = None if task.cancelled() or task.exception() is not None else task.result()
+        if error is not None:
+            self._on_error(error)
 
     def _check_leaders(self) -> None:
+        self._look_at_leaders()
+        self.wake()
+
+    def _look_at_leaders(self) -> None:
         """A position is looked at again when its partition has a new leader, which may know less."""
         for state in self._positions:
             if not state.has_position:
@@ -76,21 +84,20 @@ class OffsetFinder:
                     state.validated(leader_epoch)
                 else:
                     state.validate()
-        self.wake()
 
-    async def _run(self) -> None:
+    async def _run(self) -> ApiError | None:
+        """Work until nothing waits; the error that nothing can be done about here."""
         failures = 0
         while True:
             waiting = [state for state in self._positions if state.waits_for is not Missing.NOTHING]
             if not waiting:
-                return
+                return None
             try:
                 await self._work(waiting)
                 failures = 0
             except ApiError as error:
                 if not error.retriable:
-                    self._on_error(error)
-                    return
+                    return error
                 failures += 1
                 self._cluster.refresh_soon()
                 await asyncio.sleep(self._cluster.backoff.delay_s(failures))
@@ -126,6 +133,8 @@ class OffsetFinder:
                 state.reset()
             else:
                 state.seek(*found)
+        # The log may have been cut since the commit; its epoch tells.
+        self._look_at_leaders()
 
     # resets
 
@@ -154,6 +163,8 @@ class OffsetFinder:
             answer = found.get(state.partition)
             if answer is not None and self._is_current(state, turns[state.partition]):
                 state.seek(max(0, answer.offset), answer.leader_epoch)
+                # The leader itself has just named the offset.
+                state.validated(self._cluster.metadata.partition(*state.partition).leader_epoch)
 
     async def list_offsets(
         self, timestamps: Mapping[TopicPartition, int], deadline: Deadline

@@ -67,14 +67,17 @@ def _kept(
 
 
 def _even_out(assignment: dict[str, dict[TopicPartition, None]], readers: Mapping[str, Sequence[str]]) -> None:
-    has_moved = True
-    while has_moved:
-        has_moved = False
-        # Who has most gives first; the latest partition goes, so that early ones stay where they are.
-        for giver in sorted(assignment, key=lambda member_id: -len(assignment[member_id])):
-            for partition in sorted(assignment[giver], reverse=True):
-                taker = min(readers[partition.topic], key=lambda member_id: len(assignment[member_id]))
-                if len(assignment[giver]) - len(assignment[taker]) >= 2:
-                    del assignment[giver][partition]
-                    assignment[taker][partition] = None
-                    has_moved = True
+    while _move_one(assignment, readers):
+        pass
+
+
+def _move_one(assignment: dict[str, dict[TopicPartition, None]], readers: Mapping[str, Sequence[str]]) -> bool:
+    """Whoever has most gives first, so that newcomers are served by all; the latest partition goes, early ones stay."""
+    for giver in sorted(assignment, key=lambda member_id: -len(assignment[member_id])):
+        for partition in sorted(assignment[giver], reverse=True):
+            taker = min(readers[partition.topic], key=lambda member_id: len(assignment[member_id]))
+            if len(assignment[giver]) - len(assignment[taker]) >= 2:
+                del assignment[giver][partition]
+                assignment[taker][partition] = None
+                return True
+    return False
