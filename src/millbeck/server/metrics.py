@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from millbeck.kernel.metrics import Rows
-from millbeck.metadata.image import PartitionRegistration
 from millbeck.server.topics import TopicCounts
 
 if TYPE_CHECKING:
@@ -17,7 +16,7 @@ _TOPIC_COUNTERS: tuple[tuple[str, str, Callable[[TopicCounts], int]], ...] = (
     ("bytesin", "Bytes of batches produced.", lambda counts: counts.bytes_in),
     ("bytesout", "Bytes of batches fetched by consumers.", lambda counts: counts.bytes_out),
     ("totalproducerequests", "Partitions in produce requests.", lambda counts: counts.produce_requests),
-    ("totalfetchrequests", "Partitions with data in fetch replies.", lambda counts: counts.fetch_requests),
+    ("totalfetchrequests", "Partitions looked at for fetch replies.", lambda counts: counts.fetch_requests),
     ("failedproducerequests", "Partitions in produce requests that failed.", lambda counts: counts.produce_failed),
     ("failedfetchrequests", "Partitions in fetch requests that failed.", lambda counts: counts.fetch_failed),
 )
@@ -86,6 +85,14 @@ def _declare_partitions(node: Node) -> None:
         registrations(lambda p: int(len(p.isr) < len(p.replicas))),
     )
     registry.gauge_from(
+        "kafka_cluster_partition_replicascount", "Replicas.", labels, registrations(lambda p: len(p.replicas))
+    )
+    for name, help_text, compare in (
+        ("underminisr", "Whether fewer replicas are in sync than min.insync.replicas asks for.", int.__lt__),
+        ("atminisr", "Whether exactly as many replicas are in sync as min.insync.replicas asks for.", int.__eq__),
+    ):
+        registry.gauge_from(f"kafka_cluster_partition_{name}", help_text, labels, _against_min_isr(node, compare))
+    registry.gauge_from(
         "kafka_topic_partitions",
         "Partitions.",
         ["topic"],
@@ -118,11 +125,7 @@ def _declare_broker(node: Node) -> None:
         (
             "kafka_server_replicamanager_underminisrpartitioncount",
             "Partitions with fewer replicas in sync than min.insync.replicas, which counts at most all of them.",
-            lambda: sum(
-                len(registration.isr) < min(topic.config.min_insync_replicas, len(registration.replicas))
-                for topic in broker.topics.by_name.values()
-                for registration in _registrations(node, topic.name)
-            ),
+            lambda: sum(is_under for _, is_under in _against_min_isr(node, int.__lt__)()),
         ),
         (
             "kafka_log_logmanager_offlinelogdirectorycount",
@@ -192,9 +195,17 @@ def _declare_broker(node: Node) -> None:
     )
 
 
-def _registrations(node: Node, topic: str) -> Iterator[PartitionRegistration]:
-    image = node.broker.image.topics.named(topic)
-    return iter(image.partitions.values()) if image is not None else iter(())
+def _against_min_isr(node: Node, compare: Callable[[int, int], bool]) -> Callable[[], Rows]:
+    """Of every partition, how its replicas in sync compare with what is asked for, which is at most all of them."""
+
+    def rows() -> Rows:
+        for topic in node.broker.topics.by_name.values():
+            image = node.broker.image.topics.named(topic.name)
+            for index, partition in ({} if image is None else image.partitions).items():
+                needed = min(topic.config.min_insync_replicas, len(partition.replicas))
+                yield (topic.name, index), int(compare(len(partition.isr), needed))
+
+    return rows
 
 
 def _declare_groups(node: Node) -> None:

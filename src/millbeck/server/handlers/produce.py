@@ -147,6 +147,8 @@ def handle_produce(call: Call, frame: memoryview, position: int) -> None:
             except ApiError as refused:
                 # Without its traceback: that would keep this frame, and with it the views, alive in a cycle.
                 error = refused.with_traceback(None)
+        if topic is not None:
+            topic.counts.produce_requests += len(partitions)
         for partition_index, records in partitions:
             result = Appending(reply, partition_index)
             results.append(result)
@@ -195,7 +197,6 @@ def _writable_topic(call: Call, name_or_id: str | Uuid) -> LocalTopic:
         raise TopicAuthorizationFailed
     if topic.is_internal and call.client_id != ADMIN_CLIENT_ID:
         raise InvalidTopic(f"{topic.name} is internal: clients may not write to it")
-    topic.counts.produce_requests += 1
     return topic
 
 
