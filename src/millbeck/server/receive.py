@@ -179,7 +179,7 @@ class FrameReader:
         """The size of the frame that begins here, prefix included; 0 when not even the prefix is there."""
         if len(kept) < SIZE_PREFIX.size:
             return 0
-        (size,) = SIZE_PREFIX.unpack_from(kept)
+        size: int = SIZE_PREFIX.unpack_from(kept)[0]
         if size < SMALLEST_FRAME_BYTES or size > self._frame_bytes_max:
             raise FrameTooLarge(size)
         return SIZE_PREFIX.size + size
