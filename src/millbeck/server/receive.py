@@ -149,7 +149,10 @@ class FrameReader:
             frame_end = position + 4 + size
             if frame_end > end:
                 break
-            goes_on = handle(view[position + 4 : frame_end])
+            frame = view[position + 4 : frame_end]
+            goes_on = handle(frame)
+            # By hand: an exception that was caught on the way may keep it, and a large buffer with it, in a cycle.
+            frame.release()
             position = frame_end
             if not goes_on:
                 return False, position
