@@ -41,12 +41,13 @@ def leave(rebalancer: Rebalancer, group: ClassicGroup, request: LeaveGroupReques
 
 
 def _leave_one(rebalancer: Rebalancer, group: ClassicGroup, identity: MemberIdentity) -> MemberResponse:
-    error: ApiError | None = None
+    code = errors.NONE
     try:
         _remove(rebalancer, group, identity)
-    except ApiError as raised:
-        error = raised
-    return MemberResponse(identity.member_id, identity.group_instance_id, errors.code_of(error))
+    except ApiError as error:
+        # The code alone: an error that is kept keeps, by its traceback, the whole request alive.
+        code = error.code
+    return MemberResponse(identity.member_id, identity.group_instance_id, code)
 
 
 def _remove(rebalancer: Rebalancer, group: ClassicGroup, identity: MemberIdentity) -> None:
