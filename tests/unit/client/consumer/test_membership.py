@@ -57,6 +57,7 @@ async def joined(consumer: Consumer, count: int) -> None:
     async with asyncio.timeout(120):
         while len(consumer.assignment) != count:
             await consumer.poll(timeout_s=0.5)
+    assert len(consumer.assignment) == count
 
 
 def test_a_new_member_is_given_an_id_and_joins_with_it() -> None:

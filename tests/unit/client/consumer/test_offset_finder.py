@@ -42,6 +42,7 @@ async def read_to(consumer: Consumer, offset: int) -> None:
     async with asyncio.timeout(60):
         while await consumer.position(A0) < offset:
             await consumer.poll(timeout_s=1)
+    assert await consumer.position(A0) == offset
 
 
 def test_a_reset_needs_no_second_look_in_the_same_epoch() -> None:
@@ -124,6 +125,7 @@ def test_an_epoch_nobody_knows_resets_the_position() -> None:
             async with asyncio.timeout(60):
                 while await consumer.position(A0) != 2:
                     await consumer.poll(timeout_s=1)
+            assert consumer.lag(A0) == 0
 
     simulate(scenario)
 
