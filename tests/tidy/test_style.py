@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 PLACES = ("src", "tests", "docs", "tools", "bench", "README.md", "CONTRIBUTING.md", "CHANGELOG.md", "Makefile", ".ci")
 SUFFIXES = (".py", ".md", ".toml", ".txt", ".java", ".go", ".js", ".json", ".yml", ".yaml", ".sh", "")
-SKIPPED_DIRECTORIES = ("__pycache__", "node_modules", "build", "dist")
+SKIPPED_DIRECTORIES = ("__pycache__", "node_modules", "build", "dist", "millbeck.egg-info")
 
 EMPTY_NAMES = ("utils", "util", "helpers", "helper", "common", "misc", "manager", "impl", "data", "info")
 """Words that say nothing: not for modules and classes."""
