@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from millbeck.kernel.environment import FileSlice, Part
@@ -203,7 +203,8 @@ class Fetching:
         except ColdRead as cold:
             _give_back(found)
             self.call.hold()
-            self.call.broker.spawn(self._start_warm(cold))
+            # Without the exception: that would keep this frame, and with it the received bytes, alive.
+            self.call.broker.spawn(self._start_warm(cold.job, cold.release))
             return True
         except BaseException:
             _give_back(found)
@@ -214,16 +215,16 @@ class Fetching:
         self._load(found)
         return True
 
-    async def _start_warm(self, cold: ColdRead) -> None:
+    async def _start_warm(self, job: Callable[[], object], release: Callable[[], None]) -> None:
         assert self._looked_at is not None
         key = self._looked_at.key
         try:
-            await self.call.broker.in_thread(cold.job)
+            await self.call.broker.in_thread(job)
             self._warmings[key] = self._warmings.get(key, 0) + 1
         except OSError as error:
             self._unreadable[key] = error
         finally:
-            cold.release()
+            release()
         try:
             self.start()
         except Exception as error:
