@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import errno
+from pathlib import Path
 from typing import Any
 
 import pytest
 from asking import append_straight, create, fetch, in_house, in_transaction, partition_of, produce, results
 from house import SETTINGS, Client, House, one_batch
+from real_node import running
 
 from millbeck.kernel.environment import Environment
 from millbeck.kernel.errors import OutOfOrderSequenceNumber
@@ -399,3 +401,42 @@ def test_a_request_that_never_ends_and_one_that_is_too_large_cost_their_connecti
         assert (await client.ask(ApiVersionsRequest(), 0)).error_code == 0
 
     in_house(scenario)
+
+
+# On a real machine.
+
+
+@pytest.mark.parametrize("portable", [False, True], ids=["as it is", "portable"])
+def test_librdkafka_reads_after_a_restart_what_it_wrote_before(portable: bool, tmp_path: Path) -> None:
+    confluent_kafka = pytest.importorskip("confluent_kafka")
+    values = [b"%06d" % number + b"x" * 10_000 for number in range(400)]
+    settings = {"log_segment_bytes": "1048576", "num_partitions": "1"}
+    with running(tmp_path, portable=portable, **settings) as node:
+        producer = confluent_kafka.Producer(
+            {"bootstrap.servers": f"127.0.0.1:{node.listeners[0].port}", "enable.idempotence": True, "linger.ms": 1}
+        )
+        failures: list[Any] = []
+        for value in values:
+            producer.produce("t", value, on_delivery=lambda error, message: failures.append(error) if error else None)
+        assert producer.flush(20) == 0
+        assert failures == []
+        assert len(node.broker.topics.partition("t", 0).log.segments) > 2
+    with running(tmp_path, portable=portable, **settings) as node:
+        assert node._directories[0].had_clean_shutdown
+        consumer = confluent_kafka.Consumer(
+            {
+                "bootstrap.servers": f"127.0.0.1:{node.listeners[0].port}",
+                "group.id": "g",
+                "auto.offset.reset": "earliest",
+                "fetch.max.bytes": 300_000,
+                "message.max.bytes": 300_000,
+            }
+        )
+        consumer.subscribe(["t"])
+        read: list[bytes] = []
+        for _ in range(1000):
+            read += [each.value() for each in consumer.consume(100, 0.05) if each.error() is None]
+            if len(read) >= len(values):
+                break
+        consumer.close()
+        assert read == values

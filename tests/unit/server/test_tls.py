@@ -1,150 +1,160 @@
-"""TLS contexts from Kafka's settings: handshakes in memory, certificates renewed while a listener is open."""
+"""TLS from PEM files: what is wrong with them is named, and what is right works with a client that is not ours."""
 
 from __future__ import annotations
 
 import ssl
 from pathlib import Path
+from typing import Any
 
 import pytest
 import trustme
-from cryptography.hazmat.primitives.serialization import (
-    BestAvailableEncryption,
-    Encoding,
-    PrivateFormat,
-    load_pem_private_key,
-)
+from cryptography.hazmat.primitives import serialization
+from real_node import running
 
 from millbeck.kernel.errors import InvalidConfig
 from millbeck.server.config import SslOptions
 from millbeck.server.tls import renew_certificate, server_context
 
-HOST = "broker.test"
+CLIENT: dict[str, Any] = {"socket.timeout.ms": 10_000, "api.version.request.timeout.ms": 10_000}
+
+
+class Pems:
+    """A server's certificate and key in one file, and the authority that signed it."""
+
+    def __init__(self, directory: Path) -> None:
+        self.authority = trustme.CA()
+        self.certificate = self.authority.issue_cert("127.0.0.1")
+        self.server = str(directory / "server.pem")
+        self.trusted = str(directory / "trusted.pem")
+        self.certificate.private_key_and_cert_chain_pem.write_to_path(self.server)
+        self.authority.cert_pem.write_to_path(self.trusted)
+        self._directory = directory
+
+    def encrypted(self, password: bytes) -> str:
+        key = serialization.load_pem_private_key(self.certificate.private_key_pem.bytes(), None)
+        text = key.private_bytes(
+            serialization.Encoding.PEM,
+            serialization.PrivateFormat.PKCS8,
+            serialization.BestAvailableEncryption(password),
+        )
+        path = self._directory / "encrypted.pem"
+        path.write_bytes(text + b"".join(each.bytes() for each in self.certificate.cert_chain_pems))
+        return str(path)
+
+    def client(self) -> str:
+        path = str(self._directory / "client.pem")
+        self.authority.issue_cert("client@example.org").private_key_and_cert_chain_pem.write_to_path(path)
+        return path
 
 
 @pytest.fixture(scope="module")
-def authority() -> trustme.CA:
-    return trustme.CA()
+def pems(tmp_path_factory: pytest.TempPathFactory) -> Pems:
+    return Pems(tmp_path_factory.mktemp("pems"))
 
 
-def write_key_store(path: Path, authority: trustme.CA) -> str:
-    authority.issue_cert(HOST).private_key_and_cert_chain_pem.write_to_path(str(path))
-    return str(path)
+def context(**options: str) -> ssl.SSLContext:
+    return server_context(SslOptions.of(**options), "SSL")
 
 
-def client_context(authority: trustme.CA) -> ssl.SSLContext:
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    authority.configure_trust(context)
-    return context
+def test_a_certificate_and_its_key_are_enough(pems: Pems) -> None:
+    made = context(ssl_keystore_location=pems.server)
+    assert made.verify_mode is ssl.CERT_NONE
+    assert made.minimum_version == ssl.TLSVersion.TLSv1_2
 
 
-def handshake(server: ssl.SSLContext, client: ssl.SSLContext) -> ssl.SSLObject:
-    """The client's side after both have finished; raises what either side raises."""
-    to_server, to_client = ssl.MemoryBIO(), ssl.MemoryBIO()
-    client_side = client.wrap_bio(to_client, to_server, server_hostname=HOST)
-    server_side = server.wrap_bio(to_server, to_client, server_side=True)
-    waiting = [client_side, server_side]
-    for _ in range(10):
-        for side in list(waiting):
+@pytest.mark.parametrize("versions", ["TLSv1.3", "TLSv1.2", "TLSv1.2,TLSv1.3"])
+def test_the_enabled_versions_bound_what_is_spoken(pems: Pems, versions: str) -> None:
+    made = context(ssl_keystore_location=pems.server, ssl_enabled_protocols=versions)
+    names = {"TLSv1.2": ssl.TLSVersion.TLSv1_2, "TLSv1.3": ssl.TLSVersion.TLSv1_3}
+    spoken = [names[each] for each in versions.split(",")]
+    assert (made.minimum_version, made.maximum_version) == (spoken[0], spoken[-1])
+
+
+def test_an_encrypted_key_needs_its_password_and_never_asks_the_terminal(pems: Pems) -> None:
+    location = pems.encrypted(b"hush")
+    context(ssl_keystore_location=location, ssl_key_password="hush")
+    with pytest.raises(InvalidConfig, match=r"ssl\.keystore\.location"):
+        context(ssl_keystore_location=location)
+    with pytest.raises(InvalidConfig, match=r"ssl\.keystore\.location"):
+        context(ssl_keystore_location=location, ssl_key_password="wrong")
+
+
+def test_what_is_missing_or_broken_is_named(pems: Pems, tmp_path: Path) -> None:
+    with pytest.raises(InvalidConfig, match=r"ssl\.keystore\.location is not set, and listener SSL"):
+        context()
+    with pytest.raises(InvalidConfig, match="/no/such is not usable"):
+        context(ssl_keystore_location="/no/such")
+    with pytest.raises(InvalidConfig, match="is not usable"):
+        context(ssl_keystore_location=pems.trusted)
+    with pytest.raises(InvalidConfig, match=r"ssl\.truststore\.location is not set"):
+        context(ssl_keystore_location=pems.server, ssl_client_auth="required")
+    empty = tmp_path / "empty.pem"
+    empty.write_bytes(b"")
+    with pytest.raises(InvalidConfig, match=r"ssl\.truststore\.location"):
+        context(ssl_keystore_location=pems.server, ssl_client_auth="required", ssl_truststore_location=str(empty))
+
+
+@pytest.mark.parametrize(
+    ("text", "mode"),
+    [("none", ssl.CERT_NONE), ("requested", ssl.CERT_OPTIONAL), ("required", ssl.CERT_REQUIRED)],
+)
+def test_clients_may_be_asked_for_certificates(pems: Pems, text: str, mode: ssl.VerifyMode) -> None:
+    made = context(ssl_keystore_location=pems.server, ssl_client_auth=text, ssl_truststore_location=pems.trusted)
+    assert made.verify_mode is mode
+
+
+def test_a_renewed_certificate_is_used_by_an_open_context(pems: Pems, tmp_path: Path) -> None:
+    made = context(ssl_keystore_location=pems.server)
+    other = Pems(tmp_path)
+    renew_certificate(made, SslOptions.of(ssl_keystore_location=other.server), "SSL")
+    incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+    server = made.wrap_bio(incoming, outgoing, server_side=True)
+    trusting = ssl.create_default_context(cafile=other.trusted)
+    to_client, to_server = outgoing, incoming
+    client = trusting.wrap_bio(to_client, to_server, server_hostname="127.0.0.1")
+    for _ in range(4):
+        for side in (client, server):
             try:
                 side.do_handshake()
-                waiting.remove(side)
             except ssl.SSLWantReadError:
                 continue
-        if not waiting:
-            return client_side
-    raise AssertionError("the handshake does not end")
+    assert client.getpeercert()
 
 
-def certificate_of(side: ssl.SSLObject) -> bytes:
-    certificate = side.getpeercert(binary_form=True)
-    assert certificate is not None
-    return certificate
-
-
-def test_a_client_that_trusts_the_authority_gets_in(tmp_path: Path, authority: trustme.CA) -> None:
-    context = server_context(SslOptions.of(ssl_keystore_location=write_key_store(tmp_path / "a.pem", authority)), "OUT")
-    assert handshake(context, client_context(authority)).version() == "TLSv1.3"
-    with pytest.raises(ssl.SSLCertVerificationError):
-        handshake(context, client_context(trustme.CA()))
-
-
-def test_only_the_enabled_versions_are_spoken(tmp_path: Path, authority: trustme.CA) -> None:
-    location = write_key_store(tmp_path / "a.pem", authority)
-    context = server_context(SslOptions.of(ssl_keystore_location=location, ssl_enabled_protocols="TLSv1.2"), "OUT")
-    client = client_context(authority)
-    assert handshake(context, client).version() == "TLSv1.2"
-    client.minimum_version = ssl.TLSVersion.TLSv1_3
-    with pytest.raises(ssl.SSLError):
-        handshake(context, client)
-    old = client_context(authority)
-    newest = server_context(SslOptions.of(ssl_keystore_location=location, ssl_enabled_protocols="TLSv1.3"), "OUT")
-    old.maximum_version = ssl.TLSVersion.TLSv1_2
-    with pytest.raises(ssl.SSLError):
-        handshake(newest, old)
-
-
-def test_an_open_listener_takes_over_a_renewed_certificate(tmp_path: Path, authority: trustme.CA) -> None:
-    path = tmp_path / "a.pem"
-    options = SslOptions.of(ssl_keystore_location=write_key_store(path, authority))
-    context = server_context(options, "OUT")
-    before = certificate_of(handshake(context, client_context(authority)))
-    assert certificate_of(handshake(context, client_context(authority))) == before
-    write_key_store(path, authority)
-    renew_certificate(context, options, "OUT")
-    assert certificate_of(handshake(context, client_context(authority))) != before
-
-
-def test_a_renewal_that_fails_leaves_the_certificate(tmp_path: Path, authority: trustme.CA) -> None:
-    path = tmp_path / "a.pem"
-    options = SslOptions.of(ssl_keystore_location=write_key_store(path, authority))
-    context = server_context(options, "OUT")
-    before = certificate_of(handshake(context, client_context(authority)))
-    path.write_text("not a certificate")
-    with pytest.raises(InvalidConfig, match=r"ssl\.keystore\.location"):
-        renew_certificate(context, options, "OUT")
-    assert certificate_of(handshake(context, client_context(authority))) == before
-
-
-@pytest.mark.parametrize("source", ["file", "text"])
-def test_clients_certificates_are_asked_for(tmp_path: Path, authority: trustme.CA, source: str) -> None:
-    settings = {"ssl_keystore_location": write_key_store(tmp_path / "a.pem", authority), "ssl_client_auth": "required"}
-    if source == "file":
-        authority.cert_pem.write_to_path(str(tmp_path / "trusted.pem"))
-        settings["ssl_truststore_location"] = str(tmp_path / "trusted.pem")
-    else:
-        settings["ssl_truststore_certificates"] = authority.cert_pem.bytes().decode()
-    context = server_context(SslOptions.of(**settings), "OUT")
-    assert context.verify_mode is ssl.CERT_REQUIRED
-    nobody = client_context(authority)
-    with pytest.raises(ssl.SSLError):
-        handshake(context, nobody)
-    somebody = client_context(authority)
-    authority.issue_cert("client.test").configure_cert(somebody)
-    assert handshake(context, somebody).version() == "TLSv1.3"
-    asked = server_context(SslOptions.of(**settings | {"ssl_client_auth": "requested"}), "OUT")
-    assert handshake(asked, nobody).version() == "TLSv1.3"
-
-
-def test_a_key_may_have_a_password(tmp_path: Path, authority: trustme.CA) -> None:
-    issued = authority.issue_cert(HOST)
-    key = load_pem_private_key(issued.private_key_pem.bytes(), None)
-    locked = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, BestAvailableEncryption(b"open sesame"))
-    path = tmp_path / "a.pem"
-    path.write_bytes(locked + b"".join(each.bytes() for each in issued.cert_chain_pems))
-    context = server_context(SslOptions.of(ssl_keystore_location=str(path), ssl_key_password="open sesame"), "OUT")
-    assert handshake(context, client_context(authority)).version() == "TLSv1.3"
-    with pytest.raises(InvalidConfig, match=r"ssl\.keystore\.location"):
-        server_context(SslOptions.of(ssl_keystore_location=str(path)), "OUT")
-
-
-def test_what_is_missing_or_unusable_is_named(tmp_path: Path, authority: trustme.CA) -> None:
-    location = write_key_store(tmp_path / "a.pem", authority)
-    with pytest.raises(InvalidConfig, match=r"ssl\.keystore\.location is not set, and listener OUT"):
-        server_context(SslOptions.of(), "OUT")
-    with pytest.raises(InvalidConfig, match=r"ssl\.keystore\.location: /nowhere\.pem is not usable"):
-        server_context(SslOptions.of(ssl_keystore_location="/nowhere.pem"), "OUT")
-    with pytest.raises(InvalidConfig, match=r"ssl\.truststore\.location is not set"):
-        server_context(SslOptions.of(ssl_keystore_location=location, ssl_client_auth="required"), "OUT")
-    for settings in ({"ssl_truststore_location": "/nowhere.pem"}, {"ssl_truststore_certificates": "nonsense"}):
-        with pytest.raises(InvalidConfig, match=r"ssl\.truststore\.\w+"):
-            server_context(SslOptions.of(ssl_keystore_location=location, ssl_client_auth="required", **settings), "OUT")
+def test_librdkafka_produces_and_consumes_over_tls(pems: Pems, tmp_path: Path) -> None:
+    confluent_kafka = pytest.importorskip("confluent_kafka")
+    settings = {
+        "listeners": "SSL://127.0.0.1:0",
+        "ssl_keystore_location": pems.server,
+        "ssl_keystore_type": "PEM",
+        "ssl_truststore_location": pems.trusted,
+        "ssl_truststore_type": "PEM",
+        "ssl_client_auth": "required",
+        "message_max_bytes": "5000000",
+    }
+    values = [b"small", b"x" * 200_000, bytes(range(256)) * 10_000]
+    with running(tmp_path / "data", **settings) as node:
+        common = CLIENT | {
+            "bootstrap.servers": f"127.0.0.1:{node.listeners[0].port}",
+            "security.protocol": "SSL",
+            "ssl.ca.location": pems.trusted,
+            "ssl.certificate.location": pems.client(),
+            "ssl.key.location": pems.client(),
+        }
+        producer = confluent_kafka.Producer(common | {"message.max.bytes": 5_000_000, "linger.ms": 0})
+        failures: list[Any] = []
+        for value in values:
+            producer.produce("t", value, on_delivery=lambda error, message: failures.append(error) if error else None)
+        assert producer.flush(20) == 0
+        assert failures == []
+        consumer = confluent_kafka.Consumer(common | {"group.id": "g", "auto.offset.reset": "earliest"})
+        consumer.subscribe(["t"])
+        read: list[bytes] = []
+        for _ in range(200):
+            message = consumer.poll(0.1)
+            if message is not None and message.error() is None:
+                read.append(message.value())
+            if len(read) == len(values):
+                break
+        consumer.close()
+        assert read == values
