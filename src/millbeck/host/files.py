@@ -10,6 +10,7 @@ from __future__ import annotations
 import errno
 import fcntl
 import os
+import resource
 import shutil
 from collections.abc import Sequence
 
@@ -206,6 +207,10 @@ class HostFiles:
     def total_bytes(self, path: str) -> int:
         state = os.statvfs(path)
         return state.f_blocks * state.f_frsize
+
+    def open_files_limit(self) -> int:
+        limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+        return limit if limit != resource.RLIM_INFINITY else 1 << 30
 
 
 def _sync_fully(descriptor: int) -> None:

@@ -134,6 +134,9 @@ class Files(Protocol):
     def total_bytes(self, path: str) -> int:
         """Size of the volume a path is on."""
 
+    def open_files_limit(self) -> int:
+        """How many files and sockets this process may have open."""
+
 
 class Threads(Protocol):
     """Off-loop work. A job is a pure function of immutable arguments or of one leased file."""

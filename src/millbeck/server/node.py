@@ -142,7 +142,8 @@ class Node:
 
     def _open_directories(self) -> None:
         files = self.environment.files
-        cache = FileCache(files, self.config.open_files_max)
+        # The other half is for connections, and for files that are opened just to be read or written once.
+        cache = FileCache(files, max(1, min(self.config.open_files_max, files.open_files_limit() // 2)))
         index_cache = IndexCache()
         for path in dict.fromkeys([*self.config.directories, self.config.metadata_directory]):
             self._directories.append(

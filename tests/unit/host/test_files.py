@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import fcntl
 import os
+import resource
 
 import pytest
 
@@ -151,3 +152,9 @@ def test_descriptors_do_not_leak_into_children_and_are_closed(tmp_path) -> None:
     files.sync_directory(str(tmp_path))
     after = len(os.listdir("/proc/self/fd")) if os.path.isdir("/proc/self/fd") else 0
     assert after == before
+
+
+def test_the_limit_of_open_files_is_the_process_own() -> None:
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    expected = soft if soft != resource.RLIM_INFINITY else 1 << 30
+    assert HostFiles(is_linux=False).open_files_limit() == expected

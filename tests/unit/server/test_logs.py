@@ -12,10 +12,13 @@ from house import Client, House, one_batch
 from millbeck.kernel.environment import Environment, OpenMode
 from millbeck.kernel.errors import KafkaStorageError, UnknownTopicOrPartition
 from millbeck.kernel.ids import TopicPartition
+from millbeck.server import turns
 from millbeck.storage.checkpoints import HIGH_WATERMARKS, read_offsets
+from millbeck.storage.directory import CLEAN_SHUTDOWN_FILE_NAME
 from millbeck.storage.log import Log
 from millbeck.storage.partition_directory import METADATA_FILE_NAME, encode_metadata
 from millbeck.testing.sim.disk_faults import DiskCall
+from millbeck.testing.sim.files import SimFiles
 from millbeck.testing.sim.inode import Inode
 from millbeck.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
 from millbeck.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
@@ -429,3 +432,50 @@ def test_new_topics_go_to_the_directories_that_are_left() -> None:
         assert await produce(client, b"x", timestamp=NOW_MS) == 0
 
     in_house(scenario, log_dirs="/one,/two", metadata_log_dir="/meta")
+
+
+def test_logs_take_at_most_half_of_the_files_that_may_be_open(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(SimFiles, "open_files_limit", lambda self: 40)
+
+    async def scenario(house: House, client: Client, environment: Environment) -> None:
+        assert house.node is not None
+        await create(client, "many", 60)
+        cache = house.node.broker.logs.directories[0]._environment.cache
+        assert cache.open_count <= 20
+        assert [await produce(client, b"x", topic="many", index=index) for index in range(60)] == [0] * 60
+        assert cache.open_count <= 20
+
+    in_house(scenario)
+
+
+def test_a_stop_during_a_flush_waits_for_it_and_is_clean() -> None:
+    async def scenario(house: House, client: Client, environment: Environment) -> None:
+        assert house.node is not None
+        await create(client, flush_messages="1")
+        threads: Any = house.node.environment.threads
+        threads._delay_s = 5.0
+        await produce(client, b"x")
+        await asyncio.sleep(0.05)
+        await house.node.stop()
+        assert house.machine.disk.mount().exists(f"/data/{CLEAN_SHUTDOWN_FILE_NAME}")
+
+    in_house(scenario)
+
+
+def test_a_deleted_topic_leaves_no_partition_behind_though_the_loop_has_its_turns(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(turns, "TURN_SECONDS", -1.0)
+
+    async def scenario(house: House, client: Client, environment: Environment) -> None:
+        assert house.node is not None
+        await create(client, "many", 30)
+        await create(client, "other")
+        await delete(client, "many")
+        broker = house.node.broker
+        assert [partition.name.topic for partition in broker.topics.all_partitions()] == ["other"]
+        assert [name.topic for name in broker.logs.directories[0].logs if name.topic[0] != "_"] == ["other"]
+        await create(client, "many", 3)
+        assert await produce(client, b"x", topic="many", index=2) == 0
+
+    in_house(scenario)

@@ -281,6 +281,9 @@ class SimFiles:
         self._disk.find(path)
         return max(0, self._disk.faults.capacity_bytes - self._disk.used_bytes)
 
+    def open_files_limit(self) -> int:
+        return 1 << 20
+
     def total_bytes(self, path: str) -> int:
         self._check_attached(path)
         self._disk.find(path)
