@@ -557,12 +557,12 @@ def test_a_connection_lost_during_a_cold_search_parks_nothing(monkeypatch: pytes
         searching = asyncio.Event()
         start_warm = fetching.Fetching._start_warm
 
-        async def after_the_loss(each: fetching.Fetching, cold: Any) -> None:
+        async def after_the_loss(each: fetching.Fetching, *cold: Any) -> None:
             searching.set()
             while not each.call.connection.is_lost:
                 await asyncio.sleep(0.01)
             house.machine.disk.faults.cold_read = 0.0
-            await start_warm(each, cold)
+            await start_warm(each, *cold)
 
         monkeypatch.setattr(fetching.Fetching, "_start_warm", after_the_loss)
         client.send(fetch((0, 12), max_wait_ms=2_000_000_000, min_bytes=50_000_000), 11)
