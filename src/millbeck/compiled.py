@@ -22,20 +22,16 @@ from types import ModuleType
 from typing import Final
 
 MODULES: Final = (
-    "millbeck.host.files",
     "millbeck.host.outlet",
     "millbeck.host.part_queue",
     "millbeck.kernel.file_slice",
     "millbeck.kernel.histogram",
-    "millbeck.kernel.timer_wheel",
     "millbeck.records.header",
     "millbeck.records.validation",
     "millbeck.replication.partition",
     "millbeck.replication.turn",
-    "millbeck.security.authorizer",
     "millbeck.server.call",
     "millbeck.server.connection",
-    "millbeck.server.deadlines",
     "millbeck.server.dispatch",
     "millbeck.server.fetch_sessions",
     "millbeck.server.handlers.fetch.fetching",
@@ -45,7 +41,6 @@ MODULES: Final = (
     "millbeck.server.receive",
     "millbeck.server.request_metrics",
     "millbeck.server.topics",
-    "millbeck.storage.durability",
     "millbeck.storage.file_cache",
     "millbeck.storage.log",
     "millbeck.storage.offset_index",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import os
 import subprocess
 import sys
@@ -34,10 +35,67 @@ def are_built() -> bool:
     return os.path.exists(f"{compiled.SOURCE_TREE}/{compiled.STAMPS}") and not compiled.is_stale()
 
 
-def test_every_module_exists() -> None:
+def trees() -> dict[str, ast.Module]:
     root = Path(compiled.__file__).parents[1]
-    assert [name for name in compiled.MODULES if not (root / f"{name.replace('.', '/')}.py").is_file()] == []
-    assert list(compiled.MODULES) == sorted(compiled.MODULES)
+    return {name: ast.parse((root / f"{name.replace('.', '/')}.py").read_text()) for name in compiled.MODULES}
+
+
+def functions(tree: ast.Module) -> list[ast.FunctionDef | ast.AsyncFunctionDef]:
+    return [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
+
+
+def test_every_module_exists() -> None:
+    assert list(trees()) == sorted(compiled.MODULES)
+
+
+def test_a_name_stands_for_one_kind_of_error_in_a_function() -> None:
+    """mypyc gives a name the type of its first ``except``, and refuses an error of another compiled class."""
+    made = {node.name for tree in trees().values() for node in ast.walk(tree) if isinstance(node, ast.ClassDef)}
+    violations = []
+    for module, tree in trees().items():
+        for function in functions(tree):
+            kinds: dict[str, set[str]] = {}
+            for node in ast.walk(function):
+                if isinstance(node, ast.ExceptHandler) and node.name and node.type:
+                    kinds.setdefault(node.name, set()).add(ast.unparse(node.type))
+            violations += [
+                f"{module}.{function.name}: {name} is one of {sorted(types)}"
+                for name, types in kinds.items()
+                if len(types) > 1 and types & made
+            ]
+    assert violations == []
+
+
+def test_what_was_set_to_none_is_not_looked_at_again_in_the_same_function() -> None:
+    """mypy takes it for None still, whatever was called since; compiled, that is an error at run time."""
+    violations = []
+    for module, tree in trees().items():
+        for function in functions(tree):
+            emptied: dict[str, int] = {}
+            for node in ast.walk(function):
+                if isinstance(node, ast.Assign) and isinstance(node.value, ast.Constant) and node.value.value is None:
+                    for target in node.targets:
+                        if isinstance(target, ast.Attribute) and ast.unparse(target).startswith("self."):
+                            emptied.setdefault(ast.unparse(target), node.lineno)
+            violations += [
+                f"{module}.{function.name}:{node.lineno} reads {ast.unparse(node)}"
+                for node in ast.walk(function)
+                if isinstance(node, ast.Attribute)
+                and isinstance(node.ctx, ast.Load)
+                and node.lineno > emptied.get(ast.unparse(node), sys.maxsize)
+            ]
+    assert violations == []
+
+
+def test_slots_are_not_read() -> None:
+    """A compiled class has none."""
+    violations = [
+        f"{module}:{node.lineno}"
+        for module, tree in trees().items()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Attribute) and node.attr == "__slots__"
+    ]
+    assert violations == []
 
 
 def test_python_files_run_when_the_environment_asks() -> None:

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections import deque
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Protocol, cast
 
@@ -47,11 +46,46 @@ class CloseConnection(Exception):
     """The peer sent something that has no answer; the text goes to the log."""
 
 
-class Connection(asyncio.BufferedProtocol):
-    """See the module's text. ``state`` is free for dispatch (principal, client software, sessions)."""
+class Connection:
+    """See the module's text; `ConnectionProtocol` is what asyncio knows of it."""
+
+    __slots__ = (
+        "_calls",
+        "_frame_started_at",
+        "_held_bytes",
+        "_is_closing",
+        "_is_draining",
+        "_is_held",
+        "_is_marked",
+        "_is_paused",
+        "_now",
+        "_on_lost",
+        "_outlet",
+        "_output_left_bytes",
+        "_output_stalled_at",
+        "_reader",
+        "_requests",
+        "_shared_buffer",
+        "_transport",
+        "_unsent_bytes",
+        "_waits_for_memory",
+        "active_at",
+        "client_software",
+        "is_lost",
+        "listener",
+        "local_host",
+        "local_port",
+        "number",
+        "peer_host",
+        "peer_port",
+        "principal",
+    )
 
     def __init__(self, listener: Listener, number: int) -> None:
         self.listener = listener
+        self._requests = listener.requests
+        self._shared_buffer = listener.shared_buffer
+        self._now = listener.now
         self.number = number
         self.peer_host = ""
         self.peer_port = 0
@@ -65,7 +99,7 @@ class Connection(asyncio.BufferedProtocol):
         self._output_stalled_at = 0.0
         self._output_left_bytes = 0
         self._unsent_bytes = 0  # of replies that were made in this turn, before the reader's pace is known
-        self._calls: deque[Call] = deque()
+        self._calls: list[Call] = []
         self._is_held = False
         self._is_paused = False
         self._is_marked = False
@@ -76,7 +110,7 @@ class Connection(asyncio.BufferedProtocol):
         self._held_bytes = 0
         self._waits_for_memory = False
         self._reader = FrameReader(listener.shared_buffer, listener.frame_bytes_max, self._frame)
-        self._on_lost: dict[Callable[[], None], None] = {}
+        self._on_lost: dict[Callable[[], None], None] | None = None
 
     # asyncio's side
 
@@ -110,20 +144,20 @@ class Connection(asyncio.BufferedProtocol):
     def buffer_updated(self, nbytes: int) -> None:
         if self._is_closing:
             return
-        self.active_at = self.listener.now()
+        self.active_at = self._now()
         try:
             if self._is_held:
                 self._reader.keep(nbytes)
                 goes_on = False
             else:
                 goes_on = self._reader.received(nbytes)
-            self.listener.shared_buffer.after_dispatch()
-        except CloseConnection as error:
-            self.close(str(error))
+            self._shared_buffer.after_dispatch()
+        except CloseConnection as refusal:
+            self.close(str(refusal))
             return
-        except FrameTooLarge as error:
+        except FrameTooLarge as size:
             self.close(
-                f"frame of {error} bytes (allowed: 8 to socket.request.max.bytes={self.listener.frame_bytes_max})"
+                f"frame of {size} bytes (allowed: 8 to socket.request.max.bytes={self.listener.frame_bytes_max})"
             )
             return
         self._frame_started_at = self.active_at if self._reader.is_inside_frame else 0.0
@@ -155,12 +189,6 @@ class Connection(asyncio.BufferedProtocol):
         if self._is_paused and not self._is_held and len(self._calls) < UNANSWERED_MAX:
             self._go_on()
 
-    def eof_received(self) -> bool:
-        return False
-
-    def pause_writing(self) -> None:
-        """The outlet does its own flow control."""
-
     def resume_writing(self) -> None:
         if self._outlet is not None:
             self._outlet.resume_writing()
@@ -176,7 +204,8 @@ class Connection(asyncio.BufferedProtocol):
         self._calls.clear()
         self.listener.memory.changed(self, self._held_bytes, 0)
         self._held_bytes = 0
-        callbacks, self._on_lost = self._on_lost, {}
+        callbacks = self._on_lost or {}
+        self._on_lost = None
         for callback in callbacks:
             callback()
         self.listener.forget(self)
@@ -184,7 +213,7 @@ class Connection(asyncio.BufferedProtocol):
     # requests
 
     def _frame(self, frame: memoryview) -> bool:
-        self.listener.requests.handle(self, frame)
+        self._requests.handle(self, frame)
         calls = self._calls
         if calls and (reply := calls[-1].parts) is not None:
             self._unsent_bytes += sum([len(part) for part in reply if not isinstance(part, FileSlice)])
@@ -201,11 +230,14 @@ class Connection(asyncio.BufferedProtocol):
         """Call it when the connection is lost, at once when it is already."""
         if self.is_lost:
             callback()
+        elif self._on_lost is None:
+            self._on_lost = {callback: None}
         else:
             self._on_lost[callback] = None
 
     def forget_when_lost(self, callback: Callable[[], None]) -> None:
-        self._on_lost.pop(callback, None)
+        if self._on_lost is not None:
+            self._on_lost.pop(callback, None)
 
     def hold(self) -> None:
         self._is_held = True
@@ -228,9 +260,13 @@ class Connection(asyncio.BufferedProtocol):
             return
         calls = self._calls
         parts: list[Part] = []
-        while calls and (reply := calls[0].parts) is not None:
-            calls.popleft()
-            parts += reply
+        answered_count = 0
+        for call in calls:
+            if call.parts is None:
+                break
+            parts += call.parts
+            answered_count += 1
+        del calls[:answered_count]
         outlet = self._outlet
         assert outlet is not None
         if parts:
@@ -251,11 +287,11 @@ class Connection(asyncio.BufferedProtocol):
             return
         try:
             goes_on = self._reader.resume()
-        except CloseConnection as error:
-            self.close(str(error))
+        except CloseConnection as refusal:
+            self.close(str(refusal))
             return
-        except FrameTooLarge as error:
-            self.close(f"frame of {error} bytes")
+        except FrameTooLarge as size:
+            self.close(f"frame of {size} bytes")
             return
         self._frame_started_at = self.listener.now() if self._reader.is_inside_frame else 0.0
         if self._reader.held_bytes != self._held_bytes and not self._account():

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from millbeck.kernel.environment import Listening, Network
 from millbeck.replication.turn import Turn
 from millbeck.server.connection import Connection, Requests
+from millbeck.server.connection_protocol import ConnectionProtocol
 from millbeck.server.receive import SharedBuffer
 from millbeck.server.request_memory import RequestMemory
 
@@ -97,7 +98,7 @@ class Listener:
         """Bind and serve; ``OSError`` names the address."""
         try:
             self._listening = await self.network.listen(
-                self._connection,
+                self._protocol,
                 host=self.address.host,
                 port=self.address.port,
                 tls=self._tls,
@@ -114,7 +115,10 @@ class Listener:
         for connection in list(self.connections.values()):
             connection.begin()
 
-    def _connection(self) -> asyncio.BaseProtocol:
+    def _protocol(self) -> asyncio.BaseProtocol:
+        return ConnectionProtocol(self._connection())
+
+    def _connection(self) -> Connection:
         self.connections_accepted += 1
         return Connection(self, self.connections_accepted)
 

@@ -16,7 +16,7 @@ of the producer, then any sequence is taken; within an epoch the next sequence f
 from __future__ import annotations
 
 from enum import Enum
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from millbeck.kernel.errors import (
     InvalidProducerEpoch,
@@ -47,17 +47,20 @@ class Origin(Enum):
     QUORUM = "quorum"
 
 
+_ENTRY_FIELDS: Final = (
+    "batches",
+    "coordinator_epoch",
+    "epoch",
+    "last_timestamp",
+    "producer_id",
+    "transaction_first_offset",
+)
+
+
 class ProducerEntry:
     """One producer on one partition; never changed, only replaced."""
 
-    __slots__ = (
-        "batches",
-        "coordinator_epoch",
-        "epoch",
-        "last_timestamp",
-        "producer_id",
-        "transaction_first_offset",
-    )
+    __slots__ = _ENTRY_FIELDS
 
     def __init__(
         self,
@@ -88,7 +91,7 @@ class ProducerEntry:
         return self.batches[-1][2] if self.batches else 0
 
     def _fields(self) -> tuple[object, ...]:
-        return tuple(getattr(self, name) for name in self.__slots__)
+        return tuple(getattr(self, name) for name in _ENTRY_FIELDS)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, ProducerEntry) and self._fields() == other._fields()
@@ -96,7 +99,7 @@ class ProducerEntry:
     __hash__ = None  # type: ignore[assignment]
 
     def __repr__(self) -> str:
-        return "ProducerEntry(" + ", ".join(f"{name}={getattr(self, name)}" for name in self.__slots__) + ")"
+        return "ProducerEntry(" + ", ".join(f"{name}={getattr(self, name)}" for name in _ENTRY_FIELDS) + ")"
 
 
 class CompletedTransaction(NamedTuple):

@@ -84,8 +84,8 @@ def read_indexed(
                     return None
                 return _slice(log, segment, start, size_bytes_max, upto_offset, upper, at_least_one, nowait)
             index += 1
-    except CorruptSegment as error:
-        raise log.found_corrupt(error) from error
+    except CorruptSegment as damage:
+        raise log.found_corrupt(damage) from damage
     except OSError as error:
         raise KafkaStorageError(f"{log.topic_partition} cannot be read: {error}") from error
     return None
@@ -137,8 +137,8 @@ def aborted_transactions(log: Log, start_offset: int, upper_offset: int) -> list
     for segment in log.segments[log.segment_index_for(start_offset) :]:
         try:
             entries = segment.aborted()
-        except CorruptIndex as error:
-            log.rebuild_aborted(segment, str(error))
+        except CorruptIndex as damage:
+            log.rebuild_aborted(segment, str(damage))
             entries = segment.aborted()
         except OSError as error:
             raise KafkaStorageError(f"{log.topic_partition} cannot be read: {error}") from error
