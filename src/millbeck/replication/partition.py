@@ -10,7 +10,6 @@ nothing is acknowledged before it is on the disk.
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable, Iterable
 from typing import Protocol
 
@@ -102,7 +101,7 @@ class Partition:
         self._is_marked = False
         self._appended_ms = 0
         self._pending: list[PendingAppend] = []
-        self._waiting_for_all: deque[PendingAppend] = deque()
+        self._waiting_for_all: list[PendingAppend] = []
 
     def lead(self, leader_epoch: int, partition_epoch: int) -> None:
         """The controller named this node the leader, perhaps anew."""
@@ -144,7 +143,7 @@ class Partition:
             self.log.discard_staged()
             self._fail(pending, KafkaStorageError(f"{self.name}: {error}"))
             raise
-        self._waiting_for_all.extend(pending)
+        self._waiting_for_all += pending
         self._turn.mark_watermark(self)
         self._written(self, self._appended_ms)
 
@@ -175,7 +174,7 @@ class Partition:
 
         What a settlement raises by mistake is returned: the others have theirs all the same.
         """
-        waiting, self._waiting_for_all = self._waiting_for_all, deque()
+        waiting, self._waiting_for_all = self._waiting_for_all, []
         error = self.log.offline_error() if self.log.is_offline else None
         surprise: Exception | None = None
         for append in waiting:
@@ -198,7 +197,7 @@ class Partition:
 
     def close(self, error: ApiError) -> None:
         """The partition goes away: whoever waits is answered with ``error``."""
-        waiting, self._waiting_for_all = self._waiting_for_all, deque()
+        waiting, self._waiting_for_all = self._waiting_for_all, []
         pending, self._pending = self._pending, []
         for watcher in list(self.watchers):
             watcher.readable_grew(self)
