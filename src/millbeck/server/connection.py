@@ -184,10 +184,9 @@ class Connection:
         return not self._waits_for_memory
 
     def read_on(self) -> None:
-        """There is room for requests again."""
+        """There is room for requests again: go on at the end of the turn, not inside whoever made the room."""
         self._waits_for_memory = False
-        if self._is_paused and not self._is_held and len(self._calls) < UNANSWERED_MAX:
-            self._go_on()
+        self.mark_replies()
 
     def resume_writing(self) -> None:
         if self._outlet is not None:

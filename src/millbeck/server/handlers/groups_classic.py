@@ -116,7 +116,11 @@ def handle_describe_groups(call: Call, request: DescribeGroupsRequest) -> None:
         for group in described:
             if wants_operations and group.error_code == 0:
                 group.authorized_operations = authorized_operations(
-                    call.broker.authorizer, call.principal, call.client_host, ResourceType.GROUP, group.group_id
+                    call.broker.authorizer,
+                    call.principal,
+                    call.connection.peer_host,
+                    ResourceType.GROUP,
+                    group.group_id,
                 )
         call.reply(DescribeGroupsResponse(groups=described))
 

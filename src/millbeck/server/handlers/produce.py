@@ -85,11 +85,17 @@ class ProduceReply:
         self.timer: Any = None
         self.waits_for_flush = False
 
-    def staged(self) -> None:
-        """The handler is through; what is outstanding now waits for writes."""
+    def staged(self, timeout_ms: int) -> None:
+        """The handler is through; what is outstanding now waits for writes, and not longer than ``timeout_ms``.
+
+        Not before: a time-out answers the call, and that would let the next request of the connection in.
+        """
         self.outstanding -= 1
         if not self.outstanding:
             self.send()
+        elif self.acks == -1 and self.waits_for_flush:
+            # Only an append that must wait for a flush can outlive its turn on a single replica.
+            self.timer = self.call.broker.deadlines.after(max(timeout_ms, 0), self.time_out)
 
     def send(self) -> None:
         call = self.call
@@ -168,14 +174,11 @@ def handle_produce(call: Call, frame: memoryview, position: int) -> None:
             except ApiError as refused:
                 topic.counts.produce_failed += 1
                 result.refuse(refused)
-    if reply.acks == -1 and reply.waits_for_flush:
-        # Only an append that must wait for a flush can outlive its turn on a single replica.
-        reply.timer = call.broker.deadlines.after(max(request.timeout_ms, 0), reply.time_out)
     if heavy:
         call.hold()
-        call.broker.spawn(_append_heavy(call, reply, heavy))
+        call.broker.spawn(_append_heavy(call, reply, heavy, request.timeout_ms))
     else:
-        reply.staged()
+        reply.staged(request.timeout_ms)
 
 
 def _refusal(call: Call, acks: int, transactional_id: str | None) -> ApiError | None:
@@ -221,7 +224,7 @@ def _append(result: Appending, topic: LocalTopic, partition: Partition, validate
     counts.bytes_in += len(validated.batch)
 
 
-async def _append_heavy(call: Call, reply: ProduceReply, heavy: list[Heavy]) -> None:
+async def _append_heavy(call: Call, reply: ProduceReply, heavy: list[Heavy], timeout_ms: int) -> None:
     """Check batches on a thread, then stage them; the connection is held until that is done."""
     broker = call.broker
     now_ms = broker.now_ms()
@@ -240,4 +243,4 @@ async def _append_heavy(call: Call, reply: ProduceReply, heavy: list[Heavy]) -> 
             broker.report(error)
             result.refuse(UnknownServerError())
     call.release()
-    reply.staged()
+    reply.staged(timeout_ms)
