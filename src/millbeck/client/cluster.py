@@ -75,6 +75,7 @@ class Cluster:
             client_id=config.client_id,
             in_flight_max=in_flight_max,
             connect_timeout_s=config.connect_timeout_ms / 1000,
+            patience_s=config.request_timeout_ms / 1000,
             tls=_tls_of(config),
         )
         self._reconnect = Backoff(
@@ -340,8 +341,10 @@ class Cluster:
 
     async def _keep_fresh(self) -> None:
         failures = 0
+        hurry = 0
         age_s = max(self.config.metadata_max_age_ms / 1000, 0.001)
         while True:
+            waiting_since_s = self._loop.time()
             try:
                 async with asyncio.timeout(self.backoff.delay_s(failures) if failures else age_s):
                     await self._refresh_wanted.wait()
@@ -349,14 +352,16 @@ class Cluster:
                 pass
             self._refresh_wanted.clear()
             self.close_idle_connections()
+            # Whoever still misses something asks again at once; brokers are asked less and less often then.
+            is_calm = self._loop.time() - waiting_since_s > self.config.retry_backoff_max_ms / 1000
+            hurry = 0 if is_calm else hurry + 1
             try:
                 await self.refresh(Deadline(self.config.request_timeout_ms / 1000))
                 failures = 0
             except ApiError as error:
                 log.debug("metadata could not be refreshed: %s", error)
                 failures += 1
-            # However many requests fail at once, brokers are not asked more often than this.
-            await asyncio.sleep(self.backoff.delay_s(1))
+            await asyncio.sleep(self.backoff.delay_s(max(1, hurry)))
 
     async def topic(self, name: str, *, timeout_s: float) -> TopicView:
         """A topic's metadata, waited for; raises the reason why there is none, `UnknownTopicOrPartition` as a rule."""

@@ -6,10 +6,11 @@
     connection.close()
 
 Requests are written at once and answered in order. At most ``in_flight_max`` are unanswered: `request` waits for room,
-`submit` expects the caller to have looked at `has_room`. A request that is not answered by its deadline ends the whole
-connection, since everything behind it would wait as well; so does anything that is not the answer expected. However a
-connection ends, every exchange ends with it, and `closed` carries the reason. A caller that stops waiting leaves its
-request in flight; the answer is dropped.
+`submit` expects the caller to have looked at `has_room`. A caller that stops waiting, because its time is up or it was
+cancelled, leaves its request in flight, and the answer is dropped. A request that is not answered within its timeout,
+and at least within ``patience_s``, ends the whole connection, since everything behind it waits as well; so does
+anything that is not the answer expected. However a connection ends, every exchange ends with it, and `closed` carries
+the reason.
 """
 
 from __future__ import annotations
@@ -46,6 +47,8 @@ class ConnectionSettings:
     in_flight_max: int = 5
     frame_size_max: int = FRAME_SIZE_MAX
     connect_timeout_s: float = 10.0
+    patience_s: float = 0.0
+    """How long a broker may take for a request, however soon its caller gives up."""
     tls: ssl.SSLContext | None = None
 
 
@@ -159,6 +162,8 @@ class Connection(asyncio.Protocol):
         """Send and wait. Raises `RequestTimeout`, `Disconnected`, `UnsupportedByBroker` or `ProtocolViolation`."""
         deadline_s = self._loop.time() + timeout_s
         await self._wait_for_room(deadline_s)
+        if deadline_s <= self._loop.time():
+            raise RequestTimeout(f"there was no time left to ask {self.address}")
         reply: asyncio.Future[R] = self._loop.create_future()
         self.submit(
             message,
@@ -189,7 +194,7 @@ class Connection(asyncio.Protocol):
             return
         call, version = self._core.choose_version(type(message), version_max, version_min)
         now_s = self._loop.time()
-        exchange = Exchange(call, response, version, on_reply, now_s + timeout_s)
+        exchange = Exchange(call, response, version, on_reply, now_s + timeout_s, now_s + self.settings.patience_s)
         frame = self._core.send(exchange, message)
         self.last_used_s = now_s
         self._write(frame)
@@ -249,17 +254,21 @@ class Connection(asyncio.Protocol):
 
     def _expire(self) -> None:
         self._timer = None
-        if not self._core.in_flight:
-            return
-        earliest = min(self._core.in_flight, key=lambda exchange: exchange.deadline_s)
         # The loop may run a timer up to its clock's resolution early.
-        if earliest.deadline_s > self._loop.time() + 1e-6:
-            self._watch(earliest.deadline_s)
-            return
-        name = earliest.call.name
-        self._core.in_flight.remove(earliest)
-        earliest.on_reply(RequestTimeout(f"{self.address} did not answer {name} in time"))
-        self._end(Disconnected(f"{self.address} did not answer {name} in time; the connection was given up"))
+        now_s = self._loop.time() + 1e-6
+        for exchange in list(self._core.in_flight):
+            if exchange.deadline_s > now_s:
+                continue
+            name = exchange.call.name
+            on_reply, exchange.on_reply = exchange.on_reply, _ignore
+            is_hopeless = exchange.limit_s <= now_s
+            exchange.deadline_s = exchange.limit_s
+            on_reply(RequestTimeout(f"{self.address} did not answer {name} in time"))
+            if is_hopeless:
+                self._end(Disconnected(f"{self.address} did not answer {name} in time; the connection was given up"))
+                return
+        if self._core.in_flight and self._reason is None:
+            self._watch(min(exchange.deadline_s for exchange in self._core.in_flight))
 
     # what the transport calls
 
@@ -310,6 +319,10 @@ class Connection(asyncio.Protocol):
         callbacks, self._on_closed = self._on_closed, []
         for callback in callbacks:
             callback(reason)
+
+
+def _ignore(_: Outcome) -> None:
+    """The answer to a question that nobody waits for any more."""
 
 
 def _settling(reply: asyncio.Future[Any]) -> OnReply:

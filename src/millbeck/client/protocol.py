@@ -35,10 +35,16 @@ _UNSUPPORTED_VERSION: Final = UnsupportedVersion.code.to_bytes(2, "big")
 class Exchange:
     """One request in flight and who waits for its answer."""
 
-    __slots__ = ("call", "correlation_id", "deadline_s", "on_reply", "response", "version")
+    __slots__ = ("call", "correlation_id", "deadline_s", "limit_s", "on_reply", "response", "version")
 
     def __init__(
-        self, call: Call, response: type[Any], version: int, on_reply: Callable[[Outcome], None], deadline_s: float
+        self,
+        call: Call,
+        response: type[Any],
+        version: int,
+        on_reply: Callable[[Outcome], None],
+        deadline_s: float,
+        limit_s: float = 0.0,
     ) -> None:
         self.call = call
         self.response = response
@@ -46,6 +52,9 @@ class Exchange:
         self.on_reply = on_reply
         """Called exactly once."""
         self.deadline_s = deadline_s
+        """How long its caller waits."""
+        self.limit_s = max(limit_s, deadline_s)
+        """How long the connection may take for it before it is given up."""
         self.correlation_id = -1
 
     def __repr__(self) -> str:

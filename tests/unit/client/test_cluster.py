@@ -202,6 +202,22 @@ def test_upkeep_asks_again_at_the_given_age_and_on_request() -> None:
     simulate(scenario)
 
 
+def test_whoever_misses_something_for_long_asks_less_often() -> None:
+    async def scenario(fake: FakeCluster) -> None:
+        cluster = open_cluster(fake)
+        cluster.on_update.append(cluster.refresh_soon)
+        cluster.start_upkeep()
+        cluster.refresh_soon()
+        await asyncio.sleep(2)
+        assert 4 <= len(fake.asked(MetadataRequest)) <= 8
+        before = len(fake.asked(MetadataRequest))
+        await asyncio.sleep(30)
+        assert len(fake.asked(MetadataRequest)) - before <= 40
+        await cluster.close()
+
+    simulate(scenario)
+
+
 def test_upkeep_survives_failures() -> None:
     async def scenario(fake: FakeCluster) -> None:
         cluster = open_cluster(fake, metadata_max_age_ms=1000)

@@ -130,6 +130,49 @@ def test_a_request_without_an_answer_ends_the_connection_at_its_deadline() -> No
     simulate(scenario)
 
 
+def test_a_caller_without_patience_leaves_the_connection_to_the_others() -> None:
+    async def scenario(cluster: FakeCluster) -> None:
+        cluster.next(HeartbeatRequest, later(5, HeartbeatResponse(error_code=1)))
+        cluster.on(HeartbeatRequest, lambda call: HeartbeatResponse())
+        connection = await connect(cluster, patience_s=10)
+        hasty = asyncio.ensure_future(connection.request(HeartbeatRequest(), HeartbeatResponse, timeout_s=1))
+        patient = asyncio.ensure_future(connection.request(HeartbeatRequest(), HeartbeatResponse, timeout_s=60))
+        with pytest.raises(RequestTimeout):
+            await hasty
+        assert (await patient).error_code == 0
+        assert connection.in_flight_count == 0
+        connection.close()
+
+    simulate(scenario)
+
+
+def test_patience_ends() -> None:
+    async def scenario(cluster: FakeCluster) -> None:
+        cluster.next(HeartbeatRequest, SILENCE)
+        connection = await connect(cluster, patience_s=10)
+        loop = asyncio.get_running_loop()
+        began = loop.time()
+        with pytest.raises(RequestTimeout):
+            await connection.request(HeartbeatRequest(), HeartbeatResponse, timeout_s=1)
+        with pytest.raises(Disconnected):
+            await connection.request(HeartbeatRequest(), HeartbeatResponse, timeout_s=60)
+        assert loop.time() - began == pytest.approx(10, abs=0.1)
+
+    simulate(scenario)
+
+
+def test_without_time_left_nothing_is_asked() -> None:
+    async def scenario(cluster: FakeCluster) -> None:
+        connection = await connect(cluster)
+        with pytest.raises(RequestTimeout, match="no time left"):
+            await connection.request(HeartbeatRequest(), HeartbeatResponse, timeout_s=0)
+        assert connection.is_open
+        assert not cluster.asked(HeartbeatRequest)
+        connection.close()
+
+    simulate(scenario)
+
+
 def test_a_timer_is_armed_anew_for_later_deadlines() -> None:
     async def scenario(cluster: FakeCluster) -> None:
         connection = await connect(cluster)

@@ -125,17 +125,18 @@ class Membership:
         self._joining = None
         if task.cancelled():
             return None
-        joined = task.result()
-        self._previous = joined.partitions
-        self._previous_generation = self.generation
-        self._beating = self._cluster.spawn(self._beat())
-        return joined
+        return task.result()
 
     async def _join(self, topics: list[str], owned: list[TopicPartition]) -> Joined:
         failures = 0
         while True:
             try:
-                return await self._join_once(topics, owned)
+                joined = await self._join_once(topics, owned)
+                self._previous = joined.partitions
+                self._previous_generation = self.generation
+                # From here on the group expects to hear of this member, even before the program polls again.
+                self._beating = self._cluster.spawn(self._beat())
+                return joined
             except ApiError as error:
                 log.debug("joining group %s: %s", self.group_id, error)
                 if isinstance(error, MemberIdRequired | RebalanceInProgress):
@@ -327,6 +328,9 @@ class Membership:
 
     def _lose(self, reason: str) -> None:
         self._reset()
+        if self._joining is not None and self._joining.done():
+            # What it was given and has not taken over yet is lost too.
+            self._joining = None
         self.is_lost = True
         self.request_join(reason)
 
@@ -339,7 +343,7 @@ class Membership:
     # leaving
 
     async def leave(self, reason: str) -> None:
-        """Stop, and tell the group unless this is a static member, which may come back."""
+        """Stop for good, and tell the group unless this is a static member, which may come back."""
         self._stop_beating()
         if self._joining is not None:
             self._joining.cancel()
@@ -349,6 +353,7 @@ class Membership:
         self._reset()
         self.needs_join = False
         self._previous = []
+        self._cluster.on_update.remove(self._check_partition_counts)
 
     async def _say_goodbye(self, reason: str) -> None:
         if not self.member_id or self._config.group_instance_id is not None:

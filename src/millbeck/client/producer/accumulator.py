@@ -24,9 +24,13 @@ _HEADER_OVERHEAD_MAX: Final = 10
 
 
 def record_size_max(key: bytes | None, value: bytes | None, headers: tuple[Header, ...]) -> int:
-    """Never less than the record takes in a batch."""
+    """Never less than the record takes in a batch; raises TypeError for what no record can hold."""
+    if (value is not None and value.__class__ is not bytes) or (key is not None and key.__class__ is not bytes):
+        raise TypeError(f"keys and values are bytes, not {type(key).__name__} and {type(value).__name__}")
     size = _RECORD_OVERHEAD_MAX + (len(key) if key else 0) + (len(value) if value else 0)
     for name, header_value in headers:
+        if not isinstance(name, str) or not (header_value is None or isinstance(header_value, bytes)):
+            raise TypeError("a header is a name that is text and a value that is bytes or None")
         # A character takes at most four bytes.
         size += _HEADER_OVERHEAD_MAX + 4 * len(name) + (len(header_value) if header_value else 0)
     return size

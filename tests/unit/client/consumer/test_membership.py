@@ -6,9 +6,10 @@ import asyncio
 from typing import Any
 
 import pytest
-from fake_cluster import CLOSE, Call, FakeCluster, simulate
+from fake_cluster import CLOSE, Call, FakeCluster, later, simulate
 
 from millbeck.client.consumer import Consumer
+from millbeck.client.errors import RequestTimeout
 from millbeck.client.group_protocol import decode_subscription
 from millbeck.kernel.errors import (
     CoordinatorNotAvailable,
@@ -100,6 +101,60 @@ def test_heartbeats_go_on_without_the_program() -> None:
             assert 8 <= len(cluster.asked(HeartbeatRequest)) - before <= 11
             beat = cluster.asked(HeartbeatRequest)[-1].message
             assert (beat.group_id, beat.member_id, beat.generation_id) == ("g", "m1", 1)
+
+    simulate(scenario)
+
+
+def test_a_member_is_heard_of_before_the_program_polls_again() -> None:
+    async def scenario(cluster: FakeCluster) -> None:
+        cluster.add_topic("a", 2)
+        events = Events()
+        async with open_consumer(cluster) as consumer:
+            consumer.subscribe(["a"], **events.callbacks())
+            assert await consumer.poll(timeout_s=0) == {}
+            await asyncio.sleep(5)
+            assert consumer.assignment == []
+            assert len(cluster.asked(HeartbeatRequest)) >= 4
+            await joined(consumer, 2)
+            assert len(cluster.asked(JoinGroupRequest)) == 2
+
+    simulate(scenario)
+
+
+def test_what_was_given_and_lost_before_the_program_polled_is_not_taken_over() -> None:
+    async def scenario(cluster: FakeCluster) -> None:
+        cluster.add_topic("a", 2)
+        events = Events()
+        async with open_consumer(cluster) as consumer:
+            consumer.subscribe(["a"], **events.callbacks())
+            cluster.next(HeartbeatRequest, heartbeat_error(UnknownMemberId))
+            assert await consumer.poll(timeout_s=0) == {}
+            await asyncio.sleep(5)
+            await joined(consumer, 2)
+            assert [name for name, _ in events.seen] == ["assigned"]
+            assert len(cluster.asked(JoinGroupRequest)) == 4
+
+    simulate(scenario)
+
+
+def test_a_commit_in_a_hurry_does_not_disturb_joining() -> None:
+    """Both go over one connection, and the group's meeting holds it."""
+
+    async def scenario(cluster: FakeCluster) -> None:
+        cluster.add_topic("a", 2)
+        async with open_consumer(cluster, enable_auto_commit=False) as consumer:
+            consumer.subscribe(["a"])
+            await joined(consumer, 2)
+            cluster.next(HeartbeatRequest, heartbeat_error(RebalanceInProgress))
+            cluster.next(JoinGroupRequest, later(5))
+            await asyncio.sleep(2)
+            await consumer.poll(timeout_s=0)
+            await asyncio.sleep(0.5)
+            with pytest.raises(RequestTimeout):
+                await consumer.commit({A0: 1}, timeout_s=1)
+            joins = len(cluster.asked(JoinGroupRequest))
+            await joined(consumer, 2)
+            assert len(cluster.asked(JoinGroupRequest)) == joins
 
     simulate(scenario)
 

@@ -153,6 +153,24 @@ def test_a_record_too_large_is_refused_before_anything_is_asked() -> None:
     simulate(scenario)
 
 
+@pytest.mark.parametrize(
+    "record",
+    [{"value": "text"}, {"key": 7}, {"value": bytearray(b"x")}, {"headers": [(b"h", b"x")]}, {"headers": [("h", "x")]}],
+    ids=str,
+)
+def test_what_no_record_can_hold_is_refused_before_it_takes_room(record: dict[str, Any]) -> None:
+    async def scenario(cluster: FakeCluster) -> None:
+        (log,) = cluster.add_topic("a")
+        async with open_producer(cluster) as producer:
+            with pytest.raises(TypeError):
+                await producer.send("a", **record)
+            assert producer._accumulator.used_bytes == 0
+            await (await producer.send("a", b"good"))
+        assert log.values == [b"good"]
+
+    simulate(scenario)
+
+
 def test_send_waits_for_room_and_gives_up_in_time() -> None:
     async def scenario(cluster: FakeCluster) -> None:
         (log,) = cluster.add_topic("a")
