@@ -7,7 +7,7 @@ SEED ?=
 COMPILED_TESTS := tests/unit/kernel tests/unit/records tests/unit/wire tests/unit/storage tests/unit/replication tests/unit/server
 SEEDS ?= 1000
 
-.PHONY: run test check ci bench bench-full budgets interop sim fuzz docs golden clean
+.PHONY: run test build check ci bench bench-full budgets cold-reads interop sim fuzz docs golden clean
 
 $(READY): pyproject.toml setup.py
 	@test -x $(BIN)/python || $(PYTHON) -m venv .venv 2>/dev/null \
@@ -21,9 +21,13 @@ $(READY): pyproject.toml setup.py
 run: $(READY)
 	@if [ -t 0 ] && [ -t 1 ]; then exec $(BIN)/millbeck up; else exec $(BIN)/millbeck up --memory --port 0 --check; fi
 
-test: $(READY)
+test: $(READY) build
 	$(BIN)/python -m pytest -q -n 2 tests --ignore tests/interop --ignore tests/fuzz/long
 	MILLBECK_COMPILED=1 $(BIN)/python -m pytest -q -n 2 $(COMPILED_TESTS)
+
+# The compiled modules, made again where their source has changed.
+build: $(READY)
+	@$(BIN)/python tools/compiled.py check >/dev/null || $(BIN)/python tools/compiled.py build
 
 check: $(READY)
 	$(BIN)/ruff format --check src tests tools bench
@@ -33,6 +37,10 @@ check: $(READY)
 	$(BIN)/python tools/docs.py --check
 
 ci: check test
+
+# Rewrites the recorded dialogues; look at the difference before you keep it.
+golden: $(READY)
+	MILLBECK_REWRITE_GOLDEN=1 $(BIN)/python -m pytest -q tests/unit/coordinator
 
 docs: $(READY)
 	$(BIN)/python tools/docs.py
@@ -50,11 +58,18 @@ interop: $(READY)
 fuzz: $(READY)
 	$(BIN)/python -m pytest -q -s tests/fuzz/long
 
-bench: $(READY)
+bench: $(READY) build
 	$(BIN)/python -m bench
 
-bench-full: $(READY)
+bench-full: $(READY) build
 	$(BIN)/python -m bench --full
+
+# The design's budgets, and replaying a cold log beside producers and tailing readers (as root, for the memory limit).
+budgets: $(READY) build
+	$(BIN)/python -m bench.budgets
+
+cold-reads: $(READY) build
+	$(BIN)/python -m bench.cold_reads
 
 clean:
 	rm -rf .venv build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis

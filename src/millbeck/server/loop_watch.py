@@ -65,6 +65,11 @@ class LoopWatch:
         gc.freeze()
         gc.set_threshold(YOUNG_OBJECTS, 20, 100)
 
+    def settle_again(self) -> None:
+        """Much that stays was added, as by a large metadata change: take that out of sight too."""
+        if self._collects_when_idle:
+            gc.freeze()
+
     def stop(self) -> None:
         if self._handle is not None:
             self._handle.cancel()

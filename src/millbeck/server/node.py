@@ -59,6 +59,7 @@ from millbeck.storage.log import Log
 SWEEP_SECONDS: Final = 5.0
 FRAME_SECONDS_MAX: Final = 30.0
 STALL_SECONDS_MAX: Final = 60.0
+LARGE_CHANGE_PARTITIONS: Final = 200
 DRAIN_SECONDS_MAX: Final = 5.0
 METADATA_PARTITION: Final = TopicPartition(METADATA_TOPIC, 0)
 METADATA_TOPIC_ID: Final[Uuid] = bytes(15) + b"\x01"
@@ -225,6 +226,8 @@ class Node:
         for partition in placed:
             if partition.name.topic == OFFSETS_TOPIC:
                 self.broker.groups.partition_led(partition)
+        if len(placed) >= LARGE_CHANGE_PARTITIONS:
+            self.watch.settle_again()
         if deleted:
             self.broker.groups.topics_deleted(deleted)
         if delta.configs.changed:
