@@ -6,6 +6,7 @@ from typing import Any, cast
 
 import pytest
 from asking import Denies
+from standing_in import needs_sources
 
 from millbeck.kernel.environment import FileSlice
 from millbeck.kernel.errors import InvalidRequest, UnknownServerError
@@ -13,6 +14,8 @@ from millbeck.security.authorizer import CLUSTER_NAME, AllowAll, Operation, Reso
 from millbeck.security.principal import ANONYMOUS
 from millbeck.server.call import Call
 from millbeck.wire.messages.heartbeat import HeartbeatResponse
+
+pytestmark = needs_sources
 
 
 class Statistics:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, cast
 
 import pytest
+from standing_in import needs_sources
 
 from millbeck.kernel.environment import FileSlice, Part
 from millbeck.replication.turn import Turn
@@ -14,6 +15,8 @@ from millbeck.server.call import Call
 from millbeck.server.connection import OUTPUT_HIGH_WATER_BYTES, UNANSWERED_MAX, CloseConnection, Connection
 from millbeck.server.listener import ConnectionLimits, Listener, ListenerAddress
 from millbeck.server.receive import SharedBuffer
+
+pytestmark = needs_sources
 
 
 class FakeTransport:

@@ -6,6 +6,7 @@ import random
 from typing import Any, cast
 
 import pytest
+from standing_in import needs_sources
 
 from millbeck.kernel.errors import FetchSessionIdNotFound, FetchSessionTopicIdError, InvalidFetchSessionEpoch
 from millbeck.replication.partition import Partition
@@ -81,6 +82,7 @@ def test_a_full_cache_keeps_its_sessions_unless_one_is_idle_or_smaller() -> None
     assert cache.evictions == 2
 
 
+@needs_sources
 def test_only_what_is_named_or_has_grown_is_looked_at() -> None:
     session = FetchSession(1, False, 0)
     quiet, busy = wanted(index=0), wanted(index=1)
@@ -97,6 +99,7 @@ def test_only_what_is_named_or_has_grown_is_looked_at() -> None:
     assert list(session.ready.values()) == [busy, quiet]
 
 
+@needs_sources
 def test_growth_wakes_a_parked_fetch() -> None:
     session = FetchSession(1, False, 0)
     only = wanted()
@@ -109,6 +112,7 @@ def test_growth_wakes_a_parked_fetch() -> None:
     assert woken == [1]
 
 
+@needs_sources
 def test_a_forgotten_or_closed_partition_is_no_longer_watched() -> None:
     session = FetchSession(1, False, 0)
     first, second = wanted(index=0), wanted(index=1)
@@ -133,6 +137,7 @@ def test_what_was_served_goes_behind_the_others() -> None:
     assert [each.partition_index for each in session.ready.values()] == [1, 2, 0]
 
 
+@needs_sources
 def test_a_recreated_topic_moves_the_watch() -> None:
     session = FetchSession(1, False, 0)
     only = wanted()

@@ -7,6 +7,7 @@ from collections.abc import Callable, Coroutine
 from typing import Any, cast
 
 import pytest
+from standing_in import needs_sources
 
 from millbeck.kernel.environment import Environment
 from millbeck.replication.turn import Turn
@@ -122,6 +123,7 @@ def test_a_port_of_zero_is_bound_and_known_and_a_taken_one_is_named() -> None:
     placed(scenario)
 
 
+@needs_sources
 def test_connections_wait_until_it_is_open() -> None:
     async def scenario(place: Place) -> None:
         listener = place.listener()
@@ -179,6 +181,7 @@ def test_one_address_may_have_a_limit_of_its_own() -> None:
     placed(scenario, connections_max_per_ip=1)
 
 
+@needs_sources
 def test_those_that_idle_are_closed_and_those_that_wait_are_not() -> None:
     async def scenario(place: Place) -> None:
         listener = place.listener()
@@ -197,6 +200,7 @@ def test_those_that_idle_are_closed_and_those_that_wait_are_not() -> None:
     placed(scenario)
 
 
+@needs_sources
 def test_draining_answers_first_and_aborting_does_not() -> None:
     async def scenario(place: Place) -> None:
         listener = place.listener()

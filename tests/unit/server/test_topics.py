@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, cast
 
 import pytest
+from standing_in import needs_sources
 
 from millbeck.kernel.errors import KafkaStorageError, UnknownTopicId, UnknownTopicOrPartition
 from millbeck.records.batch import TimestampType
@@ -32,6 +33,7 @@ def topic(name: str = "t", topic_id: bytes = bytes(range(16))) -> LocalTopic:
     return made
 
 
+@needs_sources
 def test_topics_are_found_by_name_and_by_id() -> None:
     topics = LocalTopics()
     first = topic()
@@ -47,6 +49,7 @@ def test_topics_are_found_by_name_and_by_id() -> None:
         topics.partition(first.topic_id, 1)
 
 
+@needs_sources
 def test_a_partition_whose_log_is_offline_is_an_error() -> None:
     topics = LocalTopics()
     only = topic()

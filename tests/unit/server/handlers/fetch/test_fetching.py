@@ -22,6 +22,7 @@ from asking import (
     results,
 )
 from house import Client, House, one_batch
+from standing_in import needs_sources
 
 from millbeck.kernel.environment import Environment
 from millbeck.kernel.errors import (
@@ -549,6 +550,7 @@ def test_a_connection_lost_during_a_cold_read_gives_the_lease_back() -> None:
     in_house(scenario)
 
 
+@needs_sources
 def test_a_connection_lost_during_a_cold_search_parks_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     async def scenario(house: House, client: Client, environment: Environment) -> None:
         await fill_cold(client, count=30)
@@ -591,6 +593,7 @@ def test_an_offline_log_is_a_storage_error_wherever_the_reader_stands() -> None:
     in_house(scenario)
 
 
+@needs_sources
 @pytest.mark.parametrize("is_parked", [False, True])
 def test_what_should_never_raise_is_answered_and_counted(is_parked: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     async def scenario(house: House, client: Client, environment: Environment) -> None:

@@ -7,11 +7,14 @@ from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, cast
 
 import pytest
+from standing_in import needs_sources
 
 from millbeck.kernel.environment import FileSlice, Part
 from millbeck.kernel.errors import KafkaStorageError
 from millbeck.server.broker import Broker
 from millbeck.server.handlers.fetch.reading import COPIED_BYTES_MAX, TRIED_STEP_BYTES, WARMING_STEP_BYTES, load
+
+pytestmark = needs_sources
 
 
 class Disk:
