@@ -20,6 +20,7 @@ from millbeck.kernel.errors import (
 )
 from millbeck.kernel.ids import TopicPartition
 from millbeck.wire.messages.find_coordinator import FindCoordinatorRequest
+from millbeck.wire.messages.metadata import MetadataRequest
 from millbeck.wire.messages.offset_commit import (
     OffsetCommitRequest,
     OffsetCommitResponse,
@@ -58,6 +59,19 @@ def test_a_commit_is_read_back_in_every_version(highest: int) -> None:
         assert found[A0].metadata == "note"
         (call,) = fake.asked(OffsetCommitRequest)
         assert (call.version, call.message.member_id, call.message.generation_id_or_member_epoch) == (highest, "m", 4)
+        await cluster.close()
+
+    simulate(scenario)
+
+
+def test_topics_without_a_known_id_are_named() -> None:
+    async def scenario(fake: FakeCluster) -> None:
+        fake.add_topic("a")
+        fake.limit(MetadataRequest, 0, 9)
+        cluster = await open_cluster(fake)
+        await commit(cluster, "g", Committer, {A0: CommittedOffset(5)}, timeout_s=30)
+        assert fake.committed["g", "a", 0][0] == 5
+        assert fake.asked(OffsetCommitRequest)[0].version == 9
         await cluster.close()
 
     simulate(scenario)

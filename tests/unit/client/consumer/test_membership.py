@@ -10,7 +10,7 @@ from fake_cluster import CLOSE, Call, FakeCluster, later, simulate
 
 from millbeck.client.consumer import Consumer
 from millbeck.client.errors import RequestTimeout
-from millbeck.client.group_protocol import decode_subscription
+from millbeck.client.group_protocol import decode_subscription, encode_assignment
 from millbeck.kernel.errors import (
     CoordinatorNotAvailable,
     FencedInstanceId,
@@ -194,6 +194,27 @@ def test_a_cooperative_member_keeps_its_partitions_through_a_rebalance() -> None
             told = decode_subscription(cluster.asked(JoinGroupRequest)[-1].message.protocols[0].metadata)
             assert told.owned_partitions[0].partitions == [0, 1]
             assert told.generation_id == 1
+
+    simulate(scenario)
+
+
+def test_a_cooperative_member_gives_up_what_is_taken_from_it_and_joins_again() -> None:
+    async def scenario(cluster: FakeCluster) -> None:
+        cluster.add_topic("a", 2)
+        events = Events()
+        async with open_consumer(cluster, partition_assignment_strategy="cooperative-sticky") as consumer:
+            consumer.subscribe(["a"], **events.callbacks())
+            await joined(consumer, 2)
+            cluster.on(SyncGroupRequest, lambda call: SyncGroupResponse(assignment=encode_assignment([A0])))
+            cluster.next(HeartbeatRequest, heartbeat_error(RebalanceInProgress))
+            await asyncio.sleep(2)
+            await consumer.poll(timeout_s=3)
+            assert events.seen == [("assigned", [A0, A1]), ("revoked", [A1]), ("assigned", []), ("assigned", [])]
+            owned = [
+                decode_subscription(call.message.protocols[0].metadata).owned_partitions
+                for call in cluster.asked(JoinGroupRequest)[2:]
+            ]
+            assert [entry[0].partitions for entry in owned] == [[0, 1], [0]]
 
     simulate(scenario)
 

@@ -137,7 +137,8 @@ def test_a_committed_offset_is_checked_against_its_epoch_at_once() -> None:
         log.leader_epoch = 9
         fill(log, 5)
         cluster.committed["g", "a", 0] = (5, 0, "")
-        async with open_consumer(cluster, group_id="g") as consumer:
+        async with open_consumer(cluster, group_id="g", metadata_max_age_ms=300_000) as consumer:
+            await consumer.topic("a")
             consumer.assign([A0])
             async with asyncio.timeout(60):
                 while (found := await consumer.poll(timeout_s=1)) == {}:
