@@ -4,7 +4,7 @@ BIN := .venv/bin
 READY := .venv/.ready
 SEED ?=
 # The packages that have compiled modules: their tests run twice, on the Python files and on the extensions.
-COMPILED_TESTS := tests/unit/kernel tests/unit/records tests/unit/wire tests/unit/storage tests/unit/replication tests/unit/server
+COMPILED_TESTS := $(addprefix tests/,$(addprefix unit/,kernel records wire storage replication server) model/storage sim)
 SEEDS ?= 1000
 
 .PHONY: run test build check ci bench bench-full budgets cold-reads interop sim fuzz docs golden clean
@@ -23,7 +23,7 @@ run: $(READY)
 
 test: $(READY) build
 	$(BIN)/python -m pytest -q -n 2 tests --ignore tests/interop --ignore tests/fuzz/long
-	MILLBECK_COMPILED=1 $(BIN)/python -m pytest -q -n 2 $(COMPILED_TESTS)
+	MILLBECK_COMPILED=1 $(BIN)/python -m pytest -q -n 2 $(COMPILED_TESTS) --seeds=10
 
 # The compiled modules, made again where their source has changed.
 build: $(READY)
