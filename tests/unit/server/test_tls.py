@@ -70,13 +70,26 @@ def test_the_enabled_versions_bound_what_is_spoken(pems: Pems, versions: str) ->
     assert (made.minimum_version, made.maximum_version) == (spoken[0], spoken[-1])
 
 
-def test_an_encrypted_key_needs_its_password_and_never_asks_the_terminal(pems: Pems) -> None:
+def test_an_encrypted_key_needs_its_password_and_never_asks_the_terminal(
+    pems: Pems, monkeypatch: pytest.MonkeyPatch
+) -> None:
     location = pems.encrypted(b"hush")
+    given: list[object] = []
+
+    load = ssl.SSLContext.load_cert_chain
+
+    def recording(made: ssl.SSLContext, certfile: Any, keyfile: Any = None, password: Any = None) -> None:
+        given.append(password)
+        load(made, certfile, keyfile, password)
+
+    monkeypatch.setattr(ssl.SSLContext, "load_cert_chain", recording)
     context(ssl_keystore_location=location, ssl_key_password="hush")
     with pytest.raises(InvalidConfig, match=r"ssl\.keystore\.location"):
         context(ssl_keystore_location=location)
     with pytest.raises(InvalidConfig, match=r"ssl\.keystore\.location"):
         context(ssl_keystore_location=location, ssl_key_password="wrong")
+    # Without one, OpenSSL would ask on the terminal.
+    assert given == ["hush", "", "wrong"]
 
 
 def test_what_is_missing_or_broken_is_named(pems: Pems, tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import pytest
@@ -274,6 +275,20 @@ def test_every_version_moves_the_beginning(version: int) -> None:
         assert await cut(client, -2, version=version) == (OffsetOutOfRange.code, -1)
         assert await cut(client, 0, topic="nowhere", version=version) == (UnknownTopicOrPartition.code, -1)
         assert await cut(client, 0, index=3, version=version) == (UnknownTopicOrPartition.code, -1)
+
+    in_house(scenario)
+
+
+def test_what_is_not_acknowledged_yet_cannot_be_removed() -> None:
+    async def scenario(house: House, client: Client, environment: Environment) -> None:
+        await create(client, flush_messages="1")
+        house.machine.disk.faults.sync_cost_s = 5
+        await produce(client, b"a", b"b")
+        assert partition_of(house).log.end_offset == 2
+        assert await cut(client, 2) == (OffsetOutOfRange.code, -1)
+        assert await cut(client, -1) == (0, 0)
+        await asyncio.sleep(30)
+        assert await cut(client, -1) == (0, 2)
 
     in_house(scenario)
 

@@ -312,6 +312,22 @@ def test_what_a_partitions_limit_keeps_out_is_not_forgotten_during_the_wait() ->
     in_house(scenario)
 
 
+def test_what_is_kept_out_a_second_time_is_not_forgotten_either() -> None:
+    async def scenario(house: House, client: Client, environment: Environment) -> None:
+        await create(client, partitions=3)
+        for index in range(3):
+            await produce(client, b"x" * 5000, index=index)
+        session = Session(client)
+        first = await session.ask((0, 0), (1, 0), (2, 0), partition_max_bytes=BATCH)
+        assert [index for index, result in first.items() if result.records] == [0]
+        second = await session.ask((0, 1), max_wait_ms=1000, min_bytes=100_000)
+        assert [index for index, result in second.items() if result.records] == [1]
+        third = await session.ask((1, 1), max_wait_ms=1000, min_bytes=1)
+        assert [index for index, result in third.items() if result.records] == [2]
+
+    in_house(scenario)
+
+
 def test_without_room_for_a_session_the_client_goes_on_with_full_fetches() -> None:
     async def scenario(house: House, client: Client, environment: Environment) -> None:
         await create(client)
