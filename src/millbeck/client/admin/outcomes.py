@@ -101,7 +101,7 @@ async def for_each(
         for item in pending:
             answer = answers.get(item)
             outcomes[item] = UnknownServerError(f"no answer for {item}") if answer is None else answer
-        pending[:] = [item for item in pending if _passes(outcomes[item])]
+        pending[:] = [item for item in pending if isinstance(outcomes[item], PASSING)]
         if pending:
             error = outcomes[pending[0]]
             assert isinstance(error, ApiError)
@@ -113,7 +113,3 @@ async def for_each(
         if len(outcomes) < len(order):
             raise
     return Outcomes({item: outcomes[item] for item in order})
-
-
-def _passes(outcome: object) -> bool:
-    return isinstance(outcome, PASSING) and outcome.retriable
