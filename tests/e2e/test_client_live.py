@@ -9,9 +9,11 @@ import asyncio
 import itertools
 import os
 from collections.abc import Callable, Coroutine, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
+import trustme
 
 from millbeck.client import Admin, Consumer, Producer
 from millbeck.client.admin.results import (
@@ -24,6 +26,7 @@ from millbeck.client.admin.results import (
     NewTopic,
     ResourceType,
 )
+from millbeck.client.errors import NoBrokerReachable
 from millbeck.host import real_environment
 from millbeck.kernel.errors import (
     GroupIdNotFound,
@@ -309,3 +312,38 @@ def test_groups_are_administered(bootstrap: str, topic: str) -> None:
             assert group not in await admin.list_groups()
 
     run(scenario)
+
+
+@pytest.mark.parametrize("client_auth", ["none", "required"])
+def test_over_tls(topic: str, tmp_path: Path, client_auth: str) -> None:
+    authority = trustme.CA()
+    authority.cert_pem.write_to_path(tmp_path / "ca.pem")
+    authority.issue_cert("127.0.0.1").private_key_and_cert_chain_pem.write_to_path(tmp_path / "broker.pem")
+    authority.issue_cert("client").private_key_and_cert_chain_pem.write_to_path(tmp_path / "client.pem")
+    listener = {
+        "listeners": "SSL://127.0.0.1:0",
+        "inter.broker.listener.name": "SSL",
+        "ssl.keystore.type": "PEM",
+        "ssl.keystore.location": str(tmp_path / "broker.pem"),
+        "ssl.truststore.type": "PEM",
+        "ssl.truststore.location": str(tmp_path / "ca.pem"),
+        "ssl.client.auth": client_auth,
+    }
+    tls = {"security_protocol": "SSL", "ssl_truststore_location": str(tmp_path / "ca.pem")}
+    own = {"ssl_keystore_location": str(tmp_path / "client.pem")} if client_auth == "required" else {}
+    value = os.urandom(300_000)
+
+    async def scenario() -> None:
+        async with producer_of(started.bootstrap, **tls, **own) as producer:
+            place = await (await producer.send(topic, value))
+        async with consumer_of(started.bootstrap, **tls, **own) as consumer:
+            consumer.assign([TopicPartition(topic, place.partition)])
+            ((record,),) = (await read(consumer, 1)).values()
+        assert record.value == value
+        if own:
+            with pytest.raises(NoBrokerReachable, match="ended the connection"):
+                async with producer_of(started.bootstrap, max_block_ms=1000, **tls) as stranger:
+                    await stranger.send(topic, b"v")
+
+    with broker(listener) as started:
+        run(scenario)
