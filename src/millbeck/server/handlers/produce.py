@@ -48,13 +48,15 @@ NO_OFFSET: Final = -1
 class Appending(PartitionResult):
     """One partition's part of the reply; the partition says when the append counts, or does not."""
 
-    __slots__ = ("reply",)
+    __slots__ = ("is_settled", "reply")
 
     def __init__(self, reply: ProduceReply, index: int) -> None:
         super().__init__(index)
         self.reply = reply
+        self.is_settled = False
 
     def settled(self, error: ApiError | None) -> None:
+        self.is_settled = True
         if error is not None:
             self.refuse(error)
         reply = self.reply
@@ -119,7 +121,7 @@ class ProduceReply:
             return
         for _, results in self.topics:
             for result in results:
-                if not result.error_code:
+                if not (result.is_settled or result.error_code):
                     result.refuse(RequestTimedOut())
         self.timer = None
         self.send()

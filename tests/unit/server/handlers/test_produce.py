@@ -18,6 +18,7 @@ from millbeck.kernel.errors import (
     InvalidTxnState,
     MessageTooLarge,
     OutOfOrderSequenceNumber,
+    RequestTimedOut,
     UnknownTopicId,
     UnknownTopicOrPartition,
     UnsupportedCompressionType,
@@ -121,6 +122,30 @@ def test_acks_all_waits_for_the_disk_where_flush_messages_is_one() -> None:
         answer = result_of(await reply)
         assert answer.error_code == 0
         assert partition.log.flushed_offset == 1
+
+    in_house(scenario)
+
+
+@pytest.mark.parametrize("is_heavy", [False, True])
+def test_an_append_that_takes_too_long_is_told_so_and_the_others_are_not(is_heavy: bool) -> None:
+    async def scenario(house: House, client: Client, environment: Environment) -> None:
+        await create(client, "slow", flush_messages="1")
+        await create(client, "fast")
+        house.machine.disk.faults.sync_cost_s = 5
+        noise = random.Random(5).randbytes(200_000)
+        data = one_batch(noise, codec=Codec.GZIP) if is_heavy else one_batch(b"x")
+        request = produce(data, topic="slow", acks=-1)
+        request.timeout_ms = 1000
+        request.topic_data.append(TopicProduceData(name="fast", partition_data=[PartitionProduceData(0, data)]))
+        began = asyncio.get_running_loop().time()
+        slow, fast = (await client.ask(request, 9)).responses
+        assert 1 <= asyncio.get_running_loop().time() - began < 1.5
+        assert (slow.name, slow.partition_responses[0].error_code) == ("slow", RequestTimedOut.code)
+        answer = fast.partition_responses[0]
+        assert (fast.name, answer.error_code, answer.base_offset) == ("fast", 0, 0)
+        await asyncio.sleep(30)
+        assert house.node is not None
+        assert len(house.node.deadlines) == 0
 
     in_house(scenario)
 
