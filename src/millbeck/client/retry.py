@@ -44,16 +44,19 @@ async def retrying(
     """What ``attempt`` returns, tried again after each retriable `ApiError`; raises the last error when time is up."""
     deadline = Deadline(timeout_s)
     failures = 0
+    before: ApiError | None = None
     while True:
         try:
             return await attempt(deadline)
         except ApiError as error:
             failures += 1
-            if not error.retriable or failures > retries_max:
+            delay_s = backoff.delay_s(failures)
+            if not error.retriable or failures > retries_max or delay_s >= deadline.remaining_s:
+                if error.__cause__ is None and before is not error:
+                    # That time ran out in the last attempt is less telling than what went wrong in those before.
+                    error.__cause__ = before
                 raise
             if on_failure is not None:
                 on_failure(error)
-            delay_s = backoff.delay_s(failures)
-            if delay_s >= deadline.remaining_s:
-                raise
+            before = error
             await asyncio.sleep(delay_s)

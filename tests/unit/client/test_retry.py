@@ -64,6 +64,16 @@ def test_the_last_error_is_raised_when_time_is_up() -> None:
     simulate(scenario)
 
 
+def test_the_last_error_tells_of_the_one_before() -> None:
+    async def scenario(cluster: FakeCluster) -> None:
+        attempt, _ = attempts(LeaderNotAvailable("why"), InvalidRequest("in the end"))
+        with pytest.raises(InvalidRequest) as raised:
+            await run(cluster, attempt)
+        assert str(raised.value.__cause__) == "why"
+
+    simulate(scenario)
+
+
 def test_retries_are_counted() -> None:
     async def scenario(cluster: FakeCluster) -> None:
         attempt, times = attempts(LeaderNotAvailable())
