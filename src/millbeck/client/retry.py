@@ -52,7 +52,7 @@ async def retrying(
             failures += 1
             delay_s = backoff.delay_s(failures)
             if not error.retriable or failures > retries_max or delay_s >= deadline.remaining_s:
-                if error.__cause__ is None and before is not error:
+                if before is not None and before is not error and error.__cause__ is None:
                     # That time ran out in the last attempt is less telling than what went wrong in those before.
                     error.__cause__ = before
                 raise
