@@ -42,7 +42,6 @@ COORDINATOR: Final = "coordinator"
 FETCH: Final = "fetch"
 
 GROUP_KEY: Final = 0
-TRANSACTION_KEY: Final = 1
 
 _Key = tuple[Address, str]
 

@@ -56,13 +56,10 @@ class Metadata:
         self.topics: dict[str, TopicView] = {}
         self.errors: dict[str, ApiError] = {}
         """Why a topic that was asked for is not in `topics`."""
-        self.version = 0
-        """Grows with every change."""
         self._names_by_id: dict[Uuid, str] = {}
 
     def update(self, response: MetadataResponse, *, is_complete: bool = False) -> None:
         """Take over an answer; ``is_complete`` says that it lists every topic there is."""
-        self.version += 1
         if response.cluster_id is not None:
             self.cluster_id = response.cluster_id
         self.controller_id = response.controller_id
@@ -120,7 +117,6 @@ class Metadata:
         if known is None or view is None or leader_id < 0 or leader_epoch <= view.leader_epoch:
             return False
         known.partitions[partition] = view._replace(leader_id=leader_id, leader_epoch=leader_epoch, error_code=0)
-        self.version += 1
         return True
 
     def add_broker(self, broker: BrokerView) -> None:
