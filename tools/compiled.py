@@ -65,6 +65,13 @@ def built() -> list[Path]:
     return [path for library, sources in groups().items() for path in _extensions_of(library, sources)]
 
 
+def strangers() -> list[Path]:
+    """Extensions for this interpreter that no group makes any more; Python would load them instead of their files."""
+    suffix = sysconfig.get_config_var("EXT_SUFFIX")
+    expected = set(built())
+    return sorted(path for path in (ROOT / "src").rglob(f"*{suffix}") if path not in expected)
+
+
 def extensions() -> list[Extension]:
     """What setuptools compiles; raises ImportError without mypyc."""
     from mypyc.build import mypycify
@@ -120,8 +127,9 @@ def _write_stamps() -> None:
 def problems() -> list[str]:
     """Why the extensions in the tree are not what the sources say; empty when they are, or when there are none."""
     there = built()
-    if not there:
-        return []
+    left_over = [f"{path.relative_to(ROOT)} belongs to an older build" for path in strangers()]
+    if not there or left_over:
+        return left_over
     if not RECORD.exists():
         return ["extensions exist, but nothing says what they were built from"]
     record = json.loads(RECORD.read_text())
@@ -138,6 +146,8 @@ def build() -> int:
     from setuptools import Distribution
     from setuptools.command.build_ext import build_ext
 
+    for path in strangers():
+        remove(path)
     # Not through setup(): that would want the setuptools that pyproject.toml asks for.
     command = build_ext(
         Distribution({"name": "millbeck", "ext_modules": extensions(), "package_dir": {"": str(ROOT / "src")}})
@@ -166,7 +176,7 @@ def check() -> int:
 
 
 def clean() -> int:
-    for path in built():
+    for path in [*built(), *strangers()]:
         remove(path)
     remove(RECORD)
     remove(ROOT / _declaration().STAMPS)

@@ -81,12 +81,13 @@ def is_stale(tree: str = SOURCE_TREE) -> bool:
 
 
 class _Sources:
-    """Finds the Python files of `MODULES` before anything else finds their extensions."""
+    """Finds Python files before anything else finds extensions, those of an older list of `MODULES` included."""
 
     def find_spec(self, name: str, path: Sequence[str] | None, target: ModuleType | None = None) -> ModuleSpec | None:
-        if name not in MODULES or not path:
+        if not name.startswith("millbeck.") or name.startswith("millbeck.records.kernels") or not path:
             return None
-        return spec_from_file_location(name, f"{path[0]}/{name.rpartition('.')[2]}.py")
+        file = f"{path[0]}/{name.rpartition('.')[2]}.py"
+        return spec_from_file_location(name, file) if os.path.exists(file) else None
 
 
 def use_sources() -> None:
