@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import click
 
 from millbeck.host import real_environment
+from millbeck.host.loop import HostLoop
 from millbeck.host.memory import keep_freed_memory
 from millbeck.kernel.environment import Environment
 from millbeck.kernel.errors import InvalidConfig
@@ -43,7 +44,8 @@ def run_node(
     """Run a node in this process; exits with a message that says what is wrong when it cannot run."""
     logging.basicConfig(level=logging.INFO if verbose else logging.WARNING, format=LOG_FORMAT, stream=sys.stderr)
     try:
-        asyncio.run(_run(config, prepare, started))
+        with asyncio.Runner(loop_factory=HostLoop) as runner:
+            runner.run(_run(config, prepare, started))
     except DirectoryLocked as error:
         raise click.ClickException(f"{error}; {advice.directory_in_use}") from error
     except OSError as error:
@@ -59,9 +61,10 @@ async def _run(config: NodeConfig, prepare: Callable[[Environment], None], start
     environment = real_environment()
     prepare(environment)
     keep_freed_memory()
-    node = Node(environment, config, NodeSettings(manages_memory=True))
-    stop = asyncio.Event()
     loop = asyncio.get_running_loop()
+    assert isinstance(loop, HostLoop)
+    node = Node(environment, config, NodeSettings(manages_memory=True, is_alone=loop.serves_one_event))
+    stop = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, stop.set)
     await node.start()

@@ -67,6 +67,7 @@ class Connection:
         "_requests",
         "_shared_buffer",
         "_transport",
+        "_turn",
         "_unsent_bytes",
         "_waits_for_memory",
         "active_at",
@@ -86,6 +87,7 @@ class Connection:
         self._requests = listener.requests
         self._shared_buffer = listener.shared_buffer
         self._now = listener.now
+        self._turn = listener.turn
         self.number = number
         self.peer_host = ""
         self.peer_port = 0
@@ -144,6 +146,16 @@ class Connection:
     def buffer_updated(self, nbytes: int) -> None:
         if self._is_closing:
             return
+        turn = self._turn
+        if not turn.begin():
+            self._received(nbytes)
+            return
+        try:
+            self._received(nbytes)
+        finally:
+            turn.end()
+
+    def _received(self, nbytes: int) -> None:
         self.active_at = self._now()
         try:
             if self._is_held:
@@ -249,7 +261,7 @@ class Connection:
     def mark_replies(self) -> None:
         if not self._is_marked:
             self._is_marked = True
-            self.listener.turn.mark_replies(self)
+            self._turn.mark_replies(self)
 
     def flush_replies(self) -> None:
         """Send every reply at the head of the line; called once a turn."""

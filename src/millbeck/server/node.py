@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import ssl
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
@@ -77,6 +77,8 @@ class NodeSettings:
     checks_views: bool = False
     """Make a view that outlives its dispatch an error (tests)."""
     serves_metrics: bool = True
+    is_alone: Callable[[], bool] | None = None
+    """Whether what runs now is the only event of this turn of the loop, where the loop can tell (`host.loop`)."""
 
 
 class Node:
@@ -102,7 +104,7 @@ class Node:
         self.broker = Broker(
             environment,
             config,
-            turn=Turn(self._loop.call_soon, self._report),
+            turn=Turn(self._loop.call_soon, self._report, self.settings.is_alone),
             deadlines=self.deadlines,
             authorizer=AllowAll(),
             node_id=self.node_id,

