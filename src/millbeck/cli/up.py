@@ -63,17 +63,25 @@ def command(
       millbeck up --data /var/lib/millbeck --port 9092
       millbeck up --memory --port 0 --set num.partitions=4
     """
+    given = given_settings(ctx)
+    if memory and given.count("log.dirs") > 1:
+        raise click.UsageError("--memory and --data exclude each other")
     directory = _memory_directory() if memory else os.path.abspath(data)
+    asked_metrics_port = metrics_port
     if metrics_port is None:
         metrics_port = 0 if port == 0 else METRICS_PORT
     try:
         defaults = embedded_settings(directory, host=host, port=port, metrics_port=metrics_port)
-        config = embedded_config(defaults, settings, os.environ, given=given_settings(ctx))
+        config = embedded_config(defaults, settings, os.environ, given=given)
+        if memory and config.directories != (directory,):
+            raise click.UsageError(f"--memory and log.dirs={','.join(config.directories)} exclude each other")
 
         def prepare(environment: Environment) -> None:
             format_directories(environment, config, ignore_formatted=True)
 
         async def started(node: Node) -> bool:
+            if asked_metrics_port and node.metrics_port != asked_metrics_port:
+                raise click.ClickException(f"--metrics-port: {asked_metrics_port} is in use, choose another or 0")
             if check:
                 from millbeck.cli.check import produce_and_consume
 

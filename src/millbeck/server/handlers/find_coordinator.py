@@ -95,7 +95,8 @@ def _find(call: Call, key_type: int, key: str) -> Coordinator:
         case KeyType.TRANSACTION:
             if not call.may(Operation.DESCRIBE, ResourceType.TRANSACTIONAL_ID, key):
                 raise TransactionalIdAuthorizationFailed
-            raise InvalidRequest("transactions are not available in this release")
+            # A refusal that every client takes for final; librdkafka would try others again for ever.
+            raise TransactionalIdAuthorizationFailed("transactions are not available in this release")
         case KeyType.SHARE:
             raise InvalidRequest("share groups are not available in this release")
         case _:

@@ -25,9 +25,8 @@ from millbeck.wire.messages.init_producer_id import InitProducerIdRequest, InitP
 async def handle_init_producer_id(call: Call, request: InitProducerIdRequest) -> InitProducerIdResponse:
     transactional_id = request.transactional_id
     if transactional_id is not None:
-        if not call.may(Operation.WRITE, ResourceType.TRANSACTIONAL_ID, transactional_id):
-            raise TransactionalIdAuthorizationFailed
-        raise InvalidRequest("transactions are not available in this release")
+        # Whoever may not and whoever cannot get the same answer: one that clients take for final.
+        raise TransactionalIdAuthorizationFailed("transactions are not available in this release")
     may_write = call.broker.authorizer.authorize_any(
         call.principal, call.connection.peer_host, Operation.WRITE, ResourceType.TOPIC
     )

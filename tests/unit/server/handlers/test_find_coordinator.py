@@ -9,7 +9,12 @@ from house import Client, House
 
 from millbeck.coordinator.partitioner import partition_for
 from millbeck.kernel.environment import Environment
-from millbeck.kernel.errors import GroupAuthorizationFailed, InvalidRequest
+from millbeck.kernel.errors import (
+    ApiError,
+    GroupAuthorizationFailed,
+    InvalidRequest,
+    TransactionalIdAuthorizationFailed,
+)
 from millbeck.security.authorizer import AllowAll, ResourceType
 from millbeck.wire.messages.find_coordinator import FindCoordinatorRequest
 from millbeck.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
@@ -36,15 +41,17 @@ def test_every_version_finds_the_node_and_makes_the_topic(version: int) -> None:
     House().run(scenario)
 
 
-@pytest.mark.parametrize("key_type", [1, 2, 9])
-def test_other_types_of_keys_are_refused(key_type: int) -> None:
+@pytest.mark.parametrize(
+    ("key_type", "refusal"), [(1, TransactionalIdAuthorizationFailed), (2, InvalidRequest), (9, InvalidRequest)]
+)
+def test_other_types_of_keys_are_refused(key_type: int, refusal: type[ApiError]) -> None:
     async def scenario(house: House, client: Client, environment: Environment) -> None:
         response = await client.ask(FindCoordinatorRequest(key_type=key_type, coordinator_keys=["k"]), 6)
         one = response.coordinators[0]
-        assert (one.error_code, one.node_id) == (InvalidRequest.code, -1)
+        assert (one.error_code, one.node_id) == (refusal.code, -1)
         assert one.error_message
         single = await client.ask(FindCoordinatorRequest(key_type=key_type, key="k"), 3)
-        assert (single.error_code, single.node_id) == (InvalidRequest.code, -1)
+        assert (single.error_code, single.node_id) == (refusal.code, -1)
 
     House().run(scenario)
 

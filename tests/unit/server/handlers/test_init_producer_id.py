@@ -51,10 +51,10 @@ def test_a_producer_that_names_what_it_has_gets_another_id() -> None:
     in_house(scenario)
 
 
-def test_a_transactional_id_is_refused_with_a_reason() -> None:
+def test_a_transactional_id_is_refused_for_good() -> None:
     async def scenario(house: House, client: Client, environment: Environment) -> None:
         answer = await client.ask(InitProducerIdRequest(transactional_id="tx", transaction_timeout_ms=1000), 4)
-        assert (answer.error_code, answer.producer_id) == (InvalidRequest.code, -1)
+        assert (answer.error_code, answer.producer_id) == (TransactionalIdAuthorizationFailed.code, -1)
 
     in_house(scenario)
 
