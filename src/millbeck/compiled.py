@@ -38,6 +38,7 @@ MODULES: Final = (
     "millbeck.server.handlers.fetch.handler",
     "millbeck.server.handlers.fetch.reading",
     "millbeck.server.handlers.produce",
+    "millbeck.server.heavy_batches",
     "millbeck.server.receive",
     "millbeck.server.request_metrics",
     "millbeck.server.topics",

@@ -25,6 +25,8 @@ PREFIX_SIZE: Final = 16
 CRC_START: Final = 21
 """The first byte the checksum covers."""
 MAGIC_POSITION: Final = 16
+ATTRIBUTES_LOW_BYTE: Final = 22
+"""Where the byte stands that holds the codec and the flags."""
 MAGIC: Final = 2
 LENGTH_MIN: Final = HEADER_SIZE - LOG_OVERHEAD
 

@@ -100,10 +100,13 @@ class Validated:
         """-1, or the time the topic stamped, for the reply."""
 
 
-def validate(batch: bytes, rules: Rules, now_ms: int, allow_zstd: bool = True) -> Validated:
+def validate(
+    batch: bytes, rules: Rules, now_ms: int, allow_zstd: bool = True, raw_bytes_max: int = INT64_MAX
+) -> Validated:
     """Check one produced batch and make it what the topic stores; its offset and leader epoch are the log's to give.
 
-    ``allow_zstd`` is false for Produce requests older than version 7. Raises the errors listed above.
+    ``allow_zstd`` is false for Produce requests older than version 7. Raises the errors listed above, and
+    `DecompressionLimit` also when a compressed batch holds more than ``raw_bytes_max``.
     """
     size = len(batch)
     if size < HEADER_SIZE or batch[MAGIC_POSITION] != MAGIC or _LENGTH.unpack_from(batch)[0] != size - LOG_OVERHEAD:
@@ -128,7 +131,8 @@ def validate(batch: bytes, rules: Rules, now_ms: int, allow_zstd: bool = True) -
         _check_claims(header)
 
     if codec:
-        payload = decompress(_CODECS[codec], memoryview(batch)[HEADER_SIZE:], rules.decompressed_bytes_max)
+        limit_bytes = min(rules.decompressed_bytes_max, raw_bytes_max)
+        payload = decompress(_CODECS[codec], memoryview(batch)[HEADER_SIZE:], limit_bytes)
         start = 0
     else:
         payload = batch

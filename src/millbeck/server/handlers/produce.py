@@ -4,8 +4,8 @@ Behaviour
 - One batch for each partition, checked (`records.validation`) and staged in the order of the request; the reply leaves
   when every partition is written (``acks=1``) or behind its high watermark (``acks=all``).
 - ``acks=0`` sends no reply; an error then ends the connection, which is the only way to tell.
-- Only the wait after the append leaves the connection free. A compressed batch large enough to matter is checked on a
-  thread, and holds the connection meanwhile.
+- Only the wait after the append leaves the connection free. A heavy batch (`heavy_batches`) is checked on a thread, and
+  holds the connection meanwhile.
 - Errors are per partition. A refused record is named by its index in the batch.
 Versions
 - 7: zstd. 8: record errors. 10: leader hints (KIP-951). 13: topic ids.
@@ -28,20 +28,18 @@ from millbeck.kernel.errors import (
 )
 from millbeck.kernel.ids import Uuid
 from millbeck.records.batch import TRANSACTIONAL_BIT
-from millbeck.records.kernels import COMPILED
+from millbeck.records.compression import DecompressionLimit
 from millbeck.records.validation import Validated, validate
 from millbeck.replication.partition import Partition
 from millbeck.security.authorizer import Operation, ResourceType
 from millbeck.server.call import Call
 from millbeck.server.dispatch import handles_frames
+from millbeck.server.heavy_batches import RAW_BYTES_MAX, is_heavy
 from millbeck.server.topics import LocalTopic
 from millbeck.wire.fast_produce import PartitionResult, decode_produce_request, encode_produce_response
 from millbeck.wire.messages.produce import BatchIndexAndErrorMessage
 
-THREAD_BYTES_MIN: Final = 64 * 1024
 ADMIN_CLIENT_ID: Final = "__admin_client"
-_ATTRIBUTES_LOW_BYTE: Final = 22
-_CODEC_MASK: Final = 0x07
 NO_OFFSET: Final = -1
 
 
@@ -169,10 +167,8 @@ def handle_produce(call: Call, frame: memoryview, position: int) -> None:
                 if partition is None:
                     raise UnknownTopicOrPartition
                 batch = b"" if records is None else bytes(records)
-                if len(batch) > THREAD_BYTES_MIN and _is_heavy(batch):
+                if not _append_if_light(result, topic, partition, batch, now_ms, allow_zstd):
                     heavy.append((result, topic, partition, batch))
-                    continue
-                _append(result, topic, partition, validate(batch, topic.rules, now_ms, allow_zstd), now_ms)
             except ApiError as refused:
                 topic.counts.produce_failed += 1
                 result.refuse(refused)
@@ -205,9 +201,18 @@ def _writable_topic(call: Call, name_or_id: str | Uuid) -> LocalTopic:
     return topic
 
 
-def _is_heavy(batch: bytes) -> bool:
-    """Whether the check of a large batch is worth a hop to a thread: see docs/adr/0005."""
-    return not COMPILED or batch[_ATTRIBUTES_LOW_BYTE] & _CODEC_MASK != 0
+def _append_if_light(
+    result: Appending, topic: LocalTopic, partition: Partition, batch: bytes, now_ms: int, allow_zstd: bool
+) -> bool:
+    """Check and stage a batch here and now; False when it is too heavy for the loop."""
+    if is_heavy(batch, topic.rules):
+        return False
+    try:
+        validated = validate(batch, topic.rules, now_ms, allow_zstd, RAW_BYTES_MAX)
+    except DecompressionLimit:
+        return False
+    _append(result, topic, partition, validated, now_ms)
+    return True
 
 
 def _append(result: Appending, topic: LocalTopic, partition: Partition, validated: Validated, now_ms: int) -> None:

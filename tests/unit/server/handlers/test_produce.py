@@ -26,6 +26,7 @@ from millbeck.kernel.errors import (
 from millbeck.records import batch as batches
 from millbeck.records.compression import Codec
 from millbeck.records.header import read_header
+from millbeck.server.heavy_batches import RAW_BYTES_MAX
 from millbeck.wire.messages.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
 from millbeck.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from millbeck.wire.messages.init_producer_id import InitProducerIdRequest
@@ -291,6 +292,17 @@ def test_a_large_compressed_batch_is_checked_on_a_thread_and_keeps_its_place() -
         large = one_batch(noise, codec=Codec.GZIP)
         assert len(large) > 64 * 1024
         replies = [client.send(produce(data), 9) for data in (one_batch(b"a"), large, one_batch(b"b"))]
+        assert [result_of(await reply).base_offset for reply in replies] == [0, 1, 2]
+
+    in_house(scenario)
+
+
+def test_a_short_batch_that_holds_much_goes_to_a_thread_and_keeps_its_place() -> None:
+    async def scenario(house: House, client: Client, environment: Environment) -> None:
+        await create(client)
+        dense = one_batch(bytes(RAW_BYTES_MAX), codec=Codec.ZSTD)
+        assert len(dense) < 1000
+        replies = [client.send(produce(data), 9) for data in (one_batch(b"a"), dense, one_batch(b"b"))]
         assert [result_of(await reply).base_offset for reply in replies] == [0, 1, 2]
 
     in_house(scenario)
