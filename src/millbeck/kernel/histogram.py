@@ -12,12 +12,13 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 from math import floor, log2, nan
+from typing import Final
 
 QUANTILES = (0.5, 0.75, 0.95, 0.99, 0.999)
-SLOT_COUNT = 3
-_SMALLEST = 2.0**-10
-_LARGEST = 2.0**32
-_BUCKETS_PER_DOUBLING = 32
+SLOT_COUNT: Final = 3
+_SMALLEST: Final = 2.0**-10
+_LARGEST: Final = 2.0**32
+_BUCKETS_PER_DOUBLING: Final = 32
 
 
 class Histogram:

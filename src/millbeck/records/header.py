@@ -42,6 +42,7 @@ NO_SEQUENCE: Final = -1
 NO_LEADER_EPOCH: Final = -1
 
 HEADER: Final = Struct(">qiibIhiqqqhii")
+_unpack: Final = HEADER.unpack_from
 _PREFIX: Final = Struct(">qii")
 _OFFSET: Final = Struct(">q")
 _EPOCH: Final = Struct(">i")
@@ -176,6 +177,41 @@ class BatchHeader:
         return "BatchHeader(" + ", ".join(f"{name}={getattr(self, name)}" for name in _FIELDS) + ")"
 
 
+def unpack_header(buffer: Buffer, position: int = 0) -> BatchHeader:
+    """The fields as they stand there, whatever they say; there must be 61 bytes."""
+    # One by one: compiled, a call with a starred tuple takes three times as long as a plain one.
+    (
+        base_offset,
+        length,
+        leader_epoch,
+        magic,
+        crc,
+        attributes,
+        last_offset_delta,
+        base_timestamp,
+        max_timestamp,
+        producer_id,
+        producer_epoch,
+        base_sequence,
+        record_count,
+    ) = _unpack(buffer, position)
+    return BatchHeader(
+        base_offset,
+        length,
+        leader_epoch,
+        magic,
+        crc,
+        attributes,
+        last_offset_delta,
+        base_timestamp,
+        max_timestamp,
+        producer_id,
+        producer_epoch,
+        base_sequence,
+        record_count,
+    )
+
+
 def read_header(buffer: Buffer, position: int = 0) -> BatchHeader:
     """The header at ``position``. Its length and magic are plausible; the checksum is not looked at.
 
@@ -183,7 +219,7 @@ def read_header(buffer: Buffer, position: int = 0) -> BatchHeader:
     """
     if position < 0 or len(buffer) - position < HEADER_SIZE:
         raise CorruptMessage(f"{len(buffer) - position} bytes are too few for a batch header")
-    header = BatchHeader(*HEADER.unpack_from(buffer, position))
+    header = unpack_header(buffer, position)
     if header.magic != MAGIC:
         raise CorruptMessage(f"batch has magic {header.magic}; only format 2 is supported")
     if header.length < LENGTH_MIN:

@@ -31,7 +31,6 @@ from millbeck.records.header import (
     CODEC_MASK,
     CONTROL_BIT,
     CRC_START,
-    HEADER,
     HEADER_SIZE,
     LENGTH_MIN,
     LOG_APPEND_TIME_BIT,
@@ -42,6 +41,7 @@ from millbeck.records.header import (
     BatchHeader,
     TimestampType,
     read_header,
+    unpack_header,
 )
 from millbeck.records.kernels.read import read_records
 from millbeck.records.kernels.record import NO_TIMESTAMP
@@ -109,9 +109,11 @@ def validate(
     `DecompressionLimit` also when a compressed batch holds more than ``raw_bytes_max``.
     """
     size = len(batch)
-    if size < HEADER_SIZE or batch[MAGIC_POSITION] != MAGIC or _LENGTH.unpack_from(batch)[0] != size - LOG_OVERHEAD:
+    if size < HEADER_SIZE:
         raise _misshapen(batch)
-    header = BatchHeader(*HEADER.unpack_from(batch))
+    header = unpack_header(batch)
+    if header.magic != MAGIC or header.length != size - LOG_OVERHEAD:
+        raise _misshapen(batch)
     attributes = header.attributes
     codec = attributes & CODEC_MASK
     if codec and (codec > _CODEC_LAST or (codec == Codec.ZSTD and not allow_zstd)):

@@ -11,7 +11,7 @@ nothing is acknowledged before it is on the disk.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Protocol
+from typing import Final, Protocol
 
 from millbeck.kernel.errors import (
     ApiError,
@@ -27,7 +27,7 @@ from millbeck.storage.log import Log
 from millbeck.storage.reading import LogSlice
 from millbeck.storage.staging import Staged
 
-NO_EPOCH = -1
+NO_EPOCH: Final = -1
 
 
 class Watcher(Protocol):

@@ -13,7 +13,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Protocol, cast
+from typing import TYPE_CHECKING, Final, Protocol, cast
 
 from millbeck.kernel.environment import FileSlice, Outlet, Part
 from millbeck.security.principal import ANONYMOUS, Principal
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from millbeck.server.call import Call
     from millbeck.server.listener import Listener
 
-UNANSWERED_MAX = 64
-OUTPUT_HIGH_WATER_BYTES = 1024 * 1024
+UNANSWERED_MAX: Final = 64
+OUTPUT_HIGH_WATER_BYTES: Final = 1024 * 1024
 
 log = logging.getLogger(__name__)
 

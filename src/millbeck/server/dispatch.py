@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Awaitable, Callable, Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from millbeck.kernel.errors import ApiError
 from millbeck.server.call import Call
@@ -27,7 +27,7 @@ from millbeck.wire.framing import read_request_header
 if TYPE_CHECKING:
     from millbeck.server.broker import Broker
 
-API_VERSIONS_KEY = 18
+API_VERSIONS_KEY: Final = 18
 
 ErrorReply = Callable[[Any, int, ApiError], Any]
 """``(request or None, version, error) -> response``; None when the API cannot say it."""

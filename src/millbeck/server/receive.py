@@ -9,15 +9,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from struct import Struct
+from typing import Final
 
 from millbeck.kernel.environment import Bytes
 
-SHARED_BUFFER_BYTES = 256 * 1024
-FIRST_OWN_BUFFER_BYTES = 64 * 1024
-GROWTH = 4
+SHARED_BUFFER_BYTES: Final = 256 * 1024
+FIRST_OWN_BUFFER_BYTES: Final = 64 * 1024
+GROWTH: Final = 4
 """How much larger than what was received a connection's own buffer may be."""
-SIZE_PREFIX = Struct(">i")
-SMALLEST_FRAME_BYTES = 8  # api key, version, correlation id
+SIZE_PREFIX: Final = Struct(">i")
+_read_size: Final = SIZE_PREFIX.unpack_from
+SMALLEST_FRAME_BYTES: Final = 8  # api key, version, correlation id
 
 
 class SharedBuffer:
@@ -142,8 +144,9 @@ class FrameReader:
 
     def _take_frames(self, view: memoryview, position: int, end: int) -> tuple[bool, int]:
         handle = self._handle
+        size: int
         while end - position >= 4:
-            (size,) = SIZE_PREFIX.unpack_from(view, position)
+            (size,) = _read_size(view, position)
             if size < SMALLEST_FRAME_BYTES or size > self._frame_bytes_max:
                 raise FrameTooLarge(size)
             frame_end = position + 4 + size

@@ -19,7 +19,7 @@ from __future__ import annotations
 import logging
 from bisect import bisect_right
 from collections.abc import Sequence
-from typing import NoReturn
+from typing import Final, NoReturn
 
 from millbeck.kernel.environment import Bytes, FileSlice
 from millbeck.kernel.errors import (
@@ -58,7 +58,7 @@ from millbeck.storage.txn_index import AbortedTransaction
 
 logger = logging.getLogger(__name__)
 
-PRODUCER_EXPIRATION_MS = 86_400_000
+PRODUCER_EXPIRATION_MS: Final = 86_400_000
 
 
 class Log:

@@ -9,13 +9,14 @@ this file and trims it on roll; ours simply never holds more than its entries.
 from __future__ import annotations
 
 from struct import Struct
+from typing import Final
 
 from millbeck.kernel.environment import Bytes
 
-ENTRY_SIZE = 8
-RELATIVE_OFFSET_MAX = 2**31 - 1
+ENTRY_SIZE: Final = 8
+RELATIVE_OFFSET_MAX: Final = 2**31 - 1
 
-_ENTRY = Struct(">ii")
+_ENTRY: Final = Struct(">ii")
 
 
 class CorruptIndex(Exception):

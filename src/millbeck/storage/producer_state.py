@@ -27,12 +27,12 @@ from millbeck.kernel.errors import (
 from millbeck.records.control import EndTransaction
 from millbeck.storage.txn_index import AbortedTransaction
 
-NO_EPOCH = -1
-NO_SEQUENCE = -1
-NO_OFFSET = -1
-REMEMBERED_BATCHES = 5
-PRODUCER_EPOCH_MAX = 2**15 - 1
-_SEQUENCE_MASK = 2**31 - 1
+NO_EPOCH: Final = -1
+NO_SEQUENCE: Final = -1
+NO_OFFSET: Final = -1
+REMEMBERED_BATCHES: Final = 5
+PRODUCER_EPOCH_MAX: Final = 2**15 - 1
+_SEQUENCE_MASK: Final = 2**31 - 1
 
 BatchTrace = tuple[int, int, int, int]
 """Last sequence, last offset, offset delta, timestamp: a plain tuple, since one is made for every idempotent batch."""

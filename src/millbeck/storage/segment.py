@@ -17,7 +17,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from struct import Struct
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from millbeck.kernel.environment import Bytes, Files, OpenMode
 from millbeck.kernel.errors import CorruptMessage
@@ -35,18 +35,18 @@ if TYPE_CHECKING:
     from millbeck.storage.index_cache import IndexCache
     from millbeck.storage.staging import Staged
 
-LOG_SUFFIX = ".log"
-INDEX_SUFFIX = ".index"
-TIME_INDEX_SUFFIX = ".timeindex"
-TXN_INDEX_SUFFIX = ".txnindex"
-INDEX_SUFFIXES = (INDEX_SUFFIX, TIME_INDEX_SUFFIX, TXN_INDEX_SUFFIX)
+LOG_SUFFIX: Final = ".log"
+INDEX_SUFFIX: Final = ".index"
+TIME_INDEX_SUFFIX: Final = ".timeindex"
+TXN_INDEX_SUFFIX: Final = ".txnindex"
+INDEX_SUFFIXES: Final = (INDEX_SUFFIX, TIME_INDEX_SUFFIX, TXN_INDEX_SUFFIX)
 
-TAIL_BATCHES = 512
-ROLL_TIMESTAMP_UNKNOWN = -2
-_SIZE_MAX = 2**31 - 1
-_WALK_CHUNK = 8 * 1024
-_HEADERS_CHUNK = 64 * 1024
-_WALK = Struct(">qiibIhi")
+TAIL_BATCHES: Final = 512
+ROLL_TIMESTAMP_UNKNOWN: Final = -2
+_SIZE_MAX: Final = 2**31 - 1
+_WALK_CHUNK: Final = 8 * 1024
+_HEADERS_CHUNK: Final = 64 * 1024
+_WALK: Final = Struct(">qiibIhi")
 
 
 class CorruptSegment(Exception):

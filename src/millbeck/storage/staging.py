@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from millbeck.kernel.environment import Bytes
 
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from millbeck.records.batch import BatchHeader
     from millbeck.records.control import EndTransaction
 
-NO_APPEND_TIME = -1
+NO_APPEND_TIME: Final = -1
 
 
 class Staged:

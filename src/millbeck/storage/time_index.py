@@ -8,14 +8,15 @@ its largest timestamp. The bytes in memory are the bytes of the file.
 from __future__ import annotations
 
 from struct import Struct
+from typing import Final
 
 from millbeck.kernel.environment import Bytes
 from millbeck.storage.offset_index import CorruptIndex
 
-ENTRY_SIZE = 12
-NO_TIMESTAMP = -1
+ENTRY_SIZE: Final = 12
+NO_TIMESTAMP: Final = -1
 
-_ENTRY = Struct(">qi")
+_ENTRY: Final = Struct(">qi")
 
 
 class TimeIndex:

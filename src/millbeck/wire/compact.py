@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from struct import Struct
-from typing import Protocol
+from typing import Final, Protocol
 
 from millbeck.wire.varint import unsigned_varint
 
 TopicKey = str | bytes
 """A topic's name, or its id (16 bytes) in the versions that name topics by id."""
 
-_pack_int32 = Struct(">i").pack
+_pack_int32: Final = Struct(">i").pack
 
 
 class Endpoint(Protocol):

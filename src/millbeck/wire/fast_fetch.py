@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from struct import Struct
+from typing import Final
 
 from millbeck.kernel.environment import Part
 from millbeck.wire.compact import TopicKey, node_endpoints_section
@@ -24,7 +25,7 @@ from millbeck.wire.varint import SMALL, unsigned_varint
 
 __all__ = ["FetchRequestView", "PartitionResult", "TopicKey", "decode_fetch_request", "encode_fetch_response"]
 
-_NODE_ENDPOINTS_FROM = 16
+_NODE_ENDPOINTS_FROM: Final = 16
 
 
 class PartitionResult:
@@ -95,8 +96,8 @@ def encode_fetch_response(
     return writer.finish(_pack_flexible_prefix, 5, correlation_id)
 
 
-_pack_legacy_prefix = Struct(">ii")
-_pack_flexible_prefix = Struct(">iix")
+_pack_legacy_prefix: Final = Struct(">ii")
+_pack_flexible_prefix: Final = Struct(">iix")
 
 
 class _PartWriter:
@@ -126,13 +127,13 @@ class _PartWriter:
         return parts
 
 
-_pack_int16 = Struct(">h").pack
-_pack_int32 = Struct(">i").pack
-_pack_v4_head = Struct(">ii").pack
-_pack_v7_head = Struct(">ihii").pack
-_pack_v4_partition = Struct(">ihqqi").pack
-_pack_v5_partition = Struct(">ihqqqi").pack
-_pack_aborted = Struct(">qq").pack
+_pack_int16: Final = Struct(">h").pack
+_pack_int32: Final = Struct(">i").pack
+_pack_v4_head: Final = Struct(">ii").pack
+_pack_v7_head: Final = Struct(">ihii").pack
+_pack_v4_partition: Final = Struct(">ihqqi").pack
+_pack_v5_partition: Final = Struct(">ihqqqi").pack
+_pack_aborted: Final = Struct(">qq").pack
 
 
 def _write_legacy(
@@ -172,10 +173,10 @@ def _write_legacy(
                 writer.add_records(result.records_size, result.records)
 
 
-_pack_flexible_head = Struct(">ihi").pack
-_pack_plain_partition = Struct(">ihqqqxi").pack
-_pack_partition_head = Struct(">ihqqq").pack
-_pack_flexible_aborted = Struct(">qqx").pack
+_pack_flexible_head: Final = Struct(">ihi").pack
+_pack_plain_partition: Final = Struct(">ihqqqxi").pack
+_pack_partition_head: Final = Struct(">ihqqq").pack
+_pack_flexible_aborted: Final = Struct(">qqx").pack
 
 
 def _write_flexible(
@@ -221,9 +222,9 @@ def _write_flexible(
     add(node_endpoints_section(node_endpoints) if node_endpoints and version >= _NODE_ENDPOINTS_FROM else b"\0")
 
 
-_pack_diverging = Struct(">BBiqx").pack
-_pack_leader = Struct(">BBiix").pack
-_pack_snapshot = Struct(">BBqix").pack
+_pack_diverging: Final = Struct(">BBiqx").pack
+_pack_leader: Final = Struct(">BBiix").pack
+_pack_snapshot: Final = Struct(">BBqix").pack
 
 
 def _partition_tags(result: PartitionResult) -> bytes:

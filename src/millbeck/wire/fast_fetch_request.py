@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from struct import Struct
 from struct import error as StructError  # noqa: N812
+from typing import Final
 
 from millbeck.wire.codec import REQUEST_OBJECT_COUNT_MAX
 from millbeck.wire.compact import TopicKey
@@ -17,12 +18,12 @@ from millbeck.wire.layout import TAGS_MAX
 from millbeck.wire.messages.fetch import FetchPartition
 from millbeck.wire.varint import continue_varint
 
-FLEXIBLE_FROM = 12
-TOPIC_ID_FROM = 13
-_REPLICA_STATE_FROM = 15
-_DIRECTORY_ID_FROM = 17
-_HIGH_WATERMARK_FROM = 18
-_TOO_MANY = "FetchRequest: more topics or partitions than there are bytes or than are allowed"
+FLEXIBLE_FROM: Final = 12
+TOPIC_ID_FROM: Final = 13
+_REPLICA_STATE_FROM: Final = 15
+_DIRECTORY_ID_FROM: Final = 17
+_HIGH_WATERMARK_FROM: Final = 18
+_TOO_MANY: Final = "FetchRequest: more topics or partitions than there are bytes or than are allowed"
 
 
 class FetchRequestView:
@@ -87,13 +88,13 @@ def decode_fetch_request(version: int, buffer: bytes | memoryview, position: int
     return request, position
 
 
-_read_int16 = Struct(">h").unpack_from
-_read_int32 = Struct(">i").unpack_from
-_read_v4_head = Struct(">iiiibi").unpack_from
-_read_v7_head = Struct(">iiiibiii").unpack_from
-_read_v4_partition = Struct(">iqi").unpack_from
-_read_v5_partition = Struct(">iqqi").unpack_from
-_read_v9_partition = Struct(">iiqqi").unpack_from
+_read_int16: Final = Struct(">h").unpack_from
+_read_int32: Final = Struct(">i").unpack_from
+_read_v4_head: Final = Struct(">iiiibi").unpack_from
+_read_v7_head: Final = Struct(">iiiibiii").unpack_from
+_read_v4_partition: Final = Struct(">iqi").unpack_from
+_read_v5_partition: Final = Struct(">iqqi").unpack_from
+_read_v9_partition: Final = Struct(">iiqqi").unpack_from
 
 
 def _decode_legacy(version: int, data: bytes, position: int) -> tuple[FetchRequestView, int]:
@@ -188,12 +189,12 @@ def _read_legacy_forgotten(data: bytes, position: int, budget: int) -> tuple[lis
     return forgotten, position
 
 
-_each_int32 = Struct(">i").iter_unpack
-_read_v12_head = Struct(">iiiibiiB").unpack_from
-_read_v15_head = Struct(">iiibiiB").unpack_from
-_read_v12_partition = Struct(">iiqiqiB").unpack_from
-_read_int64 = Struct(">q").unpack_from
-_read_replica_state = Struct(">iqB").unpack_from
+_each_int32: Final = Struct(">i").iter_unpack
+_read_v12_head: Final = Struct(">iiiibiiB").unpack_from
+_read_v15_head: Final = Struct(">iiibiiB").unpack_from
+_read_v12_partition: Final = Struct(">iiqiqiB").unpack_from
+_read_int64: Final = Struct(">q").unpack_from
+_read_replica_state: Final = Struct(">iqB").unpack_from
 
 
 def _decode_flexible(version: int, data: bytes, position: int) -> tuple[FetchRequestView, int]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from struct import Struct
 from struct import error as StructError  # noqa: N812
+from typing import Final
 
 from millbeck.wire.codec import REQUEST_OBJECT_COUNT_MAX
 from millbeck.wire.compact import TopicKey, compact_string, node_endpoints_section
@@ -19,10 +20,10 @@ from millbeck.wire.varint import SMALL, continue_varint, unsigned_varint
 
 ProduceTopic = tuple[TopicKey, list[tuple[int, memoryview | None]]]
 
-FLEXIBLE_FROM = 9
-TOPIC_ID_FROM = 13
-_NODE_ENDPOINTS_FROM = 10
-_TOO_MANY = "ProduceRequest: more topics or partitions than there are bytes or than are allowed"
+FLEXIBLE_FROM: Final = 9
+TOPIC_ID_FROM: Final = 13
+_NODE_ENDPOINTS_FROM: Final = 10
+_TOO_MANY: Final = "ProduceRequest: more topics or partitions than there are bytes or than are allowed"
 
 
 class ProduceRequestView:
@@ -89,14 +90,20 @@ def decode_produce_request(
     return request, position
 
 
-_read_legacy_head = Struct(">hhii").unpack_from
-_read_legacy_rest = Struct(">hii").unpack_from
-_read_int16 = Struct(">h").unpack_from
-_read_int32 = Struct(">i").unpack_from
-_read_legacy_partition = Struct(">ii").unpack_from
+_read_legacy_head: Final = Struct(">hhii").unpack_from
+_read_legacy_rest: Final = Struct(">hii").unpack_from
+_read_int16: Final = Struct(">h").unpack_from
+_read_int32: Final = Struct(">i").unpack_from
+_read_legacy_partition: Final = Struct(">ii").unpack_from
 
 
 def _decode_legacy(view: memoryview, position: int) -> tuple[ProduceRequestView, int]:
+    # Compiled, a number that is declared one is a machine word, and one that is not stays an object.
+    size: int
+    acks: int
+    topic_count: int
+    partition_count: int
+    index: int
     end = len(view)
     transactional_id = None
     # Most producers have no transactional id, so the guess that the rest follows its null length is right.
@@ -139,12 +146,16 @@ def _decode_legacy(view: memoryview, position: int) -> tuple[ProduceRequestView,
     return ProduceRequestView(transactional_id, acks, timeout_ms, topics), position
 
 
-_read_flexible_head = Struct(">BhiB").unpack_from
-_read_flexible_rest = Struct(">hiB").unpack_from
-_read_flexible_partition = Struct(">iB").unpack_from
+_read_flexible_head: Final = Struct(">BhiB").unpack_from
+_read_flexible_rest: Final = Struct(">hiB").unpack_from
+_read_flexible_partition: Final = Struct(">iB").unpack_from
 
 
 def _decode_flexible(view: memoryview, position: int, by_id: bool) -> tuple[ProduceRequestView, int]:
+    size: int
+    acks: int
+    topic_count: int
+    index: int
     end = len(view)
     transactional_id = None
     size, acks, timeout_ms, topic_count = _read_flexible_head(view, position)
@@ -234,12 +245,12 @@ def encode_produce_response(
     return _encode_flexible(version, correlation_id, topics, throttle_time_ms, node_endpoints)
 
 
-_pack_legacy_head = Struct(">iii").pack
-_pack_int16 = Struct(">h").pack
-_pack_int32 = Struct(">i").pack
-_pack_v3 = Struct(">ihqq").pack
-_pack_v5 = Struct(">ihqqq").pack
-_pack_v8 = Struct(">ihqqqih").pack
+_pack_legacy_head: Final = Struct(">iii").pack
+_pack_int16: Final = Struct(">h").pack
+_pack_int32: Final = Struct(">i").pack
+_pack_v3: Final = Struct(">ihqq").pack
+_pack_v5: Final = Struct(">ihqqq").pack
+_pack_v8: Final = Struct(">ihqqqih").pack
 
 
 def _encode_legacy(
@@ -308,9 +319,9 @@ def _legacy_string(text: str | None) -> bytes:
     return _pack_int16(len(encoded)) + encoded
 
 
-_pack_flexible_prefix = Struct(">iix").pack
-_pack_plain_result = Struct(">ihqqqBxx").pack
-_pack_leader = Struct(">BBBiix").pack
+_pack_flexible_prefix: Final = Struct(">iix").pack
+_pack_plain_result: Final = Struct(">ihqqqBxx").pack
+_pack_leader: Final = Struct(">BBBiix").pack
 
 
 def _encode_flexible(

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from struct import Struct
 from struct import error as StructError  # noqa: N812
+from typing import Final
 
 from millbeck.wire.api_keys import API_VERSIONS, APIS, NEVER_FLEXIBLE
 from millbeck.wire.decoder_source import skip_tags
@@ -17,11 +18,12 @@ from millbeck.wire.errors import DecodeError
 
 Buffer = bytes | memoryview
 
-LENGTH_SIZE = 4
+LENGTH_SIZE: Final = 4
 
-_LENGTH = Struct(">i")
-_REQUEST_HEADER = Struct(">hhih")
-_RESPONSE_HEADERS = (Struct(">ii"), Struct(">iix"))
+_LENGTH: Final = Struct(">i")
+_REQUEST_HEADER: Final = Struct(">hhih")
+_read_request_header: Final = _REQUEST_HEADER.unpack_from
+_RESPONSE_HEADERS: Final = (Struct(">ii"), Struct(">iix"))
 
 
 class _FlexibleFrom(dict[int, int]):
@@ -32,8 +34,8 @@ class _FlexibleFrom(dict[int, int]):
         return found
 
 
-_FLEXIBLE_FROM = _FlexibleFrom()
-_RESPONSE_FLEXIBLE_FROM = _FlexibleFrom({API_VERSIONS: NEVER_FLEXIBLE})
+_FLEXIBLE_FROM: Final = _FlexibleFrom()
+_RESPONSE_FLEXIBLE_FROM: Final = _FlexibleFrom({API_VERSIONS: NEVER_FLEXIBLE})
 
 
 class RequestHeader:
@@ -63,8 +65,12 @@ def read_request_header(buffer: Buffer, position: int = 0) -> RequestHeader:
     DecodeError when it is malformed or names an API that does not exist. The version is the caller's to check: it
     decides only the form of the header here, as a client with a newer ApiVersions must get an answer.
     """
+    api_key: int
+    api_version: int
+    correlation_id: int
+    client_id_size: int
     try:
-        api_key, api_version, correlation_id, client_id_size = _REQUEST_HEADER.unpack_from(buffer, position)
+        api_key, api_version, correlation_id, client_id_size = _read_request_header(buffer, position)
         position += 10
         client_id = None
         if client_id_size >= 0:

@@ -5,9 +5,11 @@ Log records use zigzag varints instead; those live with the records.
 
 from __future__ import annotations
 
+from typing import Final
+
 from millbeck.wire.errors import DecodeError
 
-_SIZE_MAX = 5
+_SIZE_MAX: Final = 5
 
 
 def _encode(value: int) -> bytes:
@@ -19,7 +21,7 @@ def _encode(value: int) -> bytes:
     return bytes(out)
 
 
-SMALL: tuple[bytes, ...] = tuple(_encode(value) for value in range(1024))
+SMALL: Final[tuple[bytes, ...]] = tuple(_encode(value) for value in range(1024))
 """The encodings of 0..1023, so that the common lengths cost one index."""
 
 
