@@ -349,4 +349,8 @@ WRITERS: dict[str, Callable[[], Iterator[str]]] = {
 }
 
 if __name__ == "__main__":
+    from millbeck import compiled
+
+    # Extensions carry no docstrings.
+    compiled.use_sources()
     main()
