@@ -4,7 +4,7 @@ BIN := .venv/bin
 READY := .venv/.ready
 SEED ?=
 # The packages that have compiled modules: their tests run twice, on the Python files and on the extensions.
-COMPILED_TESTS := $(addprefix tests/,$(addprefix unit/,kernel records wire storage replication server) model/storage sim)
+COMPILED_TESTS := $(addprefix tests/,$(addprefix unit/,kernel host records wire storage replication server) contract model/storage sim)
 SEEDS ?= 1000
 
 .PHONY: run test build check ci bench bench-full budgets cold-reads interop sim fuzz docs golden clean
