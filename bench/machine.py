@@ -53,8 +53,12 @@ def _revision() -> str:
 
 
 def _kernels() -> str:
-    """Whether the hot kernels run compiled, as the package itself says."""
-    question = "from millbeck.records import kernels; print('compiled' if kernels.COMPILED else 'pure Python')"
+    """Whether the kernels and the data path run compiled, as the package itself says."""
+    question = (
+        "from millbeck import compiled; from millbeck.records import kernels\n"
+        "forms = 'pure Python', 'compiled'\n"
+        "print(forms[kernels.COMPILED] + ', data path ' + forms[compiled.in_use()])"
+    )
     done = subprocess.run(
         [sys.executable, "-c", question], env=cli_environment(), capture_output=True, text=True, timeout=60
     )

@@ -99,16 +99,14 @@ def _digests(paths: list[Path]) -> dict[str, str]:
     return {str(path.relative_to(ROOT)): hashlib.sha256(path.read_bytes()).hexdigest() for path in paths}
 
 
-def _built_groups() -> dict[str, list[Path]]:
-    """The sources of the groups that have extensions here; a group without any runs its Python files."""
-    return {library: sources for library, sources in groups().items() if _extensions_of(library, sources)}
+def _sources() -> list[Path]:
+    return [source for sources in groups().values() for source in sources]
 
 
 def record_build() -> None:
     """Remember which sources the extensions now in the tree come from."""
     BUILD.mkdir(exist_ok=True)
-    sources = [source for sources in _built_groups().values() for source in sources]
-    RECORD.write_text(json.dumps({"sources": _digests(sources), "extensions": _digests(built())}, indent=1) + "\n")
+    RECORD.write_text(json.dumps({"sources": _digests(_sources()), "extensions": _digests(built())}, indent=1) + "\n")
     _write_stamps()
 
 
@@ -133,9 +131,12 @@ def problems() -> list[str]:
     if not RECORD.exists():
         return ["extensions exist, but nothing says what they were built from"]
     record = json.loads(RECORD.read_text())
-    found = []
-    sources = [source for sources in _built_groups().values() for source in sources]
-    for kind, digests in (("sources", _digests(sources)), ("extensions", _digests(there))):
+    found = [
+        f"the group {library} is not compiled, and another is"
+        for library, sources in groups().items()
+        if not _extensions_of(library, sources)
+    ]
+    for kind, digests in (("sources", _digests(_sources())), ("extensions", _digests(there))):
         recorded = record[kind]
         changed = [path for path in sorted(recorded.keys() | digests.keys()) if recorded.get(path) != digests.get(path)]
         found += [f"{path} is not the one of the last build" for path in changed]

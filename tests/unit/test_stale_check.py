@@ -102,6 +102,13 @@ def test_a_missing_library_is_noticed(tool: ModuleType) -> None:
     assert is_stale(str(tool.ROOT))
 
 
+def test_a_group_without_extensions_beside_one_that_has_some_is_noticed(tool: ModuleType, package: Path) -> None:
+    (package / "wire" / f"varint{SUFFIX}").unlink()
+    (tool.ROOT / "src" / f"millbeck_path__mypyc{SUFFIX}").unlink()
+    tool.record_build()
+    assert tool.problems() == ["the group millbeck_path is not compiled, and another is"]
+
+
 def test_extensions_without_a_record_are_noticed(tool: ModuleType) -> None:
     tool.RECORD.unlink()
     assert tool.check() == 1

@@ -52,11 +52,12 @@ def command(data: str, host: str, port: int, metrics_port: int, bootstrap_server
       millbeck doctor --data /var/lib/millbeck --port 9092
       millbeck doctor --bootstrap-server broker.example:9092 --output json
     """
+    from millbeck import compiled
     from millbeck.records.kernels import COMPILED
 
     findings = [
         check_python(),
-        check_kernels(COMPILED),
+        check_kernels(COMPILED and compiled.in_use()),
         check_open_files(),
         check_port(host, port, "--port"),
         check_port("127.0.0.1", metrics_port, "--metrics-port"),

@@ -42,11 +42,11 @@ def check_python() -> Finding:
 
 def check_kernels(is_compiled: bool) -> Finding:
     if is_compiled:
-        return Finding(status=OK, subject="kernels", detail="compiled")
+        return Finding(status=OK, subject="data path", detail="compiled")
     return Finding(
         status=WARN,
-        subject="kernels",
-        detail="plain Python: correct, but checking records takes several times as long",
+        subject="data path",
+        detail="plain Python, at least in part: correct, but a request takes several times as long",
         advice="install a wheel of millbeck, or a C compiler before installing from source",
     )
 
