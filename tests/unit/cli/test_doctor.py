@@ -22,7 +22,7 @@ def test_the_report_covers_machine_directory_and_cluster(run: Callable[..., Resu
     assert done.exit_code == 0
     shown = json.loads(done.stdout)
     subjects = [each["subject"] for each in shown]
-    assert subjects[:4] == ["python", "kernels", "open files", "port 0"]
+    assert subjects[:4] == ["python", "data path", "open files", "port 0"]
     assert f"data {tmp_path}" in subjects
     assert shown[-1]["subject"] == "cluster at 127.0.0.1:1"
     assert shown[-1]["status"] == "warn"
