@@ -165,7 +165,10 @@ def _declare_broker(node: Node) -> None:
         ),
     )
     for name, help_text, read in single:
-        registry.gauge(name, help_text).child().read = read
+        if name.endswith("_total"):
+            registry.counter_from(name, help_text, [], _one_row(read))
+        else:
+            registry.gauge(name, help_text).child().read = read
     registry.gauge_from(
         "kafka_server_socket_server_metrics_connection_count",
         "Open connections.",
@@ -256,3 +259,8 @@ def _declare_quorum(node: Node) -> None:
         ["state"],
         lambda: [(("leader",), 1)],
     )
+
+
+def _one_row(read: Callable[[], float]) -> Callable[[], Rows]:
+    """A counter without labels."""
+    return lambda: [((), read())]

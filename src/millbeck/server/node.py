@@ -21,7 +21,6 @@ from millbeck.controller.nodes import Registration
 from millbeck.controller.options import ControllerOptions
 from millbeck.kernel.environment import Environment
 from millbeck.kernel.errors import InvalidConfig
-from millbeck.kernel.ids import TopicPartition, Uuid
 from millbeck.kernel.metrics import Registry
 from millbeck.metadata.delta import MetadataDelta
 from millbeck.metadata.image import Endpoint, MetadataImage, ResourceType
@@ -40,7 +39,7 @@ from millbeck.server.formatting import check_formatted
 from millbeck.server.handlers.api_versions import fallback, served_versions
 from millbeck.server.internal_topics import OFFSETS_TOPIC, internal_topics
 from millbeck.server.listener import ConnectionLimits, Listener, ListenerAddress
-from millbeck.server.logs import METADATA_TOPIC, Logs
+from millbeck.server.logs import Logs
 from millbeck.server.loop_watch import LoopWatch
 from millbeck.server.metrics import declare_metrics
 from millbeck.server.metrics_endpoint import MetricsEndpoint
@@ -61,8 +60,6 @@ FRAME_SECONDS_MAX: Final = 30.0
 STALL_SECONDS_MAX: Final = 60.0
 LARGE_CHANGE_PARTITIONS: Final = 200
 DRAIN_SECONDS_MAX: Final = 5.0
-METADATA_PARTITION: Final = TopicPartition(METADATA_TOPIC, 0)
-METADATA_TOPIC_ID: Final[Uuid] = bytes(15) + b"\x01"
 SECURITY_PROTOCOL_NUMBERS: Final = {"PLAINTEXT": 0, "SSL": 1}
 
 log = logging.getLogger(__name__)

@@ -184,3 +184,13 @@ def test_the_page_is_served_on_its_own_port() -> None:
         assert b"kafka_server_replicamanager_leadercount 0" in page
 
     in_house(scenario)
+
+
+def test_what_is_named_a_total_is_a_counter() -> None:
+    async def scenario(house: House, client: Client, environment: Environment) -> None:
+        assert house.node is not None
+        kinds = dict(re.findall(r"^# TYPE (\S+_total) (\S+)$", house.node.render_metrics(), re.MULTILINE))
+        assert "millbeck_unexpected_errors_total" in kinds
+        assert set(kinds.values()) == {"counter"}
+
+    in_house(scenario)
