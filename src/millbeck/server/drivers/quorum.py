@@ -42,9 +42,11 @@ from millbeck.raft.effects import AppendLeaderChange, Effect, MoveHighWatermark,
 from millbeck.raft.events import LogFlushed, ShutdownRequested, Started
 from millbeck.raft.machine import QuorumMachine, QuorumNotSupported
 from millbeck.raft.quorum_state import QuorumStateFault
+from millbeck.raft.voters import Leader
 from millbeck.server.drivers import metadata_files
 from millbeck.server.drivers.metadata_loading import load
 from millbeck.server.drivers.metadata_snapshots import MetadataSnapshots, SnapshotOptions
+from millbeck.server.drivers.quorum_settings import QuorumSettings
 from millbeck.server.off_loop import run_off_loop
 from millbeck.storage.atomic_file import parent_of
 from millbeck.storage.flush import FlushOutcome
@@ -55,6 +57,11 @@ T = TypeVar("T")
 
 Subscriber = Callable[[MetadataImage, MetadataDelta], Awaitable[None]]
 """It may give way to the loop while it applies a large change; the next image comes when it is through."""
+
+LeadershipListener = Callable[[int], None]
+"""Told of the epoch in which this node begins or ceases to be the active controller."""
+
+LeaderListener = Callable[[Leader], None]
 
 logger = logging.getLogger(__name__)
 
@@ -85,10 +92,13 @@ class QuorumDriver:
         spawn: Callable[[Coroutine[Any, Any, None]], object],
         on_fatal: Callable[[MetadataLogFailed], None],
         snapshot_options: SnapshotOptions | None = None,
+        settings: QuorumSettings | None = None,
     ) -> None:
+        """``voters`` is this node alone, or empty when ``settings`` says who votes."""
         self.environment = environment
         self.log = log
         self.node_id = node_id
+        self.settings = settings or QuorumSettings()
         self.image: MetadataImage = EMPTY
         self.failure: MetadataLogFailed | None = None
         self.machine: QuorumMachine | None = None
@@ -109,6 +119,9 @@ class QuorumDriver:
         # Bounded by the connections: each has at most one request that waits for the controller.
         self._waiting: DeferredQueue[asyncio.Future[None]] = DeferredQueue()
         self._subscribers: list[Subscriber] = []
+        self._on_gained: list[LeadershipListener] = []
+        self._on_lost: list[LeadershipListener] = []
+        self._on_leader: list[LeaderListener] = []
         self._published_offset = 0
         self._is_flushing = False
         self._is_stopped = False
@@ -121,17 +134,55 @@ class QuorumDriver:
     def high_watermark(self) -> int:
         return -1 if self.machine is None else self.machine.high_watermark
 
+    @property
+    def leader(self) -> Leader:
+        """The quorum's leader as this node knows it, for forwarding and for the replies that name the controller."""
+        if not self.is_active:
+            return Leader(epoch=max(self.epoch, 0))
+        endpoint = next(iter(self.settings.listeners), None)
+        return Leader(node_id=self.node_id, epoch=self.epoch, endpoint=endpoint)
+
+    @property
+    def is_active(self) -> bool:
+        """Whether `submit` takes decisions here: this node leads, and a record of its epoch is committed."""
+        return not self._is_stopped and self.machine is not None and self.machine.is_leader
+
+    def on_leadership(self, *, gained: LeadershipListener, lost: LeadershipListener) -> None:
+        """Be told when this node becomes the active controller and when it no longer is, each with the epoch.
+
+        ``gained`` is called when everything before the epoch and its first record are committed and published, so
+        ``image`` is current; ``lost`` before any decision of a later leader is published. Register before `start`.
+        """
+        self._on_gained.append(gained)
+        self._on_lost.append(lost)
+
+    def on_leader_change(self, listener: LeaderListener) -> None:
+        """Be told of every change of `leader`, on observers too. Register before `start`."""
+        self._on_leader.append(listener)
+
+    async def wait_caught_up(self) -> None:
+        """Until a leader is known and what it had committed by then is published here. Raises `MetadataLogFailed`."""
+        await self._wait_committed(self.log.end_offset)
+
     def subscribe(self, subscriber: Subscriber) -> None:
         """Be told of every committed image, from the first one on when this is called before `start`."""
         self._subscribers.append(subscriber)
 
     async def start(self) -> None:
-        """Load, lead, and publish the first image. Raises `MetadataLogFailed`."""
+        """Load and take part. A node that is alone leads and has published the first image when this returns.
+
+        Any other returns as soon as its own log is loaded: see `wait_caught_up`. The controller's listener must be
+        bound by then, since the others cannot elect without it. Raises `MetadataLogFailed`.
+        """
         try:
             await self._lead()
         except (MetadataFault, QuorumStateFault, QuorumNotSupported, OSError, ApiError) as error:
             raise self._fail(f"the metadata log in {self.log.directory} can not be opened: {error}", error) from error
         await self._wait_committed(self.log.end_offset)
+        for gained in self._on_gained:
+            gained(self.epoch)
+        for listener in self._on_leader:
+            listener(self.leader)
 
     async def submit(self, decide: Callable[[MetadataImage], Result[T]]) -> T:
         """Carry out a decision; returns its response once everything it was based on is committed.

@@ -1,0 +1,175 @@
+"""Who votes: the members of the quorum, what identifies each, and how the set has changed along the log.
+
+A replica is a node and the directory it keeps its log in: a node that comes back with an empty disk is another replica,
+and must not be taken for the voter that once promised its vote. Static voters (``kraft.version`` 0) have no directory
+id in the set, and any directory of that node passes for them.
+
+The newest set in the log counts from the moment it is appended, committed or not (Raft, 4.1). `VoterHistory` keeps the
+older ones, because a truncation takes a set back and the one before it counts again.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from millbeck.kernel.ids import ZERO_UUID, Uuid, uuid_text
+from millbeck.records.control import KRaftVersion, Voter, VoterEndpoint, VoterId, Voters
+
+NOT_IN_LOG = -1
+"""The offset of a set that comes from the server's file or from the bootstrap snapshot."""
+
+
+class ReplicaKey(NamedTuple):
+    """A node and its directory; `ZERO_UUID` where the directory is not known."""
+
+    node_id: int
+    directory_id: Uuid = ZERO_UUID
+
+    def __str__(self) -> str:
+        return f"{self.node_id}@{uuid_text(self.directory_id)}" if self.directory_id != ZERO_UUID else f"{self.node_id}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Leader:
+    """What a node knows of the quorum's leader; ``node_id`` is -1 while there is none it knows of."""
+
+    node_id: int = -1
+    epoch: int = 0
+    endpoint: VoterEndpoint | None = None
+
+    @property
+    def is_known(self) -> bool:
+        return self.node_id >= 0
+
+
+@dataclass(frozen=True, slots=True)
+class VoterSet:
+    """The voters by node id, which rises."""
+
+    voters: tuple[Voter, ...] = ()
+
+    @staticmethod
+    def of(voters: tuple[Voter, ...]) -> VoterSet:
+        return VoterSet(tuple(sorted(voters, key=lambda voter: voter.node_id)))
+
+    @property
+    def ids(self) -> tuple[int, ...]:
+        return tuple(voter.node_id for voter in self.voters)
+
+    @property
+    def keys(self) -> tuple[ReplicaKey, ...]:
+        return tuple(key_of(voter) for voter in self.voters)
+
+    @property
+    def majority(self) -> int:
+        return len(self.voters) // 2 + 1
+
+    def get(self, node_id: int) -> Voter | None:
+        for voter in self.voters:
+            if voter.node_id == node_id:
+                return voter
+        return None
+
+    def has(self, key: ReplicaKey) -> bool:
+        """Whether this replica votes. A voter without a directory id is its node, whatever directory it has now."""
+        voter = self.get(key.node_id)
+        return voter is not None and voter.directory_id in (ZERO_UUID, key.directory_id)
+
+    def is_only(self, key: ReplicaKey) -> bool:
+        return len(self.voters) == 1 and self.has(key)
+
+    def endpoint_of(self, node_id: int) -> VoterEndpoint | None:
+        """Where nodes reach that voter: its first listener, which is the default one."""
+        voter = self.get(node_id)
+        return voter.endpoints[0] if voter is not None and voter.endpoints else None
+
+    def with_voter(self, added: Voter) -> VoterSet:
+        assert self.get(added.node_id) is None, f"{added.node_id} votes already"
+        return VoterSet.of((*self.voters, added))
+
+    def without(self, key: ReplicaKey) -> VoterSet:
+        return VoterSet(tuple(voter for voter in self.voters if key_of(voter) != key))
+
+    def with_changed(self, changed: Voter) -> VoterSet:
+        """The same voter with other endpoints or versions."""
+        return VoterSet(
+            tuple(changed if voter.node_id == changed.node_id else voter for voter in self.voters),
+        )
+
+    def record(self) -> Voters:
+        return Voters(voters=self.voters)
+
+    def voter_ids(self) -> tuple[VoterId, ...]:
+        """As a LeaderChange lists them."""
+        return tuple(VoterId(node_id=voter.node_id, directory_id=voter.directory_id) for voter in self.voters)
+
+
+class VoterHistory:
+    """The sets in the log by offset, oldest first; the first entry is where everything began."""
+
+    __slots__ = ("_sets", "_versions")
+
+    def __init__(self, initial: VoterSet, kraft_version: int = 0) -> None:
+        self._sets: list[tuple[int, VoterSet]] = [(NOT_IN_LOG, initial)]
+        self._versions: list[tuple[int, int]] = [(NOT_IN_LOG, kraft_version)]
+
+    @property
+    def latest(self) -> VoterSet:
+        return self._sets[-1][1]
+
+    @property
+    def latest_offset(self) -> int:
+        """Where the latest set stands in the log; `NOT_IN_LOG` when it does not."""
+        return self._sets[-1][0]
+
+    @property
+    def kraft_version(self) -> int:
+        return self._versions[-1][1]
+
+    def at(self, end_offset: int) -> tuple[int, VoterSet]:
+        """``kraft.version`` and voters as of everything below ``end_offset``: what a snapshot ending there says."""
+        version = next(version for offset, version in reversed(self._versions) if offset < end_offset)
+        return version, next(voters for offset, voters in reversed(self._sets) if offset < end_offset)
+
+    def appended(self, offset: int, value: KRaftVersion | Voters) -> None:
+        if isinstance(value, KRaftVersion):
+            self._versions.append((offset, value.kraft_version))
+        else:
+            self._sets.append((offset, VoterSet.of(value.voters)))
+
+    def truncated(self, end_offset: int) -> None:
+        """The log ends at ``end_offset`` now: sets from there on were never in it."""
+        self._sets[1:] = [entry for entry in self._sets[1:] if entry[0] < end_offset]
+        self._versions[1:] = [entry for entry in self._versions[1:] if entry[0] < end_offset]
+
+    def forget_before(self, offset: int) -> None:
+        """A snapshot stands for everything below ``offset``; the set that counted there becomes the first."""
+        version, voters = self.at(offset)
+        self._sets = [
+            (max((at for at, _ in self._sets if at < offset), default=NOT_IN_LOG), voters),
+            *(entry for entry in self._sets if entry[0] >= offset),
+        ]
+        self._versions = [
+            (max((at for at, _ in self._versions if at < offset), default=NOT_IN_LOG), version),
+            *(entry for entry in self._versions if entry[0] >= offset),
+        ]
+
+    def restart(self, end_offset: int, voters: VoterSet, kraft_version: int) -> None:
+        """A snapshot that ends at ``end_offset`` has taken the place of the whole log."""
+        self._sets = [(end_offset - 1, voters)]
+        self._versions = [(end_offset - 1, kraft_version)]
+
+
+def key_of(voter: Voter) -> ReplicaKey:
+    return ReplicaKey(voter.node_id, voter.directory_id)
+
+
+def static_voters(addresses: dict[int, VoterEndpoint]) -> VoterSet:
+    """``controller.quorum.voters``: nodes with an address each and no directory ids."""
+    return VoterSet.of(
+        tuple(
+            Voter(node_id=node_id, directory_id=ZERO_UUID, endpoints=(endpoint,))
+            for node_id, endpoint in addresses.items()
+        )
+    )
