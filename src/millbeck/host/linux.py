@@ -14,6 +14,7 @@ from collections.abc import Callable
 IS_LINUX = sys.platform == "linux"
 
 _SYNC_FILE_RANGE_WRITE = 2
+_PR_SET_PDEATHSIG = 1
 _MEMORY_FILE_SYSTEMS = (0x01021994, 0x858458F6)  # tmpfs, ramfs
 _STATFS_BYTES = 256  # struct statfs is smaller on every architecture; f_type is its first word
 
@@ -29,6 +30,7 @@ def _library_call(name: str) -> Callable[..., int] | None:
 
 _sync_file_range = _library_call("sync_file_range") if IS_LINUX else None
 _fstatfs = _library_call("fstatfs") if IS_LINUX else None
+_prctl = _library_call("prctl") if IS_LINUX else None
 
 
 def read_cached(descriptor: int, size: int, position: int) -> bytearray | None:
@@ -74,3 +76,11 @@ def start_writeback(descriptor: int, position: int, size: int) -> None:
         _sync_file_range(
             descriptor, ctypes.c_int64(position), ctypes.c_int64(size), ctypes.c_uint(_SYNC_FILE_RANGE_WRITE)
         )
+
+
+def die_with_parent(signal_number: int) -> bool:
+    """Have the kernel send this process a signal when the thread that started it ends; False where it cannot."""
+    nothing = ctypes.c_ulong(0)
+    return (
+        _prctl is not None and _prctl(_PR_SET_PDEATHSIG, ctypes.c_ulong(signal_number), nothing, nothing, nothing) == 0
+    )

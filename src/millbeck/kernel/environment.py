@@ -1,4 +1,4 @@
-"""The machine as the code sees it: clocks, randomness, files, network and threads behind small protocols.
+"""The machine as the code sees it: clocks, randomness, files, network, threads and workers behind small protocols.
 
 ``host`` implements them on the real machine and ``testing.sim`` in virtual time from one seed; every package above
 reaches the machine through an `Environment` and nothing else, so the same broker runs on both. The event loop is
@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
+Given = TypeVar("Given")
+Gain = TypeVar("Gain")
 Bytes = bytes | bytearray | memoryview
 
 
@@ -145,6 +147,63 @@ class Threads(Protocol):
         """Start at once or queue; ``BlockingIOError`` when the bounded queue is full."""
 
 
+class WorkStopped(Exception):
+    """Whoever wanted the work does not want it any more."""
+
+
+class WorkerDied(Exception):
+    """The process that did the work ended before it was done; what it had written may be there in part."""
+
+
+class Workplace(Protocol):
+    """What a job of `Workers` finds where it runs, wherever that is."""
+
+    @property
+    def files(self) -> Files: ...
+
+    def monotonic(self) -> float: ...
+
+    def pause(self, seconds: float) -> None:
+        """Rest (0 only looks whether the work is still wanted); `WorkStopped` when it is not."""
+
+    def report(self, progress: object) -> None:
+        """Let the loop know something; `WorkStopped` when the work is not wanted any more."""
+
+    def word(self) -> object:
+        """What the loop said last, None before it has said anything."""
+
+
+class Errand(Protocol[Gain]):
+    """A job on its way; used on the loop."""
+
+    @property
+    def result(self) -> asyncio.Future[Gain]:
+        """What the job returns or raises; `WorkStopped` after `stop`, `WorkerDied` when its process did.
+        Cancelling it stops the job."""
+
+    def tell(self, word: object) -> None:
+        """A word for the job, which may look at it whenever it likes. Later words replace earlier ones."""
+
+    def stop(self) -> None:
+        """Ask the job to end. It may be done before it hears of that."""
+
+
+class Workers(Protocol):
+    """Work that keeps a processor busy for seconds or hours: beside the loop's process, not in a thread of it.
+
+    A job is a function of a module (not a closure) and one argument. Job, argument, result and words go from one
+    process to the other, so they are plain values.
+    """
+
+    def start(
+        self, job: Callable[[Workplace, Given], Gain], argument: Given, on_report: Callable[[object], None]
+    ) -> Errand[Gain]:
+        """Begin at once; ``on_report`` is called on the loop with what the job reports, in order."""
+
+    def close(self) -> None:
+        """End the workers that have nothing to do; later work starts new ones."""
+
+
 Part = Bytes | FileSlice
 
 
@@ -221,3 +280,4 @@ class Environment:
     files: Files
     network: Network
     threads: Threads
+    workers: Workers

@@ -34,6 +34,7 @@ class World:
             files=self.disk.mount(),
             network=cast(Any, None),
             threads=cast(Any, None),
+            workers=cast(Any, None),
         )
 
     def format(self, directories: str = "/a,/b", node_id: int = 1, **options: Any) -> str:

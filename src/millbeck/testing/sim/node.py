@@ -21,6 +21,7 @@ from millbeck.testing.sim.network import SimNetwork
 from millbeck.testing.sim.process import Process
 from millbeck.testing.sim.randomness import SimRandomness
 from millbeck.testing.sim.threads import CostMeter, SimThreads
+from millbeck.testing.sim.workers import SimWorkers
 
 if TYPE_CHECKING:
     from millbeck.testing.sim.world import World
@@ -132,6 +133,14 @@ class Node:
                 world.generator(f"threads/{process.name}"),
                 self._meter,
                 delay_s=world.options.thread_delay_s,
+            ),
+            workers=SimWorkers(
+                world.loop,
+                world.generator(f"workers/{process.name}"),
+                self._meter,
+                self._files,
+                delay_s=world.options.thread_delay_s,
+                death=world.options.worker_death,
             ),
         )
         self.run = Run(self, process, environment)

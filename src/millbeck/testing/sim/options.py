@@ -27,6 +27,7 @@ class WorldOptions:
     network: NetworkOptions = field(default_factory=NetworkOptions)
     disk: DiskFaults = field(default_factory=DiskFaults)  # what the disk of each new node starts with
     thread_delay_s: float = 0.002
+    worker_death: float = 0.0  # the chance of a job in a worker process to end with it, somewhere on the way
     order_is_drawn: bool = True
     is_strict: bool = True  # real clocks, randomness, files and sockets raise inside a node
     wall_start_ms: int = 1_700_000_000_000
@@ -55,4 +56,5 @@ class WorldOptions:
                 slowness=pick((1.0, 1.0, 10.0)),
             ),
             thread_delay_s=pick((0.0, 0.002, 0.02)),
+            worker_death=pick((0.0, 0.0, 0.2)),
         )

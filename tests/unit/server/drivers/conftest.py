@@ -74,7 +74,12 @@ class MetadataNode:
         self.files = self.disk.mount()
         unused: Any = None
         environment = Environment(
-            clock=self.clock, randomness=unused, files=self.files, network=unused, threads=TurnThreads()
+            clock=self.clock,
+            randomness=unused,
+            files=self.files,
+            network=unused,
+            threads=TurnThreads(),
+            workers=unused,
         )
         self.logs = LogDirectory(
             self.files,

@@ -1,0 +1,205 @@
+"""One worker process as the loop's process sees it, and the thread that talks to it.
+
+The thread starts the process, hands over jobs, waits for what comes back, and notices when the process dies. The worker
+ends when its input does (`worker_process`), which is also what happens when this process is killed. Where no process
+can be started, the thread does the work itself.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import pickle
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+from queue import SimpleQueue
+from typing import TYPE_CHECKING, Any, BinaryIO, Final, cast
+
+from millbeck.host import worker_process
+from millbeck.host.worker_process import LocalWorkplace, encode_frame, read_frame
+from millbeck.kernel.environment import Files, WorkerDied
+
+if TYPE_CHECKING:
+    import asyncio
+
+END_SECONDS_MAX: Final = 5.0
+
+log = logging.getLogger(__name__)
+
+
+class HostErrand:
+    """A job of one worker. Words go out at once, or right behind the job when it is not out yet."""
+
+    def __init__(
+        self, number: int, order: bytes, on_report: Callable[[object], None], loop: asyncio.AbstractEventLoop
+    ) -> None:
+        self.number = number
+        self.order = order
+        self.result: asyncio.Future[Any] = loop.create_future()
+        self.loop = loop
+        self.on_report = on_report
+        self.result.add_done_callback(self._stop_if_given_up)
+        self._lock = threading.Lock()
+        self._waiting: list[tuple[object, ...]] = []
+        self._take: Callable[[tuple[object, ...]], None] | None = None
+
+    def tell(self, word: object) -> None:
+        self._pass_on((worker_process.TELL, self.number, word))
+
+    def stop(self) -> None:
+        self._pass_on((worker_process.STOP, self.number))
+
+    def _stop_if_given_up(self, result: asyncio.Future[Any]) -> None:
+        if result.cancelled():
+            self.stop()
+
+    def _pass_on(self, message: tuple[object, ...]) -> None:
+        with self._lock:
+            if self._take is None:
+                self._waiting.append(message)
+            else:
+                self._take(message)
+
+    def connect(self, take: Callable[[tuple[object, ...]], None]) -> None:
+        """The job is with the worker: ``take`` brings it words from now on."""
+        with self._lock:
+            for message in self._waiting:
+                take(message)
+            self._waiting.clear()
+            self._take = take
+
+    def disconnect(self) -> None:
+        with self._lock:
+            self._take = lambda message: None
+
+    def post(self, call: Callable[..., None], *arguments: object) -> None:
+        """Have something done on the loop; nothing when the loop is gone."""
+        try:
+            self.loop.call_soon_threadsafe(call, *arguments)
+        except RuntimeError:
+            pass
+
+
+class WorkerThread:
+    """One process and the thread that talks to it."""
+
+    def __init__(self, files: Files, command: list[str] | None, finished: Callable[..., None]) -> None:
+        self.idle_timer: asyncio.TimerHandle | None = None
+        self._files = files
+        self._command = command
+        self._finished = finished
+        self._process: subprocess.Popen[bytes] | None = None
+        self._errands: SimpleQueue[HostErrand | None] = SimpleQueue()
+        threading.Thread(target=self._serve, name="millbeck-worker", daemon=True).start()
+
+    def give(self, errand: HostErrand) -> None:
+        self._errands.put(errand)
+
+    def end(self) -> None:
+        self._errands.put(None)
+
+    def _serve(self) -> None:
+        while (errand := self._errands.get()) is not None:
+            try:
+                result, failure = self._do(errand), None
+            except JobRaised as answer:
+                result, failure = None, answer.error
+            except Exception as error:
+                result, failure = None, error
+            errand.disconnect()
+            errand.post(self._finished, self, errand, result, failure)
+            del errand, result, failure
+        self._end_process()
+
+    def _do(self, errand: HostErrand) -> Any:
+        if self._process is None or self._process.poll() is not None:
+            self._process = self._start_process()
+        if self._process is None:
+            return self._do_here(errand)
+        try:
+            return self._do_there(errand, self._process)
+        except (OSError, EOFError, pickle.UnpicklingError, worker_process.BadFrame) as error:
+            code = self._end_process()
+            raise WorkerDied(f"the worker ended with code {code}") from error
+
+    def _start_process(self) -> subprocess.Popen[bytes] | None:
+        if self._command is None:
+            return None
+        try:
+            self._process = process = subprocess.Popen(
+                [*self._command, json.dumps(sys.path)],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                process_group=0,
+            )
+            if read_frame(cast(BinaryIO, process.stdout)) != (worker_process.READY,):
+                raise OSError(f"it ended with code {self._end_process()}")
+            return process
+        except (OSError, worker_process.BadFrame) as error:
+            log.warning("no worker process can be started, its work is done on a thread: %s", error)
+            self._end_process()
+            self._command = None
+            return None
+
+    def _do_there(self, errand: HostErrand, process: subprocess.Popen[bytes]) -> Any:
+        source, sink = cast(BinaryIO, process.stdout), cast(BinaryIO, process.stdin)
+
+        def take(message: tuple[object, ...]) -> None:
+            try:
+                sink.write(encode_frame(*message))
+                sink.flush()
+            except OSError:
+                pass  # it died: whoever waits for its answer hears of that
+
+        sink.write(encode_frame(worker_process.DO, errand.number, errand.order))
+        sink.flush()
+        errand.connect(take)
+        while (frame := read_frame(source)) is not None:
+            kind, number, content = frame
+            if number != errand.number:
+                continue
+            if kind == worker_process.REPORT:
+                errand.post(errand.on_report, content)
+            elif kind == worker_process.DONE:
+                return content
+            else:
+                raise JobRaised(content)
+        raise EOFError
+
+    def _do_here(self, errand: HostErrand) -> Any:
+        place = LocalWorkplace(self._files, lambda progress: errand.post(errand.on_report, progress))
+
+        def take(message: tuple[object, ...]) -> None:
+            if message[0] == worker_process.STOP:
+                place.stop()
+            else:
+                place.tell(message[2])
+
+        errand.connect(take)
+        job, argument = pickle.loads(errand.order)
+        return job(place, argument)
+
+    def _end_process(self) -> int | None:
+        process, self._process = self._process, None
+        if process is None:
+            return None
+        for stream in (process.stdin, process.stdout):
+            try:
+                cast(BinaryIO, stream).close()
+            except OSError:
+                pass
+        try:
+            return process.wait(END_SECONDS_MAX)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            return process.wait()
+
+
+class JobRaised(Exception):
+    """The job raised; what it raised."""
+
+    def __init__(self, error: Exception) -> None:
+        super().__init__(str(error))
+        self.error = error

@@ -1,0 +1,49 @@
+"""Words for a job: none is lost between the moment it is said and the moment the job can hear it."""
+
+from __future__ import annotations
+
+import asyncio
+
+from millbeck.host.worker_process import STOP, TELL
+from millbeck.host.worker_thread import HostErrand
+
+
+def test_words_wait_for_the_job_and_keep_their_order() -> None:
+    heard: list[tuple[object, ...]] = []
+
+    async def scenario() -> None:
+        errand = HostErrand(5, b"", lambda report: None, asyncio.get_running_loop())
+        errand.tell("one")
+        errand.stop()
+        assert heard == []
+        errand.connect(heard.append)
+        errand.tell("two")
+        errand.disconnect()
+        errand.tell("too late")
+
+    asyncio.run(scenario())
+    assert heard == [(TELL, 5, "one"), (STOP, 5), (TELL, 5, "two")]
+
+
+def test_giving_up_is_stopping() -> None:
+    heard: list[tuple[object, ...]] = []
+
+    async def scenario() -> None:
+        errand = HostErrand(1, b"", lambda report: None, asyncio.get_running_loop())
+        errand.connect(heard.append)
+        errand.result.cancel()
+        await asyncio.sleep(0)
+
+    asyncio.run(scenario())
+    assert heard == [(STOP, 1)]
+
+
+def test_a_loop_that_is_gone_is_no_error() -> None:
+    calls: list[object] = []
+
+    async def scenario() -> HostErrand:
+        return HostErrand(1, b"", calls.append, asyncio.get_running_loop())
+
+    errand = asyncio.run(scenario())
+    errand.post(calls.append, "too late")
+    assert calls == []
