@@ -10,7 +10,7 @@ from millbeck.controller.auto_creation import InternalTopic, auto_creation_reque
 from millbeck.controller.machine import Controller
 from millbeck.kernel.environment import Environment
 from millbeck.kernel.errors import ApiError, TopicAlreadyExists, by_code
-from millbeck.metadata.image import EMPTY, MetadataImage, PartitionRegistration
+from millbeck.metadata.image import EMPTY, Endpoint, MetadataImage, PartitionRegistration
 from millbeck.replication.turn import Turn
 from millbeck.security.authorizer import Authorizer
 from millbeck.server.config import NodeConfig
@@ -20,7 +20,6 @@ from millbeck.server.fetch_sessions import FetchSessions
 from millbeck.server.metadata_replies import MetadataReplies
 from millbeck.server.off_loop import run_off_loop
 from millbeck.server.topics import LocalTopics
-from millbeck.wire.messages.api_versions import ApiVersion
 
 if TYPE_CHECKING:
     from millbeck.server.drivers.groups import GroupDriver
@@ -70,7 +69,6 @@ class Broker:
         self.fetch_sessions = FetchSessions(
             config.fetch.max_incremental_fetch_session_cache_slots, environment.randomness.below
         )
-        self.served: list[ApiVersion] = []
         self.unexpected_errors = 0
 
     def now_ms(self) -> int:
@@ -89,6 +87,17 @@ class Broker:
     def address_for(self, connection: Connection) -> tuple[str, int]:
         """Where this client is told to find this node: what is advertised, or else what it dialled."""
         return connection.listener.advertised or (connection.local_host, connection.local_port)
+
+    def address_of(self, node_id: int, endpoints: Iterable[Endpoint], connection: Connection) -> tuple[str, int] | None:
+        """Where this client is told to find a node: under the listener it came by. None where that node has none."""
+        if node_id == self.node_id:
+            return self.address_for(connection)
+        name = connection.listener.address.name
+        return next(((each.host, each.port) for each in endpoints if each.listener == name), None)
+
+    def controller_id(self, is_controllers: bool) -> int:
+        """Whom clients are told to send administrative requests to: brokers take them all, of controllers one."""
+        return self.node_id
 
     def offline_replicas(self, topic: str, index: int, partition: PartitionRegistration) -> list[int]:
         """Replicas whose broker is fenced or whose log is out of order."""

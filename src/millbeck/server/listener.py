@@ -13,6 +13,7 @@ from millbeck.server.connection import Connection, Requests
 from millbeck.server.connection_protocol import ConnectionProtocol
 from millbeck.server.receive import SharedBuffer
 from millbeck.server.request_memory import RequestMemory
+from millbeck.wire.messages.api_versions import ApiVersion
 
 
 class ByteCount:
@@ -76,6 +77,10 @@ class Listener:
         self.frame_bytes_max = frame_bytes_max
         self.bytes_in = ByteCount()
         self.advertised: tuple[str, int] | None = None
+        self.served: list[ApiVersion] = []
+        """What ApiVersions says on this listener."""
+        self.is_controllers = False
+        """Whether it answers for the controllers, not for the brokers."""
         self.connections: dict[int, Connection] = {}
         self.connections_accepted = 0
         self._limits = limits

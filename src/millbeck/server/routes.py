@@ -79,6 +79,21 @@ ROUTES: Final[tuple[Route, ...]] = (
     handle_list_config_resources,
     handle_describe_topic_partitions,
 )
+"""What the listeners for clients serve."""
+
+CONTROLLER_ROUTES: Final[tuple[Route, ...]] = (
+    handle_api_versions,
+    handle_create_topics,
+    handle_delete_topics,
+    handle_describe_configs,
+    handle_alter_configs,
+    handle_create_partitions,
+    handle_incremental_alter_configs,
+    handle_describe_quorum,
+    handle_update_features,
+    handle_describe_cluster,
+)
+"""What the controllers' listeners serve: what clients ask of a controller itself, and what nodes say to it."""
 
 _NO_SASL: Final = "clients are not authenticated by SASL in this release"
 _NO_TRANSACTIONS: Final = "there is no transaction coordinator in this release"

@@ -27,7 +27,7 @@ CLUSTER = 60
 def replace(house: House, key: int, run: Any) -> Any:
     """Let another function handle an API; the handler."""
     assert house.node is not None
-    handler = house.node._dispatcher.handlers[key]
+    handler = house.node.listeners[0].requests.handlers[key]
     handler.run = run
     return handler
 

@@ -17,7 +17,8 @@ from millbeck.kernel.errors import OutOfOrderSequenceNumber
 from millbeck.server.config import NodeConfig
 from millbeck.server.drivers.quorum import MetadataLogFailed
 from millbeck.server.formatting import NotFormatted, format_directories
-from millbeck.server.node import DRAIN_SECONDS_MAX, Node, NodeSettings
+from millbeck.server.listening import DRAIN_SECONDS_MAX
+from millbeck.server.node import Node, NodeSettings
 from millbeck.storage.directory import CLEAN_SHUTDOWN_FILE_NAME, DirectoryLocked
 from millbeck.testing.sim import World
 from millbeck.testing.sim.disk_faults import DiskCall
@@ -72,7 +73,7 @@ def test_a_clean_restart_keeps_everything_and_recovers_nothing(caplog: pytest.Lo
         assert CLEAN_SHUTDOWN_FILE_NAME not in house.machine.disk.find_directory("/data").entries
         assert (node.cluster_id, node.broker.topics.by_name["t"].topic_id) == (cluster_id, topic_id)
         assert node.broker_epoch > epoch
-        assert node._directories[0].had_clean_shutdown
+        assert node.directories[0].had_clean_shutdown
         assert partition_of(house).log.config.retention_ms == 12345678
         records = results(await client.ask(fetch((0, 0)), 11))[0].records
         assert all(b"%d" % number in records for number in range(5))
@@ -103,7 +104,7 @@ def test_a_hard_end_loses_nothing_that_was_promised(ending: str) -> None:
         else:
             house.machine.power_loss(survival=0.0)
         await house.start()
-        assert not node_of(house)._directories[0].had_clean_shutdown
+        assert not node_of(house).directories[0].had_clean_shutdown
         client = await house.connect(environment)
         for topic in ("durable", "usual") if ending == "crash" else ("durable",):
             records = results(await client.ask(fetch((0, 0), topic=topic), 11))[0].records
@@ -141,7 +142,7 @@ def test_stopping_does_not_wait_for_ever_for_those_who_do() -> None:
         assert asyncio.get_running_loop().time() - began < DRAIN_SECONDS_MAX + 1
         await asyncio.sleep(0.1)
         assert client.is_lost
-        assert node_of(house)._tasks == {}
+        assert node_of(house).tasks.running == {}
 
     in_house(scenario)
 
@@ -175,7 +176,7 @@ def starting(prepare: Any, *, settings: dict[str, str] | None = None, seed: int 
         try:
             await node.start()
         except BaseException:
-            assert node._tasks == {}
+            assert node.tasks.running == {}
             assert len(node.deadlines) == 0
             if undo is not None:
                 undo()
@@ -422,7 +423,7 @@ def test_librdkafka_reads_after_a_restart_what_it_wrote_before(portable: bool, t
         assert failures == []
         assert len(node.broker.topics.partition("t", 0).log.segments) > 2
     with running(tmp_path, portable=portable, **settings) as node:
-        assert node._directories[0].had_clean_shutdown
+        assert node.directories[0].had_clean_shutdown
         consumer = confluent_kafka.Consumer(
             {
                 "bootstrap.servers": f"127.0.0.1:{node.listeners[0].port}",

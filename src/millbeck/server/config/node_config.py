@@ -14,10 +14,11 @@ from millbeck.server.config.broker_options import BROKER_OPTIONS, GROUP_OPTIONS,
 from millbeck.server.config.consistency import check_consistent
 from millbeck.server.config.refused import check_available, check_tls_available
 from millbeck.server.config.removed import check_not_removed
+from millbeck.server.config.roles import BROKER, CONTROLLER, Voter, check_roles, parse_voters
 from millbeck.server.config.sections.fetching import FetchOptions
 from millbeck.server.config.sections.listeners import PROTOCOLS_SERVED, ListenerOptions
 from millbeck.server.config.sections.log_upkeep import LogUpkeepOptions
-from millbeck.server.config.sections.metadata_log import MetadataLogOptions, QuorumOptions
+from millbeck.server.config.sections.metadata_log import MembershipOptions, MetadataLogOptions, QuorumOptions
 from millbeck.server.config.sections.metrics import MetricsOptions
 from millbeck.server.config.sections.node import NodeOptions
 from millbeck.server.config.sections.sockets import SocketOptions
@@ -53,11 +54,13 @@ class NodeConfig:
         self.fetch = FetchOptions.resolve(layers)
         self.metadata_log = MetadataLogOptions.resolve(layers)
         self.quorum = QuorumOptions.resolve(layers)
+        self.membership = MembershipOptions.resolve(layers)
         self.metrics = MetricsOptions.resolve(layers)
         self.offsets_topic = OffsetsTopicOptions.resolve(layers)
         self.offsets = OffsetOptions.resolve(layers)
         self.classic_groups = ClassicGroupOptions.resolve(layers)
         self._resolve_dynamic(layers)
+        check_roles(self.node, self.listener, self.quorum, self._addresses(), self.controller_names())
         self._check_quorum()
         self._check_listeners()
 
@@ -106,6 +109,21 @@ class NodeConfig:
         check_tls_available(given)
         return SslOptions.resolve(Layers(static=given))
 
+    # roles
+
+    @property
+    def is_broker(self) -> bool:
+        return BROKER in self.node.process_roles
+
+    @property
+    def is_controller(self) -> bool:
+        return CONTROLLER in self.node.process_roles
+
+    @property
+    def voters(self) -> tuple[Voter, ...]:
+        """The static voters; empty for a node that is alone, and where the metadata log says who votes."""
+        return parse_voters(self.quorum.voters)
+
     # directories
 
     @property
@@ -119,12 +137,21 @@ class NodeConfig:
     # listeners
 
     def client_addresses(self) -> list[ListenerAddress]:
-        """The listeners that clients use: all but the controller's."""
-        names = self._controller_names()
-        addresses = [address for address in self._addresses() if address.name not in names]
-        if not addresses:
-            raise InvalidConfig("listeners: none is left for clients, all of them are in controller.listener.names")
-        return addresses
+        """The listeners that clients and other brokers use: all but the controllers'."""
+        names = self.controller_names()
+        return [address for address in self._addresses() if address.name not in names]
+
+    def controller_addresses(self) -> list[ListenerAddress]:
+        """The listeners that serve the controller; none where it is reached through the brokers' alone."""
+        names = self.controller_names()
+        return [address for address in self._addresses() if address.name in names]
+
+    @property
+    def inter_broker_listener(self) -> str:
+        """The name of the listener that brokers use among themselves."""
+        names = [address.name for address in self.client_addresses()]
+        named = self.listener.inter_broker_listener_name or self.listener.security_inter_broker_protocol
+        return named.upper() if named.upper() in names else names[0]
 
     def advertised(self) -> dict[str, tuple[str, int]]:
         """What clients are told, by listener; a listener that is missing tells them what they dialled."""
@@ -139,12 +166,12 @@ class NodeConfig:
             advertised[address.name] = (address.host, address.port)
         return advertised
 
-    def _controller_names(self) -> tuple[str, ...]:
+    def controller_names(self) -> tuple[str, ...]:
         return tuple(name.upper() for name in self.listener.controller_listener_names)
 
     def _protocol_map(self) -> dict[str, str]:
         protocol_map = parse_protocol_map(self.listener.listener_security_protocol_map)
-        for name in self._controller_names():
+        for name in self.controller_names():
             protocol_map.setdefault(name, "PLAINTEXT")
         return protocol_map
 
@@ -160,7 +187,7 @@ class NodeConfig:
             raise InvalidConfig(f"listeners: each name may come once, got {','.join(names)}")
         if len(set(ports)) != len(ports):
             raise InvalidConfig(f"listeners: each port may come once, got {','.join(map(str, addresses))}")
-        for address in self.client_addresses():
+        for address in addresses:
             if address.protocol not in PROTOCOLS_SERVED:
                 raise InvalidConfig(
                     f"listeners: {address.name} is a listener with {address.protocol}, and SASL is not available in "

@@ -63,4 +63,4 @@ def handle_api_versions(call: Call, request: ApiVersionsRequest) -> ApiVersionsR
         if not _SOFTWARE.fullmatch(name) or not _SOFTWARE.fullmatch(version):
             raise InvalidRequest("client software name and version must be letters, digits, dots and dashes")
         call.connection.client_software = (name, version)
-    return response(call.broker.served, call.broker.image, call.version)
+    return response(call.connection.listener.served, call.broker.image, call.version)

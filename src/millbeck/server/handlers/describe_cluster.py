@@ -1,8 +1,10 @@
 """DescribeCluster: the brokers, or the controllers, of this cluster.
 
 Behaviour
-- Clients are told the address they dialled, as in Metadata. Asking a broker for controllers is
+- A listener for clients tells of brokers, a controllers' listener of controllers; asking for the other kind is
   MISMATCHED_ENDPOINT_TYPE.
+- Everybody is told the address of this node that they dialled, as in Metadata, and of the others what they advertise
+  under the same listener's name.
 Versions
 - 1: the endpoint type. 2: fenced brokers.
 """
@@ -27,26 +29,38 @@ CONTROLLERS: Final = 2
 
 @handles(60)
 def handle_describe_cluster(call: Call, request: DescribeClusterRequest) -> DescribeClusterResponse:
-    broker = call.broker
-    if request.endpoint_type == CONTROLLERS:
-        raise MismatchedEndpointType("this listener answers for brokers; ask a controller for controllers")
-    if request.endpoint_type != BROKERS:
-        raise UnsupportedEndpointType(f"endpoint type {request.endpoint_type} is unknown")
-    host, port = broker.address_for(call.connection)
-    registrations = [
-        registration
-        for _, registration in sorted(broker.image.cluster.brokers.items())
-        if request.include_fenced_brokers or not registration.is_fenced
-    ]
+    asked = request.endpoint_type
+    if asked not in (BROKERS, CONTROLLERS):
+        raise UnsupportedEndpointType(f"endpoint type {asked} is unknown")
+    if (asked == CONTROLLERS) != call.connection.listener.is_controllers:
+        mine, theirs = ("brokers", "controllers") if asked == CONTROLLERS else ("controllers", "brokers")
+        raise MismatchedEndpointType(f"this listener answers for {mine}; ask a {theirs[:-1]} for {theirs}")
     response = DescribeClusterResponse(
-        endpoint_type=BROKERS,
-        cluster_id=broker.cluster_id,
-        controller_id=broker.node_id,
-        brokers=[
-            DescribeClusterBroker(registration.broker_id, host, port, registration.rack, registration.is_fenced)
-            for registration in registrations
-        ],
+        endpoint_type=asked,
+        cluster_id=call.broker.cluster_id,
+        controller_id=call.broker.controller_id(call.connection.listener.is_controllers),
+        brokers=_controllers(call) if asked == CONTROLLERS else _brokers(call, request.include_fenced_brokers),
     )
     if request.include_cluster_authorized_operations:
         response.cluster_authorized_operations = call.authorized_operations(ResourceType.CLUSTER, CLUSTER_NAME)
     return response
+
+
+def _brokers(call: Call, includes_fenced: bool) -> list[DescribeClusterBroker]:
+    brokers = []
+    for _, registration in sorted(call.broker.image.cluster.brokers.items()):
+        address = call.broker.address_of(registration.broker_id, registration.endpoints, call.connection)
+        if address is not None and (includes_fenced or not registration.is_fenced):
+            brokers.append(
+                DescribeClusterBroker(registration.broker_id, *address, registration.rack, registration.is_fenced)
+            )
+    return brokers
+
+
+def _controllers(call: Call) -> list[DescribeClusterBroker]:
+    controllers = []
+    for _, registration in sorted(call.broker.image.cluster.controllers.items()):
+        address = call.broker.address_of(registration.controller_id, registration.endpoints, call.connection)
+        if address is not None:
+            controllers.append(DescribeClusterBroker(registration.controller_id, *address, None))
+    return controllers

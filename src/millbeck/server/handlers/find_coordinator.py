@@ -102,7 +102,8 @@ def _find(call: Call, key_type: int, key: str) -> Coordinator:
         case _:
             raise InvalidRequest(f"keys of type {key_type} are unknown")
     registration = broker.image.topics.partition(CONSUMER_OFFSETS_TOPIC, broker.groups.partition_for(key))
-    if registration is None or registration.leader != broker.node_id:
+    leader = None if registration is None else broker.image.cluster.broker(registration.leader)
+    address = None if leader is None else broker.address_of(leader.broker_id, leader.endpoints, call.connection)
+    if leader is None or leader.is_fenced or address is None:
         raise CoordinatorNotAvailable
-    host, port = broker.address_for(call.connection)
-    return Coordinator(key, broker.node_id, host, port)
+    return Coordinator(key, leader.broker_id, *address)

@@ -6,7 +6,8 @@ Behaviour
   answer when that is done.
 - A topic that is named twice is answered once.
 - A name that may not be described is refused whether or not there is such a topic; ids are no secret.
-- Clients are told the address they dialled, unless ``advertised.listeners`` names another.
+- Clients are told the address of this node that they dialled, unless ``advertised.listeners`` names another, and of the
+  other nodes what they advertise under the same listener's name; a broker without such a listener is left out.
 - The controller is any live broker: administrative requests are taken everywhere.
 Versions
 - 10: topic ids in replies. 12: lookup by id alone; an unknown one is UNKNOWN_TOPIC_ID with a null name. 13: an error
@@ -70,6 +71,7 @@ def handle_metadata(call: Call, request: MetadataRequest) -> Any:
     key = (
         call.version,
         broker.address_for(call.connection),
+        call.connection.listener.address.name,
         None if asks_for_all else tuple((topic.name, topic.topic_id) for topic in request.topics or ()),
         request.include_topic_authorized_operations,
         request.include_cluster_authorized_operations,
@@ -134,14 +136,18 @@ def _encode(call: Call, request: MetadataRequest, asks_for_all: bool, errors: di
     else:
         for asked in request.topics or ():
             topics.append(_asked_topic(call, request, asked.name, asked.topic_id, errors))
-    host, port = broker.address_for(call.connection)
+    reachable = (
+        (each, broker.address_of(each.broker_id, each.endpoints, call.connection))
+        for each in image.cluster.unfenced_brokers()
+    )
     answer = MetadataResponse(
         brokers=[
-            MetadataResponseBroker(registration.broker_id, host, port, registration.rack)
-            for registration in image.cluster.unfenced_brokers()
+            MetadataResponseBroker(each.broker_id, *address, each.rack)
+            for each, address in reachable
+            if address is not None
         ],
         cluster_id=broker.cluster_id,
-        controller_id=broker.node_id,
+        controller_id=broker.controller_id(False),
         topics=topics,
     )
     if request.include_cluster_authorized_operations:

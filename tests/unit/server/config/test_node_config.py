@@ -91,7 +91,14 @@ REFUSED = {
     "ZooKeeper": ({"zookeeper.connect": "localhost:2181"}, "zookeeper.connect"),
     "an authorizer": ({"authorizer.class.name": "x.Y"}, "authorizer.class.name"),
     "a contradiction": ({"log.retention.ms": "0"}, "log.retention.ms"),
-    "another voter": ({"controller.quorum.voters": "1@a:9093,2@b:9093"}, "2@b:9093"),
+    "another voter": (
+        {
+            "controller.quorum.voters": "1@a:9093,2@b:9093",
+            "listeners": "PLAINTEXT://:9092,CTL://:9093",
+            "controller.listener.names": "CTL",
+        },
+        "2@b:9093",
+    ),
     "only another voter": ({"node.id": "3", "controller.quorum.voters": "1@a:9093"}, "node.id=3"),
     "a SASL listener": ({"listeners": "SASL_SSL://:9092"}, "SASL is not available"),
     "a listener mapped to SASL": (
@@ -129,6 +136,7 @@ def test_this_node_may_be_its_own_voter() -> None:
 def test_a_controllers_listener_needs_no_protocol_and_may_share_no_port() -> None:
     texts = {"listeners": "PLAINTEXT://:9092,CTL://:9093", "controller.listener.names": "CTL"}
     assert [address.name for address in NodeConfig(texts).client_addresses()] == ["PLAINTEXT"]
+    assert [(each.name, each.protocol) for each in NodeConfig(texts).controller_addresses()] == [("CTL", "PLAINTEXT")]
     zero = {"listeners": "PLAINTEXT://:0,SSL://:0"}
     assert len(NodeConfig(zero).client_addresses()) == 2
 

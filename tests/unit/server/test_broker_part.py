@@ -1,0 +1,54 @@
+"""The broker's part of a node: it joins, follows the metadata, and lets go."""
+
+from __future__ import annotations
+
+from asking import create, delete, in_house
+from house import Client, House
+
+from millbeck.kernel.environment import Environment
+from millbeck.kernel.errors import CoordinatorNotAvailable, NotCoordinator
+from millbeck.server.broker_part import BrokerPart
+from millbeck.wire.messages.find_coordinator import FindCoordinatorRequest
+from millbeck.wire.messages.heartbeat import HeartbeatRequest
+
+
+def part_of(house: House) -> BrokerPart:
+    assert house.node is not None
+    assert house.node.broker_part is not None
+    return house.node.broker_part
+
+
+def test_joining_makes_an_unfenced_broker_with_an_epoch() -> None:
+    async def scenario(house: House, client: Client, environment: Environment) -> None:
+        assert house.node is not None
+        registration = house.node.broker.image.cluster.brokers[1]
+        assert not registration.is_fenced
+        assert registration.epoch == part_of(house).epoch == house.node.broker_epoch >= 0
+        assert [each.listener for each in registration.endpoints] == ["PLAINTEXT"]
+        assert len(registration.directories) == 1
+
+    in_house(scenario)
+
+
+def test_coordinators_come_and_go_with_their_topic() -> None:
+    async def scenario(house: House, client: Client, environment: Environment) -> None:
+        assert house.node is not None
+        heartbeat = HeartbeatRequest("g", 1, "m")
+        assert (await client.ask(heartbeat, 3)).error_code in (NotCoordinator.code, CoordinatorNotAvailable.code)
+        await client.ask(FindCoordinatorRequest(key="g"), 2)
+        assert house.node.broker.groups.partition_count == 3
+        assert (await client.ask(heartbeat, 3)).error_code not in (NotCoordinator.code, CoordinatorNotAvailable.code)
+        await delete(client, "__consumer_offsets")
+        assert (await client.ask(heartbeat, 3)).error_code == NotCoordinator.code
+
+    in_house(scenario)
+
+
+def test_letting_go_coordinates_nothing() -> None:
+    async def scenario(house: House, client: Client, environment: Environment) -> None:
+        await create(client)
+        await client.ask(FindCoordinatorRequest(key="g"), 2)
+        part_of(house).let_go()
+        assert (await client.ask(HeartbeatRequest("g", 1, "m"), 3)).error_code == NotCoordinator.code
+
+    in_house(scenario)

@@ -1,0 +1,76 @@
+"""The listeners of a node: each for its audience, all of them counted together."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any, cast
+
+import pytest
+from asking import in_house
+from house import Client, House
+
+from millbeck.kernel.environment import Environment
+from millbeck.server.routes import CONTROLLER_ROUTES, ROUTES
+from millbeck.wire.messages.api_versions import ApiVersionsRequest
+from millbeck.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
+from millbeck.wire.messages.describe_cluster import DescribeClusterRequest
+from millbeck.wire.messages.metadata import MetadataRequest
+
+TWO: dict[str, str] = {
+    "listeners": "PLAINTEXT://:9092,CONTROLLER://:9093",
+    "controller_listener_names": "CONTROLLER",
+}
+
+
+async def at_controller(environment: Environment) -> Client:
+    _, client = await environment.network.connect(Client, host="n1", port=9093)
+    return cast(Client, client)
+
+
+def test_each_listener_tells_what_it_serves_and_serves_nothing_else() -> None:
+    async def scenario(house: House, client: Client, environment: Environment) -> None:
+        controller = await at_controller(environment)
+        for each, routes in ((client, ROUTES), (controller, CONTROLLER_ROUTES)):
+            request = ApiVersionsRequest(client_software_name="x", client_software_version="1")
+            told = {version.api_key for version in (await each.ask(request, 3)).api_keys}
+            assert told == {route.api_key for route in routes}
+        with pytest.raises(ConnectionError):
+            await controller.ask(MetadataRequest(), 9)
+        assert controller.is_lost
+
+    in_house(scenario, **TWO)
+
+
+def test_administration_is_done_at_the_controllers_listener_too() -> None:
+    async def scenario(house: House, client: Client, environment: Environment) -> None:
+        controller = await at_controller(environment)
+        request = CreateTopicsRequest(topics=[CreatableTopic("t", num_partitions=1, replication_factor=1)])
+        (result,) = (await controller.ask(request, 7)).topics
+        assert result.error_code == 0
+        answer = await controller.ask(DescribeClusterRequest(endpoint_type=2), 1)
+        assert [(each.broker_id, each.port) for each in answer.brokers] == [(1, 9093)]
+        assert answer.controller_id == 1
+        (topic,) = (await client.ask(MetadataRequest(topics=None), 9)).topics
+        assert topic.name == "t"
+
+    in_house(scenario, **TWO)
+
+
+def test_connections_are_counted_over_all_listeners() -> None:
+    async def scenario(house: House, client: Client, environment: Environment) -> None:
+        others = [await at_controller(environment) for _ in range(2)]
+        await asyncio.sleep(0.1)
+        assert [each.is_lost for each in others] == [False, True]
+
+    in_house(scenario, max_connections="2", **TWO)
+
+
+def test_endpoints_are_those_of_the_names_asked_for() -> None:
+    async def scenario(house: House, client: Client, environment: Environment) -> None:
+        assert house.node is not None
+        listening: Any = house.node.listening
+        (endpoint,) = listening.endpoints(["CONTROLLER"])
+        assert (endpoint.listener, endpoint.host, endpoint.port) == ("CONTROLLER", "localhost", 9093)
+        assert listening.endpoints([]) == ()
+
+    in_house(scenario, **TWO)
