@@ -87,11 +87,19 @@ def test_a_topics_life(run: Callable[..., Result], millbeck: Millbeck, refused: 
     (described,) = as_json(millbeck("topic", "describe", "life", "-o", "json"))
     assert described["configs"] == {"retention.ms": "1000"}
     assert [each["leader"] for each in described["partitions"]] == [1, 1]
-    assert "INVALID_PARTITIONS" in refused("topic", "alter", "life", "-p", "1")
+    decreased = run("topic", "alter", "life", "-p", "1", "-c", "retention.ms=7")
+    assert "INVALID_PARTITIONS" in decreased.stderr
+    assert "keys move" not in decreased.stderr, "there is nothing to warn of in what is refused"
+    (described,) = as_json(millbeck("topic", "describe", "life", "-o", "json"))
+    assert described["configs"] == {"retention.ms": "1000"}, "what is refused changes nothing"
+    assert "did you mean retention.ms" in refused("topic", "alter", "life", "-c", "retenton.ms=1")
     altered = run("topic", "alter", "life", "-p", "3", "--delete-config", "retention.ms")
     assert (altered.exit_code, altered.stdout) == (0, "changed life\n")
     assert "keys move" in altered.stderr
-    assert re.search(r"PartitionCount: 3 .*Configs: -", millbeck("topic", "describe", "life"))
+    described_now = millbeck("topic", "describe", "life")
+    assert re.search(r"^Topic: life\t.*PartitionCount: 3\t.*Configs: $", described_now, re.MULTILINE)
+    assert re.search(r"^\tTopic: life\tPartition: 2\tLeader: 1\t", described_now, re.MULTILINE)
+    assert "life" in millbeck("topic", "--list").splitlines(), "names alone, as Kafka's tool prints them"
     assert millbeck("topic", "delete", "li.e") == "deleted life\n"
     assert "there is no topic life" in refused("topic", "delete", "life")
     assert millbeck("topic", "delete", "life", "--if-exists") == ""
@@ -114,7 +122,7 @@ def test_records_go_in_and_come_out(millbeck: Millbeck, refused: Millbeck) -> No
     assert "has 2 partitions" in refused("produce", "records", "-p", "9", stdin="x\n")
 
 
-def test_a_groups_life(millbeck: Millbeck, refused: Millbeck) -> None:
+def test_a_groups_life(run: Callable[..., Result], millbeck: Millbeck, refused: Millbeck) -> None:
     millbeck("topic", "create", "grouped")
     millbeck("produce", "grouped", stdin="".join(f"{number}\n" for number in range(10)))
     assert len(millbeck("consume", "grouped", "--group", "life", "--from-beginning", "-c", "4").splitlines()) == 4
@@ -125,9 +133,18 @@ def test_a_groups_life(millbeck: Millbeck, refused: Millbeck) -> None:
     (row,) = as_json(millbeck("group", "describe", "life", "-o", "json"))
     assert row["current_offset"] == 4, "a plan changes nothing"
     millbeck("group", "reset", "life", "--topic", "grouped", "--to-offset", "8", "--execute")
+    clamped = run("group", "reset", "life", "--topic", "grouped", "--to-offset", "99")
+    assert "grouped-0: offset 99 is beyond the end, 10 is taken instead\n" in clamped.stderr
+    assert "no group lief, did you mean life?" in refused(
+        "group", "reset", "lief", "--topic", "grouped", "--to-offset", "1", "--execute"
+    )
+    millbeck("group", "--reset-offsets", "--group", "fresh", "--topic", "grouped", "--to-offset", "1", "--execute")
+    millbeck("group", "reset", "newer", "--create", "--topic", "grouped", "--to-earliest", "--execute")
+    assert {"fresh", "life", "newer"} <= set(millbeck("group", "--list").splitlines())
     assert millbeck("consume", "grouped", "--group", "life", "-e") == "8\n9\n"
     (row,) = as_json(millbeck("group", "describe", "--group", "life", "--state", "-o", "json"))
     assert (row["state"], row["members"]) == ("Empty", 0)
+    assert re.search(r"^GROUP +COORDINATOR \(ID\) .*#MEMBERS$", millbeck("group", "describe", "life", "--state"), re.M)
     assert "life" in millbeck("group", "list")
     assert millbeck("group", "delete", "life") == "deleted life\n"
     assert "GROUP_ID_NOT_FOUND" in refused("group", "describe", "life")
@@ -172,6 +189,21 @@ def test_the_node_and_its_files(millbeck: Millbeck, node: Broker) -> None:
     details = {each["subject"]: each["detail"] for each in report}
     assert "in use by a running node" in details[f"data {node.directory}"]
     assert "reachable" in details[f"broker 1 at {node.bootstrap}"]
+
+
+def test_output_that_nobody_reads_ends_a_command_without_a_word(node: Broker, millbeck: Millbeck) -> None:
+    millbeck("topic", "create", "piped")
+    millbeck("produce", "piped", stdin="".join(f"{number}\n" for number in range(20_000)))
+    log = node.directory / "piped-0" / "00000000000000000000.log"
+    for arguments in (("dump-log", str(log), "--print-data-log"), ("consume", "piped", "--from-beginning")):
+        process = start(*arguments, MILLBECK_BOOTSTRAP=node.bootstrap)
+        assert process.stdout is not None
+        assert process.stdout.readline()
+        process.stdout.close()
+        assert process.wait(30) == 141
+        assert process.stderr is not None
+        assert process.stderr.read() == ""
+        process.stderr.close()
 
 
 def test_measuring(millbeck: Millbeck) -> None:

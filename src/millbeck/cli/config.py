@@ -168,7 +168,7 @@ def alter(
     async def work(admin: Admin) -> None:
         resource = (await _resources_of(admin, entity))[0]
         outcomes = await admin.incremental_alter_configs({resource: changes_of(added, removed)})
-        raise_failures(outcomes.failed)
+        raise_failures(outcomes.failed, settings=[*added, *removed], scope=entity[0].removesuffix("s"))
         click.echo(f"changed {resource}")
 
     run_admin(target, work)

@@ -73,6 +73,8 @@ def command(
             problem_count += (
                 _check_index(path, depth, verify=verify_index_only) if is_check else _dump(path, depth, output)
             )
+        except BrokenPipeError:
+            raise
         except (OSError, ValueError) as error:
             raise click.ClickException(str(error)) from error
     if problem_count:

@@ -9,7 +9,7 @@ import click
 from millbeck.cli.connecting import Target, run_admin, target_options
 from millbeck.cli.output import TABLE, output_option, show_rows
 from millbeck.cli.topic import raise_failures
-from millbeck.cli.verbs import VerbGroup, one_of_both
+from millbeck.cli.verbs import VerbGroup, is_spelled_as_kafka, one_of_both
 
 if TYPE_CHECKING:
     from millbeck.client.admin import Admin
@@ -23,6 +23,9 @@ FLAGS: Final = {
     "--reset-offsets": "reset",
 }
 
+TITLES: Final = {"coordinator": "COORDINATOR (ID)", "members": "#MEMBERS", "partitions": "#PARTITIONS"}
+"""Where Kafka's tool heads a column otherwise than with the name that programs read."""
+
 
 @click.group(cls=VerbGroup, flags=FLAGS)
 def command() -> None:
@@ -34,8 +37,11 @@ def command() -> None:
 @click.option("--type", "types", multiple=True, metavar="TYPE", help="Only groups of this type; can be repeated.")
 @output_option
 @target_options
-def list_groups(states: tuple[str, ...], types: tuple[str, ...], output: str, target: Target) -> None:
-    """List the groups of all brokers.
+@click.pass_context
+def list_groups(
+    ctx: click.Context, states: tuple[str, ...], types: tuple[str, ...], output: str, target: Target
+) -> None:
+    """List the groups of all brokers. Spelled as --list, names alone are printed, as Kafka's tool does.
 
     \b
     Examples:
@@ -45,6 +51,10 @@ def list_groups(states: tuple[str, ...], types: tuple[str, ...], output: str, ta
 
     async def work(admin: Admin) -> None:
         found = await admin.list_groups(states=_split(states), types=_split(types))
+        if output == TABLE and is_spelled_as_kafka(ctx) and not (states or types):
+            for name in found:
+                click.echo(name)
+            return
         show_rows(
             (
                 {"group": each.group_id, "state": each.state, "type": each.type, "protocol": each.protocol_type}
@@ -107,9 +117,13 @@ def describe(
             rows = [row for each in groups for row in member_rows(each, verbose)]
         elif state:
             rows = [state_row(each) for each in groups]
+            if output == TABLE:
+                nodes = {each.node_id: f"{each.host}:{each.port}" for each in (await admin.describe_cluster()).nodes}
+                for row, each in zip(rows, groups, strict=True):
+                    row["coordinator"] = f"{nodes.get(each.coordinator_id, '?')} ({each.coordinator_id})"
         else:
             rows = [row for each in groups for row in await _offset_rows(admin, each)]
-        show_rows(rows, output)
+        show_rows(rows, output, titles=TITLES)
 
     run_admin(target, work)
 
@@ -181,6 +195,7 @@ def delete_offsets(group: str, topics: tuple[str, ...], target: Target) -> None:
 @click.option("--by-duration", metavar="PnDTnHnMnS", help="To the first record since this long ago.")
 @click.option("--dry-run", is_flag=True, help="Only show what would be done; so it is without --execute.")
 @click.option("--execute", is_flag=True, help="Do it.")
+@click.option("--create", is_flag=True, help="Also when there is no such group, which --reset-offsets always does.")
 @output_option
 @target_options
 @click.pass_context
@@ -193,11 +208,14 @@ def reset(
     all_topics: bool,
     dry_run: bool,
     execute: bool,
+    create: bool,
     output: str,
     target: Target,
     **positions: Any,
 ) -> None:
     """Move a group without members to other offsets. Shows the plan; --execute carries it out.
+
+    An offset that does not exist becomes the nearest one that does, which is told on standard error.
 
     \b
     Examples:
@@ -220,22 +238,26 @@ def reset(
     async def work(admin: Admin) -> None:
         from millbeck.client.admin.results import GroupOffset
 
-        plan = await reset_plan(admin, asked[0], chosen, position)
+        creates = create or is_spelled_as_kafka(ctx)
+        plan = await reset_plan(admin, asked[0], chosen, position, creates=creates)
+        for partition, move in plan.items():
+            if move.note is not None:
+                click.echo(f"{partition}: {move.note}", err=True)
         show_rows(
             (
                 {
                     "group": asked[0],
                     "topic": partition.topic,
                     "partition": partition.partition,
-                    "current_offset": current,
-                    "new_offset": new,
+                    "current_offset": move.current,
+                    "new_offset": move.new,
                 }
-                for partition, (current, new) in plan.items()
+                for partition, move in plan.items()
             ),
             output,
         )
         if execute:
-            new_offsets = {partition: GroupOffset(offset=new) for partition, (_, new) in plan.items()}
+            new_offsets = {partition: GroupOffset(offset=move.new) for partition, move in plan.items()}
             raise_failures((await admin.alter_group_offsets(asked[0], new_offsets)).failed)
         elif output == TABLE:
             click.echo("nothing was changed: give --execute to do this", err=True)
@@ -249,7 +271,7 @@ def member_rows(group: GroupDescription, verbose: bool) -> list[dict[str, object
         row: dict[str, object] = {
             "group": group.group_id,
             "consumer_id": each.member_id,
-            "instance_id": each.instance_id,
+            "group_instance_id": each.instance_id,
             "host": each.host,
             "client_id": each.client_id,
             "partitions": len(each.assignment),

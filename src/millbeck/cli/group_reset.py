@@ -14,7 +14,9 @@ if TYPE_CHECKING:
     from millbeck.client.admin import Admin
     from millbeck.kernel.ids import TopicPartition
 
-INACTIVE: Final = ("Empty", "Dead")
+EMPTY: Final = "Empty"
+DEAD: Final = "Dead"
+"""What older brokers say of a group that is not there."""
 _DURATION: Final = re.compile(
     r"P(?:(?P<days>\d+)D)?(?:T(?=\d)(?:(?P<hours>\d+)H)?(?:(?P<minutes>\d+)M)?(?:(?P<seconds>\d+(?:\.\d+)?)S)?)?"
 )
@@ -29,6 +31,24 @@ class Position:
     offset: int | None = None
     shift: int | None = None
     is_current: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Move:
+    """What becomes of one partition's committed offset."""
+
+    current: int | None
+    new: int
+    asked: int
+    """Where it should go; ``new`` differs when no record is there."""
+
+    @property
+    def note(self) -> str | None:
+        """What to tell about a place that was asked for and does not exist."""
+        if self.asked == self.new:
+            return None
+        where = "before the first record" if self.asked < self.new else "beyond the end"
+        return f"offset {self.asked} is {where}, {self.new} is taken instead"
 
 
 def position_of(options: Mapping[str, Any], now: datetime | None = None) -> Position:
@@ -86,28 +106,33 @@ def parse_partitions(text: str) -> tuple[str, list[int] | None]:
 
 
 async def reset_plan(
-    admin: Admin, group: str, chosen: Sequence[tuple[str, list[int] | None]], position: Position
-) -> dict[TopicPartition, tuple[int | None, int]]:
+    admin: Admin, group: str, chosen: Sequence[tuple[str, list[int] | None]], position: Position, *, creates: bool
+) -> dict[TopicPartition, Move]:
     """Committed and new offset of each partition; nothing chosen means every topic of the group. Changes nothing."""
-    await _check_inactive(admin, group)
+    await _check_inactive(admin, group, creates=creates)
     committed = {each: found.offset for each, found in (await admin.list_group_offsets([group]))[group].items()}
     topics = chosen or [(name, None) for name in dict.fromkeys(each.topic for each in committed)]
     if not topics:
         raise click.ClickException(f"group {group} has committed no offsets")
     partitions = await _partitions_of(admin, topics)
-    new = await _new_offsets(admin, partitions, committed, position)
-    return {each: (committed.get(each), new[each]) for each in partitions}
+    return await _moves(admin, partitions, committed, position)
 
 
-async def _check_inactive(admin: Admin, group: str) -> None:
-    """A group that does not exist yet may be given offsets; one with members would overwrite them."""
+async def _check_inactive(admin: Admin, group: str, *, creates: bool) -> None:
+    """A group with members would overwrite its offsets; one that does not exist may be a slip of the keyboard."""
     from millbeck.kernel.errors import GroupIdNotFound
 
     outcomes = await admin.describe_groups([group])
-    if isinstance(outcomes.failed.get(group), GroupIdNotFound):
-        return
-    state = outcomes[group].state
-    if state not in INACTIVE:
+    is_missing = isinstance(outcomes.failed.get(group), GroupIdNotFound)
+    state = DEAD if is_missing else outcomes[group].state
+    if state == DEAD:
+        if not creates:
+            from millbeck.cli.suggestions import did_you_mean
+
+            hint = did_you_mean(group, await admin.list_groups())
+            raise click.ClickException(f"there is no group {group}{hint}; --create makes one with these offsets")
+        click.echo(f"there is no group {group} yet: with these offsets there is", err=True)
+    elif state != EMPTY:
         raise click.ClickException(f"group {group} is {state}: stop its members before its offsets are reset")
 
 
@@ -125,9 +150,9 @@ async def _partitions_of(admin: Admin, topics: Sequence[tuple[str, list[int] | N
     return sorted(partitions)
 
 
-async def _new_offsets(
+async def _moves(
     admin: Admin, partitions: Sequence[TopicPartition], committed: Mapping[TopicPartition, int], position: Position
-) -> dict[TopicPartition, int]:
+) -> dict[TopicPartition, Move]:
     from millbeck.client.admin.results import EARLIEST, LATEST
 
     async def listed(timestamp: int) -> dict[TopicPartition, int]:
@@ -136,7 +161,7 @@ async def _new_offsets(
 
     first, end = await listed(EARLIEST), await listed(LATEST)
     by_time = await listed(position.timestamp) if position.timestamp is not None else {}
-    new: dict[TopicPartition, int] = {}
+    moves: dict[TopicPartition, Move] = {}
     for each in partitions:
         if position.timestamp is not None:
             wanted = by_time[each] if by_time[each] >= 0 else end[each]
@@ -149,8 +174,9 @@ async def _new_offsets(
             if each not in committed:
                 raise click.ClickException(f"{each} has no committed offset to shift by {position.shift}")
             wanted = committed[each] + position.shift
-        new[each] = min(max(wanted, first[each]), end[each])
-    return new
+        new = min(max(wanted, first[each]), end[each])
+        moves[each] = Move(current=committed.get(each), new=new, asked=wanted)
+    return moves
 
 
 def _milliseconds(moment: datetime) -> int:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import io
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from importlib import import_module
 from typing import Any, Final, NoReturn
 
@@ -28,6 +30,8 @@ COMMANDS: Final = {
 }
 """Name to module and summary: a command's module is imported only when it is used, so that help stays quick."""
 INTERRUPTED: Final = 130
+PIPE_BROKEN: Final = 141
+"""What a shell sees of a program that a broken pipe has ended (128 and the signal's number), ``head`` being content."""
 
 
 class MainGroup(click.Group):
@@ -41,6 +45,15 @@ class MainGroup(click.Group):
         command = import_module(found[0]).command
         assert isinstance(command, click.Command)
         return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args[0] not in COMMANDS and not args[0].startswith("-"):
+            from millbeck.cli.suggestions import did_you_mean
+
+            raise click.UsageError(f"no such command {args[0]!r}{did_you_mean(args[0], COMMANDS)}", ctx)
+        return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
@@ -64,16 +77,62 @@ class MainGroup(click.Group):
             sys.exit(INTERRUPTED)
         sys.exit(result if isinstance(result, int) else 0)
 
+    def make_context(self, *arguments: Any, **keywords: Any) -> click.Context:
+        with pipes_may_break():
+            return super().make_context(*arguments, **keywords)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        with pipes_may_break():
+            return super().invoke(ctx)
+
+
+@contextmanager
+def pipes_may_break() -> Iterator[None]:
+    """When nobody reads the output any more, the command ends without a word."""
+    try:
+        yield
+        sys.stdout.flush()
+    except BrokenPipeError:
+        _drop_output()
+        raise click.exceptions.Exit(PIPE_BROKEN) from None
+
+
+def _drop_output() -> None:
+    """Nobody reads what is printed: nor shall the interpreter stumble over what is still in its buffers."""
+    import os
+
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except BrokenPipeError:
+            os.dup2(nowhere, stream.fileno())
+
 
 def _fail(error: click.ClickException) -> NoReturn:
-    message = " ".join(error.format_message().split())
-    context = error.ctx if isinstance(error, click.UsageError) else None
-    hint = f" (see {context.command_path} --help)" if context is not None else ""
-    click.echo(f"millbeck: {message}{hint}", err=True)
+    try:
+        click.echo(_text_of(error), err=True)
+    except BrokenPipeError:
+        _drop_output()
     sys.exit(1)
 
 
-@click.group(cls=MainGroup, context_settings={"help_option_names": ["-h", "--help"]})
+def _text_of(error: click.ClickException) -> str:
+    if isinstance(error, click.exceptions.NoArgsIsHelpError):
+        return error.format_message()
+    message = " ".join(error.format_message().split())
+    context = error.ctx if isinstance(error, click.UsageError) else None
+    hint = f" (see {context.command_path} --help)" if context is not None else ""
+    return f"millbeck: {message}{hint}"
+
+
+EPILOG: Final = """\
+Exit codes: 0 done, 1 failed or refused (one line on standard error says why), 130 interrupted, 141 nobody reads the
+output any more. `consume` ends with 0 when it is interrupted, `up` and `server` when they are told to stop.
+"""
+
+
+@click.group(cls=MainGroup, context_settings={"help_option_names": ["-h", "--help"]}, epilog=EPILOG)
 @click.version_option(__version__, prog_name="millbeck")
 def cli() -> None:
     """A commit log that speaks Apache Kafka's protocol."""
@@ -82,6 +141,10 @@ def cli() -> None:
 def main() -> None:
     if not __debug__:
         sys.exit("millbeck: Python's -O switches off assertions that this program relies on; run it without")
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            # A terminal that cannot show a letter shows its number.
+            stream.reconfigure(errors="backslashreplace")
     cli()
 
 

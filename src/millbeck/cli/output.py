@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, Final, TypeVar
 
 import click
@@ -28,12 +29,22 @@ output_option: Final[Callable[[F], F]] = click.option(
 )
 
 
-def show_rows(rows: Iterable[Mapping[str, object]], output: str, *, columns: Sequence[str] | None = None) -> None:
-    """Print one line or entry per row; ``columns`` says which keys a table shows, and in which order."""
+def show_rows(
+    rows: Iterable[Mapping[str, object]],
+    output: str,
+    *,
+    columns: Sequence[str] | None = None,
+    titles: Mapping[str, str] | None = None,
+) -> None:
+    """Print one line or entry per row.
+
+    ``columns`` says which keys a table shows, and in which order; ``titles`` what it calls those that are not called
+    as they are.
+    """
     listed = [dict(row) for row in rows]
     if output == TABLE:
         if listed:
-            click.echo(table(listed, columns or list(listed[0])))
+            click.echo(table(listed, columns or list(listed[0]), titles or {}))
     else:
         show(listed, output)
 
@@ -44,10 +55,12 @@ def show(value: object, output: str) -> None:
     click.echo(json.dumps(value, indent=2, ensure_ascii=False) if output == JSON else "\n".join(yaml_lines(value)))
 
 
-def table(rows: Sequence[Mapping[str, object]], columns: Sequence[str]) -> str:
+def table(
+    rows: Sequence[Mapping[str, object]], columns: Sequence[str], titles: Mapping[str, str] = MappingProxyType({})
+) -> str:
     """Columns padded to their widest cell, headers in capitals; numbers stand to the right."""
     cells = [[_cell(row.get(column)) for column in columns] for row in rows]
-    headers = [column.replace("_", "-").upper() for column in columns]
+    headers = [titles.get(column, column.replace("_", "-").upper()) for column in columns]
     widths = [max(map(len, column)) for column in zip(headers, *cells, strict=True)]
     is_number = [_holds_numbers([row.get(column) for row in rows]) for column in columns]
     return "\n".join(

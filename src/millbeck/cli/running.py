@@ -48,6 +48,8 @@ def run_node(
             runner.run(_run(config, prepare, started))
     except DirectoryLocked as error:
         raise click.ClickException(f"{error}; {advice.directory_in_use}") from error
+    except BrokenPipeError:
+        raise
     except OSError as error:
         reason = error.strerror or str(error)
         if error.errno == errno.EADDRINUSE:

@@ -55,5 +55,8 @@ def _checked(settings: Mapping[str, str], *, named: Iterable[str], where: str) -
         raise click.ClickException(str(error)) from error
     for name in named:
         if name not in BROKER_OPTIONS:
-            click.echo(f"millbeck: {where}: {name} is not a setting of this release and has no effect", err=True)
+            from millbeck.cli.suggestions import settings_hint
+
+            hint = settings_hint([name], "broker")
+            click.echo(f"millbeck: {where}: {name} is not a setting of this release and has no effect{hint}", err=True)
     return config

@@ -7,6 +7,7 @@ import os
 import click
 
 from millbeck.cli.settings import node_config
+from millbeck.cli.verbs import VerbGroup
 from millbeck.host import real_environment
 from millbeck.kernel.ids import parse_uuid, uuid_text
 from millbeck.metadata.features import LATEST_METADATA_VERSION, metadata_version_of, release_of
@@ -14,7 +15,7 @@ from millbeck.server.formatting import AlreadyFormatted, format_directories
 from millbeck.storage.properties import MetaPropertiesError, read_meta_properties
 
 
-@click.group()
+@click.group(cls=VerbGroup, flags={})
 def command() -> None:
     """Make log directories ready for a node, or look at them."""
 
@@ -56,7 +57,12 @@ def format_storage(
 @command.command("info")
 @click.option("-c", "--config", "path", required=True, metavar="FILE", help="The node's server.properties.")
 def info(path: str) -> None:
-    """Say whose the directories of a configuration are."""
+    """Say whose the directories of a configuration are; exit code 1 when one is not formatted.
+
+    \b
+    Examples:
+      millbeck storage info --config server.properties
+    """
     config = node_config(path, (), os.environ)
     files = real_environment().files
     missing = 0
@@ -78,5 +84,10 @@ def info(path: str) -> None:
 
 @command.command("random-uuid")
 def random_uuid() -> None:
-    """Print a new uuid, for a cluster's id."""
+    """Print a new uuid, for a cluster's id.
+
+    \b
+    Examples:
+      millbeck storage random-uuid
+    """
     click.echo(uuid_text(real_environment().randomness.uuid()))

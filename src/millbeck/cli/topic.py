@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from millbeck.cli.connecting import Target, error_text, run_admin, target_options
-from millbeck.cli.output import TABLE, output_option, show, show_rows, table
-from millbeck.cli.verbs import VerbGroup, one_of_both
+from millbeck.cli.output import TABLE, output_option, show, show_rows
+from millbeck.cli.verbs import VerbGroup, is_spelled_as_kafka, one_of_both
 
 if TYPE_CHECKING:
     from millbeck.client.admin import Admin
@@ -88,7 +88,7 @@ def create(
                 if isinstance(error, TopicAlreadyExists):
                     click.echo(f"{name} exists already")
                     del outcomes.failed[name]
-        raise_failures(outcomes.failed)
+        raise_failures(outcomes.failed, settings=settings)
 
     run_admin(target, work)
 
@@ -99,10 +99,18 @@ def create(
 @click.option("--exclude-internal", is_flag=True, help="Leave out topics the brokers keep for themselves.")
 @output_option
 @target_options
+@click.pass_context
 def list_topics(
-    patterns: tuple[str, ...], topic: tuple[str, ...], exclude_internal: bool, output: str, target: Target
+    ctx: click.Context,
+    patterns: tuple[str, ...],
+    topic: tuple[str, ...],
+    exclude_internal: bool,
+    output: str,
+    target: Target,
 ) -> None:
     """List topics, all or those whose name is given or matched by a regular expression.
+
+    Spelled as --list, names alone are printed, as Kafka's tool does.
 
     \b
     Examples:
@@ -118,7 +126,11 @@ def list_topics(
             for name in chosen
             if not (exclude_internal and found[name].is_internal)
         ]
-        show_rows(rows, output)
+        if output == TABLE and is_spelled_as_kafka(ctx):
+            for row in rows:
+                click.echo(row["name"])
+        else:
+            show_rows(rows, output)
 
     run_admin(target, work)
 
@@ -225,16 +237,21 @@ def alter(
         chosen = matching(await admin.list_topics(), asked, missing_is_fine=if_exists)
         if not chosen:
             return
+        added = None
+        if partitions is not None:
+            assignments = None if replica_assignment is None else parse_assignment(replica_assignment)
+            added = NewPartitions(total_count=partitions, assignments=assignments)
+            # Asked before settings are changed: a command that is refused has done nothing.
+            dry = await admin.create_partitions(dict.fromkeys(chosen, added), validate_only=True)
+            raise_failures(dry.failed)
         if settings or removed:
             changes = changes_of(settings, removed)
             outcomes = await admin.incremental_alter_configs(
                 {ConfigResource(ResourceType.TOPIC, name): changes for name in chosen}
             )
-            raise_failures(outcomes.failed)
-        if partitions is not None:
+            raise_failures(outcomes.failed, settings=[*settings, *removed])
+        if added is not None:
             click.echo(KEYS_MOVE, err=True)
-            assignments = None if replica_assignment is None else parse_assignment(replica_assignment)
-            added = NewPartitions(total_count=partitions, assignments=assignments)
             raise_failures((await admin.create_partitions(dict.fromkeys(chosen, added))).failed)
         for name in chosen:
             click.echo(f"changed {name}")
@@ -300,7 +317,9 @@ def matching(names: Iterable[str], patterns: Iterable[str], *, missing_is_fine: 
             raise click.ClickException(f"{pattern!r} is neither a topic nor a regular expression: {error}") from error
         found = [name for name in known if expression.fullmatch(name)]
         if not found and not missing_is_fine:
-            raise click.ClickException(f"there is no topic {pattern}")
+            from millbeck.cli.suggestions import did_you_mean
+
+            raise click.ClickException(f"there is no topic {pattern}{did_you_mean(pattern, known)}")
         chosen.update(dict.fromkeys(found))
     return list(chosen)
 
@@ -317,10 +336,15 @@ def is_kept(partition: PartitionDescription, filters: Iterable[str], min_isr: in
     return any(facts[name] for name in filters)
 
 
-def raise_failures(failed: dict[Any, Any]) -> None:
-    """All that went wrong in one line."""
+def raise_failures(failed: dict[Any, Any], *, settings: Iterable[str] = (), scope: str = "topic") -> None:
+    """All that went wrong in one line, with a guess at what was meant by settings of a scope that nobody knows."""
     if failed:
-        raise click.ClickException("; ".join(f"{item}: {error_text(error)}" for item, error in failed.items()))
+        hint = ""
+        if settings:
+            from millbeck.cli.suggestions import settings_hint
+
+            hint = settings_hint(settings, scope)
+        raise click.ClickException("; ".join(f"{item}: {error_text(error)}" for item, error in failed.items()) + hint)
 
 
 async def _settings_of_topics(admin: Admin, names: list[str]) -> tuple[dict[str, dict[str, str]], dict[str, int]]:
@@ -363,6 +387,10 @@ def _shown_topic(
                 "epoch": each.leader_epoch,
                 "replicas": list(each.replicas),
                 "isr": list(each.in_sync),
+                "elr": None if each.eligible_leaders is None else list(each.eligible_leaders),
+                "last_known_elr": (
+                    None if each.last_known_eligible_leaders is None else list(each.last_known_eligible_leaders)
+                ),
                 "offline": list(each.offline),
             }
             for each in partitions
@@ -374,12 +402,38 @@ def _show_topics(topics: list[dict[str, Any]], output: str) -> None:
     if output != TABLE:
         show(topics, output)
         return
-    for number, topic in enumerate(topics):
-        configs = ",".join(f"{key}={value}" for key, value in topic["configs"].items()) or "-"
-        click.echo("\n" * bool(number), nl=False)
-        click.echo(
-            f"Topic: {topic['name']}  TopicId: {topic['id']}  PartitionCount: {topic['partition_count']}  "
-            f"ReplicationFactor: {topic['replication_factor']}  Configs: {configs}"
-        )
-        if topic["partitions"]:
-            click.echo(table(topic["partitions"], list(topic["partitions"][0])))
+    for topic in topics:
+        for line in described_lines(topic):
+            click.echo(line)
+
+
+def described_lines(topic: dict[str, Any]) -> list[str]:
+    """A topic and its partitions in the words of Kafka's tool, parted by tabs: what greps its output greps this."""
+    head = {
+        "Topic": topic["name"],
+        "TopicId": topic["id"],
+        "PartitionCount": topic["partition_count"],
+        "ReplicationFactor": topic["replication_factor"],
+        "Configs": ",".join(f"{key}={value}" for key, value in topic["configs"].items()),
+    }
+    lines = [_fields(head)]
+    for each in topic["partitions"]:
+        row = {
+            "Topic": topic["name"],
+            "Partition": each["partition"],
+            "Leader": "none" if each["leader"] is None else each["leader"],
+            "Replicas": _ids(each["replicas"]),
+            "Isr": _ids(each["isr"]),
+            "Elr": _ids(each["elr"]),
+            "LastKnownElr": _ids(each["last_known_elr"]),
+        }
+        lines.append(f"\t{_fields(row)}")
+    return lines
+
+
+def _fields(row: dict[str, object]) -> str:
+    return "\t".join(f"{name}: {value}" for name, value in row.items())
+
+
+def _ids(brokers: list[int] | None) -> str:
+    return "N/A" if brokers is None else ",".join(map(str, brokers))

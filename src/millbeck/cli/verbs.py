@@ -7,9 +7,11 @@ command, so that scripts move over by changing the program's name.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 import click
+
+AS_KAFKA: Final = "millbeck.spelled_as_kafka"
 
 
 class VerbGroup(click.Group):
@@ -20,7 +22,31 @@ class VerbGroup(click.Group):
         self.flags = dict(flags)
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        return super().parse_args(ctx, with_verb_first(args, self.flags, self.commands))
+        ordered = with_verb_first(args, self.flags, self.commands)
+        ctx.meta[AS_KAFKA] = ordered is not args
+        try:
+            return super().parse_args(ctx, ordered)
+        except click.NoSuchOption as error:
+            from millbeck.cli.suggestions import did_you_mean
+
+            name = error.option_name
+            hint = did_you_mean(name, self.flags) or f"; first say what to do: {', '.join(self.commands)}"
+            raise click.UsageError(f"no such option {name}{hint}", ctx) from error
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args[0] not in self.commands and not args[0].startswith("-"):
+            from millbeck.cli.suggestions import did_you_mean
+
+            hint = did_you_mean(args[0], self.commands) or f"; it is one of {', '.join(self.commands)}"
+            raise click.UsageError(f"no such command {args[0]!r}{hint}", ctx)
+        return super().resolve_command(ctx, args)
+
+
+def is_spelled_as_kafka(ctx: click.Context) -> bool:
+    """Whether the verb was an option, as in a script that was written for Kafka's tools."""
+    return bool(ctx.meta.get(AS_KAFKA))
 
 
 def with_verb_first(arguments: list[str], flags: Mapping[str, str], verbs: Mapping[str, object]) -> list[str]:

@@ -97,6 +97,9 @@ class FakeAdmin:
     async def describe_groups(self, groups: list[str]) -> Outcomes[str, Any]:
         return Outcomes({name: GroupIdNotFound() if self.state is None else _Group(self.state) for name in groups})
 
+    async def list_groups(self) -> dict[str, Any]:
+        return {"bilking": None, "other": None}
+
     async def list_group_offsets(self, groups: list[str]) -> Outcomes[str, Any]:
         committed = {} if self.state is None else {TopicPartition("orders", 0): GroupOffset(offset=40)}
         return Outcomes(dict.fromkeys(groups, committed))
@@ -115,12 +118,29 @@ class FakeAdmin:
 
 
 def plan(
-    position: Position, *, topics: list[tuple[str, list[int] | None]] | None = None, state: str | None = "Empty"
+    position: Position,
+    *,
+    topics: list[tuple[str, list[int] | None]] | None = None,
+    state: str | None = "Empty",
+    creates: bool = False,
 ) -> Any:
     admin: Any = FakeAdmin(state)
     chosen: list[tuple[str, list[int] | None]] = [("orders", None)] if topics is None else topics
-    found = asyncio.run(reset_plan(admin, "g", chosen, position))
-    return [found.get(TopicPartition("orders", number)) for number in (0, 1)]
+    found = asyncio.run(reset_plan(admin, "billing", chosen, position, creates=creates))
+    moves = [found.get(TopicPartition("orders", number)) for number in (0, 1)]
+    return [None if move is None else (move.current, move.new) for move in moves]
+
+
+async def notes(position: Position) -> list[str | None]:
+    admin: Any = FakeAdmin()
+    found = await reset_plan(admin, "billing", [("orders", None)], position, creates=False)
+    return [move.note for move in found.values()]
+
+
+def test_an_offset_that_does_not_exist_is_told_of() -> None:
+    assert asyncio.run(notes(Position(offset=5))) == ["offset 5 is before the first record, 10 is taken instead", None]
+    assert asyncio.run(notes(Position(offset=70))) == [None, "offset 70 is beyond the end, 50 is taken instead"]
+    assert asyncio.run(notes(Position(timestamp=NOW_MS))) == [None, None]
 
 
 PLANS = {
@@ -148,11 +168,17 @@ def test_a_shift_starts_from_what_is_committed() -> None:
 def test_all_topics_are_those_the_group_has_committed_for() -> None:
     assert plan(Position(timestamp=EARLIEST), topics=[]) == [(40, 10), (None, 0)]
     with pytest.raises(click.ClickException, match="has committed no offsets"):
-        plan(Position(timestamp=EARLIEST), topics=[], state=None)
+        plan(Position(timestamp=EARLIEST), topics=[], state=None, creates=True)
 
 
-def test_a_group_that_does_not_exist_may_be_given_offsets() -> None:
-    assert plan(Position(timestamp=EARLIEST), state=None) == [(None, 10), (None, 0)]
+@pytest.mark.parametrize("state", [None, "Dead"])
+def test_a_group_that_does_not_exist_is_made_only_when_that_is_wanted(
+    state: str | None, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(click.ClickException, match=r"no group billing, did you mean bilking\?; --create makes one"):
+        plan(Position(timestamp=EARLIEST), state=state)
+    assert [new for _, new in plan(Position(timestamp=EARLIEST), state=state, creates=True)] == [10, 0]
+    assert "no group billing yet" in capsys.readouterr().err
 
 
 def test_a_group_with_members_is_left_alone() -> None:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from collections.abc import Callable
@@ -39,8 +40,7 @@ def test_every_command_and_verb_has_help_with_examples(run: Callable[..., Result
         shown = run(name, *([verb] if verb else []), "--help")
         assert shown.exit_code == 0
         assert "Usage: millbeck " + name in shown.stdout
-        if (name, verb) not in (("storage", "info"), ("storage", "random-uuid")):
-            assert f"millbeck {name}" in shown.stdout.split("Examples:")[1].split("Options:")[0]
+        assert f"millbeck {name}" in shown.stdout.split("Examples:")[1].split("Options:")[0]
         for parameter in each.params:
             assert not isinstance(parameter, click.Option) or parameter.hidden or parameter.help, parameter.name
 
@@ -50,9 +50,34 @@ def test_the_version(run: Callable[..., Result]) -> None:
 
 
 def test_what_is_wrong_is_one_line_and_exit_code_one(fails: Callable[..., str]) -> None:
-    assert fails("frob") == "No such command 'frob'. (see millbeck --help)"
+    assert fails("frob") == "no such command 'frob' (see millbeck --help)"
     assert fails("topic", "create") == "which topic? (see millbeck topic create --help)"
     assert fails("topic", "list", "--nonsense").startswith("No such option '--nonsense'.")
+
+
+def test_a_mistyped_command_is_guessed(fails: Callable[..., str]) -> None:
+    assert fails("tpoic").startswith("no such command 'tpoic', did you mean topic?")
+
+
+@pytest.mark.parametrize("arguments", [(), ("topic",)])
+def test_nothing_to_do_shows_what_there_is(run: Callable[..., Result], arguments: tuple[str, ...]) -> None:
+    shown = run(*arguments)
+    assert shown.exit_code == 1
+    assert "\nCommands:\n" in shown.stderr
+
+
+def test_letters_that_cannot_be_shown_are_no_failure() -> None:
+    program = [sys.executable, "-m", "millbeck.cli.main", "topic", "list", "--help"]
+    done = subprocess.run(program, capture_output=True, env={**os.environ, "PYTHONIOENCODING": "latin-1"})
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert b"HOST:PORT,\\u2026" in done.stdout
+
+
+def test_a_reader_who_leaves_is_no_failure() -> None:
+    program = f"{sys.executable} -m millbeck.cli.main --help | true; exit ${{PIPESTATUS[0]}}"
+    done = subprocess.run(["bash", "-c", program], capture_output=True)
+    assert done.returncode in (0, 141)
+    assert done.stderr == b""
 
 
 def test_an_exit_code_is_passed_on(run: Callable[..., Result], tmp_path: object) -> None:

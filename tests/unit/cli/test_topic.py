@@ -5,7 +5,7 @@ from collections.abc import Callable
 import click
 import pytest
 
-from millbeck.cli.topic import is_kept, matching, parse_assignment, raise_failures, settings_of
+from millbeck.cli.topic import described_lines, is_kept, matching, parse_assignment, raise_failures, settings_of
 from millbeck.client.admin.results import PartitionDescription
 from millbeck.kernel.errors import InvalidTopic, TopicAlreadyExists
 
@@ -23,11 +23,37 @@ def test_an_expression_matches_whole_names() -> None:
 
 
 def test_what_matches_nothing_is_an_error_unless_that_is_fine() -> None:
-    with pytest.raises(click.ClickException, match=r"there is no topic order$"):
+    with pytest.raises(click.ClickException, match=r"there is no topic order, did you mean orders\?$"):
         matching(NAMES, ["order"])
     assert matching(NAMES, ["order"], missing_is_fine=True) == []
     with pytest.raises(click.ClickException, match="regular expression"):
         matching(NAMES, ["("])
+
+
+def test_a_description_is_in_the_words_of_kafkas_tool() -> None:
+    shown = {
+        "partition": 0,
+        "leader": 1,
+        "epoch": 3,
+        "replicas": [1, 2],
+        "isr": [1],
+        "elr": [],
+        "last_known_elr": None,
+        "offline": [],
+    }
+    topic = {
+        "name": "orders",
+        "id": "abc",
+        "partition_count": 1,
+        "replication_factor": 2,
+        "configs": {"retention.ms": "5", "segment.bytes": "9"},
+        "partitions": [shown, {**shown, "partition": 1, "leader": None}],
+    }
+    assert described_lines(topic) == [
+        "Topic: orders\tTopicId: abc\tPartitionCount: 1\tReplicationFactor: 2\tConfigs: retention.ms=5,segment.bytes=9",
+        "\tTopic: orders\tPartition: 0\tLeader: 1\tReplicas: 1,2\tIsr: 1\tElr: \tLastKnownElr: N/A",
+        "\tTopic: orders\tPartition: 1\tLeader: none\tReplicas: 1,2\tIsr: 1\tElr: \tLastKnownElr: N/A",
+    ]
 
 
 def test_an_assignment_names_brokers_by_partition() -> None:
@@ -68,6 +94,8 @@ def test_all_that_failed_is_named() -> None:
     with pytest.raises(click.ClickException, match=r"a: .*TOPIC_ALREADY_EXISTS.*; b: .*INVALID_TOPIC"):
         raise_failures({"a": TopicAlreadyExists(), "b": InvalidTopic()})
     raise_failures({})
+    with pytest.raises(click.ClickException, match=r"did you mean retention.ms instead of retetion.ms\?"):
+        raise_failures({"a": InvalidTopic()}, settings=["retetion.ms"])
 
 
 USAGE = {

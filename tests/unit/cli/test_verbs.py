@@ -1,9 +1,11 @@
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import click
 import pytest
 
-from millbeck.cli.verbs import VerbGroup, one_of_both, with_verb_first
+from millbeck.cli.verbs import VerbGroup, is_spelled_as_kafka, one_of_both, with_verb_first
 
 FLAGS = {"--create": "create", "--list": "list"}
 VERBS = dict.fromkeys(FLAGS.values())
@@ -41,3 +43,25 @@ def test_names_come_as_arguments_or_in_lists() -> None:
     assert one_of_both(context, ("a",), ("b,c", "a"), "topic") == ("a", "b", "c")
     with pytest.raises(click.UsageError, match="which topic"):
         one_of_both(context, (), (), "topic")
+
+
+def test_mistyped_verbs_are_guessed_in_both_spellings(fails: Callable[..., str]) -> None:
+    assert fails("topic", "lsit").startswith("no such command 'lsit', did you mean list?")
+    assert fails("topic", "--lsit").startswith("no such option --lsit, did you mean --list?")
+    assert "first say what to do: create, list" in fails("topic", "--topic", "x")
+
+
+@pytest.mark.parametrize(("arguments", "expected"), [(["list"], False), (["--list"], True)])
+def test_a_verb_knows_how_it_was_spelled(arguments: list[str], expected: bool) -> None:
+    seen: list[bool] = []
+
+    @click.group(cls=VerbGroup, flags=FLAGS)
+    def group() -> None: ...
+
+    @group.command("list")
+    @click.pass_context
+    def listing(ctx: click.Context) -> None:
+        seen.append(is_spelled_as_kafka(ctx))
+
+    group.main(arguments, standalone_mode=False)
+    assert seen == [expected]
