@@ -140,17 +140,19 @@ def _about(section: type) -> str:
 
 
 def protocol() -> Iterator[str]:
-    from millbeck.server.routes import ROUTES
+    from millbeck.server.routes import CONTROLLER_ROUTES, ROUTES
     from millbeck.wire.api_keys import APIS
 
-    served = sorted(ROUTES, key=lambda route: route.api_key)
+    served = sorted({*ROUTES, *CONTROLLER_ROUTES}, key=lambda route: (route.api_key, route not in ROUTES))
     yield from ("# Protocol", "", NOTE, "", "## APIs served", "")
     rows = []
     for route in served:
         advertised = "" if route.advertised_min == route.min_version else f", advertised from {route.advertised_min}"
         versions = f"{route.min_version} to {route.max_version}{advertised}"
-        rows.append([str(route.api_key), APIS[route.api_key].name, versions, f"[{_family(route)}](#{_family(route)})"])
-    yield from _table(["Key", "API", "Versions", "Behaviour"], rows)
+        whose = [name for name, routes in (("brokers", ROUTES), ("controllers", CONTROLLER_ROUTES)) if route in routes]
+        link = f"[{_family(route)}](#{_family(route)})"
+        rows.append([str(route.api_key), APIS[route.api_key].name, versions, " and ".join(whose), link])
+    yield from _table(["Key", "API", "Versions", "Listeners of", "Behaviour"], rows)
     yield from ("", "## Behaviour", "")
     for family, text in sorted({_family(route): _module_doc(route) for route in served}.items()):
         yield from (f"### {family}", "", *_handler_lines(text), "")

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Callable, Coroutine, Iterable, Mapping
-from typing import TYPE_CHECKING, Any, TypeVar, TypeVarTuple
+from typing import TYPE_CHECKING, Any, Final, TypeVar, TypeVarTuple
 
 from millbeck.controller.auto_creation import InternalTopic, auto_creation_request
 from millbeck.controller.machine import Controller
 from millbeck.kernel.environment import Environment
-from millbeck.kernel.errors import ApiError, TopicAlreadyExists, by_code
+from millbeck.kernel.errors import ApiError, NotController, TopicAlreadyExists, by_code
 from millbeck.metadata.image import EMPTY, Endpoint, MetadataImage, PartitionRegistration
 from millbeck.replication.turn import Turn
 from millbeck.security.authorizer import Authorizer
@@ -20,24 +21,38 @@ from millbeck.server.fetch_sessions import FetchSessions
 from millbeck.server.metadata_replies import MetadataReplies
 from millbeck.server.off_loop import run_off_loop
 from millbeck.server.topics import LocalTopics
+from millbeck.wire.messages.create_topics import CreateTopicsRequest, CreateTopicsResponse
 
 if TYPE_CHECKING:
     from millbeck.server.drivers.groups import GroupDriver
     from millbeck.server.drivers.quorum import QuorumDriver
+    from millbeck.server.forwarding import Forwarder
+    from millbeck.server.inner_calls import InnerRequests
     from millbeck.server.logs import Logs
     from millbeck.server.producer_ids import ProducerIds
 
 T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
 
+AUTO_CREATION_VERSION: Final = 5
+CREATED_SECONDS_MAX: Final = 2.0
+CREATED_POLL_SECONDS: Final = 0.01
+
 log = logging.getLogger(__name__)
 
 
 class Broker:
-    """Filled by `node`; every attribute is set before the first connection is accepted."""
+    """Filled by `node`; every attribute is set before the first connection is accepted.
+
+    A node that is no broker has neither logs nor groups, one that is no controller takes no decisions: handlers of the
+    other role's APIs are not in its routes.
+    """
 
     quorum: QuorumDriver
     controller: Controller
+    inner_requests: InnerRequests
+    forwarder: Forwarder
+    forwarded_apis: frozenset[int]
     internal_topics: Mapping[str, InternalTopic]
     groups: GroupDriver
     producer_ids: ProducerIds
@@ -110,11 +125,31 @@ class Broker:
         return offline
 
     async def auto_create(self, names: Iterable[str]) -> dict[str, ApiError]:
-        """Create topics on first use, this node's own included; what went wrong with which."""
+        """Create topics on first use, this node's own included; what went wrong with which.
+
+        When another node is the active controller, the topics may be there a moment before this node knows of them.
+        """
+        names = list(names)
         request = auto_creation_request(names, self.internal_topics)
-        response = await self.quorum.submit(lambda image: self.controller.create_topics(image, request))
-        return {
+        response = await self._create_topics(request)
+        errors = {
             topic.name or "": by_code[topic.error_code](topic.error_message or "")
             for topic in response.topics
             if topic.error_code not in (0, TopicAlreadyExists.code)
         }
+        await self._wait_for_topics([name for name in names if name not in errors])
+        return errors
+
+    async def _create_topics(self, request: CreateTopicsRequest) -> CreateTopicsResponse:
+        if not self.forwarder.is_needed:
+            try:
+                return await self.quorum.submit(lambda image: self.controller.create_topics(image, request))
+            except NotController:
+                pass
+        return await self.forwarder.ask(request, CreateTopicsResponse, AUTO_CREATION_VERSION)
+
+    async def _wait_for_topics(self, names: Iterable[str]) -> None:
+        clock = self.environment.clock
+        deadline = clock.monotonic() + CREATED_SECONDS_MAX
+        while any(self.image.topics.named(name) is None for name in names) and clock.monotonic() < deadline:
+            await asyncio.sleep(CREATED_POLL_SECONDS)

@@ -16,7 +16,7 @@ import inspect
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from millbeck.kernel.errors import ApiError
+from millbeck.kernel.errors import ApiError, NotController
 from millbeck.server.call import Call
 from millbeck.server.connection import CloseConnection, Connection
 from millbeck.wire import codec
@@ -115,6 +115,7 @@ class Handler:
         "api_key",
         "decoders",
         "error_reply",
+        "is_forwarded",
         "max_version",
         "min_version",
         "name",
@@ -125,8 +126,9 @@ class Handler:
         "statistics",
     )
 
-    def __init__(self, route: Route, statistics: Statistics) -> None:
+    def __init__(self, route: Route, statistics: Statistics, *, is_forwarded: bool) -> None:
         api = APIS[route.api_key]
+        self.is_forwarded = is_forwarded
         self.api_key = route.api_key
         self.name = api.name
         self.request = api.request
@@ -147,12 +149,21 @@ class Dispatcher:
         routes: Sequence[Route],
         statistics: Callable[[int, str], Statistics],
         fallback: Callable[[], Any],
+        forwarded: frozenset[int] = frozenset(),
     ) -> None:
-        """``fallback`` makes the version 0 answer to an ApiVersions request that is too new."""
+        """``fallback`` makes the version 0 answer to an ApiVersions request that is too new.
+
+        ``forwarded`` are the APIs that the active controller serves, wherever the client asks for them.
+        """
         self._broker = broker
         self._fallback = fallback
         self.handlers = {
-            route.api_key: Handler(route, statistics(route.api_key, APIS[route.api_key].name)) for route in routes
+            route.api_key: Handler(
+                route,
+                statistics(route.api_key, APIS[route.api_key].name),
+                is_forwarded=route.api_key in forwarded,
+            )
+            for route in routes
         }
 
     def handle(self, connection: Connection, frame: memoryview) -> None:
@@ -207,18 +218,29 @@ class Dispatcher:
         # What follows the request is not looked at, as in Kafka: librdkafka sends such bytes (docs/adr/0004).
         request, _ = decode(frame, position)
         call.request = request
+        kept = bytes(frame) if handler.is_forwarded else None
+        if kept is not None and self._broker.forwarder.is_needed:
+            call.hold()
+            self._broker.spawn(self._broker.forwarder.forward(call, kept))
+            return
         answer = handler.run(call, request)
         if inspect.isawaitable(answer):
             call.hold()
-            self._broker.spawn(self._finish(call, answer))
+            self._broker.spawn(self._finish(call, answer, kept))
         elif answer is not None:
             call.reply(answer)
 
-    async def _finish(self, call: Call, answer: Awaitable[Any]) -> None:
+    async def _finish(self, call: Call, answer: Awaitable[Any], kept: bytes | None) -> None:
         try:
             response = await answer
             if response is not None:
                 call.reply(response)
+        except NotController as error:
+            # Another node has become the active controller while we were at it.
+            if kept is None:
+                call.fail(error)
+            else:
+                await self._broker.forwarder.forward(call, kept)
         except ApiError as error:
             call.fail(error)
         except Exception as error:

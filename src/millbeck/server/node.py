@@ -23,6 +23,7 @@ from millbeck.replication.turn import Turn
 from millbeck.security.authorizer import AllowAll
 from millbeck.server.broker import Broker
 from millbeck.server.broker_part import BrokerPart
+from millbeck.server.channels import Channels
 from millbeck.server.config import NodeConfig
 from millbeck.server.controller_part import ControllerPart
 from millbeck.server.deadlines import Deadlines
@@ -31,14 +32,16 @@ from millbeck.server.drivers.metadata_loading import open_metadata_log
 from millbeck.server.drivers.metadata_snapshots import SnapshotOptions
 from millbeck.server.drivers.quorum import MetadataLogFailed, QuorumDriver
 from millbeck.server.formatting import check_formatted
+from millbeck.server.forwarding import Forwarder
 from millbeck.server.handlers.api_versions import fallback, served_versions
+from millbeck.server.inner_calls import InnerRequests
 from millbeck.server.listener import Listener
 from millbeck.server.listening import Audience, Listening
 from millbeck.server.loop_watch import LoopWatch
 from millbeck.server.metrics import declare_metrics
 from millbeck.server.metrics_endpoint import MetricsEndpoint
 from millbeck.server.request_metrics import RequestMetrics
-from millbeck.server.routes import CONTROLLER_ROUTES, ROUTES
+from millbeck.server.routes import CONTROLLER_ROUTES, FORWARDED, ROUTES
 from millbeck.server.tasks import Tasks
 from millbeck.storage.directory import NO_BROKER_EPOCH, LogDirectory
 from millbeck.storage.file_cache import FileCache
@@ -172,6 +175,10 @@ class Node:
                 after_bytes=config.metadata_log.snapshot_after_bytes, after_ms=config.metadata_log.snapshot_after_ms
             ),
         )
+        broker.inner_requests = InnerRequests(broker, CONTROLLER_ROUTES)
+        broker.forwarded_apis = FORWARDED
+        self.channels = Channels(broker, is_controller=config.is_controller)
+        broker.forwarder = Forwarder(broker.quorum, self.channels.forwarding, is_controller=config.is_controller)
         if config.is_controller:
             self.controller_part = ControllerPart(broker)
         if config.is_broker:
@@ -197,7 +204,13 @@ class Node:
                 served = served_versions(routes)
                 audience = Audience(
                     addresses=tuple(addresses),
-                    requests=Dispatcher(self.broker, routes, statistics, partial(fallback, served)),
+                    requests=Dispatcher(
+                        self.broker,
+                        routes,
+                        statistics,
+                        partial(fallback, served),
+                        forwarded=FORWARDED if routes is ROUTES else frozenset(),
+                    ),
                     served=served,
                     is_controllers=routes is CONTROLLER_ROUTES,
                 )
@@ -248,6 +261,7 @@ class Node:
             await self.broker.quorum.stop()
         except MetadataLogFailed as error:
             log.error("the metadata log is not closed cleanly: %s", error)
+        self.channels.close()
         if self.broker_part is not None:
             await self.broker_part.stop()
         await self.tasks.cancel()

@@ -18,6 +18,7 @@ from millbeck.server.handlers.configs import (
 )
 from millbeck.server.handlers.describe_cluster import handle_describe_cluster
 from millbeck.server.handlers.describe_topic_partitions import handle_describe_topic_partitions
+from millbeck.server.handlers.envelope import handle_envelope
 from millbeck.server.handlers.fetch.handler import handle_fetch
 from millbeck.server.handlers.find_coordinator import handle_find_coordinator
 from millbeck.server.handlers.groups_classic import (
@@ -91,9 +92,13 @@ CONTROLLER_ROUTES: Final[tuple[Route, ...]] = (
     handle_incremental_alter_configs,
     handle_describe_quorum,
     handle_update_features,
+    handle_envelope,
     handle_describe_cluster,
 )
 """What the controllers' listeners serve: what clients ask of a controller itself, and what nodes say to it."""
+
+FORWARDED: Final = frozenset({19, 20, 33, 37, 44, 55, 57})
+"""What brokers take from clients and the active controller does."""
 
 _NO_SASL: Final = "clients are not authenticated by SASL in this release"
 _NO_TRANSACTIONS: Final = "there is no transaction coordinator in this release"
@@ -135,7 +140,6 @@ NOT_SERVED: Final[Mapping[int, str]] = {
     53: _BETWEEN_NODES,
     54: _BETWEEN_NODES,
     56: _BETWEEN_NODES,
-    58: _BETWEEN_NODES,
     59: _BETWEEN_NODES,
     62: _BETWEEN_NODES,
     63: _BETWEEN_NODES,

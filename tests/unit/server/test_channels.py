@@ -1,0 +1,25 @@
+"""Each kind of request to the controller has a channel of its own."""
+
+from __future__ import annotations
+
+from asking import in_house
+from house import Client, House
+
+from millbeck.kernel.environment import Environment
+
+
+def test_no_two_kinds_of_requests_share_a_channel() -> None:
+    async def scenario(house: House, client: Client, environment: Environment) -> None:
+        assert house.node is not None
+        channels = house.node.channels
+        kinds = [
+            channels.membership,
+            channels.forwarding,
+            channels.partitions,
+            channels.directories,
+            channels.producer_ids,
+        ]
+        assert len({id(each) for each in kinds}) == len(kinds)
+        assert len({each._settings.client_id for each in kinds}) == len(kinds)
+
+    in_house(scenario)

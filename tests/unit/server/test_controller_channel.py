@@ -1,0 +1,127 @@
+"""The channel finds the active controller, whoever it is, and gives up when time is up."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+from asking import in_house
+from house import Client, House
+from leading import SaysWhoLeads, as_quorum
+
+from millbeck.client.connection import ConnectionSettings
+from millbeck.kernel.environment import Environment
+from millbeck.kernel.errors import NotController, RequestTimedOut
+from millbeck.server.controller_channel import ControllerChannel
+from millbeck.wire.messages.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
+
+TWO: dict[str, str] = {"listeners": "PLAINTEXT://:9092,CTL://:9093", "controller_listener_names": "CTL"}
+QUESTION = DescribeClusterRequest(endpoint_type=2)
+
+
+def channel(house: House, environment: Environment, quorum: SaysWhoLeads, *, is_controller: bool = False) -> Any:
+    assert house.node is not None
+    broker = house.node.broker
+    return ControllerChannel(
+        environment,
+        as_quorum(quorum),
+        local=broker.inner_requests if is_controller else None,
+        broker=broker,
+        settings=ConnectionSettings(client_id="test", connect_timeout_s=1.0),
+    )
+
+
+def test_it_asks_the_leader() -> None:
+    async def scenario(house: House, client: Client, environment: Environment) -> None:
+        quorum = SaysWhoLeads()
+        asking = channel(house, environment, quorum)
+        quorum.lead(1, 9093)
+        answer = await asking.request(QUESTION, DescribeClusterResponse, timeout_s=5)
+        assert [each.broker_id for each in answer.brokers] == [1]
+        asking.close()
+
+    in_house(scenario, **TWO)
+
+
+def test_it_waits_for_a_leader_and_goes_there_at_once() -> None:
+    async def scenario(house: House, client: Client, environment: Environment) -> None:
+        quorum = SaysWhoLeads()
+        asking = channel(house, environment, quorum)
+        asked = asyncio.create_task(asking.request(QUESTION, DescribeClusterResponse, timeout_s=60))
+        await asyncio.sleep(20)
+        quorum.lead(1, 9093)
+        began = asyncio.get_running_loop().time()
+        assert (await asked).error_code == 0
+        assert asyncio.get_running_loop().time() - began < 0.2
+        asking.close()
+
+    in_house(scenario, **TWO)
+
+
+def test_a_leader_that_cannot_be_reached_is_not_waited_for_when_there_is_another() -> None:
+    async def scenario(house: House, client: Client, environment: Environment) -> None:
+        quorum = SaysWhoLeads()
+        asking = channel(house, environment, quorum)
+        quorum.lead(2, 1)
+        asked = asyncio.create_task(asking.request(QUESTION, DescribeClusterResponse, timeout_s=60))
+        await asyncio.sleep(5)
+        assert not asked.done()
+        quorum.lead(1, 9093, epoch=2)
+        assert (await asyncio.wait_for(asked, 3)).error_code == 0
+        asking.close()
+
+    in_house(scenario, **TWO)
+
+
+def test_not_controller_is_asked_again_until_time_is_up() -> None:
+    async def scenario(house: House, client: Client, environment: Environment) -> None:
+        assert house.node is not None
+        count = 0
+
+        def refuse(call: Any, request: Any) -> Any:
+            nonlocal count
+            count += 1
+            return DescribeClusterResponse(error_code=NotController.code)
+
+        handlers: Any = house.node.listeners[1].requests
+        handlers.handlers[60].run = refuse
+        quorum = SaysWhoLeads()
+        asking = channel(house, environment, quorum)
+        quorum.lead(1, 9093)
+        began = asyncio.get_running_loop().time()
+        with pytest.raises(RequestTimedOut):
+            await asking.request(QUESTION, DescribeClusterResponse, timeout_s=10)
+        assert 9.9 < asyncio.get_running_loop().time() - began < 10.5
+        assert 8 < count < 40
+        asking.close()
+
+    in_house(scenario, **TWO)
+
+
+def test_the_leader_here_is_asked_without_a_connection() -> None:
+    async def scenario(house: House, client: Client, environment: Environment) -> None:
+        assert house.node is not None
+        quorum = SaysWhoLeads(node_id=1)
+        asking = channel(house, environment, quorum, is_controller=True)
+        quorum.lead(1, 1)
+        from millbeck.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest, CreateTopicsResponse
+
+        request = CreateTopicsRequest(topics=[CreatableTopic("t", num_partitions=1, replication_factor=1)])
+        answer = await asking.request(request, CreateTopicsResponse, timeout_s=5)
+        assert answer.topics[0].error_code == 0
+        asking.close()
+
+    in_house(scenario)
+
+
+def test_closing_ends_the_wait() -> None:
+    async def scenario(house: House, client: Client, environment: Environment) -> None:
+        asking = channel(house, environment, SaysWhoLeads())
+        asked = asyncio.create_task(asking.request(QUESTION, DescribeClusterResponse, timeout_s=60))
+        await asyncio.sleep(1)
+        asking.close()
+        with pytest.raises(RequestTimedOut):
+            await asyncio.wait_for(asked, 2)
+
+    in_house(scenario)
