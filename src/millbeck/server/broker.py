@@ -14,6 +14,7 @@ from millbeck.kernel.errors import ApiError, NotController, TopicAlreadyExists, 
 from millbeck.metadata.image import EMPTY, Endpoint, MetadataImage, PartitionRegistration
 from millbeck.replication.turn import Turn
 from millbeck.security.authorizer import Authorizer
+from millbeck.server.cold_readers import ColdReaders
 from millbeck.server.config import NodeConfig
 from millbeck.server.connection import Connection
 from millbeck.server.deadlines import Deadlines
@@ -84,6 +85,7 @@ class Broker:
         self.fetch_sessions = FetchSessions(
             config.fetch.max_incremental_fetch_session_cache_slots, environment.randomness.below
         )
+        self.cold_readers = ColdReaders()
         self.unexpected_errors = 0
 
     def now_ms(self) -> int:

@@ -62,6 +62,12 @@ class Found:
         self.end_offset = end_offset
         self.slice = slice_
 
+    def leave_out(self) -> None:
+        """Its records had no room in this reply."""
+        self.slice = None
+        if self.result.aborted_transactions:
+            self.result.aborted_transactions = []
+
     @property
     def is_cut_short(self) -> bool:
         """There is data, and only the limits of the request kept it out."""
@@ -378,8 +384,11 @@ class Fetching:
             return
         for outcome, records in zip(with_data, parts, strict=True):
             assert outcome.slice is not None
-            outcome.result.records_size = outcome.slice.size
-            outcome.result.records = records
+            if records:
+                outcome.result.records_size = outcome.slice.size
+                outcome.result.records = records
+            else:
+                outcome.leave_out()
 
     def _answer(self, found: list[Found]) -> None:
         topics: dict[TopicKey, list[PartitionResult]] = {}

@@ -2,7 +2,8 @@
 
 Short replies are read straight into the reply: the read itself tells whether the data is in memory. Longer ones stay
 file slices for sendfile (docs/adr/0006), after one byte in every stretch of them has been tried the same way. What is
-cold has had its readahead started by the attempt: one more attempt a millisecond later, then a thread brings it in.
+cold is read on a thread into the reply, at most a few mebibytes at a time; the client comes back for the rest, and is
+then not tried on the loop again (`cold_readers`).
 """
 
 from __future__ import annotations
@@ -17,32 +18,30 @@ from millbeck.server.broker import Broker
 COPIED_BYTES_MAX: Final = 128 * 1024
 TRIED_STEP_BYTES: Final = 128 * 1024
 """Linux reads ahead this much by default. A try costs under a microsecond."""
-WARMING_STEP_BYTES: Final = 1024 * 1024
-RETRY_MS: Final = 1
+COLD_BYTES_MAX: Final = 4 * 1024 * 1024
+"""What one reply may hold in memory of what came from the disk, beyond its first slice."""
 
 Loaded = Callable[[list[Sequence[Part]] | KafkaStorageError], None]
-"""Gets the parts of each slice in order, or the error; the slices are then no longer the caller's."""
+"""Gets the parts of each slice in order, or the error; the slices are then no longer the caller's. A slice without
+parts was left out of this reply."""
 
 
 def load(broker: Broker, slices: Sequence[FileSlice], loaded: Loaded) -> None:
     """Turn slices into parts and call ``loaded``, at once when everything is warm. Takes over the slices' leases."""
-    _attempt(broker, slices, loaded, may_retry=True)
-
-
-def _attempt(broker: Broker, slices: Sequence[FileSlice], loaded: Loaded, *, may_retry: bool) -> None:
+    readers = broker.cold_readers
+    if readers and any(readers.expects(piece.file.path, piece.position) for piece in slices):
+        broker.spawn(_read_on_thread(broker, slices, loaded))
+        return
     total = sum(piece.size for piece in slices)
     try:
         parts = _copies(slices) if total <= COPIED_BYTES_MAX else _warm(slices)
     except OSError as error:
         _fail(slices, loaded, error)
         return
-    if parts is not None:
+    if parts is None:
+        broker.spawn(_read_on_thread(broker, slices, loaded))
+    else:
         loaded(parts)
-        return
-    if may_retry and all(piece.file.reads_nowait for piece in slices):
-        broker.deadlines.after(RETRY_MS, lambda: _attempt(broker, slices, loaded, may_retry=False))
-        return
-    broker.spawn(_with_thread(broker, slices, loaded))
 
 
 def _copies(slices: Sequence[FileSlice]) -> list[Sequence[Part]] | None:
@@ -68,36 +67,33 @@ def _warm(slices: Sequence[FileSlice]) -> list[Sequence[Part]] | None:
     return [(piece,) for piece in slices]
 
 
-async def _with_thread(broker: Broker, slices: Sequence[FileSlice], loaded: Loaded) -> None:
-    total = sum(piece.size for piece in slices)
+async def _read_on_thread(broker: Broker, slices: Sequence[FileSlice], loaded: Loaded) -> None:
+    """Read slices into the reply while they fit; those that do not are given back."""
+    parts: list[Sequence[Part]] = []
+    size = 0
     try:
-        if total <= COPIED_BYTES_MAX:
-            copies: list[Sequence[Part]] = [
-                (await broker.in_thread(_read_exactly, piece.file, piece.size, piece.position),) for piece in slices
-            ]
-            for piece in slices:
-                piece.release()
-            loaded(copies)
-        else:
-            for piece in slices:
-                await broker.in_thread(_bring_in, piece.file, piece.size, piece.position)
-            loaded([(piece,) for piece in slices])
+        for piece in slices:
+            if size and size + piece.size > COLD_BYTES_MAX:
+                parts.append(())
+                continue
+            copy, is_at_end = await broker.in_thread(_read_exactly, piece.file, piece.size, piece.position)
+            broker.cold_readers.moved(piece.file.path, piece.position, piece.position + piece.size, is_at_end=is_at_end)
+            parts.append((copy,))
+            size += piece.size
     except OSError as error:
         _fail(slices, loaded, error)
+        return
+    for piece in slices:
+        piece.release()
+    loaded(parts)
 
 
-def _read_exactly(file: File, size: int, position: int) -> bytes:
+def _read_exactly(file: File, size: int, position: int) -> tuple[bytes, bool]:
+    """The bytes, and whether the file ends with them."""
     copy = file.read(size, position)
     if len(copy) != size:
         raise OSError(f"{file.path} ends within a batch at {position + len(copy)}")
-    return copy
-
-
-def _bring_in(file: File, size: int, position: int) -> None:
-    """Read a range so that the kernel has it in memory; what is read is dropped."""
-    end = position + size
-    while position < end:
-        position += len(file.read(min(WARMING_STEP_BYTES, end - position), position)) or size
+    return copy, file.size() <= position + size
 
 
 def _fail(slices: Sequence[FileSlice], loaded: Loaded, error: OSError) -> None:

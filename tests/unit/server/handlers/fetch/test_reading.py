@@ -1,4 +1,4 @@
-"""From slices to parts: at once when warm, after a retry or a thread when not, and never with a lease left over."""
+"""From slices to parts: at once when warm, on a thread when not, and never with a lease left over."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from standing_in import needs_sources
 from millbeck.kernel.environment import FileSlice, Part
 from millbeck.kernel.errors import KafkaStorageError
 from millbeck.server.broker import Broker
-from millbeck.server.handlers.fetch.reading import COPIED_BYTES_MAX, TRIED_STEP_BYTES, WARMING_STEP_BYTES, load
+from millbeck.server.cold_readers import ColdReaders
+from millbeck.server.handlers.fetch.reading import COLD_BYTES_MAX, COPIED_BYTES_MAX, TRIED_STEP_BYTES, load
 
 pytestmark = needs_sources
 
@@ -28,8 +29,10 @@ class Disk:
         self.reads_nowait = reads_nowait
         self.error: OSError | None = None
         self.reads: list[tuple[int, int]] = []
+        self.tries = 0
 
     def read_nowait(self, size: int, position: int) -> bytes | None:
+        self.tries += 1
         if self.cold or not self.reads_nowait:
             self.cold = max(0, self.cold - 1)
             return None
@@ -39,6 +42,9 @@ class Disk:
         self.reads.append((size, position))
         return self._read(size, position)
 
+    def size(self) -> int:
+        return len(self.content)
+
     def _read(self, size: int, position: int) -> bytes:
         if self.error is not None:
             raise self.error
@@ -46,17 +52,12 @@ class Disk:
 
 
 class Loop:
-    """Stands for the broker: timers and tasks wait until the test runs them."""
+    """Stands for the broker: tasks wait until the test runs them."""
 
     def __init__(self) -> None:
-        self.timers: list[Callable[[], None]] = []
         self.tasks: list[Coroutine[Any, Any, None]] = []
         self.thread_jobs = 0
-        self.deadlines = self
-
-    def after(self, delay_ms: int, callback: Callable[[], None]) -> None:
-        assert delay_ms == 1
-        self.timers.append(callback)
+        self.cold_readers = ColdReaders()
 
     def spawn(self, work: Coroutine[Any, Any, None]) -> None:
         self.tasks.append(work)
@@ -67,8 +68,8 @@ class Loop:
 
 
 class Reading:
-    def __init__(self, disk: Disk, *ranges: tuple[int, int]) -> None:
-        self.loop = Loop()
+    def __init__(self, disk: Disk, *ranges: tuple[int, int], loop: Loop | None = None) -> None:
+        self.loop = loop or Loop()
         self.released = 0
         self.answers: list[list[Sequence[Part]] | KafkaStorageError] = []
         slices = [FileSlice(cast(Any, disk), position, size, self._release) for position, size in ranges]
@@ -76,9 +77,6 @@ class Reading:
 
     def _release(self) -> None:
         self.released += 1
-
-    def run_timer(self) -> None:
-        self.loop.timers.pop()()
 
     def run_task(self) -> None:
         asyncio.run(self.loop.tasks.pop())
@@ -96,26 +94,38 @@ def test_warm_slices_are_copied_at_once() -> None:
     assert reading.released == 2
 
 
-def test_what_is_cold_once_is_tried_again_a_millisecond_later() -> None:
-    reading = Reading(Disk(b"abcdef", cold=1), (0, 6))
+def test_what_is_cold_is_read_on_a_thread() -> None:
+    reading = Reading(Disk(b"abcdef", cold=1), (1, 4))
     assert (reading.answers, reading.released) == ([], 0)
-    reading.run_timer()
-    assert reading.parts == [[b"abcdef"]]
-    assert (reading.released, reading.loop.thread_jobs) == (1, 0)
-
-
-def test_what_stays_cold_is_read_on_a_thread() -> None:
-    reading = Reading(Disk(b"abcdef", cold=2), (1, 4))
-    reading.run_timer()
-    assert reading.answers == []
     reading.run_task()
     assert reading.parts == [[b"bcde"]]
     assert (reading.released, reading.loop.thread_jobs) == (1, 1)
 
 
+def test_a_reader_that_was_cold_goes_on_without_being_tried_on_the_loop() -> None:
+    disk = Disk(b"abcdef", cold=9)
+    first = Reading(disk, (0, 2))
+    first.run_task()
+    tries = disk.tries
+    second = Reading(disk, (2, 2), loop=first.loop)
+    assert disk.tries == tries
+    second.run_task()
+    assert second.parts == [[b"cd"]]
+    elsewhere = Reading(disk, (0, 2), loop=first.loop)
+    assert disk.tries > tries
+    elsewhere.run_task()
+
+
+def test_a_reader_that_came_to_the_end_of_the_file_is_tried_again() -> None:
+    disk = Disk(b"abcd", cold=1)
+    first = Reading(disk, (0, 4))
+    first.run_task()
+    disk.content += b"ef"
+    assert Reading(disk, (4, 2), loop=first.loop).parts == [[b"ef"]]
+
+
 def test_where_the_kernel_cannot_say_the_thread_comes_at_once() -> None:
     reading = Reading(Disk(b"abcdef", reads_nowait=False), (0, 6))
-    assert reading.loop.timers == []
     reading.run_task()
     assert reading.parts == [[b"abcdef"]]
 
@@ -140,19 +150,25 @@ def test_a_large_reply_with_a_cold_stretch_anywhere_is_not_handed_to_sendfile(ho
             return None if is_cold else super().read_nowait(size, position)
 
     reading = Reading(Patchy(b"x" * size), (0, size))
-    assert (reading.answers, len(reading.loop.timers)) == ([], 1)
-
-
-def test_a_large_cold_reply_is_brought_in_step_by_step_and_stays_slices() -> None:
-    size = 2 * WARMING_STEP_BYTES + 10
-    disk = Disk(b"x" * size, cold=2)
-    reading = Reading(disk, (0, size))
-    reading.run_timer()
+    assert reading.answers == []
     reading.run_task()
-    ((part,),) = reading.parts
-    assert isinstance(part, FileSlice)
-    assert reading.released == 0
-    assert [count for count, _ in disk.reads] == [WARMING_STEP_BYTES, WARMING_STEP_BYTES, 10]
+    assert reading.parts == [[b"x" * size]]
+
+
+def test_what_has_no_room_in_a_cold_reply_is_left_out() -> None:
+    half = COLD_BYTES_MAX // 2
+    disk = Disk(b"x" * (half + 1), cold=1)
+    reading = Reading(disk, (0, half), (0, half), (0, half + 1))
+    reading.run_task()
+    assert [[len(cast(bytes, part)) for part in parts] for parts in reading.parts] == [[half], [half], []]
+    assert reading.released == 3
+
+
+def test_the_first_slice_of_a_cold_reply_is_never_left_out() -> None:
+    size = COLD_BYTES_MAX + 1
+    reading = Reading(Disk(b"x" * size, cold=1), (0, size), (0, 1))
+    reading.run_task()
+    assert [sum(len(cast(bytes, part)) for part in parts) for parts in reading.parts] == [size, 0]
 
 
 @pytest.mark.parametrize("size", [10, COPIED_BYTES_MAX + 1], ids=["small", "large"])
@@ -162,7 +178,6 @@ def test_a_failing_disk_is_told_once_and_keeps_no_lease(size: int, cold: int) ->
     disk.error = OSError(5, "no")
     reading = Reading(disk, (0, size), (0, size))
     if cold:
-        reading.run_timer()
         reading.run_task()
     (answer,) = reading.answers
     assert isinstance(answer, KafkaStorageError)
@@ -173,19 +188,8 @@ def test_a_failing_disk_is_told_once_and_keeps_no_lease(size: int, cold: int) ->
 def test_a_file_that_is_shorter_than_its_slice_is_an_error(cold: int) -> None:
     reading = Reading(Disk(b"abc", cold=cold), (0, 5))
     if cold:
-        reading.run_timer()
         reading.run_task()
     (answer,) = reading.answers
     assert isinstance(answer, KafkaStorageError)
     assert "ends within a batch" in str(answer)
     assert reading.released == 1
-
-
-def test_warming_a_file_that_became_shorter_ends() -> None:
-    size = COPIED_BYTES_MAX + 1
-    disk = Disk(b"x" * 10, cold=9)
-    reading = Reading(disk, (0, size))
-    reading.run_timer()
-    reading.run_task()
-    assert len(disk.reads) < 5
-    assert len(reading.answers) == 1
