@@ -21,7 +21,7 @@ from bench import raw
 
 START_TIMEOUT_S = 90.0
 STOP_TIMEOUT_S = 40.0
-CLOCK_TICKS = os.sysconf("SC_CLK_TCK")
+_SCHEDULER_CLOCK = 2
 
 
 class NodeFailed(Exception):
@@ -55,12 +55,17 @@ def bytes_read_from_disk(pid: int) -> int:
 
 
 def process_usage(pid: int) -> Usage:
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
-    return Usage(
-        cpu_seconds=(int(fields[11]) + int(fields[12])) / CLOCK_TICKS,
-        rss_bytes=pages * os.sysconf("SC_PAGE_SIZE"),
-    )
+    return Usage(cpu_seconds=_cpu_seconds(pid), rss_bytes=pages * os.sysconf("SC_PAGE_SIZE"))
+
+
+def _cpu_seconds(pid: int) -> float:
+    """User and system time of a process, ended threads included.
+
+    Linux has a clock for it, whose number is made of the pid. The figures of /proc come in ticks of 10 ms, and the
+    smaller cells use only a few.
+    """
+    return time.clock_gettime((~pid << 3) | _SCHEDULER_CLOCK)
 
 
 class Node:
