@@ -198,6 +198,11 @@ class LogDirectory:
         self._check_online()
         return self._checkpoint_job({})
 
+    def securing_job(self, log: Log, offset: int) -> Callable[[], None] | None:
+        assert log.recovery_point >= offset
+        is_secure = self._checkpoints.recovery_points.get(log.topic_partition, 0) >= offset
+        return None if is_secure else self._checkpoint_job({})
+
     def _checkpoint_job(self, limits: dict[TopicPartition, int]) -> Callable[[], None]:
         recovery_points, log_starts = {}, {}
         for key, log in self.logs.items():

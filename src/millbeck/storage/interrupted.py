@@ -3,6 +3,10 @@
 ``.deleted`` and ``.tmp`` files go. ``.swap`` files are segments whose cleaning had finished: those they replace go, and
 they get their names. ``.cleaned`` files belong to a cleaning that had not finished and go, with any ``.swap`` file at
 or after the first of them. Index files without a ``.log`` go too.
+
+Settling may itself be cut short by a crash, and be settled the next time. So what says how to settle is there, durably,
+until all that it asks for is durable: ``.cleaned`` files go after the ``.swap`` files they speak against, and ``.swap``
+files get their names after what they replace is gone.
 """
 
 from __future__ import annotations
@@ -64,6 +68,7 @@ def _remove_leftovers(files: Files, directory: str, names: list[str]) -> None:
         for name in [name for name in swaps if offset_of(name) >= lowest]:
             remove(files, directory, name)
             swaps.remove(name)
+        files.sync_directory(directory)
     for name in cleaned:
         remove(files, directory, name)
     if swaps:
@@ -71,13 +76,15 @@ def _remove_leftovers(files: Files, directory: str, names: list[str]) -> None:
 
 
 def _finish_swap(files: Files, directory: str, swaps: list[str]) -> None:
-    segments = [name for name in swaps if name.endswith(LOG_SUFFIX + SWAP_SUFFIX)]
-    if segments:
-        first = min(offset_of(name) for name in segments)
-        after = max(_end_offset(files, f"{directory}/{name}", offset_of(name)) for name in segments)
-        for name in files.names(directory):
-            if not name.endswith(SWAP_SUFFIX) and first <= offset_of(name) < after:
-                remove(files, directory, name)
+    for name in swaps:
+        if name.endswith(LOG_SUFFIX + SWAP_SUFFIX):
+            first = offset_of(name)
+            after = max(first + 1, _end_offset(files, f"{directory}/{name}", first))
+            for other in files.names(directory):
+                # An index of its own may be the new one already; it is made anew.
+                if other.endswith((LOG_SUFFIX, *INDEX_SUFFIXES)) and first <= offset_of(other) < after:
+                    remove(files, directory, other)
+    files.sync_directory(directory)
     for name in swaps:
         path = f"{directory}/{name}"
         files.rename(path, path.removesuffix(SWAP_SUFFIX))

@@ -19,7 +19,7 @@ from __future__ import annotations
 import logging
 from bisect import bisect_right
 from collections.abc import Sequence
-from typing import Final, NoReturn
+from typing import TYPE_CHECKING, Final, NoReturn
 
 from millbeck.kernel.environment import Bytes, FileSlice
 from millbeck.kernel.errors import (
@@ -56,6 +56,9 @@ from millbeck.storage.segment import CorruptSegment, Segment
 from millbeck.storage.staging import NO_APPEND_TIME, Staged
 from millbeck.storage.txn_index import AbortedTransaction
 
+if TYPE_CHECKING:
+    from millbeck.storage.swap import Swap
+
 logger = logging.getLogger(__name__)
 
 PRODUCER_EXPIRATION_MS: Final = 86_400_000
@@ -85,6 +88,7 @@ class Log:
         "segment_bytes",
         "segment_ms",
         "segments",
+        "swap",
         "topic_id",
         "topic_partition",
     )
@@ -128,6 +132,8 @@ class Log:
         self.now_ms = now_ms
         self._must_settle = False
         self._written_back = 0
+        self.swap: Swap | None = None
+        """Compacted segments that are being put in place."""
         self.durability = Durability(self, snapshot_offsets)
         self.update_config(config)
 

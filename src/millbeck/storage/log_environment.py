@@ -16,6 +16,11 @@ if TYPE_CHECKING:
 class LogHome(Protocol):
     """What a log asks of the directory it lies in."""
 
+    def securing_job(self, log: Log, offset: int) -> Callable[[], None] | None:
+        """The job after which the recovery point on disk is at least ``offset``, which the log's own has reached.
+
+        None when it is. The job syncs and raises OSError."""
+
     def failed(self, reason: str) -> None:
         """The whole directory can no longer be trusted."""
 

@@ -57,11 +57,12 @@ class ScrubJob:
 class Scrubber:
     """One pass over one log; make a new one for the next pass."""
 
-    __slots__ = ("_base_offset", "_job", "_log", "_position", "is_done")
+    __slots__ = ("_base_offset", "_job", "_log", "_position", "_segment", "is_done")
 
     def __init__(self, log: Log) -> None:
         self._log = log
         self._base_offset = log.segments[0].base_offset
+        self._segment: Segment | None = None
         self._position = 0
         self._job: ScrubJob | None = None
         self.is_done = False
@@ -73,11 +74,12 @@ class Scrubber:
         for segment in log.segments:
             if segment.base_offset < self._base_offset:
                 continue
-            position = self._position if segment.base_offset == self._base_offset else 0
+            # One that compaction has put in its place is another, with batches at other positions.
+            position = self._position if segment is self._segment else 0
             if segment.base_offset >= log.recovery_point or log.is_offline:
                 break
             if position < segment.size:
-                self._base_offset, self._position = segment.base_offset, position
+                self._base_offset, self._position, self._segment = segment.base_offset, position, segment
                 self._job = ScrubJob(segment, segment.handle.lease(), position, log.recovery_point)
                 return self._job
         self.is_done = True

@@ -31,6 +31,7 @@ from millbeck.storage.time_index import NO_TIMESTAMP, TimeIndex
 from millbeck.storage.txn_index import AbortedTransaction
 
 if TYPE_CHECKING:
+    from millbeck.storage.compaction.job import NewSegment
     from millbeck.storage.config import LogConfig
     from millbeck.storage.index_cache import IndexCache
     from millbeck.storage.staging import Staged
@@ -106,6 +107,7 @@ class Segment:
         "is_preallocated",
         "max_timestamp",
         "max_timestamp_offset",
+        "name_suffix",
         "roll_jitter_ms",
         "roll_timestamp",
         "size",
@@ -128,6 +130,8 @@ class Segment:
         self.index_size_max = config.segment_index_bytes
         self.directory = directory
         self.base_offset = base_offset
+        self.name_suffix = ""
+        """Of all its files; not empty only while a compacted segment is being put in place."""
         self.index_interval_bytes = config.index_interval_bytes
         self.handle: CachedFile = cache.entry(self.log_path, OpenMode.READ)
         self.size = 0
@@ -149,7 +153,7 @@ class Segment:
         self._tail_floor = LONG_MAX
 
     def path(self, suffix: str) -> str:
-        return f"{self.directory}/{self.base_offset:020d}{suffix}"
+        return f"{self.directory}/{self.base_offset:020d}{suffix}{self.name_suffix}"
 
     @property
     def log_path(self) -> str:
@@ -206,6 +210,28 @@ class Segment:
         self.tail_next_offsets = array("q")
         self.tail_positions = array("q")
         self._tail_floor = LONG_MAX
+
+    def become_compacted(self, made: NewSegment, name_suffix: str) -> None:
+        """This segment is one that compaction has made, sealed and durable, its files for now with a suffix more."""
+        self.name_suffix = name_suffix
+        self.handle = self._cache.entry(self.log_path, OpenMode.READ)
+        self.size = made.size
+        self.max_timestamp, self.max_timestamp_offset = made.max_timestamp, made.max_timestamp_offset
+        if not made.has_aborted:
+            self.has_no_aborted()
+
+    def take_final_names(self) -> None:
+        """Drop the suffix. Who reads a file goes on: its name does not matter to those who have it open."""
+        suffixed = [self.path(suffix) for suffix in (LOG_SUFFIX, *INDEX_SUFFIXES)]
+        self.name_suffix = ""
+        for old, suffix in zip(suffixed, (LOG_SUFFIX, *INDEX_SUFFIXES), strict=True):
+            try:
+                self._files.rename(old, self.path(suffix))
+            except FileNotFoundError:
+                # An index that is kept in memory, or no aborted transactions.
+                continue
+        self.handle.retire()
+        self.handle = self._cache.entry(self.log_path, self.handle.mode)
 
     def remove_index_files(self) -> None:
         """The indexes in memory are about to differ from their files, which would mislead a start after a crash."""

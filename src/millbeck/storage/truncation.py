@@ -37,6 +37,8 @@ def truncate_to(log: Log, offset: int) -> list[Removal]:
 
 
 def _cut(log: Log, offset: int) -> list[Removal]:
+    if log.swap is not None:
+        log.swap.settle()
     index = log.segment_index_for(offset)
     segment = log.segments[index]
     if segment.base_offset == offset and index:
@@ -77,6 +79,8 @@ def start_over_at(log: Log, offset: int) -> list[Removal]:
     """See `Log.truncate_fully_and_start_at`."""
     log.environment.home.lower_checkpoints(log, 0)
     try:
+        if log.swap is not None:
+            log.swap.settle()
         removals = [remove_segment(log, one) for one in reversed(log.segments)]
         removals += remove_snapshots(log, lambda at: False)
         fresh = log.create_segment(offset)

@@ -1,0 +1,294 @@
+"""Compaction's walks over a batch's (decompressed) records: gather their keys, choose among them, move their base time.
+
+`gather` notes the latest offset of each key; `choose` says which records stay, as runs of bytes, so that what stays is
+copied and never decoded; `rebase` writes records anew whose batch gets another base timestamp. Only what compaction
+needs is decoded, and each number is checked against the end of its record. The outcome's first number is 0, or -1 for
+records that make no sense.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from millbeck.records.kernels.varints import encode
+
+if TYPE_CHECKING:
+    from mypy_extensions import i64
+
+_RECORD_SIZE_MIN: Final = 7
+_INT64_MAX: Final = 0x7FFFFFFFFFFFFFFF
+_UINT32_MAX: Final = 0xFFFFFFFF
+_NONE: Final = -1
+_BAD: Final = -1
+_OK: Final = 0
+
+
+def _varint(payload: bytes, position: i64, end: i64) -> tuple[i64, i64]:
+    """A 32-bit zigzag number and where it ends; the end is -1 when there is none before ``end``."""
+    raw: i64 = 0
+    shift: i64 = 0
+    while position < end and shift < 35:
+        byte: i64 = payload[position]
+        position += 1
+        raw |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            if raw > _UINT32_MAX:
+                return 0, _NONE
+            return (raw >> 1) ^ -(raw & 1), position
+        shift += 7
+    return 0, _NONE
+
+
+def _varlong(payload: bytes, position: i64, end: i64) -> tuple[i64, i64]:
+    """A 64-bit zigzag number and where it ends; the end is -1 when there is none before ``end``."""
+    raw: i64 = 0
+    shift: i64 = 0
+    while position < end and shift < 70:
+        byte: i64 = payload[position]
+        position += 1
+        if shift == 63 and byte > 1:
+            return 0, _NONE
+        raw |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            # Compiled, the 64th bit makes ``raw`` negative and the shift drags it along; the mask drops it.
+            return ((raw >> 1) & _INT64_MAX) ^ -(raw & 1), position
+        shift += 7
+    return 0, _NONE
+
+
+def gather(
+    payload: bytes, start: i64, count: i64, base_offset: i64, first_offset: i64, latest: dict[bytes, int]
+) -> tuple[i64, i64, i64]:
+    """Note the offsets of the keys of records from ``first_offset`` on: ``(problem, key_bytes, keyless)``.
+
+    ``key_bytes`` is the size of the keys that were not there before.
+    """
+    payload_end: i64 = len(payload)
+    key_bytes: i64 = 0
+    keyless: i64 = 0
+    if start < 0 or start > payload_end or count < 0 or count > (payload_end - start) // _RECORD_SIZE_MIN:
+        return _BAD, key_bytes, keyless
+    position: i64 = start
+    index: i64 = 0
+    byte: i64
+    second: i64
+    size: i64
+    end: i64
+    offset: i64
+    before: i64 = len(latest)
+    after: i64
+    while index < count:
+        if position >= payload_end:
+            return _BAD, key_bytes, keyless
+        byte = payload[position]
+        second = payload[position + 1] if position + 1 < payload_end else 0x80
+        if byte < 0x80:
+            size = (byte >> 1) ^ -(byte & 1)
+            position += 1
+        elif second < 0x80:
+            size = ((byte & 0x7F) | second << 7) >> 1 ^ -(byte & 1)
+            position += 2
+        else:
+            size, position = _varint(payload, position, payload_end)
+        if position == _NONE or size < _RECORD_SIZE_MIN - 1 or size > payload_end - position:
+            return _BAD, key_bytes, keyless
+        end = position + size
+        # The timestamp is of no interest: over it to the byte without the high bit.
+        position += 1
+        while position < end and payload[position] >= 0x80:
+            position += 1
+        position += 1
+        if position >= end:
+            return _BAD, key_bytes, keyless
+        byte = payload[position]
+        second = payload[position + 1] if position + 1 < end else 0x80
+        if byte < 0x80:
+            offset = (byte >> 1) ^ -(byte & 1)
+            position += 1
+        elif second < 0x80:
+            offset = ((byte & 0x7F) | second << 7) >> 1 ^ -(byte & 1)
+            position += 2
+        else:
+            offset, position = _varint(payload, position, end)
+        if position == _NONE or offset < 0 or position >= end:
+            return _BAD, key_bytes, keyless
+        offset += base_offset
+        byte = payload[position]
+        if byte < 0x80:
+            size = (byte >> 1) ^ -(byte & 1)
+            position += 1
+        else:
+            size, position = _varint(payload, position, end)
+        if position == _NONE or size < -1 or size > end - position:
+            return _BAD, key_bytes, keyless
+        if size < 0:
+            keyless += 1
+        elif offset >= first_offset:
+            latest[payload[position : position + size]] = offset
+            after = len(latest)
+            if after != before:
+                before = after
+                key_bytes += size
+        position = end
+        index += 1
+    if position != payload_end:
+        return _BAD, key_bytes, keyless
+    return _OK, key_bytes, keyless
+
+
+def choose(
+    payload: bytes,
+    start: i64,
+    count: i64,
+    base_offset: i64,
+    base_timestamp: i64,
+    latest: dict[bytes, int],
+    drops_tombstones: bool,
+    runs: list[int],
+) -> tuple[i64, i64, i64, i64, i64]:
+    """Which records stay: ``(problem, kept, tombstones, max_timestamp, keyless)``.
+
+    A record stays when it has a key, no later record has it, and it is no tombstone whose time is over. ``runs`` gets
+    begin and end of each run of bytes that stays. ``tombstones`` counts those kept, ``keyless`` those dropped for want
+    of a key. ``max_timestamp`` is the largest of those kept, -1 when there are none.
+    """
+    payload_end: i64 = len(payload)
+    kept: i64 = 0
+    tombstones: i64 = 0
+    max_timestamp: i64 = -1
+    keyless: i64 = 0
+    if start < 0 or start > payload_end or count < 0 or count > (payload_end - start) // _RECORD_SIZE_MIN:
+        return _BAD, kept, tombstones, max_timestamp, keyless
+    position: i64 = start
+    begin: i64
+    run_begin: i64 = start
+    run_end: i64 = start
+    index: i64 = 0
+    byte: i64
+    second: i64
+    size: i64
+    end: i64
+    timestamp: i64
+    offset: i64
+    newest: i64
+    value: i64
+    while index < count:
+        if position >= payload_end:
+            return _BAD, kept, tombstones, max_timestamp, keyless
+        begin = position
+        byte = payload[position]
+        second = payload[position + 1] if position + 1 < payload_end else 0x80
+        if byte < 0x80:
+            size = (byte >> 1) ^ -(byte & 1)
+            position += 1
+        elif second < 0x80:
+            size = ((byte & 0x7F) | second << 7) >> 1 ^ -(byte & 1)
+            position += 2
+        else:
+            size, position = _varint(payload, position, payload_end)
+        if position == _NONE or size < _RECORD_SIZE_MIN - 1 or size > payload_end - position:
+            return _BAD, kept, tombstones, max_timestamp, keyless
+        end = position + size
+
+        position += 1
+        byte = payload[position]
+        second = payload[position + 1] if position + 1 < end else 0x80
+        if byte < 0x80:
+            timestamp = (byte >> 1) ^ -(byte & 1)
+            position += 1
+        elif second < 0x80:
+            timestamp = ((byte & 0x7F) | second << 7) >> 1 ^ -(byte & 1)
+            position += 2
+        else:
+            timestamp, position = _varlong(payload, position, end)
+        if position == _NONE or position >= end:
+            return _BAD, kept, tombstones, max_timestamp, keyless
+        if base_timestamp > _INT64_MAX - timestamp if timestamp > 0 else base_timestamp < -_INT64_MAX - timestamp:
+            return _BAD, kept, tombstones, max_timestamp, keyless
+        timestamp += base_timestamp
+
+        byte = payload[position]
+        second = payload[position + 1] if position + 1 < end else 0x80
+        if byte < 0x80:
+            offset = (byte >> 1) ^ -(byte & 1)
+            position += 1
+        elif second < 0x80:
+            offset = ((byte & 0x7F) | second << 7) >> 1 ^ -(byte & 1)
+            position += 2
+        else:
+            offset, position = _varint(payload, position, end)
+        if position == _NONE or offset < 0 or position >= end:
+            return _BAD, kept, tombstones, max_timestamp, keyless
+        offset += base_offset
+
+        byte = payload[position]
+        if byte < 0x80:
+            size = (byte >> 1) ^ -(byte & 1)
+            position += 1
+        else:
+            size, position = _varint(payload, position, end)
+        if position == _NONE or size < -1 or size >= end - position:
+            return _BAD, kept, tombstones, max_timestamp, keyless
+        if size < 0:
+            keyless += 1
+        else:
+            newest = latest.get(payload[position : position + size], -1)
+            position += size
+            if offset >= newest:
+                # The null value's length is -1, one byte in this encoding unless somebody spelled it longer.
+                byte = payload[position]
+                if byte < 0x80:
+                    value = (byte >> 1) ^ -(byte & 1)
+                else:
+                    value, position = _varint(payload, position, end)
+                    if position == _NONE:
+                        return _BAD, kept, tombstones, max_timestamp, keyless
+                if value >= 0 or not drops_tombstones:
+                    if value < 0:
+                        tombstones += 1
+                    kept += 1
+                    if timestamp > max_timestamp:
+                        max_timestamp = timestamp
+                    if run_end != begin:
+                        if run_end != run_begin:
+                            runs.append(run_begin)
+                            runs.append(run_end)
+                        run_begin = begin
+                    run_end = end
+        position = end
+        index += 1
+    if position != payload_end:
+        return _BAD, kept, tombstones, max_timestamp, keyless
+    if run_end != run_begin:
+        runs.append(run_begin)
+        runs.append(run_end)
+    return _OK, kept, tombstones, max_timestamp, keyless
+
+
+def rebase(payload: bytes, start: i64, shift: i64) -> bytes:
+    """The records from ``start`` to the end of ``payload`` with ``shift`` added to each timestamp's delta.
+
+    They were found well-formed by `choose`.
+    """
+    pieces: list[bytes] = []
+    payload_end: i64 = len(payload)
+    position: i64 = start
+    size: i64
+    end: i64
+    delta: i64
+    while position < payload_end:
+        size, position = _varint(payload, position, payload_end)
+        if position == _NONE or size < _RECORD_SIZE_MIN - 1 or size > payload_end - position:
+            raise ValueError("records that are not well-formed cannot be rebased")
+        end = position + size
+        attributes = payload[position : position + 1]
+        delta, position = _varlong(payload, position + 1, end)
+        if position == _NONE:
+            raise ValueError("records that are not well-formed cannot be rebased")
+        timestamp = encode(delta + shift)
+        pieces.append(encode(1 + len(timestamp) + end - position))
+        pieces.append(attributes)
+        pieces.append(timestamp)
+        pieces.append(payload[position:end])
+        position = end
+    return b"".join(pieces)

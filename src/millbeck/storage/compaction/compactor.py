@@ -1,0 +1,142 @@
+"""Compacting: sources in, new segments out, nothing else touched.
+
+`compact` is a pure function of its job and the files: it reads the sources, writes ``.cleaned`` files beside them and
+syncs all it has written, names included. It runs wherever there are `Files`: in a worker process, on a thread, inline
+in the simulator. What it wrote changes nothing until `millbeck.storage.swap` puts it in place; until then a start, or
+the next compaction, removes it.
+
+Two passes: `mapping` over the dirty part, `rewriting` over everything up to where the map ends. The log is compacted
+from its very beginning each time, since any key may have older records there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from millbeck.kernel.environment import Files, OpenMode
+from millbeck.storage.compaction import grouping, mapping
+from millbeck.storage.compaction.job import (
+    CompactionJob,
+    NewSegment,
+    OnProgress,
+    Outcome,
+    Progress,
+    Source,
+    SourceFile,
+    SourceGone,
+    Statistics,
+    Throttle,
+)
+from millbeck.storage.compaction.output import CLEANED_SUFFIX, Output
+from millbeck.storage.compaction.rewriting import Rewriter
+from millbeck.storage.compaction.source_reader import SourceReader
+from millbeck.storage.segment import INDEX_SUFFIXES, LOG_SUFFIX, file_name
+
+
+def _no_throttle(size_bytes: int) -> None:
+    return None
+
+
+def compact(
+    job: CompactionJob,
+    files: Files,
+    throttle: Throttle = _no_throttle,
+    on_progress: OnProgress | None = None,
+    open_source: Callable[[Source], SourceFile] | None = None,
+) -> Outcome:
+    """Do one round. ``open_source`` is the plan's, where its leases can be used; else files are opened by their names.
+
+    Raises `Uncleanable`, `SourceGone`, `CompactionCancelled` or OSError, and then leaves no file."""
+    try:
+        return _Compaction(job, files, throttle, on_progress, open_source).run()
+    except BaseException:
+        _discard_quietly(files, job)
+        raise
+
+
+def discard(files: Files, directory: str, base_offsets: list[int]) -> None:
+    """Remove the ``.cleaned`` files of segments that are not wanted any more; those that are not there are no error."""
+    for base_offset in base_offsets:
+        for suffix in (LOG_SUFFIX, *INDEX_SUFFIXES):
+            try:
+                files.unlink(f"{directory}/{file_name(base_offset, suffix)}{CLEANED_SUFFIX}")
+            except FileNotFoundError:
+                pass
+
+
+def _discard_quietly(files: Files, job: CompactionJob) -> None:
+    try:
+        discard(files, job.directory, [source.base_offset for source in job.sources])
+    except OSError:
+        # The failure that brought us here is the one to tell of; a start removes what is left.
+        pass
+
+
+class _Compaction:
+    def __init__(
+        self,
+        job: CompactionJob,
+        files: Files,
+        throttle: Throttle,
+        on_progress: OnProgress | None,
+        open_source: Callable[[Source], SourceFile] | None,
+    ) -> None:
+        self._job = job
+        self._files = files
+        self._throttle = throttle
+        self._on_progress = on_progress
+        self._open = open_source or self._open_by_name
+        self._statistics = Statistics()
+        dirty = sum(source.size for source in job.sources if source.next_base_offset > job.first_dirty_offset)
+        self._bytes_total = dirty + sum(source.size for source in job.sources)
+
+    def run(self) -> Outcome:
+        job, statistics = self._job, self._statistics
+        offset_map = mapping.build(job, self._open, self._throttle, statistics)
+        end_offset = offset_map.latest_offset + 1
+        self._report()
+        covered = [source for source in job.sources if source.base_offset < end_offset]
+        rewriter = Rewriter(job, offset_map, statistics)
+        segments = [
+            self._rewrite(rewriter, sources)
+            for sources in grouping.group(covered, size_max=job.segment_size_max, index_size_max=job.index_size_max)
+        ]
+        self._files.sync_directory(job.directory)
+        return Outcome(segments=tuple(segments), cleaned_offset=end_offset, statistics=statistics)
+
+    def _rewrite(self, rewriter: Rewriter, sources: list[Source]) -> NewSegment:
+        job = self._job
+        output = Output(
+            self._files,
+            job.directory,
+            sources[0].base_offset,
+            index_size_max=job.index_size_max,
+            index_interval_bytes=job.index_interval_bytes,
+            throttle=self._throttle,
+        )
+        last_with_batches = max((index for index, source in enumerate(sources) if source.size), default=-1)
+        try:
+            for index, source in enumerate(sources):
+                file = self._open(source)
+                try:
+                    reader = SourceReader(source, file, job.read_bytes, self._throttle)
+                    rewriter.rewrite(reader, output, ends_segment=index == last_with_batches)
+                finally:
+                    file.close()
+                self._report()
+            made = output.finish(len(sources))
+        finally:
+            output.close()
+        self._statistics.bytes_written += made.size
+        return made
+
+    def _open_by_name(self, source: Source) -> SourceFile:
+        try:
+            return self._files.open(source.path, OpenMode.READ)
+        except FileNotFoundError as error:
+            raise SourceGone(f"{source.path} is gone") from error
+
+    def _report(self) -> None:
+        if self._on_progress is not None:
+            done = self._statistics.bytes_mapped + self._statistics.bytes_read
+            self._on_progress(Progress(bytes_done=done, bytes_total=self._bytes_total))

@@ -1,0 +1,33 @@
+"""A batch's records as bytes: found where they stand, or decompressed, after the checksum was verified.
+
+What compaction drops and what it signs with a new checksum must not rest on damaged bytes, so every batch whose records
+are looked at is verified first.
+"""
+
+from __future__ import annotations
+
+from millbeck.kernel.errors import CorruptMessage, InvalidRecord
+from millbeck.records.batch import READ_LIMIT_BYTES
+from millbeck.records.compression import Codec, decompress
+from millbeck.records.crc import crc32c
+from millbeck.records.header import CODEC_MASK, CRC_START, HEADER_SIZE
+from millbeck.storage.compaction.job import Uncleanable
+from millbeck.storage.compaction.source_reader import SourceReader
+
+
+def records_of(batch: SourceReader) -> bytes:
+    """The bytes of the records of the batch at the cursor. Raises `Uncleanable`."""
+    view = memoryview(batch.chunk)
+    if crc32c(view[batch.start + CRC_START : batch.end]) != batch.crc:
+        raise damaged(batch, "the checksum is wrong")
+    number = batch.attributes & CODEC_MASK
+    if not number:
+        return batch.chunk[batch.start + HEADER_SIZE : batch.end]
+    try:
+        return decompress(Codec(number), view[batch.start + HEADER_SIZE : batch.end], READ_LIMIT_BYTES)
+    except (InvalidRecord, CorruptMessage, ValueError) as error:
+        raise damaged(batch, str(error)) from error
+
+
+def damaged(batch: SourceReader, reason: str) -> Uncleanable:
+    return Uncleanable(batch.source.path, batch.position, reason)

@@ -1,0 +1,233 @@
+"""What of a log can be compacted, whether it is worth it, and the job for it.
+
+A log is *clean* below its first dirty offset, which the cleaner's checkpoint remembers, *dirty* up to its first
+uncleanable offset, and not to be touched beyond: the active segment, what is not below the last stable offset (K3),
+what is not durable yet, and what ``min.compaction.lag.ms`` protects. All of these bounds are rounded down to where a
+segment begins. What is worth compacting: a log whose dirty share is above ``min.cleanable.dirty.ratio``, or that has
+dirty records older than ``max.compaction.lag.ms``.
+
+`survey` and `prepare` run on the loop. `prepare` leases the source files; give them back with `Plan.release`.
+"""
+
+from __future__ import annotations
+
+import logging
+from bisect import bisect_right
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from millbeck.kernel.environment import File
+from millbeck.kernel.ids import TopicPartition
+from millbeck.kernel.units import LONG_MAX, MIB
+from millbeck.storage.compaction.job import CompactionJob, LastOfProducer, Source
+from millbeck.storage.offset_index import CorruptIndex
+from millbeck.storage.segment import CorruptSegment, Segment
+from millbeck.storage.timestamps import largest_timestamp
+
+if TYPE_CHECKING:
+    from millbeck.storage.log import Log
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Survey:
+    """What of a log is clean, dirty and out of reach, as of one moment."""
+
+    topic_partition: TopicPartition
+    first_dirty_offset: int
+    first_uncleanable_offset: int
+    clean_bytes: int
+    dirty_bytes: int
+    uncleanable_bytes: int
+    compaction_delay_ms: int
+    """By how much the oldest dirty records have outlived ``max.compaction.lag.ms``; 0 when they have not."""
+    dirty_ratio_min: float
+    was_reset: bool
+    """The checkpoint lay outside the log and was not used."""
+
+    @property
+    def dirty_ratio(self) -> float:
+        total = self.clean_bytes + self.dirty_bytes
+        return self.dirty_bytes / total if total else 0.0
+
+    @property
+    def is_due(self) -> bool:
+        """``max.compaction.lag.ms`` asks for it, whatever the ratio."""
+        return self.compaction_delay_ms > 0 and self.dirty_bytes > 0
+
+    @property
+    def is_worthwhile(self) -> bool:
+        return self.is_due or self.dirty_ratio > self.dirty_ratio_min
+
+
+def survey(log: Log, *, checkpoint: int | None, high_watermark: int, now_ms: int) -> Survey:
+    """Look at a log; ``checkpoint`` is where the last compaction ended. Raises `KafkaStorageError`, OSError."""
+    if log.offline_reason is not None:
+        raise log.offline_error()
+    try:
+        return _survey(log, checkpoint, high_watermark, now_ms)
+    except CorruptSegment as error:
+        raise log.found_corrupt(error) from error
+
+
+def _survey(log: Log, checkpoint: int | None, high_watermark: int, now_ms: int) -> Survey:
+    first_dirty, was_reset = _first_dirty(log, checkpoint)
+    uncleanable = _first_uncleanable(log, first_dirty, high_watermark, now_ms)
+    clean = dirty = beyond = 0
+    for segment, following in _with_next(log):
+        if segment.base_offset >= uncleanable:
+            beyond += segment.size
+        elif following > first_dirty:
+            dirty += segment.size
+        else:
+            clean += segment.size
+    return Survey(
+        topic_partition=log.topic_partition,
+        first_dirty_offset=first_dirty,
+        first_uncleanable_offset=max(first_dirty, uncleanable),
+        clean_bytes=clean,
+        dirty_bytes=dirty,
+        uncleanable_bytes=beyond,
+        compaction_delay_ms=_compaction_delay(log, first_dirty, now_ms),
+        dirty_ratio_min=log.config.min_cleanable_dirty_ratio,
+        was_reset=was_reset,
+    )
+
+
+def _with_next(log: Log) -> list[tuple[Segment, int]]:
+    """Every segment with the offset at which the following one begins."""
+    return list(zip(log.segments, [*log.base_offsets[1:], log.end_offset], strict=True))
+
+
+def _first_dirty(log: Log, checkpoint: int | None) -> tuple[int, bool]:
+    start = log.log_start_offset
+    if checkpoint is None:
+        return start, False
+    if checkpoint < start or checkpoint > log.end_offset:
+        # Below the start: retention has gone past it, which is ordinary where both policies hold.
+        level = logging.DEBUG if checkpoint < start and log.config.is_deleted else logging.WARNING
+        logger.log(
+            level, "%s is compacted from %d on, not from %d: outside the log", log.topic_partition, start, checkpoint
+        )
+        return start, True
+    return checkpoint, False
+
+
+def _first_uncleanable(log: Log, first_dirty: int, high_watermark: int, now_ms: int) -> int:
+    bound = min(log.active.base_offset, log.last_stable_offset(high_watermark), log.recovery_point)
+    lag_ms = log.config.min_compaction_lag_ms
+    if lag_ms > 0:
+        for segment, following in _with_next(log):
+            if segment.base_offset >= bound:
+                break
+            if following > first_dirty and largest_timestamp(log, segment) > now_ms - lag_ms:
+                bound = segment.base_offset
+                break
+    # Whole segments only, so down to where the one that holds the bound begins.
+    index = bisect_right(log.base_offsets, bound) - 1
+    return log.base_offsets[index] if index >= 0 else log.base_offsets[0]
+
+
+def _compaction_delay(log: Log, first_dirty: int, now_ms: int) -> int:
+    lag_ms = log.config.max_compaction_lag_ms
+    if lag_ms >= LONG_MAX:
+        return 0
+    oldest = LONG_MAX
+    for segment, following in _with_next(log)[:-1]:
+        if following > first_dirty and segment.size:
+            if segment.first_timestamp is None:
+                segment.first_timestamp = segment.header_at(0).max_timestamp
+            if segment.first_timestamp > 0:
+                oldest = min(oldest, segment.first_timestamp)
+    return max(0, now_ms - max(lag_ms, 0) - oldest)
+
+
+class LeasedSource:
+    """A source that is open as long as its plan holds the lease; closing it is the plan's."""
+
+    __slots__ = ("_file",)
+
+    def __init__(self, file: File) -> None:
+        self._file = file
+
+    def read(self, size: int, position: int) -> bytes:
+        return self._file.read(size, position)
+
+    def close(self) -> None:
+        return None
+
+
+class Plan:
+    """A job and the leases on its sources; release it exactly once, whatever becomes of the job."""
+
+    __slots__ = ("_files", "_is_released", "job", "log", "segments")
+
+    def __init__(self, log: Log, job: CompactionJob, segments: list[Segment]) -> None:
+        self.log = log
+        self.job = job
+        self.segments = segments
+        """The segments the job's sources stand for, in the same order."""
+        self._files: dict[str, File] = {}
+        self._is_released = False
+        try:
+            for segment in segments:
+                self._files[segment.log_path] = segment.handle.lease()
+        except OSError:
+            self.release()
+            raise
+
+    def open_source(self, source: Source) -> LeasedSource:
+        """For a job of this process: read the leased file, which stays readable when retention takes its name away."""
+        return LeasedSource(self._files[source.path])
+
+    def release(self) -> None:
+        if not self._is_released:
+            self._is_released = True
+            for segment in self.segments[: len(self._files)]:
+                segment.handle.release()
+
+
+def prepare(log: Log, surveyed: Survey, *, now_ms: int, map_bytes_max: int, read_bytes: int = 1 * MIB) -> Plan | None:
+    """The plan of one round over what ``surveyed`` found; None when nothing is cleanable.
+
+    Raises OSError or `KafkaStorageError` when the log's small files cannot be read.
+    """
+    upper = surveyed.first_uncleanable_offset
+    segments = [segment for segment in log.segments if segment.base_offset < upper]
+    if not surveyed.dirty_bytes or not segments:
+        return None
+    config = log.config
+    producers = {
+        entry.producer_id: LastOfProducer(entry.epoch, entry.last_offset)
+        for entry in log.producer_state.producers.values()
+    }
+    job = CompactionJob(
+        topic_partition=log.topic_partition,
+        directory=log.directory,
+        sources=tuple(_source(log, index) for index in range(len(segments))),
+        first_dirty_offset=surveyed.first_dirty_offset,
+        upper_offset=upper,
+        aborted=tuple(log.aborted_transactions(segments[0].base_offset, upper)),
+        producers=producers,
+        now_ms=now_ms,
+        delete_retention_ms=config.delete_retention_ms,
+        segment_size_max=config.segment_size_bytes,
+        index_size_max=config.segment_index_bytes,
+        index_interval_bytes=config.index_interval_bytes,
+        map_bytes_max=map_bytes_max,
+        read_bytes=read_bytes,
+    )
+    return Plan(log, job, segments)
+
+
+def _source(log: Log, index: int) -> Source:
+    segment = log.segments[index]
+    try:
+        index_size, time_index_size = len(segment.offset_index().content), len(segment.time_index().content)
+    except CorruptIndex as error:
+        log.rebuild_indexes(segment, str(error))
+        index_size, time_index_size = len(segment.offset_index().content), len(segment.time_index().content)
+    return Source(
+        segment.base_offset, log.base_offsets[index + 1], segment.log_path, segment.size, index_size, time_index_size
+    )

@@ -1,0 +1,245 @@
+"""Putting compacted segments in the place of those they were made from, so that a crash leaves the one or the other.
+
+The steps, and why in this order: any part of what is not synced may be lost, in any order.
+
+1. `compact` has written the new segments as ``.cleaned`` files and synced them. Until the next step is durable, a start
+   removes them.
+2. A thread writes the checkpoints, if need be (see below). On the loop the names become ``.swap``; a thread syncs the
+   directory. From then on a start finishes the swap. Had some names changed and others not, the loader would keep to
+   the old segments from the first ``.cleaned`` on: whole segments are swapped in order or not at all, since a new
+   segment may lack a tombstone whose older records an older segment still holds.
+3. On the loop, in one go, the old files become ``.deleted`` and the new segments, still under their ``.swap`` names,
+   take their place in memory. Who reads an old file has leased it and goes on. A thread syncs the directory: only when
+   no old name can come back may the new ones be final, or they would stand beside old ones that overlap them.
+4. On the loop the ``.swap`` names become final; a thread syncs once more, and the old files are deleted later.
+
+Recovery takes a gap below the recovery point for damage, and compaction makes gaps; so before the swap begins the
+recovery point on disk is beyond all that it replaces, and recovery never reads there.
+
+The log may change meanwhile. Segments that retention has removed are let go; truncation ends the swap first (`settle`):
+before step 3 it is undone, after it finished.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from enum import Enum
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+from millbeck.storage.compaction.compactor import discard
+from millbeck.storage.compaction.job import NewSegment, Outcome
+from millbeck.storage.compaction.output import CLEANED_SUFFIX
+from millbeck.storage.compaction.plan import Plan
+from millbeck.storage.retention import Removal, remove_segment, remove_snapshots
+from millbeck.storage.segment import INDEX_SUFFIXES, LOG_SUFFIX, Segment, file_name
+
+if TYPE_CHECKING:
+    from millbeck.storage.log import Log
+
+logger = logging.getLogger(__name__)
+
+SWAP_SUFFIX: Final = ".swap"
+
+
+class SwapState(Enum):
+    NEW = "new"
+    SECURED = "secured"  # the recovery point on disk is beyond
+    NAMED = "named"  # the files are called .swap, which may not be durable
+    INSTALLED = "installed"  # the log uses them, old names may still come back after a crash
+    RENAMED = "renamed"  # under their final names
+    DONE = "done"
+    ABANDONED = "abandoned"  # undone; the .cleaned files are to be removed
+
+
+class Swap:
+    """One swap, driven by its owner: call `next_job` on the loop, run what it returns on a thread, call it again.
+
+    `run` does all of it in place. A job never raises; what failed is taken up by the next `next_job`. At the end
+    ``state`` is DONE or ABANDONED and ``removals`` holds what is to be run after its delay.
+    """
+
+    __slots__ = ("_error", "_log", "_new", "_pairs", "_plan", "removals", "state")
+
+    def __init__(self, plan: Plan, outcome: Outcome) -> None:
+        self._log: Log = plan.log
+        self._plan = plan
+        self._pairs: list[tuple[NewSegment, list[Segment]]] = []
+        at = 0
+        for made in outcome.segments:
+            self._pairs.append((made, plan.segments[at : at + made.source_count]))
+            at += made.source_count
+        self._new: list[Segment] = []
+        self._error: OSError | None = None
+        self.state = SwapState.NEW
+        self.removals: list[Removal] = []
+
+    def run(self) -> bool:
+        """All steps here and now; whether the log is compacted."""
+        job = self.next_job()
+        while job is not None:
+            job()
+            job = self.next_job()
+        return self.state is SwapState.DONE
+
+    def next_job(self) -> Callable[[], None] | None:
+        """Take the next step, on the loop; returns what a thread is to do before the one after it, None at the end."""
+        log = self._log
+        if self._error is not None or log.offline_reason is not None:
+            self._fail()
+        if self.state is SwapState.NEW:
+            return self._secure()
+        if self.state in (SwapState.SECURED, SwapState.NAMED) and self._has_changed():
+            if self.state is SwapState.NAMED:
+                self._undo_names()
+            self._end(SwapState.ABANDONED)
+        if self.state is SwapState.SECURED:
+            return self._name()
+        if self.state is SwapState.NAMED:
+            return self._install()
+        if self.state is SwapState.INSTALLED:
+            self._finalize()
+            return self._sync
+        if self.state is SwapState.RENAMED:
+            self._end(SwapState.DONE)
+        return self._discard_job() if self.state is SwapState.ABANDONED and self._pairs else None
+
+    def settle(self) -> None:
+        """The log is about to be cut, on the loop: undo the swap or finish it. May sync; raises OSError."""
+        if self.state is SwapState.INSTALLED:
+            # The cut must not meet old names that come back.
+            self._log.environment.files.sync_directory(self._log.directory)
+            self._finalize()
+        elif self.state is not SwapState.RENAMED:
+            if self.state is SwapState.NAMED:
+                self._undo_names()
+                self._log.durability.note_directory_changed()
+            self._end(SwapState.ABANDONED)
+
+    # The steps.
+
+    def _secure(self) -> Callable[[], None]:
+        log = self._log
+        assert log.swap is None, "one swap of a log at a time"
+        if self._has_changed():
+            self._end(SwapState.ABANDONED)
+            return self._discard_job()
+        log.swap = self
+        self.state = SwapState.SECURED
+        job = log.environment.home.securing_job(log, self._plan.job.upper_offset)
+        return self._name() if job is None else partial(self._attempt, job)
+
+    def _name(self) -> Callable[[], None]:
+        self.state = SwapState.NAMED
+        try:
+            for made, _ in reversed(self._pairs):
+                self._rename(made, CLEANED_SUFFIX, SWAP_SUFFIX)
+        except OSError as error:
+            self._error = error
+        return self._sync
+
+    def _has_changed(self) -> bool:
+        """Whether the log no longer has what was compacted. Whole new segments may have become needless in front."""
+        segments = self._log.segments
+        while self._pairs and not any(old in segments for old in self._pairs[0][1]):
+            made, _ = self._pairs[0]
+            if self.state is SwapState.NAMED or made.base_offset >= segments[0].base_offset:
+                return True
+            self._pairs.pop(0)
+            self._remove_cleaned(made)
+        expected = [old for _, olds in self._pairs for old in olds]
+        return not expected or self._log.active in expected or segments[: len(expected)] != expected
+
+    def _install(self) -> Callable[[], None]:
+        log = self._log
+        shared = log.environment
+        for made, _ in self._pairs:
+            segment = Segment(
+                shared.files, shared.cache, shared.index_cache, log.directory, made.base_offset, log.config
+            )
+            segment.become_compacted(made, SWAP_SUFFIX)
+            self._new.append(segment)
+        old = [segment for _, olds in self._pairs for segment in olds]
+        gone = {segment.base_offset for segment in old} - {made.base_offset for made, _ in self._pairs}
+        log.set_segments([*self._new, *log.segments[len(old) :]])
+        self.state = SwapState.INSTALLED
+        self.removals += [remove_segment(log, segment) for segment in old]
+        self.removals += remove_snapshots(log, lambda offset: offset not in gone)
+        return self._sync
+
+    def _finalize(self) -> None:
+        log = self._log
+        try:
+            for segment in self._new:
+                if segment in log.segments:
+                    segment.take_final_names()
+        except OSError as error:
+            self._error = error
+        log.durability.note_directory_changed()
+        self.state = SwapState.RENAMED
+
+    def _sync(self) -> None:
+        self._attempt(partial(self._log.environment.files.sync_directory, self._log.directory))
+
+    def _attempt(self, job: Callable[[], None]) -> None:
+        """Off the loop. A failure is remembered, and nothing done after it."""
+        if self._error is None:
+            try:
+                job()
+            except OSError as error:
+                self._error = error
+
+    def _end(self, state: SwapState) -> None:
+        self.state = state
+        if self._log.swap is self:
+            self._log.swap = None
+
+    # Undoing.
+
+    def _undo_names(self) -> None:
+        """Back to ``.cleaned`` and not away at once: removed in any order, a later segment could be left alone."""
+        for made, _ in self._pairs:
+            self._rename(made, SWAP_SUFFIX, CLEANED_SUFFIX)
+
+    def _discard_job(self) -> Callable[[], None]:
+        files, directory = self._log.environment.files, self._log.directory
+        base_offsets = [made.base_offset for made, _ in self._pairs]
+        self._pairs = []
+
+        def remove() -> None:
+            self._sync()
+            self._attempt(partial(discard, files, directory, base_offsets))
+
+        return remove
+
+    def _fail(self) -> None:
+        """A thread's part has failed, or the log went offline.
+
+        Before names were changed nothing is lost but the work: the disk may be full. After a failed rename or sync
+        nobody knows which names are durable, and the directory is not trusted any more.
+        """
+        error, self._error = self._error, None
+        log = self._log
+        if log.offline_reason is not None:
+            self._pairs = []
+        elif self.state in (SwapState.SECURED, SwapState.ABANDONED):
+            logger.warning("compacted segments of %s are not used: %s", log.topic_partition, error)
+        else:
+            log.directory_failed(f"compacted segments of {log.topic_partition} cannot be put in place: {error}")
+            self._pairs = []
+        if self.state is not SwapState.ABANDONED:
+            self._end(SwapState.ABANDONED)
+
+    def _rename(self, made: NewSegment, old_suffix: str, new_suffix: str) -> None:
+        files, directory = self._log.environment.files, self._log.directory
+        for suffix in (LOG_SUFFIX, *INDEX_SUFFIXES):
+            path = f"{directory}/{file_name(made.base_offset, suffix)}"
+            try:
+                files.rename(path + old_suffix, path + new_suffix)
+            except FileNotFoundError:
+                # There is a transaction index only where there are aborted transactions.
+                continue
+
+    def _remove_cleaned(self, made: NewSegment) -> None:
+        discard(self._log.environment.files, self._log.directory, [made.base_offset])
