@@ -1,33 +1,46 @@
-"""A topic's partition as this node leads it: append, high watermark, reads, and those who wait for either.
+"""A topic's partition on this node: append, high watermark, reads, and those who wait for either.
 
-Appends are staged in the log and written together at the end of the turn. What waits for a written batch is settled in
-offset order: at once with ``acks=1``, when the high watermark has passed it with ``acks=all``. Whoever follows the
-partition (a parked fetch, a session, a coordinator's shard) is told at most once a turn that readable data grew.
+A partition leads or follows. The leader takes appends; they are staged in the log and written together at the end of
+the turn. What waits for a written batch is settled at once with ``acks=1``, and in offset order, as the high watermark
+passes it, with ``acks=all``. Whoever reads the partition (a parked fetch, a session, a coordinator's shard) is told at
+most once a turn that readable data grew; followers read up to the end of the log and are told when that moves.
 
-With one replica the high watermark is the end of the log, or the flushed end where ``flush.messages=1`` promises that
-nothing is acknowledged before it is on the disk.
+The high watermark is the smallest end among the in-sync replicas (`in_sync`); where ``flush.messages=1`` promises that
+nothing is acknowledged before it is on the disk, the leader counts its flushed end. A partition whose only replica is
+here has no `InSync` at all. On a follower the high watermark is what the leader says, as far as the log goes.
+
+States: `lead` and `follow` switch between the two roles when the controller says so. A leader that is deposed writes
+nothing more of what it has staged, and answers everybody who waits with NOT_LEADER_OR_FOLLOWER: their records may
+still become part of the log, or not, which only the next leader knows.
 """
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterable
 from typing import Final, Protocol
 
+from millbeck.kernel.environment import Bytes
 from millbeck.kernel.errors import (
     ApiError,
     FencedLeaderEpoch,
     KafkaStorageError,
+    NotEnoughReplicas,
+    NotEnoughReplicasAfterAppend,
+    NotLeaderOrFollower,
     OffsetOutOfRange,
     UnknownLeaderEpoch,
 )
 from millbeck.kernel.ids import TopicPartition, Uuid
 from millbeck.records.validation import Validated
+from millbeck.replication.in_sync import FetchTimes, InSync, IsrProposal, Surroundings
 from millbeck.replication.turn import Turn
 from millbeck.storage.log import Log
 from millbeck.storage.reading import LogSlice
 from millbeck.storage.staging import Staged
 
 NO_EPOCH: Final = -1
+NO_LEADER: Final = -1
 
 
 class Watcher(Protocol):
@@ -40,6 +53,12 @@ class Settle(Protocol):
     """Called once for each append: with the error, or None when it counts as acknowledged."""
 
     def __call__(self, error: ApiError | None, /) -> None: ...
+
+
+class IsrChanges(Protocol):
+    """Carries proposals to the controller; the answer comes back by `Partition.isr_answered`."""
+
+    def propose(self, partition: Partition, proposal: IsrProposal) -> None: ...
 
 
 class PendingAppend:
@@ -62,16 +81,26 @@ def _settle(append: PendingAppend, error: ApiError | None) -> Exception | None:
 class Partition:
     __slots__ = (
         "_appended_ms",
+        "_around",
         "_is_marked",
+        "_just_written",
         "_pending",
+        "_told_end_offset",
         "_turn",
         "_waiting_for_all",
         "_written",
+        "end_watchers",
+        "epoch_start_offset",
         "high_watermark",
+        "is_leader",
+        "isr_changes",
         "leader_epoch",
+        "leader_id",
         "log",
         "name",
+        "on_flushed",
         "partition_epoch",
+        "replicas",
         "topic_id",
         "watchers",
     )
@@ -86,29 +115,114 @@ class Partition:
         leader_epoch: int,
         partition_epoch: int,
         written: Callable[[Partition, int], None],
+        around: Surroundings | None = None,
+        isr_changes: IsrChanges | None = None,
+        leads: bool = True,
+        high_watermark: int = -1,
     ) -> None:
-        """``written`` is told of every write, with the wall time of its last append: to flush where it is time."""
+        """It leads alone from the start, unless ``leads`` is False: then `lead` or `follow` must come next, and it
+        begins with the ``high_watermark`` that was known when the node stopped.
+
+        ``written`` is told of every write, with the wall time of its last append: to flush where it is time.
+        """
         self.name = name
         self.topic_id = topic_id
         self.log = log
         self.leader_epoch = leader_epoch
         self.partition_epoch = partition_epoch
-        self.high_watermark = log.end_offset
+        self.is_leader = leads
+        self.leader_id = NO_LEADER if around is None else around.node_id
+        self.epoch_start_offset = log.end_offset
+        self.high_watermark = (
+            log.end_offset if leads else min(max(high_watermark, log.log_start_offset), log.end_offset)
+        )
+        self.replicas: InSync | None = None
+        self.isr_changes = isr_changes
+        self._around = around
         self._written = written
-        log.assign_epoch(leader_epoch, log.end_offset)
+        if leads:
+            log.assign_epoch(leader_epoch, log.end_offset)
         self.watchers: dict[Watcher, None] = {}
+        self.end_watchers: dict[Watcher, None] = {}
+        """Followers: they read beyond the high watermark."""
+        self.on_flushed: Callable[[], None] | None = None
+        """Called once with the next flush, for a follower that must not fetch on before."""
         self._turn = turn
         self._is_marked = False
         self._appended_ms = 0
+        self._told_end_offset = log.end_offset
         self._pending: list[PendingAppend] = []
-        self._waiting_for_all: list[PendingAppend] = []
+        self._just_written: list[PendingAppend] = []
+        self._waiting_for_all: deque[PendingAppend] = deque()
 
-    def lead(self, leader_epoch: int, partition_epoch: int) -> None:
-        """The controller named this node the leader, perhaps anew."""
-        if leader_epoch > self.leader_epoch:
+    # roles
+
+    def lead(
+        self, leader_epoch: int, partition_epoch: int, replicas: tuple[int, ...] = (), isr: tuple[int, ...] = ()
+    ) -> bool:
+        """The controller named this node the leader, perhaps anew; True when it was not, or not in this epoch.
+
+        What the controller's answer to a proposal has said already comes a second time, and is passed over.
+        """
+        if leader_epoch <= self.leader_epoch and self.is_leader and partition_epoch < self.partition_epoch:
+            return False
+        is_new = leader_epoch > self.leader_epoch or not self.is_leader
+        is_new_leader = not self.is_leader
+        if is_new:
+            if self._pending:
+                # They carry the old epoch, and the new one begins behind them.
+                self.write()
+            self.is_leader = True
             self.leader_epoch = leader_epoch
+            self.epoch_start_offset = self._told_end_offset = self.log.end_offset
             self.log.assign_epoch(leader_epoch, self.log.end_offset)
         self.partition_epoch = partition_epoch
+        around = self._around
+        if around is not None:
+            self.leader_id = around.node_id
+        if len(replicas) <= 1 or around is None:
+            self.replicas = None
+        else:
+            if self.replicas is None:
+                self.replicas = InSync(around)
+                is_new_leader = True
+            self.replicas.begin(replicas, isr, is_new_leader=is_new_leader or is_new)
+            self._refuse_without_enough()
+        self._turn.mark_watermark(self)
+        if is_new:
+            self._tell_all()
+        return is_new
+
+    def follow(self, leader_id: int, leader_epoch: int, partition_epoch: int) -> bool:
+        """The controller named another leader, or none (-1); True when that is news to whoever fetches from it."""
+        if leader_epoch < self.leader_epoch or (
+            leader_epoch == self.leader_epoch and partition_epoch < self.partition_epoch
+        ):
+            return False
+        was_leader = self.is_leader
+        is_new = was_leader or leader_epoch > self.leader_epoch or leader_id != self.leader_id
+        self.is_leader = False
+        self.leader_id = leader_id
+        self.leader_epoch = leader_epoch
+        self.partition_epoch = partition_epoch
+        self.replicas = None
+        self.high_watermark = min(self.high_watermark, self.log.end_offset)
+        if was_leader:
+            self.log.discard_staged()
+            self._fail(self._everybody(), NotLeaderOrFollower(f"{self.name} is led by broker {leader_id} now"))
+        if is_new:
+            self._tell_all()
+        return is_new
+
+    def _everybody(self) -> list[PendingAppend]:
+        everybody = [*self._waiting_for_all, *self._just_written, *self._pending]
+        self._waiting_for_all.clear()
+        self._just_written, self._pending = [], []
+        return everybody
+
+    def _tell_all(self) -> None:
+        for watcher in (*self.watchers, *self.end_watchers):
+            watcher.readable_grew(self)
 
     # appends
 
@@ -118,6 +232,10 @@ class Partition:
         ``settle`` is called in a later step of the turn, never from here. A duplicate waits like the batch it repeats,
         which may itself still be on its way to the high watermark.
         """
+        if not self.is_leader:
+            raise NotLeaderOrFollower(f"{self.name} is led by broker {self.leader_id}")
+        if wants_all and self.replicas is not None:
+            self._check_enough(self.replicas)
         staged = self.log.stage(validated.batch, leader_epoch=self.leader_epoch, now_ms=now_ms, header=validated.header)
         self._appended_ms = now_ms
         self._pending.append(PendingAppend(staged.last_offset + 1, wants_all, settle))
@@ -126,10 +244,18 @@ class Partition:
             self._turn.mark_append(self)
         return staged
 
+    def _check_enough(self, replicas: InSync) -> None:
+        minimum = self.log.config.min_insync_replicas
+        if replicas.is_under(minimum):
+            raise NotEnoughReplicas(f"{self.name} has the in-sync replicas {replicas.isr}, {minimum} are asked for")
+
     def write(self) -> None:
         """Write what was staged this turn; each waiting append is settled or goes on to wait."""
         self._is_marked = False
         pending, self._pending = self._pending, []
+        if not pending:
+            # The leader was deposed, or its epoch changed, before the turn came to its end.
+            return
         try:
             if self.log.is_offline:
                 # It may have gone offline since, with everything that was staged.
@@ -143,7 +269,10 @@ class Partition:
             self.log.discard_staged()
             self._fail(pending, KafkaStorageError(f"{self.name}: {error}"))
             raise
-        self._waiting_for_all += pending
+        if self._just_written:
+            self._just_written += pending
+        else:
+            self._just_written = pending
         self._turn.mark_watermark(self)
         self._written(self, self._appended_ms)
 
@@ -152,60 +281,189 @@ class Partition:
         if surprises:
             raise surprises[0]
 
+    # the high watermark
+
     def advance_high_watermark(self) -> None:
         """Move it as far as it may go, settle what it passed, and tell the watchers.
 
         When the log has gone offline it moves no more: whoever waits for it is told so.
         """
         log = self.log
-        watermark = log.flushed_offset if self.waits_for_flush else log.end_offset
-        grew = watermark > self.high_watermark
-        if grew:
-            self.high_watermark = watermark
-        surprise = self._settle_passed() if self._waiting_for_all else None
+        grew = False
+        if self.is_leader:
+            watermark = log.flushed_offset if self.waits_for_flush else log.end_offset
+            if self.replicas is not None:
+                watermark = self._watermark_of_all(self.replicas, watermark)
+            if watermark > self.high_watermark:
+                self.high_watermark = watermark
+                grew = True
+        surprise = self._settle_passed() if self._just_written or self._waiting_for_all else None
         if grew or log.is_offline:
             for watcher in list(self.watchers):
                 watcher.readable_grew(self)
+        if self.end_watchers:
+            self._tell_followers(grew)
         if surprise is not None:
             raise surprise
+
+    def _watermark_of_all(self, replicas: InSync, own_offset: int) -> int:
+        end_offset = self.log.end_offset
+        if end_offset > self._told_end_offset:
+            replicas.grows(self._told_end_offset)
+        if replicas.is_under(self.log.config.min_insync_replicas):
+            return NO_EPOCH
+        return replicas.watermark(own_offset, end_offset)
+
+    def _tell_followers(self, watermark_grew: bool) -> None:
+        log = self.log
+        is_told = watermark_grew and self._around is not None and self._around.wakes_followers
+        if log.end_offset > self._told_end_offset or is_told or log.is_offline:
+            for watcher in list(self.end_watchers):
+                watcher.readable_grew(self)
+        self._told_end_offset = log.end_offset
 
     def _settle_passed(self) -> Exception | None:
         """Appends with acks=1 leave at once, those with acks=all in offset order as the watermark passes them.
 
         What a settlement raises by mistake is returned: the others have theirs all the same.
         """
-        waiting, self._waiting_for_all = self._waiting_for_all, []
+        written, self._just_written = self._just_written, []
+        waiting = self._waiting_for_all
+        watermark = self.high_watermark
         error = self.log.offline_error() if self.log.is_offline else None
         surprise: Exception | None = None
-        for append in waiting:
-            if not append.wants_all or append.next_offset <= self.high_watermark:
+        while waiting and (waiting[0].next_offset <= watermark or error is not None):
+            append = waiting.popleft()
+            surprise = _settle(append, None if append.next_offset <= watermark else error) or surprise
+        for append in written:
+            if not append.wants_all or append.next_offset <= watermark:
                 surprise = _settle(append, None) or surprise
             elif error is not None:
                 surprise = _settle(append, error) or surprise
             else:
-                self._waiting_for_all.append(append)
+                self._wait(append)
         return surprise
+
+    def _wait(self, append: PendingAppend) -> None:
+        """In line, by offset: only a duplicate is not the last."""
+        waiting = self._waiting_for_all
+        index = len(waiting)
+        while index and waiting[index - 1].next_offset > append.next_offset:
+            index -= 1
+        waiting.insert(index, append)
 
     def flushed(self) -> None:
         """A flush ended, or the log went offline; the high watermark, or those who wait for it, may move on now."""
         self._turn.mark_watermark(self)
+        if self.on_flushed is not None:
+            on_flushed, self.on_flushed = self.on_flushed, None
+            on_flushed()
 
     def log_start_moved(self) -> None:
         """Readers are told of a new log start, as of new data."""
-        for watcher in list(self.watchers):
-            watcher.readable_grew(self)
+        self._tell_all()
 
     def close(self, error: ApiError) -> None:
         """The partition goes away: whoever waits is answered with ``error``."""
-        waiting, self._waiting_for_all = self._waiting_for_all, []
-        pending, self._pending = self._pending, []
-        for watcher in list(self.watchers):
-            watcher.readable_grew(self)
-        self._fail([*waiting, *pending], error)
+        everybody = self._everybody()
+        self.is_leader = False
+        self.leader_id = NO_LEADER
+        self._tell_all()
+        self._fail(everybody, error)
 
     @property
     def waits_for_flush(self) -> bool:
         return self.log.config.flush_messages == 1
+
+    @property
+    def may_wait(self) -> bool:
+        """Whether an append with acks=all may outlive its turn."""
+        return self.replicas is not None or self.waits_for_flush
+
+    # followers, as the leader sees them
+
+    def follower_fetches(
+        self, broker_id: int, broker_epoch: int, offset: int, log_start_offset: int, session: FetchTimes | None
+    ) -> None:
+        """A follower has everything below ``offset``: the high watermark may move, and it may come into the ISR.
+
+        Raises NOT_LEADER_OR_FOLLOWER for somebody who is no follower of this partition.
+        """
+        replicas, around = self.replicas, self._around
+        if replicas is None or around is None or not self.is_leader:
+            raise NotLeaderOrFollower(f"{self.name} has no follower {broker_id} here")
+        follower = replicas.follower(broker_id, broker_epoch)
+        if broker_epoch > follower.broker_epoch:
+            follower.broker_epoch = broker_epoch
+        has_moved = offset != follower.end_offset
+        follower.session = session
+        follower.fetched(offset, log_start_offset, self.log.end_offset, around.now_ms())
+        if has_moved:
+            self._turn.mark_watermark(self)
+        if broker_id not in replicas.isr:
+            self._propose(replicas, replicas.expansion(follower, self.high_watermark, self.epoch_start_offset))
+        elif offset < self.high_watermark:
+            # It has lost what it had confirmed, and must not be taken for one that could lead.
+            self._propose(replicas, replicas.without(broker_id))
+
+    def check_followers(self) -> None:
+        """Every now and then: propose an ISR without those that lag."""
+        if self.replicas is not None and self.is_leader:
+            self._propose(self.replicas, self.replicas.reduction(self.log.end_offset))
+
+    def _propose(self, replicas: InSync, isr: tuple[int, ...] | None) -> None:
+        if isr is not None and self.isr_changes is not None:
+            self.isr_changes.propose(self, replicas.propose(isr, self.leader_epoch, self.partition_epoch))
+
+    def isr_answered(self, proposal: IsrProposal, isr: tuple[int, ...], partition_epoch: int) -> None:
+        """The controller has committed what was proposed, or something else meanwhile, at ``partition_epoch``."""
+        replicas = self.replicas
+        if replicas is None or proposal.leader_epoch != self.leader_epoch or partition_epoch < self.partition_epoch:
+            return
+        self.partition_epoch = partition_epoch
+        replicas.commit(isr)
+        self._refuse_without_enough()
+        self._turn.mark_watermark(self)
+
+    def isr_refused(self, proposal: IsrProposal) -> None:
+        """The controller has not taken the proposal; what it knows better comes with the metadata."""
+        if self.replicas is not None and self.replicas.pending is proposal:
+            self.replicas.withdraw()
+            self._turn.mark_watermark(self)
+
+    def _refuse_without_enough(self) -> None:
+        """Too few are left to acknowledge what waits. It is in the log, and may yet be committed."""
+        if self.replicas is not None and self.replicas.is_under(self.log.config.min_insync_replicas):
+            waiting = list(self._waiting_for_all)
+            self._waiting_for_all.clear()
+            self._fail(waiting, NotEnoughReplicasAfterAppend(f"{self.name} has too few in-sync replicas left"))
+
+    # following
+
+    def append_as_follower(self, batches: Bytes, now_ms: int) -> int:
+        """Write what the leader sent; returns the new end. See `Log.append_as_follower` for what it raises."""
+        assert not self.is_leader, f"{self.name} is led here"
+        end_offset = self.log.append_as_follower(batches, leader_epoch=self.leader_epoch, now_ms=now_ms)
+        self._written(self, now_ms)
+        return end_offset
+
+    def leader_said(self, high_watermark: int, log_start_offset: int) -> None:
+        """What a reply of the leader says of both; the log may not go that far yet."""
+        assert not self.is_leader, f"{self.name} is led here"
+        log = self.log
+        grew = min(high_watermark, log.end_offset) > self.high_watermark
+        if grew:
+            self.high_watermark = min(high_watermark, log.end_offset)
+        has_start = log_start_offset > log.log_start_offset
+        if has_start:
+            log.delete_records(min(log_start_offset, self.high_watermark))
+        if grew or has_start:
+            for watcher in list(self.watchers):
+                watcher.readable_grew(self)
+
+    def was_truncated(self) -> None:
+        """The log was cut, or started over: the high watermark stays within it."""
+        self.high_watermark = min(max(self.high_watermark, self.log.log_start_offset), self.log.end_offset)
 
     # reads
 
@@ -240,4 +498,16 @@ class Partition:
             return None
         return log.read(
             offset, size_bytes_max=size_bytes_max, upto_offset=upto_offset, at_least_one=at_least_one, nowait=nowait
+        )
+
+    def read_as_follower(
+        self, offset: int, *, size_bytes_max: int, at_least_one: bool, nowait: bool
+    ) -> LogSlice | None:
+        """What a follower copies: everything from ``offset`` to the end of the log."""
+        return self.log.read(
+            offset,
+            size_bytes_max=size_bytes_max,
+            upto_offset=self.log.end_offset,
+            at_least_one=at_least_one,
+            nowait=nowait,
         )
