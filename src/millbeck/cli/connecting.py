@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 DEFAULT_BOOTSTRAP: Final = "127.0.0.1:9092"
 CONNECT_SECONDS_MAX: Final = 10.0
+TOPIC_SECONDS_MAX: Final = 5.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,15 +127,29 @@ def run_admin(target: Target, work: Callable[[Admin], Awaitable[None]]) -> None:
 
 
 async def check_reachable(cluster: Cluster, target: Target) -> None:
-    """Fail soon when nobody is there, instead of trying for as long as a program would."""
+    """Fail soon when nobody is there, instead of trying for as long as a program would; later waits are told of."""
+    from millbeck.cli.waiting import tell_of_outages
     from millbeck.client.errors import NoBrokerReachable
     from millbeck.client.retry import Deadline
 
+    cluster.spawn(tell_of_outages(cluster))
     try:
         await cluster.any_connection(Deadline(CONNECT_SECONDS_MAX))
     except NoBrokerReachable as error:
         raise click.ClickException(
             f"no broker reached at {target.bootstrap}: {error}; name one with --bootstrap-server or MILLBECK_BOOTSTRAP"
+        ) from error
+
+
+async def check_topic(cluster: Cluster, name: str) -> None:
+    """Fail soon when there is no such topic and brokers do not make one; a program would go on asking for a minute."""
+    from millbeck.kernel.errors import UnknownTopicOrPartition
+
+    try:
+        await cluster.topic(name, timeout_s=TOPIC_SECONDS_MAX)
+    except UnknownTopicOrPartition as error:
+        raise click.ClickException(
+            f"there is no topic {name}, and the brokers do not make one by themselves: millbeck topic create {name}"
         ) from error
 
 

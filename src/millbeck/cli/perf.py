@@ -6,7 +6,7 @@ from typing import IO, TYPE_CHECKING, Final
 
 import click
 
-from millbeck.cli.connecting import Target, check_reachable, error_text, run, target_options
+from millbeck.cli.connecting import Target, check_reachable, check_topic, error_text, run, target_options
 from millbeck.cli.measurements import MEGABYTE, Latencies, Throughput, produce_line
 from millbeck.cli.output import TABLE, output_option, show, show_rows
 from millbeck.cli.topic import settings_of
@@ -62,6 +62,7 @@ def produce(
 
         async with Producer(environment, settings) as producer:
             await check_reachable(producer.cluster, target)
+            await check_topic(producer.cluster, topic)
             load = Load(producer, topic, payloads, rate=throughput)
             result = await load.send(num_records)
         if load.failed:

@@ -8,7 +8,7 @@ from typing import IO, TYPE_CHECKING, Final
 
 import click
 
-from millbeck.cli.connecting import Target, check_reachable, error_text, run, target_options
+from millbeck.cli.connecting import Target, check_reachable, check_topic, error_text, run, target_options
 from millbeck.cli.record_lines import Header, LineError, LineFormat, line_format, unescaped
 from millbeck.cli.retired import retired_option
 from millbeck.cli.topic import settings_of
@@ -101,6 +101,7 @@ def command(
 
         async with Producer(environment, settings) as producer:
             await check_reachable(producer.cluster, target)
+            await check_topic(producer.cluster, topic or name or "")
             tally = Tally(shows_progress=sys.stderr.isatty() and not verbose, verbose=verbose)
             sending = Sending(
                 producer,

@@ -6,6 +6,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import click
+
 from millbeck.kernel.ids import TopicPartition
 
 if TYPE_CHECKING:
@@ -42,6 +44,15 @@ def parse_start(text: str) -> Start:
     return Start(offset=value) if value >= 0 else Start(before_end=-value)
 
 
+def range_note(offset: int, first: int, end: int) -> str | None:
+    """What to say of an offset at which there is no record: where there are some, and what is done."""
+    if first <= offset <= end:
+        return None
+    there = f"it has {first} to {end - 1}" if end > first else f"it is empty, the next will be {end}"
+    action = f"beginning at {first}" if offset < first else f"waiting at the end, {end}"
+    return f"there is no offset {offset}: {there}; {action}"
+
+
 async def assign(consumer: Consumer, partitions: Iterable[TopicPartition], start: Start) -> None:
     """Let a consumer read these partitions from where it shall begin.
 
@@ -50,7 +61,12 @@ async def assign(consumer: Consumer, partitions: Iterable[TopicPartition], start
     wanted = list(partitions)
     offsets: dict[TopicPartition, int] = {}
     if start.offset is not None:
-        offsets = dict.fromkeys(wanted, start.offset)
+        first, end = await consumer.beginning_offsets(wanted), await consumer.end_offsets(wanted)
+        for each in wanted:
+            note = range_note(start.offset, first[each], end[each])
+            if note is not None:
+                click.echo(f"millbeck: {each}: {note}", err=True)
+        offsets = {each: min(max(start.offset, first[each]), end[each]) for each in wanted}
     elif start.before_end is not None:
         first, end = await consumer.beginning_offsets(wanted), await consumer.end_offsets(wanted)
         offsets = {partition: max(first[partition], end[partition] - start.before_end) for partition in wanted}

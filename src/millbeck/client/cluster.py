@@ -19,6 +19,7 @@ from millbeck.client.config import ClientConfig
 from millbeck.client.connection import Connection, ConnectionSettings
 from millbeck.client.errors import ClientClosed, Disconnected, NoBrokerReachable, RequestTimeout, UnsupportedByBroker
 from millbeck.client.metadata import BrokerView, Metadata, TopicView
+from millbeck.client.outages import Outage, Outages
 from millbeck.client.retry import Deadline, retrying
 from millbeck.kernel.environment import Environment
 from millbeck.kernel.errors import (
@@ -82,8 +83,7 @@ class Cluster:
         )
         self._connections: dict[_Key, Connection] = {}
         self._opening: dict[_Key, asyncio.Task[Connection]] = {}
-        self._failures: dict[Address, tuple[int, float]] = {}
-        """How often in a row an address could not be reached, and when it may be tried again."""
+        self._outages = Outages()
         self._coordinators: dict[tuple[int, str], int] = {}
         self._wanted: dict[str, None] = {}
         self._tasks: dict[asyncio.Task[Any], None] = {}
@@ -190,17 +190,18 @@ class Cluster:
     async def _open(self, key: _Key) -> Connection:
         address, _ = key
         try:
-            failures, not_before_s = self._failures.get(address, (0, 0.0))
-            delay_s = not_before_s - self._loop.time()
+            outage = self._outages.trying(address, self._loop.time())
+            delay_s = outage.retry_at_s - self._loop.time()
             if delay_s > 0:
                 await asyncio.sleep(delay_s)
             try:
                 connection = await Connection.open(self.environment.network, address, self._settings)
-            except ApiError:
-                self._failures[address] = (failures + 1, self._loop.time() + self._reconnect.delay_s(failures + 1))
+            except ApiError as error:
+                wait_s = self._reconnect.delay_s(outage.failures + 1)
+                self._outages.failed(address, self._loop.time(), str(error), delay_s=wait_s)
                 self.refresh_soon()
                 raise
-            self._failures.pop(address, None)
+            self._outages.reached(address)
             self._connections[key] = connection
             connection.on_closed(lambda _: self._lost(key, connection))
             connection.on_writable = self._announce_connection
@@ -216,6 +217,19 @@ class Cluster:
     def _lost(self, key: _Key, connection: Connection) -> None:
         if self._connections.get(key) is connection:
             del self._connections[key]
+
+    def outage(self) -> Outage | None:
+        """The broker that has been waited for longest, if any is: it cannot be reached, or does not answer.
+
+        A group's coordinator may take its time on purpose and is not counted while it is connected.
+        """
+        being_tried = frozenset(address for address, _ in self._opening)
+        found = [self._outages.longest(self._loop.time(), being_tried)]
+        for (address, purpose), connection in self._connections.items():
+            asked = connection.oldest_question() if purpose != COORDINATOR else None
+            if asked is not None:
+                found.append(Outage(address=address, since_s=asked[1], reason=f"no answer to {asked[0]}"))
+        return min((each for each in found if each is not None), key=lambda each: each.since_s, default=None)
 
     def close_idle_connections(self) -> None:
         limit_ms = self.config.connections_max_idle_ms

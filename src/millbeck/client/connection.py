@@ -16,6 +16,7 @@ the reason.
 from __future__ import annotations
 
 import asyncio
+import os
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -95,7 +96,10 @@ class Connection(asyncio.Protocol):
                 timeout_ms = round(settings.connect_timeout_s * 1000)
                 raise ConnectFailed(f"no connection to {address} within {timeout_ms} ms") from error
             if isinstance(error, OSError):
-                raise ConnectFailed(f"no connection to {address}: {error}") from error
+                # asyncio's text repeats the address; what matters is the reason.
+                number = error.errno if isinstance(error, ConnectionError) else None
+                reason = str(error) if number is None else os.strerror(number).lower()
+                raise ConnectFailed(f"no connection to {address}: {reason}") from error
             if isinstance(error, Disconnected):
                 raise ConnectFailed(f"{address} ended the connection before it said its versions") from error
             raise
@@ -132,6 +136,13 @@ class Connection(asyncio.Protocol):
     @property
     def in_flight_count(self) -> int:
         return len(self._core.in_flight)
+
+    def oldest_question(self) -> tuple[str, float] | None:
+        """Name and time of the request that has been waiting for its answer longest, in the loop's time."""
+        if not self._core.in_flight:
+            return None
+        exchange = self._core.in_flight[0]
+        return exchange.call.name, exchange.asked_s
 
     @property
     def has_room(self) -> bool:
@@ -195,6 +206,7 @@ class Connection(asyncio.Protocol):
         call, version = self._core.choose_version(type(message), version_max, version_min)
         now_s = self._loop.time()
         exchange = Exchange(call, response, version, on_reply, now_s + timeout_s, now_s + self.settings.patience_s)
+        exchange.asked_s = now_s
         frame = self._core.send(exchange, message)
         self.last_used_s = now_s
         self._write(frame)

@@ -35,7 +35,7 @@ _UNSUPPORTED_VERSION: Final = UnsupportedVersion.code.to_bytes(2, "big")
 class Exchange:
     """One request in flight and who waits for its answer."""
 
-    __slots__ = ("call", "correlation_id", "deadline_s", "limit_s", "on_reply", "response", "version")
+    __slots__ = ("asked_s", "call", "correlation_id", "deadline_s", "limit_s", "on_reply", "response", "version")
 
     def __init__(
         self,
@@ -55,6 +55,7 @@ class Exchange:
         """How long its caller waits."""
         self.limit_s = max(limit_s, deadline_s)
         """How long the connection may take for it before it is given up."""
+        self.asked_s = 0.0
         self.correlation_id = -1
 
     def __repr__(self) -> str:

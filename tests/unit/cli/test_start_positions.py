@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from millbeck.cli.start_positions import Start, assign, parse_start
+from millbeck.cli.start_positions import Start, assign, parse_start, range_note
 from millbeck.client.consumer import OffsetAndTimestamp
 from millbeck.kernel.ids import TopicPartition
 
@@ -68,10 +68,31 @@ PLACES = {
     "beginning": (Start(is_beginning=True), {A: "beginning", B: "beginning"}),
     "end": (Start(), {A: "end", B: "end"}),
     "stored": (Start(is_stored=True), {A: "as it is", B: "as it is"}),
-    "offset": (Start(offset=7), {A: 7, B: 7}),
+    "offset": (Start(offset=2), {A: 10, B: 2}),
+    "offset that is not there": (Start(offset=50), {A: 50, B: 3}),
     "before the end, but not before the beginning": (Start(before_end=5), {A: 95, B: 0}),
     "time, or the end": (Start(timestamp_ms=1), {A: 55, B: "end"}),
 }
+
+
+NOTES = {
+    "within": (12, 10, 100, None),
+    "the end is where the next one comes": (100, 10, 100, None),
+    "beyond": (101, 10, 100, "there is no offset 101: it has 10 to 99; waiting at the end, 100"),
+    "gone": (9, 10, 100, "there is no offset 9: it has 10 to 99; beginning at 10"),
+    "empty": (5, 3, 3, "there is no offset 5: it is empty, the next will be 3; waiting at the end, 3"),
+}
+
+
+@pytest.mark.parametrize(("offset", "first", "end", "expected"), NOTES.values(), ids=NOTES.keys())
+def test_an_offset_that_is_not_there_is_told_of(offset: int, first: int, end: int, expected: str | None) -> None:
+    assert range_note(offset, first, end) == expected
+
+
+def test_each_partition_without_the_offset_is_named(capsys: pytest.CaptureFixture[str]) -> None:
+    consumer: Any = FakeConsumer()
+    asyncio.run(assign(consumer, [A, B], Start(offset=50)))
+    assert capsys.readouterr().err == "millbeck: t-1: there is no offset 50: it has 0 to 2; waiting at the end, 3\n"
 
 
 @pytest.mark.parametrize(("start", "expected"), PLACES.values(), ids=PLACES.keys())

@@ -316,3 +316,48 @@ def test_a_refresh_that_takes_too_long_is_a_timeout() -> None:
         await cluster.close()
 
     simulate(scenario)
+
+
+def test_a_broker_that_is_away_is_known_since_when_and_why_until_it_is_back() -> None:
+    async def scenario(fake: FakeCluster) -> None:
+        cluster = open_cluster(fake)
+        cluster.start_upkeep()
+        await cluster.refresh(Deadline(30))
+        assert cluster.outage() is None
+        (broker,) = fake.brokers.values()
+        broker.stop()
+        began_s = asyncio.get_running_loop().time()
+        cluster.refresh_soon()
+        await asyncio.sleep(10)
+        outage = cluster.outage()
+        assert outage is not None
+        assert began_s <= outage.since_s < began_s + 2
+        assert str(outage.address) == fake.bootstrap
+        assert f"no connection to {fake.bootstrap}: connection refused" in outage.reason
+        await broker.start()
+        await asyncio.sleep(10)
+        assert cluster.outage() is None
+        await cluster.close()
+
+    simulate(scenario)
+
+
+def test_a_broker_that_does_not_answer_is_an_outage_too_unless_it_coordinates() -> None:
+    async def scenario(fake: FakeCluster) -> None:
+        fake.on(MetadataRequest, lambda call: SILENCE)
+        cluster = open_cluster(fake)
+        connection = await cluster.any_connection(Deadline(30))
+        assert cluster.outage() is None
+        asked_s = asyncio.get_running_loop().time()
+        waiting = asyncio.ensure_future(connection.request(MetadataRequest(), MetadataResponse, timeout_s=20))
+        await asyncio.sleep(5)
+        outage = cluster.outage()
+        assert outage is not None
+        assert (outage.since_s, outage.reason) == (asked_s, "no answer to Metadata")
+        cluster._connections = {(address, COORDINATOR): each for (address, _), each in cluster._connections.items()}
+        assert cluster.outage() is None, "a group's phase may take as long as it takes"
+        await cluster.close()
+        with pytest.raises(Exception, match="closed"):
+            await waiting
+
+    simulate(scenario)

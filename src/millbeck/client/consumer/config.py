@@ -53,6 +53,10 @@ def duration_ms(text: str) -> int | None:
     return ((days * 24 + hours) * 60 + minutes) * MINUTE_MS + round(float(found["seconds"] or 0) * 1000)
 
 
+_group_protocol: Validator[str] = Validator(
+    lambda text: text.lower() == "classic",
+    "classic; this client does not have the newer group protocol (consumer, KIP-848) yet",
+)
 _reset_policy: Validator[str] = Validator(
     lambda text: text in ("earliest", "latest", "none") or duration_ms(text) is not None,
     "earliest, latest, none or by_duration:<ISO 8601 duration>",
@@ -76,7 +80,7 @@ class ConsumerConfig(ClientConfig):
         doc="A name that outlives restarts: a member that returns under it in time gets its partitions back.",
     )
     group_protocol = option(
-        "group.protocol", STRING, "classic", valid=one_of("classic"), scope=CLIENT, doc="How groups share partitions."
+        "group.protocol", STRING, "classic", valid=_group_protocol, scope=CLIENT, doc="How groups share partitions."
     )
     session_timeout_ms = option(
         "session.timeout.ms",

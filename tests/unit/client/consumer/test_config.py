@@ -88,3 +88,11 @@ def test_contradictions() -> None:
 
 def test_read_committed() -> None:
     assert parse(isolation_level="read_committed").reads_committed
+
+
+def test_the_newer_group_protocol_is_refused_by_name() -> None:
+    assert parse(group_protocol="CLASSIC", group_id="g").group_id == "g"
+    with pytest.raises(
+        InvalidConfig, match=r"Invalid value consumer for .* group\.protocol: .* classic; .*KIP-848\) yet"
+    ):
+        parse(group_protocol="consumer", group_id="g")

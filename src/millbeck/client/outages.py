@@ -1,0 +1,54 @@
+"""Brokers that do not answer: since when, why, and when to try again. Knows no clock; the cluster tells it the time."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from millbeck.client.addresses import Address
+
+RECENT_SECONDS: Final = 5.0
+
+
+@dataclass(slots=True, kw_only=True)
+class Outage:
+    """An address that somebody wants to reach and has not reached since ``since_s``, in the loop's time."""
+
+    address: Address
+    since_s: float
+    reason: str
+    failures: int = 0
+    """Attempts in a row."""
+    tried_s: float = 0.0
+    retry_at_s: float = 0.0
+
+
+class Outages:
+    def __init__(self) -> None:
+        self._by_address: dict[Address, Outage] = {}
+
+    def trying(self, address: Address, now_s: float) -> Outage:
+        """An attempt begins; what is known of the earlier ones."""
+        outage = self._by_address.get(address)
+        if outage is None:
+            outage = self._by_address[address] = Outage(address=address, since_s=now_s, reason="no answer yet")
+        outage.tried_s = now_s
+        return outage
+
+    def failed(self, address: Address, now_s: float, reason: str, *, delay_s: float) -> None:
+        outage = self.trying(address, now_s)
+        outage.failures += 1
+        outage.reason = reason
+        outage.retry_at_s = now_s + delay_s
+
+    def reached(self, address: Address) -> None:
+        self._by_address.pop(address, None)
+
+    def longest(self, now_s: float, being_tried: frozenset[Address]) -> Outage | None:
+        """The longest among those somebody still waits for: it is being tried, or was again and again."""
+        wanted = [
+            each
+            for each in self._by_address.values()
+            if each.address in being_tried or (each.failures > 1 and now_s - each.tried_s < RECENT_SECONDS)
+        ]
+        return min(wanted, key=lambda each: each.since_s, default=None)
