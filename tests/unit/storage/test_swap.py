@@ -54,7 +54,7 @@ def test_a_reader_in_the_middle_goes_on_and_then_finds_the_next_record(table: An
     reading = table.log.read(1, size_bytes_max=1 << 20, upto_offset=7)
     finish(swap, plan)
     table.world.run_all(swap.removals)
-    assert [record for record in table.world.content(reading)]
+    assert len(table.world.content(reading)) > 60
     assert table.world.read(1) == [4]
     assert table.world.read(2) == [4]
     assert table.world.read(6) == [6]
