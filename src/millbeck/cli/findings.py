@@ -80,10 +80,13 @@ def check_port(host: str, port: int, option: str) -> Finding:
                 status=FAIL, subject=subject, detail="not allowed", advice=f"choose one above 1023 with {option}"
             )
         except OSError as error:
+            from millbeck.cli.ports import holder_of
+
+            holder = holder_of(port)
             return Finding(
                 status=WARN,
                 subject=subject,
-                detail=error.strerror or str(error),
+                detail=f"{error.strerror or error}{f' by {holder}' if holder else ''}",
                 advice=f"stop what uses it, or choose another with {option}; if it is your node, all is well",
             )
     return Finding(status=OK, subject=subject, detail="free")

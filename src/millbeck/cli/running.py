@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 import click
 
+from millbeck.cli.ports import PortUnusable, check_port_is_free
 from millbeck.host import real_environment
 from millbeck.host.loop import HostLoop
 from millbeck.host.memory import keep_freed_memory
@@ -32,9 +33,10 @@ Started = Callable[[Node], Awaitable[bool]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Advice:
-    """What the user of a command can do about the two things that go wrong most."""
+    """What the user of a command can do about the things that go wrong most."""
 
     port_in_use: str
+    address: str
     directory_in_use: str
 
 
@@ -43,6 +45,13 @@ def run_node(
 ) -> None:
     """Run a node in this process; exits with a message that says what is wrong when it cannot run."""
     logging.basicConfig(level=logging.INFO if verbose else logging.WARNING, format=LOG_FORMAT, stream=sys.stderr)
+    try:
+        # Before anything is written: a node that cannot listen leaves no trace.
+        for address in (*config.client_addresses(), *config.controller_addresses()):
+            check_port_is_free(address.host, address.port)
+    except PortUnusable as error:
+        hint = f"; {advice.port_in_use}" if error.is_taken else f"; {advice.address}"
+        raise click.ClickException(f"{error}{hint}") from error
     try:
         with asyncio.Runner(loop_factory=HostLoop) as runner:
             runner.run(_run(config, prepare, started))

@@ -7,6 +7,7 @@ from typing import Final
 
 import click
 
+from millbeck.cli.ports import WILDCARDS
 from millbeck.cli.retired import retired_option
 from millbeck.cli.running import Advice, run_node
 from millbeck.cli.settings import node_config
@@ -16,7 +17,12 @@ from millbeck.server.node import Node
 
 ADVICE: Final = Advice(
     port_in_use="stop what uses the port or change listeners",
+    address="change the host in listeners",
     directory_in_use="stop the node that runs on it or change log.dirs",
+)
+
+ADDRESS_DIALLED: Final = (
+    "(every interface; clients are told the address they connect to, other brokers localhost: see advertised.listeners)"
 )
 
 
@@ -45,7 +51,8 @@ def command(file: str | None, path: str | None, settings: tuple[str, ...], verbo
     async def started(node: Node) -> bool:
         for listener in node.listeners:
             host = f"[{listener.address.host}]" if ":" in listener.address.host else listener.address.host
-            click.echo(f"listening on {listener.address.name}://{host}:{listener.port}")
+            told = "" if listener.address.host not in WILDCARDS or listener.advertised else f" {ADDRESS_DIALLED}"
+            click.echo(f"listening on {listener.address.name}://{host}:{listener.port}{told}")
         click.echo(f"metrics on http://{config.metrics.host or 'localhost'}:{node.metrics_port}/metrics")
         return True
 

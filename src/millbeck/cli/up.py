@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 import shutil
+import socket
 import tempfile
 from typing import Final
 
 import click
 
+from millbeck.cli.ports import WILDCARDS, PortUnusable, check_port_is_free
 from millbeck.cli.running import Advice, run_node
 from millbeck.cli.settings import embedded_config
 from millbeck.kernel.environment import Environment
@@ -20,6 +22,7 @@ DEFAULT_DATA: Final = ".millbeck"
 METRICS_PORT: Final = 9404
 ADVICE: Final = Advice(
     port_in_use="choose another with --port, or --port 0 for a free one",
+    address="choose another with --host",
     directory_in_use="stop the node that runs on it, or choose another directory with --data",
 )
 
@@ -27,7 +30,9 @@ ADVICE: Final = Advice(
 @click.command()
 @click.option("--data", metavar="DIR", default=DEFAULT_DATA, show_default=True, help="Where the logs are kept.")
 @click.option("--memory", is_flag=True, help="Keep everything in memory and forget it at the end.")
-@click.option("--host", default="127.0.0.1", show_default=True, help="Where to listen; empty for every interface.")
+@click.option(
+    "--host", default="127.0.0.1", show_default=True, help="Where to listen; empty (or 0.0.0.0) for every interface."
+)
 @click.option(
     "--port",
     default=9092,
@@ -55,7 +60,8 @@ def command(
 ) -> None:
     """Run one node with everything set up: storage is formatted on first use, one screen says how to connect.
 
-    Settings come from --set, which wins, and from KAFKA_… variables.
+    Settings come from --set, which wins, and from KAFKA_… variables. Clients are told the address that they connect
+    to, whatever --host is, unless advertised.listeners is set.
 
     \b
     Examples:
@@ -66,6 +72,11 @@ def command(
     given = given_settings(ctx)
     if memory and given.count("log.dirs") > 1:
         raise click.UsageError("--memory and --data exclude each other")
+    if metrics_port:
+        try:
+            check_port_is_free("127.0.0.1", metrics_port)
+        except PortUnusable as error:
+            raise click.ClickException(f"--metrics-port: {error}; choose another or 0") from error
     directory = _memory_directory() if memory else os.path.abspath(data)
     asked_metrics_port = metrics_port
     if metrics_port is None:
@@ -118,12 +129,16 @@ def _memory_directory() -> str:
 def screen(node: Node, directory: str | None) -> str:
     """All that one needs to begin, on one screen."""
     listener = node.listeners[0]
-    host = listener.address.host or "localhost"
+    is_open = listener.address.host in WILDCARDS
+    host = "localhost" if is_open else listener.address.host
+    open_to = (
+        f"\n    listens      on every interface, to anybody: {socket.gethostname()}:{listener.port}" if is_open else ""
+    )
     address = f"{f'[{host}]' if ':' in host else host}:{listener.port}"
     return f"""
   millbeck is up
 
-    bootstrap    {address}
+    bootstrap    {address}{open_to}
     data         {directory or "in memory, gone when this ends"}
     metrics      http://127.0.0.1:{node.metrics_port}/metrics
     cluster      {node.cluster_id}

@@ -14,7 +14,7 @@ from millbeck.server.embedded import embedded_settings
 from millbeck.server.formatting import check_formatted, format_directories
 from millbeck.server.node import Node
 
-ADVICE = Advice(port_in_use="use another port", directory_in_use="use another directory")
+ADVICE = Advice(port_in_use="use another port", address="use another host", directory_in_use="use another directory")
 
 
 def config_of(directory: Path, port: int = 0) -> NodeConfig:
@@ -46,8 +46,9 @@ def test_a_node_that_is_told_to_end_closes_cleanly(tmp_path: Path) -> None:
 def test_a_port_in_use_comes_with_advice(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
-        with pytest.raises(click.ClickException, match=f"127.0.0.1:{port}: .*in use; use another port"):
+        with pytest.raises(click.ClickException, match=f"127.0.0.1:{port}: .*in use.*; use another port"):
             run(config_of(tmp_path / "logs", port))
+    assert not (tmp_path / "logs").exists()
 
 
 def test_a_directory_in_use_comes_with_advice(tmp_path: Path) -> None:

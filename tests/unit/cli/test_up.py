@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import socket
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
@@ -26,8 +27,26 @@ def test_the_screen_is_one_screen_with_addresses_to_copy() -> None:
     assert "http://127.0.0.1:9404/metrics" in shown
     assert "kcat -b 127.0.0.1:9092" in shown
     assert "in memory" in screen(node(""), None)
-    assert "localhost:9092" in screen(node(""), None)
+    assert "every interface" not in shown
+    for wildcard in ("", "0.0.0.0", "::"):
+        shown = screen(node(wildcard), None)
+        assert "bootstrap    localhost:9092" in shown
+        assert f"on every interface, to anybody: {socket.gethostname()}:9092" in shown
+        assert len(shown.splitlines()) <= 25
     assert "[::1]:9092" in screen(node("::1"), None)
+
+
+def test_a_port_that_is_taken_is_found_before_anything_is_written(fails: Callable[..., str], tmp_path: Path) -> None:
+    data = tmp_path / "logs"
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = str(server.getsockname()[1])
+        message = fails("up", "--data", str(data), "--port", port)
+        assert f"cannot listen on 127.0.0.1:{port}: address already in use" in message
+        assert message.endswith("choose another with --port, or --port 0 for a free one")
+        message = fails("up", "--data", str(data), "--port", "0", "--metrics-port", port)
+        assert message.startswith(f"--metrics-port: cannot listen on 127.0.0.1:{port}: ")
+    assert "choose another with --host" in fails("up", "--data", str(data), "--host", "192.0.2.1", "--port", "9999")
+    assert not data.exists()
 
 
 def test_options_that_were_typed_stand_for_settings() -> None:
