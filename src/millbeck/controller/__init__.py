@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from millbeck.controller.auto_creation import InternalTopic, auto_creation_request
 from millbeck.controller.config_rules import ConfigCheck, ConfigRules, OptionRules
+from millbeck.controller.features import QuorumFeatures
 from millbeck.controller.machine import Controller
 from millbeck.controller.nodes import Registration
 from millbeck.controller.options import ControllerOptions
@@ -18,6 +19,7 @@ __all__ = [
     "InternalTopic",
     "OptionRules",
     "ProducerIdBlock",
+    "QuorumFeatures",
     "Registration",
     "Result",
     "auto_creation_request",

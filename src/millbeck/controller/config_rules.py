@@ -33,6 +33,9 @@ class ConfigRules(Protocol):
     def topic_configs(self, configs: ConfigsImage, overrides: Mapping[str, str]) -> list[CreatableTopicConfigs]:
         """Every option of a topic with these overrides, as CreateTopics reports them."""
 
+    def topic_value(self, configs: ConfigsImage, overrides: Mapping[str, str], name: str) -> object:
+        """The value of one option of a topic with these overrides."""
+
 
 class OptionRules:
     """The rules that follow from declarations; ``static`` is the server's file, of the node ``node_id``."""
@@ -96,6 +99,9 @@ class OptionRules:
                 )
             )
         return reported
+
+    def topic_value(self, configs: ConfigsImage, overrides: Mapping[str, str], name: str) -> object:
+        return resolve_option(self._topic[name], self._layers(configs, overrides)).value
 
     def _layers(self, configs: ConfigsImage, overrides: Mapping[str, str]) -> Layers:
         return Layers(

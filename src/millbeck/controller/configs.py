@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from enum import IntEnum
 from typing import TypeVar
 
+from millbeck.controller import eligible_leaders
 from millbeck.controller.config_rules import ConfigRules
 from millbeck.controller.result import RECORD_COUNT_MAX, Result
 from millbeck.kernel.errors import (
@@ -157,12 +158,17 @@ class ConfigControl:
         _check_broker_name(resource)
         self._rules.check(resource, after, list(changes))
         _check_exists(image, resource)
+        follow_ups: list[MetadataRecord] = []
+        if image.features.tracks_eligible_leaders:
+            eligible_leaders.check_option(resource, changes)
+            follow_ups = eligible_leaders.records_for_option(resource, before, changes)
         # A broker's options are written even when they stay the same: that makes brokers read files anew (KAFKA-14136).
-        return [
+        options: list[MetadataRecord] = [
             ConfigRecord(resource_type=resource.type, resource_name=resource.name, name=name, value=text)
             for name, text in changes.items()
             if resource.type == ResourceType.BROKER or before.get(name) != text
         ]
+        return options + follow_ups
 
 
 def _check_names(names: list[str]) -> None:

@@ -1,15 +1,34 @@
-"""UpdateFeatures, which in this release only says what would be possible.
+"""UpdateFeatures: the levels that the cluster's nodes agree to work at go up, and within limits down.
 
-A level that no node supports is refused with the range that is. A change that would be possible is confirmed when the
-request only wants to validate it, and refused otherwise.
+All updates of a request are made or none. A level must be known to every registered broker and controller, and every
+voter must have registered, since one that has not may not know it. ``metadata.version`` goes down only to where nothing
+is lost; forcing it is not supported. ``kraft.version`` is the quorum's own: it is checked here, kept in its control
+records, and never goes down.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+
+from millbeck.controller.config_rules import ConfigRules
+from millbeck.controller.eligible_leaders import records_for_tracking, records_for_untracking
 from millbeck.controller.result import Result
-from millbeck.kernel.errors import ApiError, FeatureUpdateFailed, InvalidRequest, InvalidUpdateVersion
-from millbeck.metadata.features import KRAFT_VERSION, METADATA_VERSION, SUPPORTED_FEATURES, release_of
+from millbeck.kernel.errors import ApiError, InvalidUpdateVersion
+from millbeck.metadata.features import (
+    CONTROLLER_REGISTRATION_FROM,
+    DEPENDENCIES,
+    ELIGIBLE_LEADER_REPLICAS_VERSION,
+    KRAFT_VERSION,
+    METADATA_VERSION,
+    SUPPORTED_FEATURES,
+    FeatureRange,
+    loses_metadata,
+    release_of,
+)
 from millbeck.metadata.image import MetadataImage
+from millbeck.metadata.records import FeatureLevelRecord, MetadataRecord
 from millbeck.wire.messages.update_features import (
     FeatureUpdateKey,
     UpdatableFeatureResult,
@@ -17,67 +36,164 @@ from millbeck.wire.messages.update_features import (
     UpdateFeaturesResponse,
 )
 
-UPGRADE = 1
-SAFE_DOWNGRADE = 2
-UNSAFE_DOWNGRADE = 3
+
+class UpgradeType(IntEnum):
+    UPGRADE = 1
+    SAFE_DOWNGRADE = 2
+    UNSAFE_DOWNGRADE = 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QuorumFeatures:
+    """What the quorum knows and the image does not: its level, and who must support a new one."""
+
+    kraft_version: int = 0
+    voters: Sequence[int] = ()
+    node_id: int | None = None
+    """This node, which need not have registered: what it supports is known."""
 
 
 def update_features(
-    image: MetadataImage, request: UpdateFeaturesRequest, *, version: int
+    image: MetadataImage,
+    request: UpdateFeaturesRequest,
+    rules: ConfigRules,
+    *,
+    version: int,
+    quorum: QuorumFeatures,
+    supported: Mapping[str, FeatureRange] = SUPPORTED_FEATURES,
 ) -> Result[UpdateFeaturesResponse]:
-    """``version`` of the request decides how a downgrade is asked for, and whether features answer one by one."""
-    results: list[UpdatableFeatureResult] = []
-    refusal: ApiError | None = None
-    for update in request.feature_updates:
-        try:
-            _check(image, update, version, validate_only=request.validate_only)
-            results.append(UpdatableFeatureResult(feature=update.feature, error_message=None))
-        except ApiError as error:
-            refusal = refusal or error
-            results.append(
-                UpdatableFeatureResult(feature=update.feature, error_code=error.code, error_message=error.message)
-            )
-    response = UpdateFeaturesResponse(error_message=None, results=results)
-    # From version 2 on it is all or nothing, with one outcome for the whole request.
-    if refusal is not None and version >= 2:
-        response.error_code = refusal.code
-        response.error_message = refusal.message
-        response.results = []
-    return Result(response=response)
+    """``version`` of the request decides how a downgrade is asked for, and whether features are answered one by one."""
+    current = {**image.features.levels, KRAFT_VERSION: quorum.kraft_version}
+    wanted = current | {update.feature: update.max_version_level for update in request.feature_updates}
+    try:
+        for update in request.feature_updates:
+            _check(image, update, version, quorum, current, supported)
+        _check_dependencies(wanted, [update.feature for update in request.feature_updates])
+        records = _records(image, rules, current, wanted)
+    except ApiError as error:
+        message = f"The update failed for all features since the following feature had an error: {error.message}"
+        return Result(response=UpdateFeaturesResponse(error_code=error.code, error_message=message))
+    results = [UpdatableFeatureResult(feature=update.feature, error_message=None) for update in request.feature_updates]
+    response = UpdateFeaturesResponse(error_message=None, results=results if version < 2 else [])
+    if request.validate_only:
+        return Result(response=response)
+    kraft_version = wanted[KRAFT_VERSION]
+    return Result(
+        response=response,
+        records=records,
+        kraft_version=None if kraft_version == quorum.kraft_version else kraft_version,
+    )
 
 
-def _check(image: MetadataImage, update: FeatureUpdateKey, version: int, *, validate_only: bool) -> None:
-    level = update.max_version_level
-    kind = update.upgrade_type
-    if version == 0:
-        kind = SAFE_DOWNGRADE if update.allow_downgrade else UPGRADE
-    if kind not in (UPGRADE, SAFE_DOWNGRADE, UNSAFE_DOWNGRADE):
-        raise InvalidRequest("The controller does not support the given upgrade type.")
+def _check(
+    image: MetadataImage,
+    update: FeatureUpdateKey,
+    version: int,
+    quorum: QuorumFeatures,
+    current: Mapping[str, int],
+    supported: Mapping[str, FeatureRange],
+) -> None:
+    level, feature = update.max_version_level, update.feature
+    kind = _kind(update, version)
     if level < 0:
-        raise _invalid(update, "A feature version cannot be less than 0.")
-    supported = SUPPORTED_FEATURES.get(update.feature)
-    if supported is None:
-        raise _invalid(update, f"Feature {update.feature} is not known to this controller.")
-    if level not in supported:
-        raise _invalid(update, f"This release supports versions {supported.min_level}-{supported.max_level}.")
-    current = image.features.level(update.feature)
-    if level < current and kind == UPGRADE:
+        raise _invalid(feature, level, "A feature version cannot be less than 0.")
+    reason = _reason_not_supported(image, feature, level, quorum, supported)
+    if reason is not None:
+        raise _invalid(feature, level, reason)
+    before = current.get(feature, 0)
+    if level < before and kind is UpgradeType.UPGRADE:
         raise _invalid(
-            update,
+            feature,
+            level,
             "Can't downgrade the version of this feature without setting the upgrade type to either safe or unsafe "
             "downgrade.",
         )
-    if level > current and kind != UPGRADE:
-        raise _invalid(update, "Can't downgrade to a newer version.")
-    if level == current or (validate_only and update.feature != KRAFT_VERSION):
+    if level > before and kind is not UpgradeType.UPGRADE:
+        raise _invalid(feature, level, "Can't downgrade to a newer version.")
+    if level >= before:
         return
-    name = f" ({release_of(current)})" if update.feature == METADATA_VERSION else ""
-    raise FeatureUpdateFailed(
-        f"Feature {update.feature} is at version {current}{name}; this release does not change finalized versions."
-    )
+    if feature == KRAFT_VERSION:
+        raise _invalid(feature, level, f"It is at version {before}, and never goes back.")
+    if feature == METADATA_VERSION and loses_metadata(before, level):
+        raise InvalidUpdateVersion(
+            f"Invalid metadata.version {level}. "
+            + (
+                "Unsafe metadata downgrade is not supported in this version."
+                if kind is UpgradeType.UNSAFE_DOWNGRADE
+                else "Refusing to perform the requested downgrade because it might delete metadata information."
+            )
+        )
 
 
-def _invalid(update: FeatureUpdateKey, problem: str) -> InvalidUpdateVersion:
-    return InvalidUpdateVersion(
-        f"Invalid update version {update.max_version_level} for feature {update.feature}. {problem}"
-    )
+def _kind(update: FeatureUpdateKey, version: int) -> UpgradeType:
+    if version == 0:
+        return UpgradeType.SAFE_DOWNGRADE if update.allow_downgrade else UpgradeType.UPGRADE
+    try:
+        return UpgradeType(update.upgrade_type)
+    except ValueError:
+        raise _invalid(
+            update.feature, update.max_version_level, "The controller does not support the given upgrade type."
+        ) from None
+
+
+def _reason_not_supported(
+    image: MetadataImage,
+    feature: str,
+    level: int,
+    quorum: QuorumFeatures,
+    supported: Mapping[str, FeatureRange],
+) -> str | None:
+    local = supported.get(feature)
+    if local is None:
+        return f"Feature {feature} is not known to this controller."
+    nodes = [("Local controller", local)]
+    nodes += [
+        (f"Broker {broker_id}", broker.features.get(feature, FeatureRange(0, 0)))
+        for broker_id, broker in sorted(image.cluster.brokers.items())
+    ]
+    controllers = image.cluster.controllers
+    nodes += [
+        (f"Controller {controller_id}", controller.features.get(feature, FeatureRange(0, 0)))
+        for controller_id, controller in sorted(controllers.items())
+        if controller_id != quorum.node_id
+    ]
+    for node, levels in nodes:
+        if level not in levels:
+            return f"{node} only supports versions {levels.min_level}-{levels.max_level}"
+    if image.features.metadata_version >= CONTROLLER_REGISTRATION_FROM:
+        for voter in sorted(quorum.voters):
+            if voter != quorum.node_id and voter not in controllers:
+                return f"controller {voter} has not registered, and may not support this feature"
+    return None
+
+
+def _check_dependencies(wanted: Mapping[str, int], updated: Sequence[str]) -> None:
+    for (feature, level), metadata_version in DEPENDENCIES.items():
+        if wanted.get(feature, 0) >= level and wanted.get(METADATA_VERSION, 0) < metadata_version:
+            to_blame = feature if feature in updated else METADATA_VERSION
+            raise _invalid(
+                to_blame,
+                wanted[to_blame],
+                f"{feature}={wanted[feature]} needs metadata.version {release_of(metadata_version)} or newer.",
+            )
+
+
+def _records(
+    image: MetadataImage, rules: ConfigRules, current: Mapping[str, int], wanted: Mapping[str, int]
+) -> list[MetadataRecord]:
+    records: list[MetadataRecord] = [
+        FeatureLevelRecord(name=feature, feature_level=level)
+        for feature, level in wanted.items()
+        if feature != KRAFT_VERSION and level != current.get(feature, 0)
+    ]
+    before = current.get(ELIGIBLE_LEADER_REPLICAS_VERSION, 0)
+    after = wanted.get(ELIGIBLE_LEADER_REPLICAS_VERSION, 0)
+    if before == 0 and after > 0:
+        records += records_for_tracking(image, rules)
+    elif before > 0 and after == 0:
+        records += records_for_untracking(image)
+    return records
+
+
+def _invalid(feature: str, level: int, problem: str) -> InvalidUpdateVersion:
+    return InvalidUpdateVersion(f"Invalid update version {level} for feature {feature}. {problem}")

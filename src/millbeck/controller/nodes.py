@@ -1,95 +1,111 @@
-"""Brokers and controllers register, brokers are fenced and unfenced.
+"""Brokers and controllers register.
 
 A broker's epoch is the offset of the record that registered it, so a decision needs to know where its records will be:
-the image it is made on stands for everything appended, and its first record is at ``image.offset + 1``.
+the image it is made on stands for everything appended, and its first record is at ``image.offset + 1``. The record of
+the registration therefore comes first, and what the end of the broker's previous process means for partitions after it,
+in the same batch.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from millbeck.controller.partitions import leaders_on_fence, leaders_on_unfence
+from millbeck.controller import broker_changes
+from millbeck.controller.config_rules import ConfigRules
 from millbeck.controller.result import Result
 from millbeck.kernel.errors import (
     BrokerIdNotRegistered,
     DuplicateBrokerRegistration,
+    InconsistentClusterId,
     InvalidRegistration,
-    StaleBrokerEpoch,
     UnsupportedVersion,
 )
-from millbeck.kernel.ids import Uuid
-from millbeck.metadata.features import CONTROLLER_REGISTRATION_FROM, SUPPORTED_FEATURES, FeatureRange
+from millbeck.kernel.ids import Uuid, uuid_text
+from millbeck.metadata.features import (
+    CONTROLLER_REGISTRATION_FROM,
+    DIRECTORY_ASSIGNMENT_FROM,
+    METADATA_VERSION,
+    SUPPORTED_FEATURES,
+    FeatureRange,
+)
 from millbeck.metadata.image import BrokerRegistration, ControllerRegistration, Endpoint, MetadataImage
-from millbeck.metadata.records import BrokerRegistrationChangeRecord, MetadataRecord, UnregisterBrokerRecord
+from millbeck.metadata.image.directories import is_reserved
+from millbeck.metadata.records import MetadataRecord
+
+NOT_FINALIZED = 0
+METADATA_VERSION_NOT_FINALIZED = 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Registration:
-    """What a process says about itself when it starts."""
+    """What a process says about itself when it starts.
+
+    ``previous_broker_epoch`` is the epoch under which its directories were closed in good order, -1 for none; None is
+    for processes too old to say, which are believed. ``cluster_id`` None is not checked.
+    """
 
     node_id: int
     incarnation_id: Uuid
     endpoints: tuple[Endpoint, ...]
-    features: dict[str, FeatureRange] = field(default_factory=lambda: dict(SUPPORTED_FEATURES))
+    features: Mapping[str, FeatureRange] = field(default_factory=lambda: dict(SUPPORTED_FEATURES))
     rack: str | None = None
     directories: tuple[Uuid, ...] = ()
+    cluster_id: str | None = None
+    previous_broker_epoch: int | None = None
 
 
-def register_broker(image: MetadataImage, registration: Registration, *, has_live_session: bool = False) -> Result[int]:
-    """The broker's epoch. It begins fenced. ``has_live_session``: a process of that id is heard from regularly."""
+def register_broker(
+    image: MetadataImage,
+    registration: Registration,
+    rules: ConfigRules,
+    *,
+    cluster_id: str | None = None,
+    has_live_session: bool = False,
+) -> Result[BrokerRegistration]:
+    """The broker as registered; it begins fenced. ``has_live_session``: a process of that id is heard from regularly.
+
+    The same process may register again, to say something else about itself: its epoch and state stay.
+    """
+    if None not in (cluster_id, registration.cluster_id) and cluster_id != registration.cluster_id:
+        raise InconsistentClusterId(f"Expected cluster ID {cluster_id}, but got cluster ID {registration.cluster_id}")
     existing = image.cluster.broker(registration.node_id)
-    if existing is not None and has_live_session and existing.incarnation_id != registration.incarnation_id:
+    is_same = existing is not None and existing.incarnation_id == registration.incarnation_id
+    if has_live_session and not is_same:
         raise DuplicateBrokerRegistration(
-            f"Another broker is registered with broker id {registration.node_id}, and it is alive."
+            f"Another broker is registered with broker id {registration.node_id}, and it is alive. After a restart "
+            "this ends by itself when the session of the previous process expires."
         )
-    if not registration.endpoints:
-        raise InvalidRegistration("A broker must say where it listens.")
-    if len({endpoint.listener for endpoint in registration.endpoints}) != len(registration.endpoints):
-        raise InvalidRegistration("A broker listens twice under one listener name.")
-    for feature, level in sorted(image.features.levels.items()):
-        if level not in registration.features.get(feature, FeatureRange(0, 0)):
-            raise UnsupportedVersion(
-                f"Unable to register because the broker does not support finalized version {level} of {feature}."
-            )
-    epoch = image.offset + 1
+    _check_endpoints(registration)
+    _check_directories(image, registration)
+    _check_features(image, registration)
+    tracks_directories = image.features.metadata_version >= DIRECTORY_ASSIGNMENT_FROM
     broker = BrokerRegistration(
         broker_id=registration.node_id,
-        epoch=epoch,
+        epoch=existing.epoch if existing is not None and is_same else image.offset + 1,
         incarnation_id=registration.incarnation_id,
         endpoints=registration.endpoints,
-        features=registration.features,
+        features=_recorded_features(registration),
         rack=registration.rack,
-        directories=registration.directories,
-        cordoned_directories=(),
+        is_fenced=existing.is_fenced if existing is not None and is_same else True,
+        in_controlled_shutdown=existing is not None and is_same and existing.in_controlled_shutdown,
+        directories=registration.directories if tracks_directories else (),
+        cordoned_directories=existing.cordoned_directories if existing is not None and is_same else (),
     )
-    return Result(response=epoch, records=[broker.to_record()])
+    records: list[MetadataRecord] = [broker.to_record()]
+    if not is_same:
+        claimed = registration.previous_broker_epoch
+        is_clean = claimed is None or (existing is not None and existing.epoch == claimed)
+        records += broker_changes.restarted(image, rules, broker.broker_id, is_clean=is_clean)
+    return Result(response=broker, records=records)
 
 
-def unfence_broker(image: MetadataImage, broker_id: int, epoch: int) -> Result[None]:
-    """The broker may lead; it does at once where nobody else can. Partitions may follow in batches of their own."""
-    broker = _registered(image, broker_id, epoch)
-    if not broker.is_fenced:
-        return Result(response=None)
-    change = BrokerRegistrationChangeRecord(broker_id=broker_id, broker_epoch=epoch, fenced=-1)
-    return Result(response=None, records=[change, *leaders_on_unfence(image, broker_id)], is_atomic=False)
-
-
-def fence_broker(image: MetadataImage, broker_id: int, epoch: int) -> Result[None]:
-    """The broker leads nothing from here on."""
-    broker = _registered(image, broker_id, epoch)
-    if broker.is_fenced:
-        return Result(response=None)
-    change = BrokerRegistrationChangeRecord(broker_id=broker_id, broker_epoch=epoch, fenced=1)
-    return Result(response=None, records=[change, *leaders_on_fence(image, broker_id)], is_atomic=False)
-
-
-def unregister_broker(image: MetadataImage, broker_id: int) -> Result[None]:
+def unregister_broker(image: MetadataImage, rules: ConfigRules, broker_id: int) -> Result[None]:
+    """The broker is forgotten; if it lives, it will find out at its next heartbeat."""
     broker = image.cluster.broker(broker_id)
     if broker is None:
-        raise BrokerIdNotRegistered
-    records: list[MetadataRecord] = leaders_on_fence(image, broker_id)
-    records.append(UnregisterBrokerRecord(broker_id=broker_id, broker_epoch=broker.epoch))
-    return Result(response=None, records=records, is_atomic=False)
+        raise BrokerIdNotRegistered(f"Broker ID {broker_id} is not currently registered")
+    return Result(response=None, records=broker_changes.unregistered(image, rules, broker), is_atomic=False)
 
 
 def register_controller(image: MetadataImage, registration: Registration) -> Result[None]:
@@ -107,10 +123,46 @@ def register_controller(image: MetadataImage, registration: Registration) -> Res
     return Result(response=None, records=[controller.to_record()])
 
 
-def _registered(image: MetadataImage, broker_id: int, epoch: int) -> BrokerRegistration:
-    broker = image.cluster.broker(broker_id)
-    if broker is None:
-        raise BrokerIdNotRegistered(f"Broker {broker_id} is not registered.")
-    if broker.epoch != epoch:
-        raise StaleBrokerEpoch(f"Broker {broker_id} has epoch {broker.epoch}, not {epoch}.")
-    return broker
+def _check_endpoints(registration: Registration) -> None:
+    if not registration.endpoints:
+        raise InvalidRegistration("A broker must say where it listens.")
+    if len({endpoint.listener for endpoint in registration.endpoints}) != len(registration.endpoints):
+        raise InvalidRegistration("A broker listens twice under one listener name.")
+
+
+def _check_directories(image: MetadataImage, registration: Registration) -> None:
+    if image.features.metadata_version < DIRECTORY_ASSIGNMENT_FROM:
+        return
+    directories = registration.directories
+    if not directories:
+        raise InvalidRegistration("No directories specified in request")
+    if any(is_reserved(directory) for directory in directories):
+        raise InvalidRegistration("Reserved directory ID in request")
+    if len(dict.fromkeys(directories)) != len(directories):
+        raise InvalidRegistration("Duplicate directory ID in request")
+    for broker_id in sorted(image.cluster.brokers):
+        for directory in image.cluster.brokers[broker_id].directories:
+            if broker_id != registration.node_id and directory in directories:
+                raise InvalidRegistration(
+                    f"Broker {broker_id} is already registered with directory {uuid_text(directory)}"
+                )
+
+
+def _recorded_features(registration: Registration) -> Mapping[str, FeatureRange]:
+    """What is said; a process that does not name ``metadata.version`` knows only the first."""
+    if METADATA_VERSION in registration.features:
+        return registration.features
+    return {**registration.features, METADATA_VERSION: FeatureRange(1, 1)}
+
+
+def _check_features(image: MetadataImage, registration: Registration) -> None:
+    features = _recorded_features(registration)
+    for feature in sorted({*features, *image.features.levels}):
+        default = METADATA_VERSION_NOT_FINALIZED if feature == METADATA_VERSION else NOT_FINALIZED
+        level = image.features.levels.get(feature, default)
+        supported = features.get(feature, FeatureRange(0, 0))
+        if level not in supported:
+            raise UnsupportedVersion(
+                f"Unable to register because the broker does not support finalized version {level} of {feature}. "
+                f"The broker wants a version between {supported.min_level} and {supported.max_level}, inclusive."
+            )

@@ -7,8 +7,18 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ControllerOptions:
-    """Values of ``num.partitions``, ``default.replication.factor`` and ``delete.topic.enable``."""
+    """Values of ``num.partitions``, ``default.replication.factor``, ``delete.topic.enable`` and of what follows."""
 
     partition_count_default: int = 1
     replication_factor_default: int = 1
     delete_topics: bool = True
+    cluster_id: str | None = None
+    """A broker that names another cluster is refused; None takes any."""
+    session_timeout_ms: int = 9000
+    """``broker.session.timeout.ms``."""
+    rebalances_leaders: bool = True
+    """``auto.leader.rebalance.enable``."""
+    rebalance_interval_ms: int = 300_000
+    """``leader.imbalance.check.interval.seconds``."""
+    unclean_election_interval_ms: int = 300_000
+    """``unclean.leader.election.interval.ms``."""

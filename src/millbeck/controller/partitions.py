@@ -1,10 +1,11 @@
-"""Partitions are added to topics, and find new leaders when brokers come and go."""
+"""Partitions are added to topics."""
 
 from __future__ import annotations
 
 from collections import Counter
 
 from millbeck.controller.placement import check_assignment, new_partition, place
+from millbeck.controller.reassignment import Reassignment
 from millbeck.controller.result import RECORD_COUNT_MAX, Result
 from millbeck.kernel.environment import Randomness
 from millbeck.kernel.errors import (
@@ -15,8 +16,8 @@ from millbeck.kernel.errors import (
     PolicyViolation,
     UnknownTopicOrPartition,
 )
-from millbeck.metadata.image import ClusterImage, MetadataImage, PartitionRegistration, TopicImage
-from millbeck.metadata.records import NO_LEADER, MetadataRecord, PartitionChangeRecord
+from millbeck.metadata.image import ClusterImage, MetadataImage
+from millbeck.metadata.records import MetadataRecord
 from millbeck.wire.messages.create_partitions import (
     CreatePartitionsAssignment,
     CreatePartitionsRequest,
@@ -49,52 +50,6 @@ def create_partitions(
     return Result(response=CreatePartitionsResponse(results=results), records=[] if request.validate_only else records)
 
 
-def leaders_on_unfence(image: MetadataImage, broker_id: int) -> list[MetadataRecord]:
-    """Elections in favour of a broker that became active again.
-
-    It leads what nobody leads, where it is in sync. What it led before it restarted it leads again in a new epoch: its
-    log may have lost its unsynced end, and a leader epoch must not stand for two different histories.
-    """
-    records: list[MetadataRecord] = []
-    for topic, partition_id, partition in _partitions(image):
-        if partition.leader in (NO_LEADER, broker_id) and broker_id in partition.isr:
-            records.append(PartitionChangeRecord(partition_id=partition_id, topic_id=topic.topic_id, leader=broker_id))
-    return records
-
-
-def leaders_on_fence(image: MetadataImage, broker_id: int) -> list[MetadataRecord]:
-    """Elections after a broker stopped being active: it leaves every ISR it is not alone in, and leads nothing."""
-    records: list[MetadataRecord] = []
-    for topic, partition_id, partition in _partitions(image):
-        if broker_id not in partition.isr and partition.leader != broker_id:
-            continue
-        isr = [member for member in partition.isr if member != broker_id] or list(partition.isr)
-        change = PartitionChangeRecord(partition_id=partition_id, topic_id=topic.topic_id)
-        if tuple(isr) != partition.isr:
-            change.isr = isr
-        if partition.leader == broker_id:
-            change.leader = _successor(image.cluster, partition, isr, broker_id)
-        if change.isr is not None or partition.leader == broker_id:
-            records.append(change)
-    return records
-
-
-def _successor(cluster: ClusterImage, partition: PartitionRegistration, isr: list[int], leaving: int) -> int:
-    """The first replica, in order of preference, that is in sync and active."""
-    for replica in partition.replicas:
-        if replica != leaving and replica in isr and cluster.is_active(replica):
-            return replica
-    return NO_LEADER
-
-
-def _partitions(image: MetadataImage) -> list[tuple[TopicImage, int, PartitionRegistration]]:
-    return [
-        (topic, partition_id, topic.partitions[partition_id])
-        for _, topic in sorted(image.topics.by_name.items())
-        for partition_id in sorted(topic.partitions)
-    ]
-
-
 def _refuse_all(image: MetadataImage, request: CreatePartitionsRequest) -> ApiError | None:
     total = 0
     for topic in request.topics:
@@ -115,7 +70,7 @@ def _added(image: MetadataImage, topic: CreatePartitionsTopic, randomness: Rando
         raise InvalidPartitions(
             f"The topic {topic.name} currently has {count} partition(s); {topic.count} would not be an increase."
         )
-    replica_count = len(existing.partitions[0].replicas)
+    replica_count = len(Reassignment.of(existing.partitions[0]).target)
     if topic.assignments is not None:
         placed = _checked(image.cluster, topic.assignments, topic.count - count, replica_count)
     else:

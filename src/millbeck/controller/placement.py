@@ -1,19 +1,28 @@
 """Where replicas go.
 
-The brokers of each rack are kept in a ring, and racks take turns: the first replica of successive partitions walks over
-all racks and brokers, the others of a partition follow on the next racks. Fenced brokers take replicas only when active
-ones do not suffice, and never lead. With one broker everything is on it.
+What one accident can take away together should not hold two replicas of a partition. Racks come first
+(``broker.rack``); inside a rack, brokers on one host share its fate, and the host is that of a broker's first endpoint.
+Then load is spread: leaders over all active brokers, replicas over all brokers, and the second replicas of what one
+broker leads over all others, so that what it led is shared out when it fails.
+
+Fenced brokers take replicas only when active ones do not suffice, and never lead; brokers that are shutting down, or
+whose directories are all closed to new partitions, take none. Each replica goes to the broker that is best by those
+criteria in that order. The pattern repeats after a while, so that thousands of partitions cost little more than the
+first.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
+from typing import Final
 
 from millbeck.kernel.environment import Randomness
 from millbeck.kernel.errors import InvalidReplicaAssignment, InvalidReplicationFactor
-from millbeck.kernel.ids import Uuid
-from millbeck.metadata.image import ClusterImage, PartitionRegistration
-from millbeck.metadata.image.topics import UNASSIGNED_DIRECTORY
+from millbeck.metadata.image import BrokerRegistration, ClusterImage, PartitionRegistration
+
+_PATTERN_SIZE: Final = 1000
+"""How many placements are worked out before they repeat, about."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,31 +36,87 @@ def place(
     cluster: ClusterImage, *, partition_count: int, replication_factor: int, randomness: Randomness
 ) -> list[Assignment]:
     """Assignments for new partitions; raises `InvalidReplicationFactor` when there are too few brokers."""
-    registered = len(cluster.brokers)
-    if replication_factor > registered:
-        raise InvalidReplicationFactor(
-            f"Unable to replicate the partition {replication_factor} time(s): The target replication factor of "
-            f"{replication_factor} cannot be reached because only {registered} broker(s) are registered."
+    usable = [cluster.brokers[broker_id] for broker_id in sorted(cluster.brokers)]
+    usable = [broker for broker in usable if broker.takes_new_replicas]
+    active_count = sum(not broker.is_fenced for broker in usable)
+    problem = None
+    if not active_count:
+        problem = "All brokers are currently fenced or in controlled shutdown."
+    elif replication_factor > len(usable):
+        problem = (
+            f"The target replication factor of {replication_factor} cannot be reached because only {len(usable)} "
+            "broker(s) are registered."
         )
-    active = [broker_id for broker_id in sorted(cluster.brokers) if cluster.is_active(broker_id)]
-    if not active:
-        raise InvalidReplicationFactor(
-            f"Unable to replicate the partition {replication_factor} time(s): All brokers are currently fenced or in "
-            "controlled shutdown."
-        )
-    leaders = _interleaved(cluster, active)
-    others = _interleaved(cluster, [broker_id for broker_id in sorted(cluster.brokers) if broker_id not in active])
-    start = randomness.below(len(leaders))
-    shift = randomness.below(len(leaders))
-    assignments = []
-    for index in range(partition_count):
-        leader_position = (start + index) % len(leaders)
-        # After each full walk the followers shift by one, so that a broker's load spreads over all others.
-        followers = _rotated(leaders, leader_position + 1)[: len(leaders) - 1]
-        followers = _rotated(followers, shift + index // len(leaders))
-        chosen = [leaders[leader_position], *_apart(cluster, leaders[leader_position], followers), *others]
-        assignments.append(Assignment(replicas=tuple(chosen[:replication_factor])))
-    return assignments
+    if problem is not None:
+        raise InvalidReplicationFactor(f"Unable to replicate the partition {replication_factor} time(s): {problem}")
+    placer = _Placer(usable, start=randomness.below(len(usable)))
+    rounds = min(max(active_count - 1, 1), max(_PATTERN_SIZE // active_count, 1))
+    pattern = [placer.next(replication_factor) for _ in range(min(partition_count, active_count * rounds))]
+    return [Assignment(replicas=pattern[index % len(pattern)]) for index in range(partition_count)]
+
+
+class _Placer:
+    """Places one partition after another, and remembers what each broker has got."""
+
+    def __init__(self, brokers: list[BrokerRegistration], *, start: int) -> None:
+        ring = _interleaved(brokers)
+        # Where a walk begins differs from topic to topic; else small topics would all be on the same brokers.
+        self._ring = ring[start:] + ring[:start]
+        self._active = [broker for broker in self._ring if not broker.is_fenced]
+        self._replica_counts: Counter[int] = Counter()
+        self._leader_counts: Counter[int] = Counter()
+        self._successors: Counter[tuple[int, int]] = Counter()
+
+    def next(self, replication_factor: int) -> tuple[int, ...]:
+        leader = min(self._active, key=lambda broker: self._leader_counts[broker.broker_id])
+        chosen = [leader]
+        self._leader_counts[leader.broker_id] += 1
+        for _ in range(replication_factor - 1):
+            chosen.append(self._follower(chosen))
+        if len(chosen) > 1:
+            self._successors[(leader.broker_id, chosen[1].broker_id)] += 1
+        for broker in chosen:
+            self._replica_counts[broker.broker_id] += 1
+        return tuple(broker.broker_id for broker in chosen)
+
+    def _follower(self, chosen: list[BrokerRegistration]) -> BrokerRegistration:
+        """The best of those not chosen; of equals the one that comes first after the leader in the ring."""
+        leader = chosen[0]
+        racks = Counter(broker.rack for broker in chosen)
+        hosts = Counter((broker.rack, _host(broker)) for broker in chosen)
+        taken = [broker.broker_id for broker in chosen]
+        position = self._ring.index(leader)
+
+        def rank(broker: BrokerRegistration) -> tuple[bool, int, int, int, int]:
+            return (
+                broker.is_fenced,
+                racks[broker.rack],
+                hosts[(broker.rack, _host(broker))],
+                self._replica_counts[broker.broker_id],
+                self._successors[(leader.broker_id, broker.broker_id)] if len(chosen) == 1 else 0,
+            )
+
+        after_leader = self._ring[position + 1 :] + self._ring[:position]
+        return min((broker for broker in after_leader if broker.broker_id not in taken), key=rank)
+
+
+def _host(broker: BrokerRegistration) -> str:
+    """What the broker shares its fate with; one that names no address stands for itself."""
+    return broker.endpoints[0].host if broker.endpoints else f"broker {broker.broker_id}"
+
+
+def _interleaved(brokers: list[BrokerRegistration]) -> list[BrokerRegistration]:
+    """The brokers so that neighbours are in different racks, and on different hosts, as far as possible."""
+    racks: dict[str, dict[str, list[BrokerRegistration]]] = {}
+    for broker in brokers:
+        racks.setdefault(broker.rack or "", {}).setdefault(_host(broker), []).append(broker)
+    return _in_turns([_in_turns([hosts[host] for host in sorted(hosts)]) for _, hosts in sorted(racks.items())])
+
+
+def _in_turns(lists: list[list[BrokerRegistration]]) -> list[BrokerRegistration]:
+    """The first of each, then the second of each, and so on."""
+    longest = max((len(each) for each in lists), default=0)
+    return [each[turn] for turn in range(longest) for each in lists if turn < len(each)]
 
 
 def check_assignment(cluster: ClusterImage, replicas: list[int], expected_count: int | None) -> None:
@@ -83,46 +148,9 @@ def new_partition(cluster: ClusterImage, replicas: tuple[int, ...]) -> Partition
         return None
     return PartitionRegistration(
         replicas=replicas,
-        directories=tuple(_directory(cluster, broker_id) for broker_id in replicas),
+        directories=tuple(cluster.brokers[broker_id].default_directory for broker_id in replicas),
         isr=isr,
         leader=isr[0],
         leader_epoch=0,
         partition_epoch=0,
     )
-
-
-def _directory(cluster: ClusterImage, broker_id: int) -> Uuid:
-    """A broker with one directory has no choice; another one says later which it took."""
-    directories = cluster.brokers[broker_id].directories
-    return directories[0] if len(directories) == 1 else UNASSIGNED_DIRECTORY
-
-
-def _interleaved(cluster: ClusterImage, broker_ids: list[int]) -> list[int]:
-    """The brokers so that neighbours are in different racks as far as possible."""
-    racks: dict[str, list[int]] = {}
-    for broker_id in broker_ids:
-        racks.setdefault(cluster.brokers[broker_id].rack or "", []).append(broker_id)
-    rings = [racks[rack] for rack in sorted(racks)]
-    longest = max((len(ring) for ring in rings), default=0)
-    return [ring[turn] for turn in range(longest) for ring in rings if turn < len(ring)]
-
-
-def _apart(cluster: ClusterImage, leader: int, followers: list[int]) -> list[int]:
-    """The followers with one of each rack not used yet first, then the rest."""
-    used = {cluster.brokers[leader].rack}
-    first, rest = [], []
-    for broker_id in followers:
-        rack = cluster.brokers[broker_id].rack
-        if rack is not None and rack in used:
-            rest.append(broker_id)
-        else:
-            used.add(rack)
-            first.append(broker_id)
-    return first + rest
-
-
-def _rotated(ring: list[int], by: int) -> list[int]:
-    if not ring:
-        return ring
-    by %= len(ring)
-    return ring[by:] + ring[:by]

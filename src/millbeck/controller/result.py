@@ -15,8 +15,12 @@ RECORD_COUNT_MAX = 10_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Result(Generic[T]):
-    """``records`` take effect together when ``is_atomic``; otherwise they may be appended in several batches."""
+    """``records`` take effect together when ``is_atomic``; otherwise they may be appended in several batches.
+
+    ``kraft_version`` is the level that the quorum itself goes up to: its control records are the driver's to append.
+    """
 
     response: T
     records: list[MetadataRecord] = field(default_factory=list)
     is_atomic: bool = True
+    kraft_version: int | None = None

@@ -1,7 +1,7 @@
 """The features a cluster finalizes levels of, which levels this release works with, and what a level decides.
 
-Every feature but ``metadata.version`` stays at level 0 until it is implemented, so its range here is 0 to 0: asking for
-more is refused by name. ``metadata.version`` decides which version of each record is written.
+A feature that is not implemented stays at level 0, so its range here is 0 to 0: asking for more is refused by name.
+``metadata.version`` decides which version of each record is written.
 """
 
 from __future__ import annotations
@@ -10,17 +10,26 @@ from typing import NamedTuple
 
 METADATA_VERSION = "metadata.version"
 KRAFT_VERSION = "kraft.version"
+ELIGIBLE_LEADER_REPLICAS_VERSION = "eligible.leader.replicas.version"
 
 MINIMUM_METADATA_VERSION = 7
 """3.3-IV3, the oldest that Kafka 4 starts on."""
 LATEST_METADATA_VERSION = 30
 """4.3-IV0."""
 
+ISR_SHRINK_KEEPS_LEADER_EPOCH_FROM = 12
+"""Older brokers need a new leader epoch to notice that the ISR shrank (KAFKA-15021)."""
 METADATA_TRANSACTIONS_FROM = 13
 CONTROLLER_REGISTRATION_FROM = 15
 DIRECTORY_ASSIGNMENT_FROM = 17
 ELIGIBLE_LEADER_REPLICAS_FROM = 23
 CORDONED_DIRECTORIES_FROM = 30
+
+_CHANGES_METADATA = (8, 11, 13, 14, 15, 17, 23, 30)
+"""Levels that brought records or fields which older ones can not hold: going back below one loses what they say."""
+
+DEPENDENCIES: dict[tuple[str, int], int] = {(ELIGIBLE_LEADER_REPLICAS_VERSION, 1): ELIGIBLE_LEADER_REPLICAS_FROM}
+"""The ``metadata.version`` that a level of another feature needs."""
 
 _RELEASES = {
     7: "3.3-IV3",
@@ -62,13 +71,18 @@ class FeatureRange(NamedTuple):
 
 SUPPORTED_FEATURES: dict[str, FeatureRange] = {
     METADATA_VERSION: FeatureRange(MINIMUM_METADATA_VERSION, LATEST_METADATA_VERSION),
-    "eligible.leader.replicas.version": FeatureRange(0, 0),
+    ELIGIBLE_LEADER_REPLICAS_VERSION: FeatureRange(0, 1),
     "group.version": FeatureRange(0, 0),
     KRAFT_VERSION: FeatureRange(0, 0),
     "share.version": FeatureRange(0, 0),
     "streams.version": FeatureRange(0, 0),
     "transaction.version": FeatureRange(0, 0),
 }
+
+
+def loses_metadata(current: int, wanted: int) -> bool:
+    """Whether going back from one ``metadata.version`` to another forgets what only newer ones can say."""
+    return any(wanted < level <= current for level in _CHANGES_METADATA)
 
 
 def release_of(metadata_version: int) -> str:

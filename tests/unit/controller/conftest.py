@@ -26,7 +26,7 @@ from millbeck.kernel.options import (
 )
 from millbeck.metadata.delta import advance
 from millbeck.metadata.image import EMPTY, ConfigResource, Endpoint, MetadataImage, ResourceType
-from millbeck.metadata.records import FeatureLevelRecord, MetadataRecord
+from millbeck.metadata.records import ConfigRecord, FeatureLevelRecord, MetadataRecord, PartitionRecord, TopicRecord
 from millbeck.storage.config import TOPIC_OPTIONS
 
 
@@ -73,9 +73,8 @@ class SeededRandomness:
         return self._generator.randbytes(16)
 
 
-def _controller(**options: Any) -> Controller:
-    seed = options.pop("seed", 7)
-    rules = OptionRules(
+def _rules() -> OptionRules:
+    return OptionRules(
         topic=TOPIC_OPTIONS,
         broker=OptionSet(BrokerOptions),
         group=OptionSet(GroupOptions),
@@ -83,16 +82,25 @@ def _controller(**options: Any) -> Controller:
         node_id=1,
         checks=[refuse_for_now],
     )
-    return Controller(options=ControllerOptions(**options), rules=rules, randomness=SeededRandomness(seed))
+
+
+def _controller(**options: Any) -> Controller:
+    seed = options.pop("seed", 7)
+    return Controller(options=ControllerOptions(**options), rules=_rules(), randomness=SeededRandomness(seed))
 
 
 def _replayed(image: MetadataImage, records: list[MetadataRecord]) -> MetadataImage:
-    return advance(image, records, offset=image.offset + max(len(records), 1), epoch=1, timestamp_ms=1)[0]
+    if not records:
+        return image
+    return advance(image, records, offset=image.offset + len(records), epoch=1, timestamp_ms=1)[0]
 
 
-def _cluster(*broker_ids: int, racks: Mapping[int, str] | None = None) -> MetadataImage:
+def _cluster(
+    *broker_ids: int, racks: Mapping[int, str] | None = None, levels: Mapping[str, int] | None = None
+) -> MetadataImage:
     controller = _controller()
-    image = _replayed(EMPTY, [FeatureLevelRecord(name="metadata.version", feature_level=30)])
+    finalized = {"metadata.version": 30, **(levels or {})}
+    image = _replayed(EMPTY, [FeatureLevelRecord(name=name, feature_level=finalized[name]) for name in finalized])
     for broker_id in broker_ids:
         registration = Registration(
             node_id=broker_id,
@@ -107,9 +115,50 @@ def _cluster(*broker_ids: int, racks: Mapping[int, str] | None = None) -> Metada
     return image
 
 
+TOPIC_ID = b"topic-id--------"
+
+
+def _with_topic(
+    image: MetadataImage, *partitions: Mapping[str, Any], name: str = "t", topic_id: bytes = TOPIC_ID, **options: str
+) -> MetadataImage:
+    """A topic whose partitions are as given: ``replicas``, and what differs from all in sync and led by the first."""
+    records: list[MetadataRecord] = [TopicRecord(name=name, topic_id=topic_id)]
+    for index, given in enumerate(partitions):
+        replicas = given["replicas"]
+        fields: dict[str, Any] = {
+            "isr": list(replicas),
+            "leader": replicas[0],
+            "leader_epoch": 5,
+            "partition_epoch": 7,
+            "directories": [image.cluster.brokers[replica].default_directory for replica in replicas],
+            **given,
+        }
+        records.append(PartitionRecord(partition_id=index, topic_id=topic_id, **fields))
+    for option_name, value in options.items():
+        option_name = option_name.replace("_", ".")
+        records.append(ConfigRecord(resource_type=2, resource_name=name, name=option_name, value=value))
+    return _replayed(image, records)
+
+
+@pytest.fixture
+def with_topic() -> Callable[..., MetadataImage]:
+    return _with_topic
+
+
+@pytest.fixture
+def tracking() -> MetadataImage:
+    """Three brokers that keep track of eligible leaders."""
+    return _cluster(1, 2, 3, levels={"eligible.leader.replicas.version": 1})
+
+
 @pytest.fixture
 def controller() -> Controller:
     return _controller(partition_count_default=2)
+
+
+@pytest.fixture
+def make_rules() -> Callable[[], OptionRules]:
+    return _rules
 
 
 @pytest.fixture

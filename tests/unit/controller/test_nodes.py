@@ -43,15 +43,17 @@ def test_a_restarted_broker_leads_again_in_new_epochs(
 ) -> None:
     created = controller.create_topics(one_broker, CreateTopicsRequest(topics=[CreatableTopic("a", 2, 1)]))
     image = replayed(one_broker, created.records)
-    registered = controller.register_broker(image, REGISTRATION)
+    same_disk = replace(REGISTRATION, directories=one_broker.cluster.brokers[1].directories)
+    registered = controller.register_broker(image, same_disk)
     image = replayed(image, registered.records)
     assert not image.cluster.is_active(1)
+    assert {partition.leader for partition in image.topics.by_name["a"].partitions.values()} == {-1}
     unfenced = controller.unfence_broker(image, 1, registered.response)
     assert not unfenced.is_atomic
     image = replayed(image, unfenced.records)
     assert image.cluster.is_active(1)
     partitions = image.topics.by_name["a"].partitions
-    assert {(partition.leader, partition.leader_epoch) for partition in partitions.values()} == {(1, 1)}
+    assert {(partition.leader, partition.leader_epoch) for partition in partitions.values()} == {(1, 2)}
     assert controller.unfence_broker(image, 1, registered.response).records == []
 
 

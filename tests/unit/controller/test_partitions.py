@@ -6,9 +6,7 @@ from typing import Any
 import pytest
 
 from millbeck.controller import Controller
-from millbeck.controller.partitions import leaders_on_fence, leaders_on_unfence
 from millbeck.metadata.image import MetadataImage
-from millbeck.metadata.records import PartitionChangeRecord
 from millbeck.wire.messages.create_partitions import (
     CreatePartitionsAssignment,
     CreatePartitionsRequest,
@@ -77,44 +75,3 @@ def test_a_topic_twice_is_refused_and_others_are_not(controller: Controller, ima
     request = CreatePartitionsRequest(topics=[_to("a", 3), _to("b", 2), _to("a", 4)])
     answers = controller.create_partitions(image, request).response.results
     assert [(answer.name, answer.error_code) for answer in answers] == [("a", 42), ("b", 0)]
-
-
-@pytest.mark.parametrize("gone", [1, 2, 3])
-def test_a_fenced_broker_leads_nothing_and_others_take_over(
-    image: MetadataImage, replayed: Replayed, gone: int
-) -> None:
-    after = replayed(image, leaders_on_fence(image, gone))
-    for name, topic in after.topics.by_name.items():
-        for index, partition in topic.partitions.items():
-            before = image.topics.by_name[name].partitions[index]
-            assert partition.leader != gone
-            if len(before.replicas) > 1:
-                assert gone not in partition.isr
-                assert partition.leader in partition.isr
-            elif before.leader == gone:
-                # The last one in sync stays in the ISR: nobody else has the data.
-                assert (partition.leader, partition.isr) == (-1, (gone,))
-            assert (partition.leader_epoch > before.leader_epoch) == (before.leader == gone)
-            assert (partition is before) == (gone not in before.isr)
-
-
-def test_who_comes_back_leads_what_nobody_leads(image: MetadataImage, replayed: Replayed) -> None:
-    alone = image.topics.by_name["b"].partitions[0].leader
-    fenced = replayed(image, leaders_on_fence(image, alone))
-    assert fenced.topics.by_name["b"].partitions[0].leader == -1
-    back = replayed(fenced, leaders_on_unfence(fenced, alone))
-    partition = back.topics.by_name["b"].partitions[0]
-    assert (partition.leader, partition.leader_epoch) == (alone, 2)
-
-
-def test_who_restarts_leads_again_in_a_new_epoch(image: MetadataImage) -> None:
-    alone = image.topics.by_name["b"].partitions[0].leader
-    changes = leaders_on_unfence(image, alone)
-    own = [record for record in changes if isinstance(record, PartitionChangeRecord)]
-    assert {record.leader for record in own} == {alone}
-    assert {(record.topic_id, record.partition_id) for record in own} == {
-        (topic.topic_id, index)
-        for topic in image.topics.by_name.values()
-        for index, partition in topic.partitions.items()
-        if partition.leader == alone
-    }

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from millbeck.controller.placement import check_assignment, new_partition, place
 from millbeck.kernel.errors import InvalidReplicaAssignment, InvalidReplicationFactor
 from millbeck.metadata.image import BrokerRegistration, ClusterImage, MetadataImage
-from millbeck.metadata.image.topics import UNASSIGNED_DIRECTORY
+from millbeck.metadata.image.directories import MIGRATING_DIRECTORY
 
 
 class First:
@@ -100,7 +100,7 @@ def test_a_partition_begins_with_its_active_replicas(cluster_of: Callable[..., M
     fenced = _cluster({1: None, 2: None}, fenced=(1,))
     partly = new_partition(fenced, (1, 2))
     assert partly is not None
-    assert (partly.isr, partly.leader, partly.directories) == ((2,), 2, (UNASSIGNED_DIRECTORY,) * 2)
+    assert (partly.isr, partly.leader, partly.directories) == ((2,), 2, (MIGRATING_DIRECTORY,) * 2)
     assert new_partition(fenced, (1,)) is None
 
 

@@ -5,27 +5,39 @@ from __future__ import annotations
 import pytest
 
 from millbeck.metadata.features import (
+    ELIGIBLE_LEADER_REPLICAS_VERSION,
+    KRAFT_VERSION,
     LATEST_METADATA_VERSION,
     METADATA_VERSION,
     SUPPORTED_FEATURES,
     FeatureRange,
+    loses_metadata,
     metadata_version_of,
     release_of,
 )
 
 
-def test_only_the_metadata_version_is_above_zero() -> None:
+def test_what_is_not_implemented_is_at_zero() -> None:
     assert SUPPORTED_FEATURES[METADATA_VERSION] == (7, 30)
     others = {name: levels for name, levels in SUPPORTED_FEATURES.items() if name != METADATA_VERSION}
     assert set(others) == {
-        "eligible.leader.replicas.version",
+        ELIGIBLE_LEADER_REPLICAS_VERSION,
         "group.version",
         "kraft.version",
         "share.version",
         "streams.version",
         "transaction.version",
     }
+    assert others.pop(ELIGIBLE_LEADER_REPLICAS_VERSION) == (0, 1)
+    assert others.pop(KRAFT_VERSION) in ((0, 0), (0, 1))
     assert set(others.values()) == {FeatureRange(0, 0)}
+
+
+@pytest.mark.parametrize(
+    ("current", "wanted", "loses"), [(30, 29, True), (29, 23, False), (23, 22, True), (22, 17, False), (30, 30, False)]
+)
+def test_going_back_loses_what_only_newer_levels_can_say(current: int, wanted: int, loses: bool) -> None:
+    assert loses_metadata(current, wanted) == loses
 
 
 @pytest.mark.parametrize(("level", "release"), [(7, "3.3-IV3"), (17, "3.7-IV2"), (25, "4.0-IV3"), (30, "4.3-IV0")])

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from millbeck.kernel.ids import Uuid
 from millbeck.metadata.features import FeatureRange
+from millbeck.metadata.image.directories import LOST_DIRECTORY, MIGRATING_DIRECTORY, UNASSIGNED_DIRECTORY
 from millbeck.metadata.records import RecordedEndpoint, RecordedFeature, RegisterBrokerRecord, RegisterControllerRecord
 
 
@@ -48,6 +49,30 @@ class BrokerRegistration:
     def is_active(self) -> bool:
         """May lead and be in sync."""
         return not self.is_fenced and not self.in_controlled_shutdown
+
+    @property
+    def takes_new_replicas(self) -> bool:
+        """Not shutting down, and some directory of it is open to new partitions (KIP-1066)."""
+        if self.in_controlled_shutdown:
+            return False
+        cordoned = self.cordoned_directories
+        return not cordoned or not self.directories or any(each not in cordoned for each in self.directories)
+
+    def has_online(self, directory: Uuid) -> bool:
+        """Whether a log in that directory can be served; where a log is may not be known yet."""
+        if directory in (UNASSIGNED_DIRECTORY, MIGRATING_DIRECTORY):
+            return True
+        if directory == LOST_DIRECTORY:
+            return False
+        # Registered before directories were tracked: nothing is known to be offline.
+        return not self.directories or directory in self.directories
+
+    @property
+    def default_directory(self) -> Uuid:
+        """Where a new log goes: a broker with one directory has no choice, another one says later."""
+        if not self.directories:
+            return MIGRATING_DIRECTORY
+        return self.directories[0] if len(self.directories) == 1 else UNASSIGNED_DIRECTORY
 
     def endpoint(self, listener: str) -> Endpoint | None:
         for endpoint in self.endpoints:

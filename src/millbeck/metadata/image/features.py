@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from millbeck.metadata.features import METADATA_VERSION
+from millbeck.metadata.features import ELIGIBLE_LEADER_REPLICAS_VERSION, METADATA_VERSION
 from millbeck.metadata.records import FeatureLevelRecord
 
 
@@ -19,6 +19,11 @@ class FeaturesImage:
     def metadata_version(self) -> int:
         """0 before the first record that finalizes one."""
         return self.levels.get(METADATA_VERSION, 0)
+
+    @property
+    def tracks_eligible_leaders(self) -> bool:
+        """Whether replicas that left a small ISR in good order are remembered (KIP-966)."""
+        return self.levels.get(ELIGIBLE_LEADER_REPLICAS_VERSION, 0) >= 1
 
     def level(self, feature: str) -> int:
         return self.levels.get(feature, 0)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from millbeck.kernel.ids import Uuid
 from millbeck.metadata.fault import MetadataFault
+from millbeck.metadata.image.directories import MIGRATING_DIRECTORY
 from millbeck.metadata.records import (
     NO_LEADER,
     NO_LEADER_CHANGE,
@@ -14,13 +15,6 @@ from millbeck.metadata.records import (
     PartitionRecord,
     TopicRecord,
 )
-
-MIGRATING_DIRECTORY: Uuid = bytes(16)
-"""Nothing is known: written before directories were tracked."""
-UNASSIGNED_DIRECTORY: Uuid = bytes(15) + b"\x01"
-"""The broker will choose one and say."""
-LOST_DIRECTORY: Uuid = bytes(15) + b"\x02"
-"""Some directory of that broker which is offline."""
 
 RECOVERED = 0
 RECOVERING = 1
@@ -45,6 +39,14 @@ class PartitionRegistration:
     @property
     def has_leader(self) -> bool:
         return self.leader != NO_LEADER
+
+    @property
+    def has_preferred_leader(self) -> bool:
+        return self.leader == self.replicas[0]
+
+    @property
+    def is_being_reassigned(self) -> bool:
+        return bool(self.removing_replicas or self.adding_replicas)
 
     def directory(self, broker_id: int) -> Uuid:
         """The log directory of a replica; MetadataFault when the broker has none."""

@@ -1,0 +1,131 @@
+"""AlterPartition: a leader says who is in sync with it.
+
+It is a compare-and-set. The leader names the leader epoch and the partition epoch it knows; unless both are the current
+ones nothing changes, since it has decided on a state that is gone. Epochs newer than ours mean that we are not the
+controller any more. Who comes into the ISR must be active, and be the process that the leader has seen catching up:
+from version 3 on it names each one's broker epoch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from millbeck.controller.broker_changes import checked_broker
+from millbeck.controller.config_rules import ConfigRules
+from millbeck.controller.election_rules import ElectionRules
+from millbeck.controller.result import Result
+from millbeck.kernel.errors import (
+    ApiError,
+    FencedLeaderEpoch,
+    IneligibleReplica,
+    InvalidRequest,
+    InvalidUpdateVersion,
+    NewLeaderElected,
+    NotController,
+    UnknownTopicId,
+    UnknownTopicOrPartition,
+)
+from millbeck.metadata.image import ClusterImage, MetadataImage, PartitionRegistration, TopicImage
+from millbeck.metadata.image.topics import RECOVERED, RECOVERING
+from millbeck.metadata.records import NO_LEADER_CHANGE, MetadataRecord
+from millbeck.wire.messages.alter_partition import (
+    AlterPartitionPartition,
+    AlterPartitionPartitionResult,
+    AlterPartitionRequest,
+    AlterPartitionResponse,
+    AlterPartitionTopicResult,
+    BrokerState,
+)
+
+ANY_EPOCH = -1
+
+
+def alter_partition(
+    image: MetadataImage, rules: ConfigRules, request: AlterPartitionRequest
+) -> Result[AlterPartitionResponse]:
+    """Each partition is changed or refused by itself; `StaleBrokerEpoch` when the asking process is not registered."""
+    checked_broker(image, request.broker_id, request.broker_epoch)
+    elections = ElectionRules(image, rules)
+    records: list[MetadataRecord] = []
+    results: list[AlterPartitionTopicResult] = []
+    changed: dict[tuple[bytes, int], None] = {}
+    for asked in request.topics:
+        topic = image.topics.with_id(asked.topic_id)
+        answers: list[AlterPartitionPartitionResult] = []
+        for partition in asked.partitions:
+            index = partition.partition_index
+            try:
+                if topic is None:
+                    raise UnknownTopicId
+                if (asked.topic_id, index) in changed:
+                    raise InvalidUpdateVersion("The partition is named twice.")
+                answer, new_records = _alter_one(image, elections, topic, request.broker_id, partition)
+                records += new_records
+                changed[(asked.topic_id, index)] = None
+            except ApiError as error:
+                answer = AlterPartitionPartitionResult(partition_index=index, error_code=error.code)
+            answers.append(answer)
+        results.append(AlterPartitionTopicResult(topic_id=asked.topic_id, partitions=answers))
+    return Result(response=AlterPartitionResponse(topics=results), records=records, is_atomic=False)
+
+
+def _alter_one(
+    image: MetadataImage, elections: ElectionRules, topic: TopicImage, broker_id: int, asked: AlterPartitionPartition
+) -> tuple[AlterPartitionPartitionResult, list[MetadataRecord]]:
+    index = asked.partition_index
+    partition = topic.partitions.get(index)
+    if partition is None:
+        raise UnknownTopicOrPartition
+    members = asked.new_isr_with_epochs or [BrokerState(broker_id=member) for member in asked.new_isr]
+    _check_epochs(partition, broker_id, asked)
+    _check_isr(partition, [member.broker_id for member in members], asked.leader_recovery_state)
+    _check_eligible(image.cluster, members)
+    change = elections.change(topic, partition)
+    change.isr = tuple(member.broker_id for member in members)
+    change.recovery_state = asked.leader_recovery_state
+    record = change.build(topic.topic_id, index)
+    if record is not None:
+        partition = partition.changed(record)
+        if record.leader not in (NO_LEADER_CHANGE, broker_id):
+            # The change completed a move that took the leader along: it is made, and the leader must look again.
+            return AlterPartitionPartitionResult(partition_index=index, error_code=NewLeaderElected.code), [record]
+    answer = AlterPartitionPartitionResult(
+        partition_index=index,
+        leader_id=partition.leader,
+        leader_epoch=partition.leader_epoch,
+        isr=list(partition.isr),
+        leader_recovery_state=partition.leader_recovery_state,
+        partition_epoch=partition.partition_epoch,
+    )
+    return answer, [] if record is None else [record]
+
+
+def _check_epochs(partition: PartitionRegistration, broker_id: int, asked: AlterPartitionPartition) -> None:
+    if asked.leader_epoch > partition.leader_epoch or asked.partition_epoch > partition.partition_epoch:
+        raise NotController("The leader knows of changes that this controller has not made.")
+    if asked.leader_epoch < partition.leader_epoch:
+        raise FencedLeaderEpoch
+    if broker_id != partition.leader:
+        raise InvalidRequest(f"The leader is {partition.leader}, not {broker_id}.")
+    if asked.partition_epoch < partition.partition_epoch:
+        raise InvalidUpdateVersion
+
+
+def _check_isr(partition: PartitionRegistration, isr: Sequence[int], recovery_state: int) -> None:
+    if not isr or len(dict.fromkeys(isr)) != len(isr) or any(member not in partition.replicas for member in isr):
+        raise InvalidRequest(f"{list(isr)} can not be in sync; the replicas are {list(partition.replicas)}.")
+    if partition.leader not in isr:
+        raise InvalidRequest("A leader is in sync with itself.")
+    if recovery_state not in (RECOVERED, RECOVERING):
+        raise InvalidRequest(f"Unknown leader recovery state {recovery_state}.")
+    if recovery_state == RECOVERING and len(isr) > 1:
+        raise InvalidRequest("Nobody else is in sync while the leader recovers from an unclean election.")
+    if recovery_state == RECOVERING and partition.leader_recovery_state == RECOVERED:
+        raise InvalidRequest("A leader that has recovered does not begin again.")
+
+
+def _check_eligible(cluster: ClusterImage, members: Sequence[BrokerState]) -> None:
+    for member in members:
+        broker = cluster.brokers.get(member.broker_id)
+        if broker is None or not broker.is_active or member.broker_epoch not in (ANY_EPOCH, broker.epoch):
+            raise IneligibleReplica(f"Broker {member.broker_id} is gone, not active, or another process by now.")

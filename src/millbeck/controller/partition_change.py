@@ -1,0 +1,236 @@
+"""One partition's change: who is in sync, who leads and in which epoch, as one record or none.
+
+Whatever makes a partition change (a broker fenced or back, an ISR reported by its leader, a move, an election) sets
+what it wants on a `PartitionChange`, and `build` works out what follows from that, always in this order:
+
+1. A move whose new replicas are all in sync is complete: the replicas that were leaving are gone.
+2. Eligible leaders (KIP-966). While fewer than ``min.insync.replicas`` are in sync nothing new is committed, so whoever
+   leaves the ISR in good order still has everything that is: it is remembered as eligible. A replica that lost its
+   unsynced end is not. With enough replicas in sync there are none to remember.
+3. Election. A leader that still may lead stays. Otherwise the first replica in order of preference that is in sync, or
+   eligible when nobody is, and that may lead. When neither kind is left the last leader may lead again, and where
+   unclean elections are allowed anybody may: then what only others had is lost, the ISR is the new leader alone, and
+   the partition is recovering until its leader says otherwise.
+4. Epochs. Naming a leader raises the leader epoch, so a leader is named when it changes, when replicas are taken away
+   (what they still fetch must be refused), and for old brokers when the ISR shrinks; never otherwise.
+
+The last leader is kept in the field of the last known eligible leaders while nobody is in sync.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import Enum
+from typing import Final
+
+from millbeck.controller.reassignment import Reassignment
+from millbeck.kernel.ids import Uuid
+from millbeck.metadata.features import DIRECTORY_ASSIGNMENT_FROM, ISR_SHRINK_KEEPS_LEADER_EPOCH_FROM
+from millbeck.metadata.image import ClusterImage, PartitionRegistration
+from millbeck.metadata.image.directories import UNASSIGNED_DIRECTORY
+from millbeck.metadata.image.topics import RECOVERING
+from millbeck.metadata.records import NO_LEADER, NO_LEADER_CHANGE, PartitionChangeRecord
+
+NO_RECOVERY_CHANGE: Final = -1
+
+
+class Election(Enum):
+    """How far an election may go to find a leader."""
+
+    PREFERRED = "preferred"
+    """As ONLINE, but the first replica leads if it can, whoever leads now."""
+    ONLINE = "online"
+    """The leader stays if it can; else somebody who lost nothing."""
+    UNCLEAN = "unclean"
+    """As ONLINE, and anybody alive rather than nobody."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChangeContext:
+    """What the changes of one decision share. ``may_lead`` is about a broker, whatever its directories."""
+
+    cluster: ClusterImage
+    metadata_version: int
+    tracks_eligible_leaders: bool
+    may_lead: Callable[[int], bool]
+
+
+class PartitionChange:
+    """Set the attributes that are to be different, then `build`, once."""
+
+    __slots__ = (
+        "_context",
+        "adding",
+        "directories",
+        "election",
+        "isr",
+        "min_insync_replicas",
+        "partition",
+        "recovery_state",
+        "removing",
+        "replicas",
+        "unclean_shutdown",
+    )
+
+    def __init__(
+        self, partition: PartitionRegistration, context: ChangeContext, *, min_insync_replicas: int, election: Election
+    ) -> None:
+        self.partition = partition
+        self._context = context
+        self.min_insync_replicas = min_insync_replicas
+        self.election = election
+        self.isr = partition.isr
+        self.replicas = partition.replicas
+        self.removing = partition.removing_replicas
+        self.adding = partition.adding_replicas
+        self.recovery_state = partition.leader_recovery_state
+        self.directories: dict[int, Uuid] = {}
+        self.unclean_shutdown: int | None = None
+
+    def build(self, topic_id: Uuid, partition_id: int) -> PartitionChangeRecord | None:
+        """The record that makes the change; None when nothing is different."""
+        partition = self.partition
+        record = PartitionChangeRecord(partition_id=partition_id, topic_id=topic_id)
+        self._complete_reassignment()
+        eligible = self._eligible()
+        leader, is_unclean = self._elected(eligible)
+        if leader != partition.leader:
+            record.leader = leader
+            if is_unclean:
+                self.isr, eligible = (leader,), ()
+                self.recovery_state = RECOVERING
+            elif leader in eligible:
+                self.isr = (leader,)
+                eligible = tuple(replica for replica in eligible if replica != leader)
+        elif any(replica not in self.replicas for replica in partition.replicas):
+            record.leader = partition.leader
+        self._record_isr(record)
+        if eligible != partition.eligible_leader_replicas:
+            record.eligible_leader_replicas = list(eligible)
+        self._record_last_leader(record)
+        self._record_assignment(record)
+        if self.recovery_state != partition.leader_recovery_state:
+            record.leader_recovery_state = self.recovery_state
+        return None if _changes_nothing(record) else record
+
+    # Who is in sync, and who could be.
+
+    def _complete_reassignment(self) -> None:
+        if not self.removing and not self.adding:
+            return
+        completed = Reassignment(replicas=self.replicas, removing=self.removing, adding=self.adding).completed(self.isr)
+        if completed is not None:
+            self.replicas, self.isr = completed
+            self.removing = self.adding = ()
+
+    def _eligible(self) -> tuple[int, ...]:
+        if not self._context.tracks_eligible_leaders:
+            return ()
+        if len(self.isr) >= min(self.min_insync_replicas, len(self.replicas)):
+            return ()
+        partition = self.partition
+        return tuple(
+            replica
+            for replica in dict.fromkeys(partition.eligible_leader_replicas + partition.isr)
+            if replica not in self.isr and replica != self.unclean_shutdown and replica in self.replicas
+        )
+
+    # Who leads.
+
+    def _elected(self, eligible: tuple[int, ...]) -> tuple[int, bool]:
+        """The leader, and whether it may lack what was committed."""
+        candidates = self.isr or eligible
+        current = self.partition.leader
+        preferred = self.replicas[0]
+        if self.election is Election.PREFERRED and preferred in candidates and self._may_lead(preferred):
+            return preferred, False
+        if current in candidates and self._may_lead(current):
+            return current, False
+        for replica in self.replicas:
+            if replica in candidates and self._may_lead(replica):
+                return replica, False
+        last_known = self.partition.last_known_elr
+        if not candidates and self._context.tracks_eligible_leaders and len(last_known) == 1:
+            [last_leader] = last_known
+            if last_leader in self.replicas and self._may_lead(last_leader):
+                return last_leader, True
+        if self.election is Election.UNCLEAN:
+            for replica in self.replicas:
+                if self._may_lead(replica):
+                    return replica, True
+        return NO_LEADER, False
+
+    def _may_lead(self, replica: int) -> bool:
+        if not self._context.may_lead(replica):
+            return False
+        broker = self._context.cluster.brokers.get(replica)
+        return broker is not None and broker.has_online(self._directory(replica))
+
+    # What the record says.
+
+    def _record_isr(self, record: PartitionChangeRecord) -> None:
+        before = self.partition.isr
+        # Without eligible leaders the last in-sync replica stays one: somebody must be known to have the data.
+        if self.isr == before or not (self.isr or self._context.tracks_eligible_leaders):
+            return
+        record.isr = list(self.isr)
+        if (
+            self._context.metadata_version < ISR_SHRINK_KEEPS_LEADER_EPOCH_FROM
+            and record.leader == NO_LEADER_CHANGE
+            and any(member not in self.isr for member in before)
+        ):
+            record.leader = self.partition.leader
+
+    def _record_last_leader(self, record: PartitionChangeRecord) -> None:
+        if not self._context.tracks_eligible_leaders:
+            return
+        partition = self.partition
+        leader = partition.leader if record.leader == NO_LEADER_CHANGE else record.leader
+        if record.isr is not None and not record.isr:
+            last_leader = partition.leader
+            if last_leader == NO_LEADER and len(partition.isr) == 1:
+                last_leader = partition.isr[0]
+            if last_leader != NO_LEADER and partition.last_known_elr != (last_leader,):
+                record.last_known_elr = [last_leader]
+        elif leader != NO_LEADER and partition.last_known_elr:
+            record.last_known_elr = []
+
+    def _record_assignment(self, record: PartitionChangeRecord) -> None:
+        partition = self.partition
+        if self.replicas != partition.replicas:
+            record.replicas = list(self.replicas)
+        if self.removing != partition.removing_replicas:
+            record.removing_replicas = list(self.removing)
+        if self.adding != partition.adding_replicas:
+            record.adding_replicas = list(self.adding)
+        if (record.replicas is None and not self.directories) or (
+            self._context.metadata_version < DIRECTORY_ASSIGNMENT_FROM
+        ):
+            return
+        directories = [self._directory(replica) for replica in self.replicas]
+        if tuple(directories) != partition.directories:
+            record.directories = directories
+
+    def _directory(self, replica: int) -> Uuid:
+        directory = self.directories.get(replica)
+        if directory is not None:
+            return directory
+        if replica in self.partition.replicas:
+            return self.partition.directory(replica)
+        broker = self._context.cluster.brokers.get(replica)
+        return UNASSIGNED_DIRECTORY if broker is None else broker.default_directory
+
+
+def _changes_nothing(record: PartitionChangeRecord) -> bool:
+    return (
+        record.isr is None
+        and record.leader == NO_LEADER_CHANGE
+        and record.replicas is None
+        and record.removing_replicas is None
+        and record.adding_replicas is None
+        and record.leader_recovery_state == NO_RECOVERY_CHANGE
+        and record.directories is None
+        and record.eligible_leader_replicas is None
+        and record.last_known_elr is None
+    )

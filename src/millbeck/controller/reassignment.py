@@ -1,0 +1,51 @@
+"""A move of a partition to other brokers: what it adds and removes, when it is complete, and how to go back.
+
+While a partition moves, its replicas are those it goes to, in their order, and then those it leaves. It is complete
+when everybody it goes to is in sync; nothing is removed before that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from millbeck.metadata.image import PartitionRegistration
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reassignment:
+    """``replicas`` are all of them while it lasts."""
+
+    replicas: tuple[int, ...]
+    removing: tuple[int, ...] = ()
+    adding: tuple[int, ...] = ()
+
+    @classmethod
+    def between(cls, current: Sequence[int], target: Sequence[int]) -> Reassignment:
+        removing = tuple(sorted(replica for replica in current if replica not in target))
+        adding = tuple(sorted(replica for replica in target if replica not in current))
+        return cls(replicas=(*target, *removing), removing=removing, adding=adding)
+
+    @classmethod
+    def of(cls, partition: PartitionRegistration) -> Reassignment:
+        return cls(replicas=partition.replicas, removing=partition.removing_replicas, adding=partition.adding_replicas)
+
+    def completed(self, isr: Sequence[int]) -> tuple[tuple[int, ...], tuple[int, ...]] | None:
+        """Replicas and ISR after it, when ``isr`` has everybody it needs; None when it goes on, or is none."""
+        if not self.removing and not self.adding:
+            return None
+        staying = self.target
+        in_sync = tuple(replica for replica in isr if replica not in self.removing)
+        if not staying or any(replica not in in_sync for replica in staying):
+            return None
+        return staying, in_sync
+
+    @property
+    def target(self) -> tuple[int, ...]:
+        """The replicas after it."""
+        return tuple(replica for replica in self.replicas if replica not in self.removing)
+
+    @property
+    def origin(self) -> tuple[int, ...]:
+        """The replicas from before it."""
+        return tuple(replica for replica in self.replicas if replica not in self.adding)

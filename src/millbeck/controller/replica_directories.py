@@ -1,0 +1,82 @@
+"""AssignReplicasToDirs: a broker says in which of its directories its replicas are (KIP-858).
+
+A replica in a directory that is not online is as good as on a broker that is fenced: it leaves the ISR, and somebody
+else leads.
+"""
+
+from __future__ import annotations
+
+from millbeck.controller.broker_changes import checked_broker
+from millbeck.controller.config_rules import ConfigRules
+from millbeck.controller.election_rules import ElectionRules
+from millbeck.controller.result import Result
+from millbeck.kernel.errors import (
+    ApiError,
+    NotLeaderOrFollower,
+    UnknownTopicId,
+    UnknownTopicOrPartition,
+    UnsupportedVersion,
+)
+from millbeck.kernel.ids import Uuid
+from millbeck.metadata.features import DIRECTORY_ASSIGNMENT_FROM
+from millbeck.metadata.image import MetadataImage
+from millbeck.metadata.records import MetadataRecord, PartitionChangeRecord
+from millbeck.wire.messages.assign_replicas_to_dirs import (
+    AssignReplicasToDirsDirectoryResult,
+    AssignReplicasToDirsPartitionResult,
+    AssignReplicasToDirsRequest,
+    AssignReplicasToDirsResponse,
+    AssignReplicasToDirsTopicResult,
+)
+
+
+def assign_replicas_to_directories(
+    image: MetadataImage, rules: ConfigRules, request: AssignReplicasToDirsRequest
+) -> Result[AssignReplicasToDirsResponse]:
+    """Each replica is assigned or refused by itself."""
+    if image.features.metadata_version < DIRECTORY_ASSIGNMENT_FROM:
+        raise UnsupportedVersion("Directory assignment is not supported yet.")
+    broker = checked_broker(image, request.broker_id, request.broker_epoch)
+    online = ElectionRules(image, rules)
+    offline = ElectionRules(image, rules, removed=request.broker_id)
+    # A replica that is named twice is where it was said to be last.
+    records: dict[tuple[Uuid, int], MetadataRecord] = {}
+    directories: list[AssignReplicasToDirsDirectoryResult] = []
+    for asked in request.directories:
+        elections = online if broker.has_online(asked.id) else offline
+        topics: list[AssignReplicasToDirsTopicResult] = []
+        for topic in asked.topics:
+            outcomes: list[AssignReplicasToDirsPartitionResult] = []
+            for partition in topic.partitions:
+                index = partition.partition_index
+                outcome = AssignReplicasToDirsPartitionResult(partition_index=index)
+                try:
+                    record = _assigned(elections, topic.topic_id, index, broker.broker_id, asked.id)
+                    if record is not None:
+                        records[(topic.topic_id, index)] = record
+                except ApiError as error:
+                    outcome.error_code = error.code
+                outcomes.append(outcome)
+            topics.append(AssignReplicasToDirsTopicResult(topic_id=topic.topic_id, partitions=outcomes))
+        directories.append(AssignReplicasToDirsDirectoryResult(id=asked.id, topics=topics))
+    response = AssignReplicasToDirsResponse(directories=directories)
+    return Result(response=response, records=list(records.values()), is_atomic=False)
+
+
+def _assigned(
+    elections: ElectionRules, topic_id: Uuid, index: int, broker_id: int, directory: Uuid
+) -> PartitionChangeRecord | None:
+    topic = elections.image.topics.with_id(topic_id)
+    if topic is None:
+        raise UnknownTopicId
+    partition = topic.partitions.get(index)
+    if partition is None:
+        raise UnknownTopicOrPartition
+    if broker_id not in partition.replicas:
+        raise NotLeaderOrFollower
+    change = elections.change(topic, partition)
+    change.directories = {broker_id: directory}
+    broker = elections.image.cluster.brokers[broker_id]
+    if not broker.has_online(directory):
+        change.isr = tuple(member for member in partition.isr if member != broker_id)
+    return change.build(topic_id, index)

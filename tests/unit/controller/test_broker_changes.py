@@ -1,0 +1,153 @@
+"""What becomes of partitions when brokers come and go, with and without eligible leaders."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from millbeck.controller import OptionRules, broker_changes
+from millbeck.kernel.errors import StaleBrokerEpoch
+from millbeck.metadata.image import MetadataImage, PartitionRegistration
+from millbeck.metadata.image.topics import RECOVERING
+from millbeck.metadata.records import BrokerRegistrationChangeRecord, PartitionChangeRecord
+
+WithTopic = Callable[..., MetadataImage]
+Rules = Callable[[], OptionRules]
+Replayed = Callable[[MetadataImage, list[Any]], MetadataImage]
+
+
+def first(image: MetadataImage) -> PartitionRegistration:
+    return image.topics.by_name["t"].partitions[0]
+
+
+@pytest.fixture
+def rules(make_rules: Rules) -> OptionRules:
+    return make_rules()
+
+
+def test_a_fenced_broker_leads_nothing_and_is_in_sync_nowhere(
+    three_brokers: MetadataImage, with_topic: WithTopic, rules: OptionRules, replayed: Replayed
+) -> None:
+    image = with_topic(three_brokers, {"replicas": [1, 2]}, {"replicas": [2, 1]}, {"replicas": [1]}, {"replicas": [3]})
+    records = broker_changes.fenced(image, rules, image.cluster.brokers[1])
+    assert isinstance(records[-1], BrokerRegistrationChangeRecord)
+    after = replayed(image, records)
+    assert not after.cluster.is_active(1)
+    partitions = after.topics.by_name["t"].partitions
+    found = [(each.leader, each.isr, each.leader_epoch) for each in partitions.values()]
+    # The last one in sync stays in the ISR: nobody else has the data.
+    assert found == [(2, (2,), 6), (2, (2,), 5), (-1, (1,), 6), (3, (3,), 5)]
+    assert partitions[3] is image.topics.by_name["t"].partitions[3]
+
+
+def test_who_comes_back_leads_what_nobody_leads(
+    three_brokers: MetadataImage, with_topic: WithTopic, rules: OptionRules, replayed: Replayed
+) -> None:
+    image = with_topic(three_brokers, {"replicas": [1]}, {"replicas": [1, 2]})
+    image = replayed(image, broker_changes.fenced(image, rules, image.cluster.brokers[1]))
+    records = broker_changes.unfenced(image, rules, image.cluster.brokers[1])
+    assert isinstance(records[0], BrokerRegistrationChangeRecord)
+    assert len(records) == 2
+    after = replayed(image, records)
+    assert (first(after).leader, first(after).leader_epoch) == (1, 7)
+    assert after.topics.by_name["t"].partitions[1].leader == 2
+
+
+def test_a_broker_that_shuts_down_hands_over_before_it_is_fenced(
+    three_brokers: MetadataImage, with_topic: WithTopic, rules: OptionRules, replayed: Replayed
+) -> None:
+    image = with_topic(three_brokers, {"replicas": [1, 2, 3]})
+    after = replayed(image, broker_changes.shutting_down(image, rules, image.cluster.brokers[1]))
+    assert after.cluster.brokers[1].in_controlled_shutdown
+    assert not after.cluster.brokers[1].is_fenced
+    assert (first(after).leader, first(after).isr) == (2, (2, 3))
+    assert broker_changes.shutting_down(after, rules, after.cluster.brokers[1]) == []
+
+
+@pytest.mark.parametrize("is_clean", [True, False])
+def test_an_unclean_end_costs_eligibility(
+    tracking: MetadataImage, with_topic: WithTopic, rules: OptionRules, replayed: Replayed, is_clean: bool
+) -> None:
+    image = with_topic(
+        tracking,
+        {"replicas": [1, 2, 3], "isr": [1], "eligible_leader_replicas": [2, 3]},
+        {"replicas": [1, 2, 3], "isr": [2, 3], "leader": 2},
+        min_insync_replicas="2",
+    )
+    after = replayed(image, broker_changes.restarted(image, rules, 2, is_clean=is_clean))
+    waiting, short = after.topics.by_name["t"].partitions.values()
+    assert waiting.eligible_leader_replicas == ((2, 3) if is_clean else (3,))
+    assert (short.isr, short.leader) == ((3,), 3)
+    assert short.eligible_leader_replicas == ((2,) if is_clean else ())
+
+
+def test_the_only_replica_leads_again_after_an_unclean_end(
+    tracking: MetadataImage, with_topic: WithTopic, rules: OptionRules, replayed: Replayed
+) -> None:
+    image = with_topic(tracking, {"replicas": [1]})
+    image = replayed(image, broker_changes.fenced(image, rules, image.cluster.brokers[1]))
+    assert (first(image).isr, first(image).eligible_leader_replicas, first(image).last_known_elr) == ((), (1,), (1,))
+    image = replayed(image, broker_changes.restarted(image, rules, 1, is_clean=False))
+    assert (first(image).isr, first(image).eligible_leader_replicas) == ((), ())
+    image = replayed(image, broker_changes.unfenced(image, rules, image.cluster.brokers[1]))
+    assert (first(image).leader, first(image).isr, first(image).leader_recovery_state) == (1, (1,), RECOVERING)
+
+
+def test_before_eligible_leaders_every_end_counts_as_clean(
+    cluster_of: Callable[..., MetadataImage], with_topic: WithTopic, rules: OptionRules, replayed: Replayed
+) -> None:
+    image = with_topic(cluster_of(1, 2, levels={"metadata.version": 22}), {"replicas": [1, 2], "isr": [1]})
+    after = replayed(image, broker_changes.restarted(image, rules, 1, is_clean=False))
+    assert (first(after).isr, first(after).leader) == ((1,), -1)
+
+
+def test_an_unregistered_broker_counts_nowhere(
+    tracking: MetadataImage, with_topic: WithTopic, rules: OptionRules, replayed: Replayed
+) -> None:
+    image = with_topic(
+        tracking, {"replicas": [1, 2, 3], "isr": [1], "eligible_leader_replicas": [2, 3]}, min_insync_replicas="2"
+    )
+    after = replayed(image, broker_changes.unregistered(image, rules, image.cluster.brokers[2]))
+    assert 2 not in after.cluster.brokers
+    assert first(after).eligible_leader_replicas == (3,)
+    after = replayed(after, broker_changes.unregistered(after, rules, after.cluster.brokers[1]))
+    assert (first(after).leader, first(after).isr) == (3, (3,))
+
+
+def test_what_was_in_a_lost_directory_is_led_by_others(
+    three_brokers: MetadataImage, with_topic: WithTopic, rules: OptionRules, replayed: Replayed
+) -> None:
+    good, bad = b"good" * 4, b"bad-" * 4
+    broker = replace(three_brokers.cluster.brokers[1], directories=(good, bad))
+    image = replace(
+        three_brokers, cluster=replace(three_brokers.cluster, brokers={**three_brokers.cluster.brokers, 1: broker})
+    )
+    other = image.cluster.brokers[2].directories[0]
+    image = with_topic(
+        image, {"replicas": [1, 2], "directories": [bad, other]}, {"replicas": [1, 2], "directories": [good, other]}
+    )
+    after = replayed(image, broker_changes.directories_lost(image, rules, broker, [bad]))
+    lost, kept = after.topics.by_name["t"].partitions.values()
+    assert (lost.leader, lost.isr, kept.leader, kept.isr) == (2, (2,), 1, (1, 2))
+    assert after.cluster.brokers[1].directories == (good,)
+    assert broker_changes.directories_lost(after, rules, after.cluster.brokers[1], [bad]) == []
+    assert broker_changes.directories_lost(image, rules, broker, [b"unknown-" * 2]) == []
+    everything = broker_changes.directories_lost(image, rules, broker, [good, bad])
+    assert all(isinstance(record, PartitionChangeRecord) for record in everything)
+
+
+def test_only_the_registered_process_is_listened_to(three_brokers: MetadataImage) -> None:
+    epoch = three_brokers.cluster.brokers[1].epoch
+    assert broker_changes.checked_broker(three_brokers, 1, epoch).broker_id == 1
+    for broker_id, claimed in ((1, epoch + 1), (1, -1), (9, epoch)):
+        with pytest.raises(StaleBrokerEpoch):
+            broker_changes.checked_broker(three_brokers, broker_id, claimed)
+
+
+def test_who_leads_is_known(three_brokers: MetadataImage, with_topic: WithTopic) -> None:
+    image = with_topic(three_brokers, {"replicas": [1, 2]})
+    assert [broker_changes.leads_any(image, broker_id) for broker_id in (1, 2)] == [True, False]
+    assert broker_changes.after(image, []) is image

@@ -1,0 +1,154 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from millbeck.controller import Controller
+from millbeck.kernel.errors import NotController
+from millbeck.metadata.image import MetadataImage
+from millbeck.wire.messages.broker_heartbeat import BrokerHeartbeatRequest
+
+WithTopic = Callable[..., MetadataImage]
+Replayed = Callable[[MetadataImage, list[Any]], MetadataImage]
+
+
+class Driver:
+    """Comes when it is told to, in a time of its own."""
+
+    def __init__(self, controller: Controller, image: MetadataImage, replayed: Replayed) -> None:
+        self.controller, self.image, self._replayed = controller, image, replayed
+        self.now_ms = 1000
+        controller.activate(image, now_ms=self.now_ms)
+        self.work()
+
+    def work(self) -> int:
+        """Everything that is due, in so many steps."""
+        steps = 0
+        while True:
+            result = self.controller.duty(self.image, now_ms=self.now_ms)
+            self.image = self._replayed(self.image, result.records)
+            if not result.response:
+                return steps
+            steps += 1
+
+    def come_back(self, *, late_ms: int = 0) -> None:
+        self.now_ms = self.controller.next_duty_ms(self.image, now_ms=self.now_ms) + late_ms
+        self.work()
+
+    def beat(self, *broker_ids: int) -> None:
+        for broker_id in broker_ids:
+            epoch = self.image.cluster.brokers[broker_id].epoch
+            request = BrokerHeartbeatRequest(broker_id, epoch, self.image.offset)
+            result = self.controller.broker_heartbeat(self.image, request, now_ms=self.now_ms)
+            self.image = self._replayed(self.image, result.records)
+
+    @property
+    def active(self) -> list[int]:
+        return [broker.broker_id for broker in self.image.cluster.unfenced_brokers()]
+
+
+@pytest.fixture
+def driver(
+    make_controller: Callable[..., Controller], three_brokers: MetadataImage, with_topic: WithTopic, replayed: Replayed
+) -> Driver:
+    image = with_topic(three_brokers, {"replicas": [1, 2, 3], "leader": 2}, {"replicas": [3, 1, 2]})
+    return Driver(make_controller(session_timeout_ms=9000, rebalance_interval_ms=60_000), image, replayed)
+
+
+def test_silent_brokers_are_fenced_one_after_another(driver: Driver) -> None:
+    driver.now_ms = 5000
+    driver.beat(2)
+    driver.come_back()
+    assert (driver.now_ms, driver.active) == (10_001, [2])
+    partitions = driver.image.topics.by_name["t"].partitions
+    assert [(each.leader, each.isr) for each in partitions.values()] == [(2, (2,)), (2, (2,))]
+    driver.come_back()
+    assert (driver.now_ms, driver.active) == (14_001, [])
+
+
+def test_who_is_heard_from_stays(driver: Driver) -> None:
+    for _ in range(20):
+        driver.now_ms += 3000
+        driver.beat(1, 2, 3)
+        driver.work()
+    assert driver.active == [1, 2, 3]
+
+
+def test_it_comes_back_soon_enough_for_sessions_that_begin_meanwhile(driver: Driver) -> None:
+    driver.come_back()
+    assert driver.active == []
+    waits_until = driver.controller.next_duty_ms(driver.image, now_ms=driver.now_ms)
+    driver.now_ms += 10
+    driver.beat(1)
+    assert waits_until <= driver.now_ms + 9001
+    driver.now_ms = waits_until
+    driver.work()
+    driver.come_back()
+    assert driver.active == []
+
+
+def test_a_controller_that_was_not_running_blames_nobody(driver: Driver) -> None:
+    driver.come_back(late_ms=60_000)
+    assert driver.active == [1, 2, 3]
+    driver.come_back()
+    assert driver.active == []
+
+
+def test_a_little_late_is_late_enough(driver: Driver) -> None:
+    driver.come_back(late_ms=4000)
+    assert driver.active == []
+
+
+def test_leadership_goes_back_to_the_preferred(driver: Driver) -> None:
+    for now_ms in range(4000, 64_000, 3000):
+        driver.now_ms = now_ms
+        driver.beat(1, 2, 3)
+        driver.work()
+        leaders = [each.leader for each in driver.image.topics.by_name["t"].partitions.values()]
+        assert leaders == ([1, 3] if now_ms >= 61_000 else [2, 3])
+    assert [each.leader for each in driver.image.topics.by_name["t"].partitions.values()] == [1, 3]
+
+
+def test_but_not_where_that_is_switched_off(
+    make_controller: Callable[..., Controller], driver: Driver, replayed: Replayed
+) -> None:
+    controller = make_controller(rebalance_interval_ms=1000, rebalances_leaders=False)
+    quiet = Driver(controller, driver.image, replayed)
+    quiet.now_ms += 2000
+    quiet.beat(1, 2, 3)
+    quiet.work()
+    assert quiet.image.topics.by_name["t"].partitions[0].leader == 2
+
+
+def test_unclean_elections_are_looked_for(
+    make_controller: Callable[..., Controller], driver: Driver, with_topic: WithTopic, replayed: Replayed
+) -> None:
+    lost = {"replicas": [3, 1], "leader": -1, "isr": [3], "directories": [b"gone" * 4, bytes(16)]}
+    image = with_topic(driver.image, lost, name="risky", topic_id=b"r" * 16, unclean_leader_election_enable="true")
+    risky = Driver(make_controller(unclean_election_interval_ms=2000), image, replayed)
+    assert risky.image.topics.by_name["risky"].partitions[0].leader == -1
+    risky.come_back()
+    assert risky.now_ms == 3000
+    assert risky.image.topics.by_name["risky"].partitions[0].leader == 1
+
+
+def test_the_first_thing_is_what_features_rely_on(
+    make_controller: Callable[..., Controller], tracking: MetadataImage, replayed: Replayed
+) -> None:
+    controller = make_controller()
+    controller.activate(tracking, now_ms=0)
+    assert controller.next_duty_ms(tracking, now_ms=5) == 5
+    driver = Driver(controller, tracking, replayed)
+    assert driver.image.configs.of_all_brokers() == {"min.insync.replicas": "1"}
+
+
+def test_only_the_active_controller_has_duties(driver: Driver) -> None:
+    assert driver.controller.is_active
+    driver.controller.deactivate()
+    assert not driver.controller.is_active
+    with pytest.raises(NotController):
+        driver.work()
+    with pytest.raises(NotController):
+        driver.controller.next_duty_ms(driver.image, now_ms=0)

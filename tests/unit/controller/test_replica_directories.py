@@ -1,0 +1,84 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from millbeck.controller import Controller
+from millbeck.kernel.errors import StaleBrokerEpoch, UnsupportedVersion
+from millbeck.metadata.image import MetadataImage
+from millbeck.metadata.image.directories import LOST_DIRECTORY, UNASSIGNED_DIRECTORY
+from millbeck.wire.messages.assign_replicas_to_dirs import (
+    AssignReplicasToDirsDirectory,
+    AssignReplicasToDirsPartition,
+    AssignReplicasToDirsRequest,
+    AssignReplicasToDirsTopic,
+)
+
+WithTopic = Callable[..., MetadataImage]
+Replayed = Callable[[MetadataImage, list[Any]], MetadataImage]
+TOPIC_ID = b"topic-id--------"
+ONE, TWO = b"disk one--------", b"disk two--------"
+
+
+@pytest.fixture
+def image(three_brokers: MetadataImage, with_topic: WithTopic) -> MetadataImage:
+    broker = replace(three_brokers.cluster.brokers[1], directories=(ONE, TWO))
+    image = replace(
+        three_brokers, cluster=replace(three_brokers.cluster, brokers={**three_brokers.cluster.brokers, 1: broker})
+    )
+    return with_topic(image, {"replicas": [1, 2]}, {"replicas": [2, 3]}, {"replicas": [1]})
+
+
+def assigned(
+    controller: Controller, image: MetadataImage, directory: bytes, *indexes: int, topic_id: bytes = TOPIC_ID
+) -> tuple[list[int], list[Any]]:
+    request = AssignReplicasToDirsRequest(
+        broker_id=1,
+        broker_epoch=image.cluster.brokers[1].epoch,
+        directories=[
+            AssignReplicasToDirsDirectory(
+                directory,
+                [AssignReplicasToDirsTopic(topic_id, [AssignReplicasToDirsPartition(index) for index in indexes])],
+            )
+        ],
+    )
+    result = controller.assign_replicas_to_directories(image, request)
+    [answer] = result.response.directories
+    assert answer.id == directory
+    return [each.error_code for each in answer.topics[0].partitions], result.records
+
+
+def test_a_replica_is_where_its_broker_says(controller: Controller, image: MetadataImage, replayed: Replayed) -> None:
+    assert image.topics.by_id[TOPIC_ID].partitions[0].directory(1) == UNASSIGNED_DIRECTORY
+    codes, records = assigned(controller, image, TWO, 0, 1, 9)
+    assert codes == [0, 6, 3]
+    after = replayed(image, records)
+    partition = after.topics.by_id[TOPIC_ID].partitions[0]
+    assert (partition.directory(1), partition.leader, partition.leader_epoch) == (TWO, 1, 5)
+    assert assigned(controller, after, TWO, 0) == ([0], [])
+    assert assigned(controller, image, TWO, 0, topic_id=b"x" * 16) == ([100], [])
+
+
+@pytest.mark.parametrize("directory", [b"offline disk----", LOST_DIRECTORY])
+def test_a_replica_in_an_offline_directory_is_as_good_as_gone(
+    controller: Controller, image: MetadataImage, replayed: Replayed, directory: bytes
+) -> None:
+    codes, records = assigned(controller, image, directory, 0, 2)
+    assert codes == [0, 0]
+    after = replayed(image, records)
+    shared, alone = (after.topics.by_id[TOPIC_ID].partitions[index] for index in (0, 2))
+    assert (shared.directory(1), shared.leader, shared.isr) == (directory, 2, (2,))
+    assert (alone.leader, alone.isr) == (-1, (1,))
+    found = replayed(after, assigned(controller, after, ONE, 2)[1])
+    assert found.topics.by_id[TOPIC_ID].partitions[2].leader == 1
+
+
+def test_only_the_registered_process_may_say(controller: Controller, image: MetadataImage) -> None:
+    with pytest.raises(StaleBrokerEpoch):
+        controller.assign_replicas_to_directories(image, AssignReplicasToDirsRequest(broker_id=1, broker_epoch=-1))
+    old = replace(image, features=replace(image.features, levels={"metadata.version": 16}))
+    with pytest.raises(UnsupportedVersion):
+        assigned(controller, old, ONE, 0)
