@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Coroutine, Mapping, Sequence
+from functools import partial
 from typing import Any, Final
 
 from millbeck.kernel.errors import ApiError, KafkaStorageError, UnknownTopicOrPartition
@@ -20,8 +21,10 @@ from millbeck.metadata.delta import MetadataDelta
 from millbeck.metadata.image import MetadataImage, PartitionRegistration
 from millbeck.replication.partition import Partition
 from millbeck.server.broker import Broker
+from millbeck.server.log_steps import detach_old_segments, truncate
 from millbeck.server.topics import LocalTopic, rules_of
 from millbeck.server.turns import Turns
+from millbeck.storage import retention
 from millbeck.storage.config import LogConfig
 from millbeck.storage.directory import LogDirectory, TreeRemoval
 from millbeck.storage.flush import FlushOutcome
@@ -50,6 +53,8 @@ class Logs:
         self._removing = asyncio.Lock()
         self._running_flushes = 0
         self._is_stopping = False
+        for directory in self.directories:
+            directory.on_flush_wanted = self._flush_wanted
 
     # following the metadata
 
@@ -68,6 +73,8 @@ class Logs:
             path = directory.set_aside_as_stray(name, self._broker.environment.randomness.uuid())
             log.warning("%s is not in the metadata: its log is kept as %s", name, path)
         self._on_disk.clear()
+        for each in self.directories:
+            each.all_opened()
 
     async def apply(self, image: MetadataImage, delta: MetadataDelta) -> list[Partition]:
         """Make the node what a committed image says; the partitions it leads from now on.
@@ -82,6 +89,7 @@ class Logs:
             await self._delete(topic_id, turns)
         for before, index, registration in delta.topics.changed_partitions():
             if broker.node_id in registration.replicas:
+                await self._forget_checkpoints(TopicPartition(before.name, index))
                 partition = self._place(image, before.name, before.topic_id, index, registration)
                 if partition is not None:
                     placed.append(partition)
@@ -142,6 +150,21 @@ class Logs:
         directory = min(online, key=lambda each: len(each.logs))
         self._directory_of[key] = directory
         return directory.create_log(key, topic_id, config, now_ms=now_ms)
+
+    async def _forget_checkpoints(self, key: TopicPartition) -> None:
+        """A log of this name may be created: what the checkpoints say of an earlier one must go first."""
+        for directory in self.directories:
+            while (
+                key not in directory.logs
+                and key not in self._on_disk
+                and directory.offline_reason is None
+                and (job := directory.creating_job(key)) is not None
+            ):
+                try:
+                    await self._broker.in_thread(job)
+                except OSError as error:
+                    log.error("the checkpoints of %s could not be written: %s", directory.path, error)
+                    break
 
     async def _delete(self, topic_id: Uuid, turns: Turns) -> None:
         broker = self._broker
@@ -241,8 +264,17 @@ class Logs:
                 self._running_flushes -= 1
             partition.log.finish_flush(job, result)
             partition.flushed()
-            if result.outcome is not FlushOutcome.DONE or not partition.log.flush_is_due(self._broker.now_ms()):
+            is_more_due = job.cut_version is not None or partition.log.flush_is_due(self._broker.now_ms())
+            if result.outcome is not FlushOutcome.DONE or not is_more_due:
                 return
+
+    def _flush_wanted(self, wanting: Log) -> None:
+        """A log takes no writes until it is flushed; the metadata log's owner sees to that itself."""
+        name = wanting.topic_partition
+        topic = self._broker.topics.by_name.get(name.topic)
+        partition = None if topic is None else topic.partitions.get(name.partition)
+        if partition is not None and partition.log is wanting:
+            self._broker.spawn(self.flush(partition))
 
     async def stop_flushing(self) -> None:
         """Begin no more flushes and let those on threads end: a log with one under way cannot be closed cleanly."""
@@ -252,18 +284,47 @@ class Logs:
 
     async def _apply_retention(self) -> None:
         expiration_ms = self._broker.config.upkeep.producer_id_expiration_ms
+        detached: list[Log] = []
         for partition in self._broker.topics.all_partitions():
             now_ms = self._broker.now_ms()
             start_before = partition.log.log_start_offset
             try:
-                for removal in partition.log.apply_retention(now_ms, partition.high_watermark):
-                    self._remove_later(removal)
+                if await detach_old_segments(
+                    partition.log,
+                    partial(self.flush, partition),
+                    now_ms=now_ms,
+                    high_watermark=partition.high_watermark,
+                ):
+                    detached.append(partition.log)
             except (OSError, ApiError) as error:
                 log.error("retention of %s: %s", partition.name, error)
             partition.log.expire_producers(now_ms, expiration_ms)
             if partition.log.log_start_offset != start_before:
                 partition.log_start_moved()
             await asyncio.sleep(0)
+        await self._remove_detached(detached)
+
+    async def _remove_detached(self, logs: Sequence[Log]) -> None:
+        """The checkpoints learn of the new starts, once for all logs of a directory, and then the files go."""
+        for directory in self.directories:
+            if any(directory.logs.get(each.topic_partition) is each for each in logs):
+                try:
+                    await self._broker.in_thread(directory.checkpoint_job())
+                except (OSError, KafkaStorageError) as error:
+                    # The disk may be full, and what is about to go makes room.
+                    log.error("the checkpoints of %s could not be written: %s", directory.path, error)
+        for each in logs:
+            for removal in retention.remove_detached(each):
+                self._remove_later(removal)
+
+    async def truncate(self, partition: Partition, offset: int, *, starts_over: bool = False) -> None:
+        """Cut a log's end off, or all of it, which nobody may write to meanwhile; durable when this returns.
+
+        Raises `KafkaStorageError`, OSError.
+        """
+        flush = partial(self.flush, partition)
+        for removal in await truncate(partition.log, offset, self._broker.in_thread, flush, starts_over=starts_over):
+            self._remove_later(removal)
 
     async def _flush_due(self) -> None:
         for partition in self._broker.topics.all_partitions():

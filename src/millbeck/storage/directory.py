@@ -83,6 +83,8 @@ class LogDirectory:
         self.path = path
         self.logs: dict[TopicPartition, Log] = {}
         self.offline_reason: str | None = None
+        self.on_flush_wanted: Callable[[Log], None] | None = None
+        """Told of a log that takes no writes until it is flushed."""
         self._files = files
         self._on_failure = on_failure
         self._environment = LogEnvironment(files, cache, index_cache, jitter_below, self)
@@ -97,6 +99,8 @@ class LogDirectory:
             self.had_clean_shutdown, self.previous_broker_epoch = self._take_clean_shutdown_marker()
             self._checkpoints = CheckpointWriter(files, path)
             self.had_clean_shutdown = self.had_clean_shutdown and not self._checkpoints.is_damaged
+            # Logs that are still to be opened: what the checkpoints say of them stays as it is.
+            self._unopened = dict.fromkeys([*self._checkpoints.recovery_points, *self._checkpoints.log_start_offsets])
         except BaseException:
             self._lock.release()
             raise
@@ -131,7 +135,7 @@ class LogDirectory:
         if not self.had_clean_shutdown:
             # It may have been created just before the crash, with nothing of it synced yet.
             log.durability.note_new(self._write_metadata(topic_partition, topic_id))
-        self.logs[topic_partition] = log
+        self._add(log)
         return log
 
     def create_log(
@@ -139,10 +143,9 @@ class LogDirectory:
     ) -> Log:
         """Create an empty log. Its directory becomes durable with its first flush. Raises OSError."""
         assert topic_partition not in self.logs, f"{topic_partition} is open already"
-        self._check_online()
-        if self._checkpoints.may_claim(topic_partition, start_offset):
-            # Of a deleted log with this name; after a crash it would be taken for this one's.
-            self._checkpoint_job({})()
+        job = self.creating_job(topic_partition, start_offset)
+        if job is not None:
+            job()
         path = self._path_of(topic_partition)
         self._files.make_directory(path)
         metadata = self._write_metadata(topic_partition, topic_id)
@@ -150,8 +153,16 @@ class LogDirectory:
             self._environment, path, topic_partition, topic_id, config, now_ms=now_ms, start_offset=start_offset
         )
         log.durability.note_new(metadata)
-        self.logs[topic_partition] = log
+        self._add(log)
         return log
+
+    def _add(self, log: Log) -> None:
+        self._unopened.pop(log.topic_partition, None)
+        self.logs[log.topic_partition] = log
+
+    def all_opened(self) -> None:
+        """Every log that is to be served has been opened: the checkpoints forget the others."""
+        self._unopened.clear()
 
     def delete_log(self, topic_partition: TopicPartition, unique: Uuid) -> TreeRemoval:
         """Take a log out of service; the returned job removes its files later. Raises OSError."""
@@ -184,6 +195,7 @@ class LogDirectory:
 
     def _set_aside(self, topic_partition: TopicPartition, kind: Kind, unique: Uuid) -> str:
         log = self.logs.pop(topic_partition, None)
+        self._unopened.pop(topic_partition, None)
         if log is not None:
             log.go_offline("it was deleted", is_wanted=True)
             log.close_files()
@@ -204,7 +216,9 @@ class LogDirectory:
         return None if is_secure else self._checkpoint_job({})
 
     def _checkpoint_job(self, limits: dict[TopicPartition, int]) -> Callable[[], None]:
-        recovery_points, log_starts = {}, {}
+        known = self._checkpoints
+        recovery_points = {key: known.recovery_points[key] for key in self._unopened if key in known.recovery_points}
+        log_starts = {key: known.log_start_offsets[key] for key in self._unopened if key in known.log_start_offsets}
         for key, log in self.logs.items():
             limit = limits.get(key, log.end_offset)
             recovery_points[key] = min(log.recovery_point, limit)
@@ -212,23 +226,27 @@ class LogDirectory:
                 log_starts[key] = min(log.log_start_offset, limit)
         return self._checkpoints.job(recovery_points, log_starts)
 
-    def raise_checkpoints(self, log: Log) -> None:
+    def raising_job(self, log: Log) -> Callable[[], None] | None:
         key = log.topic_partition
         if self.logs.get(key) is not log or self._checkpoints.recovery_points.get(key, 0) >= log.log_start_offset:
-            return
-        try:
-            self._checkpoint_job({})()
-        except OSError as error:
-            # The disk may be full, and what is about to go makes room.
-            logger.warning("checkpoints of %s are not written: %s", self.path, error)
+            return None
+        return self._checkpoint_job({})
 
-    def lower_checkpoints(self, log: Log, offset: int) -> None:
+    def lowering_job(self, log: Log, offset: int) -> Callable[[], None] | None:
         key = log.topic_partition
-        if self._checkpoints.may_claim(key, offset):
-            try:
-                self._checkpoint_job({key: offset})()
-            except OSError as error:
-                raise KafkaStorageError(f"checkpoints of {self.path} cannot be written: {error}") from error
+        # Whole batches go: the new end may be any boundary of the segment that holds the offset.
+        limit = min(offset, log.base_offsets[log.segment_index_for(offset)])
+        is_lower = self._checkpoints.may_claim(key, offset if limit == offset else offset - 1)
+        return self._checkpoint_job({key: limit}) if is_lower else None
+
+    def creating_job(self, topic_partition: TopicPartition, start_offset: int = 0) -> Callable[[], None] | None:
+        """What must have run before a log of this name is created; `create_log` runs it itself where it has not.
+
+        The checkpoints may still speak of a deleted log of that name: after a crash that would be taken for the new
+        one's. The job syncs and raises OSError."""
+        self._check_online()
+        self._unopened.pop(topic_partition, None)
+        return self._checkpoint_job({}) if self._checkpoints.may_claim(topic_partition, start_offset) else None
 
     def read_high_watermarks(self) -> dict[TopicPartition, int]:
         """Empty when there are none yet or the file is damaged: high watermarks then start from the log starts."""
@@ -295,6 +313,10 @@ class LogDirectory:
             log.close_files()
             return False
         return not log.is_offline
+
+    def wants_flush(self, log: Log) -> None:
+        if self.on_flush_wanted is not None:
+            self.on_flush_wanted(log)
 
     def failed(self, reason: str) -> None:
         if self.offline_reason is None:

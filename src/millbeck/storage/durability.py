@@ -4,6 +4,9 @@ Beside the batches themselves these are: the indexes of sealed segments, produce
 epochs, names created or removed in the directory, and, for a new log, its own name and ``partition.metadata``. A flush
 makes all of it durable up to the log's present end; changes that come while it runs are counted by versions, so that
 they wait for the next one. A log that was truncated meanwhile (its *generation* has changed) takes nothing from it.
+
+A *cut* is an end that was cut off a file, by truncation or after a failed write. What was cut off must not come back
+after a crash, in the middle of newer batches: until a flush has synced the cut, the log takes no writes.
 """
 
 from __future__ import annotations
@@ -14,7 +17,7 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 from millbeck.storage import producer_snapshot, rebuild
-from millbeck.storage.atomic_file import parent_of, read_file, replace_file
+from millbeck.storage.atomic_file import parent_of, read_file
 from millbeck.storage.epoch_cache import FILE_NAME as EPOCH_FILE_NAME
 from millbeck.storage.flush import FlushJob, FlushOutcome, FlushResult, SmallFile
 from millbeck.storage.segment import file_name
@@ -27,6 +30,7 @@ logger = logging.getLogger(__name__)
 
 class Durability:
     __slots__ = (
+        "_cut_version",
         "_directory_version",
         "_generation",
         "_is_new",
@@ -50,6 +54,7 @@ class Durability:
         self._small_files: list[SmallFile] = []
         self._is_new = False
         self._is_running = False
+        self._cut_version = 0
         self._generation = 0
         self._directory_version = 0
         self._synced_directory_version = 0
@@ -65,6 +70,13 @@ class Durability:
 
     def note_directory_changed(self) -> None:
         self._directory_version += 1
+
+    def note_cut(self) -> None:
+        """The active file was cut, or names that were not durable yet are gone again: to be synced before any write."""
+        self._cut_version += 1
+        self._directory_version += 1
+        self._log.must_settle = True
+        self._log.environment.home.wants_flush(self._log)
 
     def note_truncated(self) -> None:
         self._generation += 1
@@ -110,25 +122,24 @@ class Durability:
         self.snapshot_offsets = [offset for offset in self.snapshot_offsets if keep(offset)]
         return [self.snapshot_path(offset) for offset in gone if self._unsaved_snapshots.pop(offset, None) is None]
 
-    def secure_start(self, offset: int) -> None:
-        """Make durable what a start after a crash needs when the log is to begin at ``offset``, a segment's base.
-
-        For retention that removes what was never flushed, or has no snapshot after it: syncs in place, which is rare
-        and small. Raises OSError or `CorruptSegment`.
-        """
-        log = self._log
-        content = self._unsaved_snapshots.get(offset)
+    def make_snapshot(self, offset: int) -> None:
+        """See to it that there is a snapshot at a segment's base, saved by the next flush. Raises `CorruptSegment`."""
         if offset not in self.snapshot_offsets:
+            log = self._log
             state = rebuild.load_producers(log.segments, self.snapshot_offsets, self.read_snapshot, offset, offset)
-            content = self._unsaved_snapshots[offset] = producer_snapshot.encode(state.producers.values())
+            self._unsaved_snapshots[offset] = producer_snapshot.encode(state.producers.values())
             insort(self.snapshot_offsets, offset)
-        if content is not None:
-            replace_file(log.environment.files, self.snapshot_path(offset), content)
-            del self._unsaved_snapshots[offset]
-        log.environment.files.sync_directory(log.directory)
-        if self._is_new:
-            log.environment.files.sync_directory(parent_of(log.directory))
-        log.flushed_offset = max(log.flushed_offset, offset)
+
+    def may_begin_at(self, offset: int) -> bool:
+        """Whether all is durable that a start after a crash needs when the log begins at ``offset``, a segment's base.
+
+        The producers that earlier segments have seen live on in the snapshot there.
+        """
+        return (
+            offset <= self._log.recovery_point
+            and offset in self.snapshot_offsets
+            and offset not in self._unsaved_snapshots
+        )
 
     # Flushing.
 
@@ -136,7 +147,7 @@ class Durability:
         log = self._log
         if self._is_running or log.offline_reason is not None:
             return False
-        if self.has_unsaved_sealed:
+        if self.has_unsaved_sealed or log.must_settle:
             return True
         unflushed = log.end_offset - log.flushed_offset
         if not unflushed:
@@ -149,6 +160,8 @@ class Durability:
         log = self._log
         if self._is_running or log.offline_reason is not None:
             return None
+        if log.must_settle:
+            return self._cut_job()
         job = FlushJob(log.environment.files, log.end_offset, self._generation)
         job.epoch_version, job.directory_version = log.epochs.version, self._directory_version
         try:
@@ -165,6 +178,21 @@ class Durability:
             job.directories.append(parent_of(log.directory))
         if not (job.syncs or job.small_files or job.directories):
             return None
+        self._is_running = True
+        return job
+
+    def _cut_job(self) -> FlushJob | None:
+        log = self._log
+        job = FlushJob(log.environment.files, log.flushed_offset, self._generation)
+        job.cut_version = self._cut_version
+        handle = log.active.handle
+        try:
+            job.syncs.append(handle.lease())
+        except OSError as error:
+            logger.warning("flush of %s is deferred: %s", log.topic_partition, error)
+            return None
+        job.releases.append(handle.release)
+        job.directories.append(log.directory)
         self._is_running = True
         return job
 
@@ -211,6 +239,9 @@ class Durability:
         if result.outcome is FlushOutcome.DEFERRED:
             logger.warning("flush of %s is deferred: %s", log.topic_partition, result.error)
             return
+        if job.cut_version is not None:
+            log.must_settle = job.cut_version != self._cut_version
+            return
         if job.generation != self._generation:
             return
         for segment in log.segments[:-1]:
@@ -233,6 +264,11 @@ class Durability:
         active.seal()
         if active.has_unsaved_indexes:
             self._small_files.extend(SmallFile(path, content) for path, content in active.index_files())
+
+    @property
+    def is_running(self) -> bool:
+        """Whether a flush is under way."""
+        return self._is_running
 
     @property
     def is_complete(self) -> bool:

@@ -44,10 +44,14 @@ class SmallFile:
 
 
 class FlushJob:
-    """One flush of one log. ``target_offset`` is what will be durable when `run` returns DONE."""
+    """One flush of one log. ``target_offset`` is what will be durable when `run` returns DONE.
+
+    One with a ``cut_version`` makes a cut durable and nothing else, so that it needs no room on the disk.
+    """
 
     __slots__ = (
         "_files",
+        "cut_version",
         "directories",
         "directory_version",
         "epoch_version",
@@ -74,6 +78,7 @@ class FlushJob:
         self.snapshot_offsets: list[int] = []
         self.epoch_version = -1
         self.directory_version = -1
+        self.cut_version: int | None = None
 
     def add_small_file(self, small: SmallFile) -> None:
         """Open it now: on the thread its name may belong to another log (deleted and created anew). Raises OSError."""

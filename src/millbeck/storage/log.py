@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import logging
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final, NoReturn
 
 from millbeck.kernel.environment import Bytes, FileSlice
@@ -66,7 +66,6 @@ PRODUCER_EXPIRATION_MS: Final = 86_400_000
 
 class Log:
     __slots__ = (
-        "_must_settle",
         "_staged",
         "_staged_bytes",
         "_staged_timestamp",
@@ -74,6 +73,7 @@ class Log:
         "active",
         "base_offsets",
         "config",
+        "detached",
         "directory",
         "durability",
         "end_offset",
@@ -81,6 +81,7 @@ class Log:
         "epochs",
         "flushed_offset",
         "log_start_offset",
+        "must_settle",
         "next_offset",
         "now_ms",
         "offline_reason",
@@ -130,7 +131,10 @@ class Log:
         self._staged_timestamp = -1
         self.next_offset = end_offset
         self.now_ms = now_ms
-        self._must_settle = False
+        self.must_settle = False
+        """Something was cut off: no write is taken until a flush has made that durable."""
+        self.detached: list[Segment] = []
+        """Segments that are no longer part of the log and whose files still have their names."""
         self._written_back = 0
         self.swap: Swap | None = None
         """Compacted segments that are being put in place."""
@@ -299,7 +303,7 @@ class Log:
             self.discard_staged()
             raise self.offline_error()
         segment = self.active
-        if self._must_settle or not segment.has_unsaved_indexes:
+        if self.must_settle or not segment.has_unsaved_indexes:
             self._prepare_write()
         if (
             segment.size + self._staged_bytes > self.segment_bytes
@@ -358,8 +362,8 @@ class Log:
         self.producer_state.drop()
 
     def undo_write(self, created: list[Segment], error: OSError, *, must_cut: bool) -> NoReturn:
+        """Raises `KafkaStorageError`; the next write waits for a flush that makes the cut durable."""
         self.discard_staged()
-        self._must_settle = True
         try:
             for segment in created:
                 segment.handle.retire()
@@ -368,12 +372,13 @@ class Log:
                 self.cut_active(self.active.size)
         except OSError as second:
             self.directory_failed(f"cannot cut {self.active.log_path} back after a failed write: {second}")
+        self.durability.note_cut()
         raise KafkaStorageError(f"{self.topic_partition} cannot be written: {error}") from error
 
     def _prepare_write(self) -> None:
         """What a write needs only sometimes: after a failed one, and the first time after a clean start."""
-        if self._must_settle:
-            self._settle_failure(self._staged_bytes)
+        if self.must_settle:
+            self._check_settled(self._staged_bytes)
         if not self.active.has_unsaved_indexes:
             try:
                 self.active.remove_index_files()
@@ -382,26 +387,23 @@ class Log:
                 self.undo_write([], error, must_cut=False)
             self.durability.note_directory_changed()
 
-    def _settle_failure(self, size: int) -> None:
-        """Before the first write after a failed one: what was cut off must not come back after a crash.
+    def _check_settled(self, size: int) -> None:
+        """Refuse to write until what was cut off cannot come back after a crash, with newer batches around it.
 
-        It would come back in the middle, with newer batches around it. A disk that is still full is not even tried.
+        While the disk is still full, nobody is asked to see to that.
         """
-        files = self.environment.files
         try:
-            free = files.free_bytes(self.directory)
+            free = self.environment.files.free_bytes(self.directory)
         except OSError:
             free = 0
-        if free < size:
+        if free >= size:
+            self.environment.home.wants_flush(self)
+        if self.offline_reason is not None:
+            raise self.offline_error()
+        if self.must_settle:
             self.discard_staged()
-            raise KafkaStorageError(f"{self.topic_partition} cannot be written: {free} bytes are free, {size} needed")
-        try:
-            self.active.handle.get().sync()
-            files.sync_directory(self.directory)
-        except OSError as error:
-            self.directory_failed(f"sync of {self.topic_partition} failed and is not retried: {error}")
-            raise self.offline_error() from error
-        self._must_settle = False
+            reason = f"{free} bytes are free, {size} needed" if free < size else "what was cut off is not synced yet"
+            raise KafkaStorageError(f"{self.topic_partition} cannot be written: {reason}")
 
     def cut_active(self, size: int) -> None:
         """Cut the active file to its known end."""
@@ -446,8 +448,8 @@ class Log:
         assert not self._staged, "roll between turns"
         if not self.active.size:
             return
-        if self._must_settle:
-            self._settle_failure(0)
+        if self.must_settle:
+            self._check_settled(0)
         self.now_ms = now_ms
         segment = self.create_segment(self.end_offset)
         try:
@@ -455,19 +457,6 @@ class Log:
         except OSError as error:
             self.undo_write([segment], error, must_cut=False)
         self.switch_to(segment)
-
-    def roll_if_due(self, now_ms: int) -> bool:
-        """Roll a segment that has stood open for ``segment.ms`` by the clock, so that idle logs get old segments too.
-
-        Appends roll by Kafka's rule; this is for logs nobody appends to.
-        """
-        active = self.active
-        if self.offline_reason is not None or not active.size:
-            return False
-        if now_ms - active.created_ms <= self.segment_ms - active.roll_jitter_ms:
-            return False
-        self.roll(now_ms)
-        return True
 
     # Reading.
 
@@ -558,26 +547,83 @@ class Log:
             self.log_start_offset = offset
             self.epochs.truncate_from_start(offset)
 
-    def apply_retention(self, now_ms: int, high_watermark: int | None = None) -> list[retention.Removal]:
-        """Remove old segments whole; the returned jobs delete their files after ``file.delete.delay.ms``."""
-        if self.offline_reason is not None:
-            return []
-        self.now_ms = now_ms
-        return retention.apply(self, now_ms, self.end_offset if high_watermark is None else high_watermark)
+    def retention_target(self, now_ms: int, high_watermark: int) -> int:
+        """The offset below which old segments should go; see `retention` for the steps that follow.
 
-    def truncate_to(self, offset: int) -> list[retention.Removal]:
-        """Drop every batch that reaches to ``offset`` or beyond; durable when this returns, so it syncs."""
+        The log's first offset when nothing is to go. Raises `KafkaStorageError`, OSError.
+        """
+        if self.offline_reason is not None:
+            return self.base_offsets[0]
+        self.now_ms = now_ms
+        try:
+            return retention.target(self, now_ms, high_watermark)
+        except CorruptSegment as error:
+            raise self.found_corrupt(error) from error
+
+    def apply_retention(self, now_ms: int, high_watermark: int | None = None) -> list[retention.Removal]:
+        """Remove old segments whole, here and now, so it may sync; the returned jobs delete their files later."""
+        offset = self.retention_target(now_ms, self.end_offset if high_watermark is None else high_watermark)
+        if retention.must_flush(self, offset):
+            self.flush()
+        if not retention.detach(self, offset):
+            return []
+        job = self.raising_job()
+        try:
+            if job is not None:
+                job()
+        except OSError as error:
+            # The disk may be full, and what is about to go makes room.
+            logger.warning("checkpoints for %s are not written: %s", self.topic_partition, error)
+        return retention.remove_detached(self)
+
+    def cut_to(self, offset: int) -> list[retention.Removal]:
+        """Drop every batch that reaches to ``offset`` or beyond, in memory and in the page cache.
+
+        First run what `lowering_job` returns, until it returns None. No write is taken until a flush has ended.
+        """
         if self.offline_reason is not None:
             raise self.offline_error()
         self.discard_staged()
-        return truncation.truncate_to(self, offset)
+        return truncation.cut_to(self, offset)
 
-    def truncate_fully_and_start_at(self, offset: int) -> list[retention.Removal]:
-        """Drop everything; the next batch gets ``offset``. Durable when this returns, so it syncs."""
+    def start_over_at(self, offset: int) -> list[retention.Removal]:
+        """Drop everything; the next batch gets ``offset``. For the rest see `cut_to`; the job is that of offset 0."""
         if self.offline_reason is not None:
             raise self.offline_error()
         self.discard_staged()
         return truncation.start_over_at(self, offset)
+
+    def raising_job(self) -> Callable[[], None] | None:
+        """What must run, on a thread, before detached segments' files go: the checkpoints learn of the start. Syncs."""
+        return self.environment.home.raising_job(self)
+
+    def lowering_job(self, offset: int) -> Callable[[], None] | None:
+        """What must run, on a thread, before the log is cut at ``offset``: no checkpoint may claim more. It syncs."""
+        return self.environment.home.lowering_job(self, offset)
+
+    def truncate_to(self, offset: int) -> list[retention.Removal]:
+        """`cut_to` with all that belongs to it, here and now: it syncs."""
+        self._lower_checkpoints(offset)
+        removals = self.cut_to(offset)
+        self.flush()
+        return removals
+
+    def truncate_fully_and_start_at(self, offset: int) -> list[retention.Removal]:
+        """`start_over_at` with all that belongs to it, here and now: it syncs."""
+        self._lower_checkpoints(0)
+        removals = self.start_over_at(offset)
+        self.flush()
+        return removals
+
+    def _lower_checkpoints(self, offset: int) -> None:
+        if self.offline_reason is not None:
+            raise self.offline_error()
+        job = self.lowering_job(offset)
+        if job is not None:
+            try:
+                job()
+            except OSError as error:
+                raise KafkaStorageError(f"checkpoints for {self.topic_partition} cannot be written: {error}") from error
 
     def expire_producers(self, now_ms: int, expiration_ms: int = PRODUCER_EXPIRATION_MS) -> None:
         self.producer_state.expire(now_ms, expiration_ms)
@@ -606,7 +652,8 @@ class Log:
     def flush_job(self) -> FlushJob | None:
         """What is to be written and synced to make the log durable up to its present end; None when nothing is.
 
-        At most one job of a log exists at a time. Run it on a thread and give its result to `finish_flush`.
+        At most one job of a log exists at a time. Run it on a thread and give its result to `finish_flush`. While
+        `must_settle`, it makes the cut durable and nothing else; ask again for the rest.
         """
         return self.durability.job()
 
@@ -616,11 +663,12 @@ class Log:
 
     def flush(self) -> None:
         """Prepare, run and finish a flush here and now: for starts, stops and logs that are synced before replying."""
-        job = self.flush_job()
-        if job is not None:
-            self.finish_flush(job, job.run())
-            if self.offline_reason is not None:
-                raise self.offline_error()
+        for _ in range(2 if self.must_settle else 1):
+            job = self.flush_job()
+            if job is not None:
+                self.finish_flush(job, job.run())
+                if self.offline_reason is not None:
+                    raise self.offline_error()
 
     def writeback_slice(self, size_bytes_min: int) -> FileSlice | None:
         """A leased range the kernel should begin to write, once enough has gathered since the last such range."""

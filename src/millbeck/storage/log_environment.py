@@ -24,11 +24,18 @@ class LogHome(Protocol):
     def failed(self, reason: str) -> None:
         """The whole directory can no longer be trusted."""
 
-    def raise_checkpoints(self, log: Log) -> None:
-        """The log's start has moved past segments that are about to go: make sure a crash knows it. May sync."""
+    def wants_flush(self, log: Log) -> None:
+        """The log takes no more writes until it is flushed (`Log.must_settle`)."""
 
-    def lower_checkpoints(self, log: Log, offset: int) -> None:
-        """The log is about to be cut at ``offset``: no checkpoint on disk may claim more. May sync."""
+    def raising_job(self, log: Log) -> Callable[[], None] | None:
+        """The log's start has moved past segments that are about to go: the job that makes sure a crash knows it.
+
+        None when the checkpoints on disk say so already. The job syncs and raises OSError."""
+
+    def lowering_job(self, log: Log, offset: int) -> Callable[[], None] | None:
+        """The log is about to be cut at ``offset``: the job after which no checkpoint on disk claims more.
+
+        None when none does. The job syncs and raises OSError."""
 
 
 class LogEnvironment:

@@ -4,14 +4,24 @@ A segment goes when the log start has passed it, when the log is larger than ``r
 newest record is older than ``retention.ms``. Only from the front, and never one that reaches to the high watermark.
 When all go, an empty segment takes their place.
 
-The producers a segment has seen live on in the snapshot after it, so that snapshot is durable before the segment goes;
-it usually is, since a roll asks for a flush. Its files are renamed to ``.deleted`` at once and unlinked by a `Removal`
-job after ``file.delete.delay.ms``; who leases the file goes on reading it.
+Theory of operation. It takes steps, since between them something must become durable, which is not for the loop:
+
+1. `target` decides below which offset segments go. The producers they have seen live on in the snapshot there, which
+   a flush makes durable, and the recovery point passes them (`must_flush`; usually a roll has asked for it already).
+2. `detach` takes them out of the log: no reader finds them any more. It takes only what is durable, so that on a full
+   disk, where a flush may have no room, at least that goes.
+3. The directory's checkpoints learn of the new start (`LogHome.raising_job`): names that come back after a crash would
+   look like a log with a hole if recovery began before them.
+4. `remove_detached` renames the files to ``.deleted``; a `Removal` job unlinks them after ``file.delete.delay.ms``. Who
+   leases one goes on reading it.
+
+`Log.apply_retention` takes all of them at once, in place.
 """
 
 from __future__ import annotations
 
 import logging
+from bisect import bisect_right
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
@@ -47,18 +57,16 @@ class Removal:
                 pass
 
 
-def apply(log: Log, now_ms: int, high_watermark: int) -> list[Removal]:
-    """See `Log.apply_retention`."""
+def target(log: Log, now_ms: int, high_watermark: int) -> int:
+    """Below which offset segments should go: the base of the first to stay, which may have to be made (a roll)."""
 
     def is_below_start(segment: Segment, upper: int) -> bool:
         return upper <= log.log_start_offset
 
-    removals = _delete(log, now_ms, high_watermark, is_below_start, takes_active=False)
+    count = _count(log, 0, high_watermark, is_below_start, takes_active=False)
     config = log.config
-    if not config.is_deleted:
-        return removals
-    if config.retention_bytes >= 0:
-        excess = log.size_bytes - config.retention_bytes
+    if config.is_deleted and config.retention_bytes >= 0:
+        excess = sum(segment.size for segment in log.segments[count:]) - config.retention_bytes
 
         def is_excess(segment: Segment, upper: int) -> bool:
             nonlocal excess
@@ -67,66 +75,80 @@ def apply(log: Log, now_ms: int, high_watermark: int) -> list[Removal]:
             excess -= segment.size
             return True
 
-        removals += _delete(log, now_ms, high_watermark, is_excess, takes_active=True)
-    if config.retention_ms >= 0:
+        count = _count(log, count, high_watermark, is_excess, takes_active=True)
+    if config.is_deleted and config.retention_ms >= 0:
 
         def is_expired(segment: Segment, upper: int) -> bool:
             return now_ms - _newest_ms(log, segment) > config.retention_ms
 
-        removals += _delete(log, now_ms, high_watermark, is_expired, takes_active=True)
-    return removals
+        count = _count(log, count, high_watermark, is_expired, takes_active=True)
+    try:
+        if count == len(log.segments):
+            count -= 1
+            log.roll(now_ms)
+            count += 1
+        if count:
+            log.durability.make_snapshot(log.base_offsets[count])
+    except (OSError, KafkaStorageError, CorruptSegment) as error:
+        # On a full disk there may be no room for what is to stay; `detach` takes what can go without it.
+        logger.warning("%s keeps segments that should go: %s", log.topic_partition, error)
+    return log.base_offsets[count]
+
+
+def _count(
+    log: Log, begin: int, high_watermark: int, should_go: Callable[[Segment, int], bool], *, takes_active: bool
+) -> int:
+    """How many segments go when the first ``begin`` do, and those after them of which ``should_go`` says so."""
+    for index in range(begin, len(log.segments)):
+        segment = log.segments[index]
+        is_active = segment is log.active
+        if is_active and not (takes_active and segment.size):
+            return index
+        upper = log.end_offset if is_active else log.base_offsets[index + 1]
+        if upper > high_watermark or not should_go(segment, upper):
+            return index
+    return len(log.segments)
+
+
+def must_flush(log: Log, offset: int) -> bool:
+    """Whether a flush has to come before `detach` if all below ``offset`` is to go."""
+    return offset > log.base_offsets[0] and not log.durability.may_begin_at(offset)
+
+
+def detach(log: Log, offset: int) -> bool:
+    """Take segments that end at or before ``offset`` out of the log; whether there were any."""
+    if log.offline_reason is not None:
+        return False
+    count = max(0, bisect_right(log.base_offsets, offset) - 1)
+    while count and not log.durability.may_begin_at(log.base_offsets[count]):
+        count -= 1
+    if not count:
+        return False
+    gone, kept = log.segments[:count], log.segments[count:]
+    log.advance_log_start(kept[0].base_offset)
+    log.set_segments(kept)
+    for segment in gone:
+        log.environment.index_cache.forget(segment)
+        segment.handle.retire()
+    log.detached += gone
+    return True
+
+
+def remove_detached(log: Log) -> list[Removal]:
+    """Take the files of detached segments, and the snapshots before the log's first segment, out of sight."""
+    gone, log.detached = log.detached, []
+    if not gone or log.offline_reason is not None:
+        # A deleted log's files are gone with it, and their names may be another log's.
+        return []
+    oldest = log.base_offsets[0]
+    removals = [remove_segment(log, segment) for segment in gone]
+    return removals + remove_snapshots(log, lambda offset: offset >= oldest)
 
 
 def _newest_ms(log: Log, segment: Segment) -> int:
     """The largest timestamp; where batches carry none, when the file was last changed."""
     newest = largest_timestamp(log, segment)
     return newest if newest >= 0 else log.environment.files.modified_ms(segment.log_path)
-
-
-def _delete(
-    log: Log, now_ms: int, high_watermark: int, should_go: Callable[[Segment, int], bool], *, takes_active: bool
-) -> list[Removal]:
-    """Remove segments from the front as long as ``should_go`` says so of them and the offset after them."""
-    count = 0
-    for index, segment in enumerate(log.segments):
-        is_active = segment is log.active
-        if is_active and not (takes_active and segment.size):
-            break
-        upper = log.end_offset if is_active else log.base_offsets[index + 1]
-        if upper > high_watermark or not should_go(segment, upper):
-            break
-        count = index + 1
-    count = _make_ready(log, now_ms, count)
-    if not count:
-        return []
-    gone, kept = log.segments[:count], log.segments[count:]
-    oldest = kept[0].base_offset
-    log.advance_log_start(oldest)
-    log.set_segments(kept)
-    # Names that come back after a crash would look like a log with a hole if recovery began before them.
-    log.environment.home.raise_checkpoints(log)
-    removals = [remove_segment(log, segment) for segment in gone]
-    return removals + remove_snapshots(log, lambda offset: offset >= oldest)
-
-
-def _make_ready(log: Log, now_ms: int, count: int) -> int:
-    """Prepare for the removal of ``count`` segments; returns how many can go.
-
-    On a full disk there may be no room for the segment or the snapshot that is to stay; then only what was flushed
-    goes, and makes room.
-    """
-    if not count:
-        return 0
-    try:
-        if count == len(log.segments):
-            log.roll(now_ms)
-        oldest = log.base_offsets[count]
-        if oldest > log.recovery_point or oldest not in log.durability.snapshot_offsets:
-            log.durability.secure_start(oldest)
-    except (OSError, KafkaStorageError, CorruptSegment) as error:
-        logger.warning("%s keeps segments that should go: %s", log.topic_partition, error)
-        return min(count, log.segment_index_for(log.recovery_point))
-    return count
 
 
 def remove_segment(log: Log, segment: Segment) -> Removal:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+import traceback
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -19,6 +20,7 @@ from millbeck.testing.sim import World
 from millbeck.testing.sim.checkers import check_all
 from millbeck.testing.sim.history import Anomaly, History
 from millbeck.testing.sim.node import stream
+from millbeck.testing.sim.threads import SimThreads
 from millbeck.testing.workloads.produce_and_read import Cluster, Producer, Reader
 
 HOST: Final = "n1"
@@ -70,6 +72,7 @@ class NodeRun:
         self.machine = self.world.node(HOST)
         self.history = History()
         self.unexpected_errors = 0
+        self.syncs_on_loop: list[str] = []
         self._node: Node | None = None
         self._stop: asyncio.Event | None = None
 
@@ -85,20 +88,29 @@ class NodeRun:
                 "metrics.http.port": "0",
             }
         )
+        assert isinstance(environment.threads, SimThreads)
+        # A start may wait for the disk.
+        environment.threads.meter.on_held = None
         format_directories(environment, config, ignore_formatted=True)
         self._stop = asyncio.Event()
         node = self._node = Node(environment, config, NodeSettings(checks_views=True))
         await node.start()
+        environment.threads.meter.on_held = self._held
         await self._stop.wait()
         await node.stop()
+
+    def _held(self) -> None:
+        self.syncs_on_loop.append("".join(traceback.format_stack(limit=12)))
 
     def start(self) -> None:
         # A disk that is full or failing may refuse the start itself; the run goes on and tries again.
         self.machine.start(self._main, may_fail=True)
 
     def run(self) -> list[Anomaly]:
-        """The anomalies of the whole run."""
+        """The anomalies of the whole run. A node that serves and waits for its disk on the loop fails it."""
         self.world.run(self._scenario, limit_s=LIMIT_SECONDS)
+        if self.syncs_on_loop:
+            raise AssertionError(f"a sync on the loop:\n{self.syncs_on_loop[0]}")
         return check_all(self.history, acknowledged_count_min=self.plan.batch_count)
 
     async def _scenario(self, environment: Environment) -> None:

@@ -30,7 +30,7 @@ from millbeck.kernel.ids import TopicPartition
 from millbeck.records import batch as batches
 from millbeck.records import control
 from millbeck.records.record import Record
-from millbeck.storage import rebuild
+from millbeck.storage import rebuild, retention
 from millbeck.storage.config import LogConfig
 from millbeck.storage.directory import LogDirectory
 from millbeck.storage.file_cache import FileCache
@@ -81,6 +81,8 @@ class LogMachine(RuleBasedStateMachine):
         self.sequences: dict[int, int] = {}
         self.open: dict[int, int] = {}
         self.aborted: list[Aborted] = []
+        self.may_flush = True
+        """Whether somebody flushes when the log asks for it; not while a write is made to fail."""
 
     @initialize(seed=st.integers(0, 2**32))
     def start(self, seed: int) -> None:
@@ -90,7 +92,7 @@ class LogMachine(RuleBasedStateMachine):
 
     def open_directory(self) -> LogDirectory:
         files = self.disk.mount()
-        return LogDirectory(
+        directory = LogDirectory(
             files,
             "/data",
             cache=FileCache(files, 2),
@@ -98,6 +100,13 @@ class LogMachine(RuleBasedStateMachine):
             jitter_below=lambda bound: 0,
             on_failure=print,
         )
+        directory.on_flush_wanted = self.settle
+        return directory
+
+    def settle(self, log: Log) -> None:
+        if self.may_flush:
+            log.flush()
+            self.flushed = log.flushed_offset
 
     @property
     def end(self) -> int:
@@ -158,6 +167,10 @@ class LogMachine(RuleBasedStateMachine):
     def write(self, expected: list[Written], fault: str) -> bool:
         """Write what is staged; whether it is in the log afterwards."""
         before = (self.log.end_offset, self.log.size_bytes)
+        if fault != "none" and self.log.must_settle:
+            # It would be refused before it meets the fault.
+            self.settle(self.log)
+        self.may_flush = fault == "none"
         if fault == "error":
             self.disk.fail_next(DiskCall.WRITE, path_part=".log")
         elif fault == "full":
@@ -174,6 +187,7 @@ class LogMachine(RuleBasedStateMachine):
                 return False
         finally:
             self.disk.faults.capacity_bytes = 1 << 40
+            self.may_flush = True
         self.ghosts = []
         self.written += expected
         return True
@@ -201,6 +215,12 @@ class LogMachine(RuleBasedStateMachine):
     @rule(writes_between=st.booleans())
     def flush(self, writes_between: bool) -> None:
         target = self.end
+        if self.log.must_settle:
+            # The first job is for the cut alone.
+            cut = self.log.flush_job()
+            assert cut is not None
+            self.log.finish_flush(cut, cut.run())
+            assert not self.log.must_settle
         job = self.log.flush_job()
         if job is None:
             assert self.log.flushed_offset == self.end
@@ -233,18 +253,49 @@ class LogMachine(RuleBasedStateMachine):
         assert self.log.log_start_offset >= self.log_start
         self.log_start = self.log.log_start_offset
 
+    @rule(size_bytes=st.integers(0, 3000), is_flushed=st.booleans())
+    def detach_old_segments(self, size_bytes: int, is_flushed: bool) -> None:
+        """The first steps of retention; anything may come before the last, `remove_detached`."""
+        self.log.update_config(CONFIG.replace(retention_bytes=size_bytes))
+        offset = self.log.retention_target(self.clock_ms, self.end)
+        if is_flushed and retention.must_flush(self.log, offset):
+            self.log.flush()
+            self.flushed = self.log.flushed_offset
+        if retention.detach(self.log, offset):
+            job = self.log.raising_job()
+            if job is not None:
+                job()
+        self.log.update_config(CONFIG)
+        self.log_start = self.log.log_start_offset
+
+    @rule()
+    def remove_detached(self) -> None:
+        for removal in retention.remove_detached(self.log):
+            removal.run()
+
     @precondition(lambda self: self.written)
-    @rule(data=st.data(), is_mid_batch=st.booleans())
-    def truncate(self, data: st.DataObject, is_mid_batch: bool) -> None:
+    @rule(data=st.data(), is_mid_batch=st.booleans(), is_synced=st.booleans())
+    def truncate(self, data: st.DataObject, is_mid_batch: bool, is_synced: bool) -> None:
         kept = data.draw(st.integers(0, len(self.written) - 1))
         target = self.written[kept]
         offset = target.last_offset if is_mid_batch else target.first_offset
         if offset < self.log.segments[0].base_offset:
             return
-        for removal in self.log.truncate_to(offset):
+        if is_synced:
+            removals = self.log.truncate_to(offset)
+        else:
+            self.may_flush = False
+            while (job := self.log.lowering_job(offset)) is not None:
+                job()
+            removals = self.log.cut_to(offset)
+            self.may_flush = True
+        for removal in removals:
             removal.run()
         assert self.end == target.first_offset
+        # Until the cut is synced, a power loss may bring back what was cut off.
+        gone = [one.data for one in self.written[kept:]]
         self.forget_from(target.first_offset)
+        self.ghosts = [] if is_synced else [gone]
         self.leader_epoch += 1
         self.log.assign_epoch(self.leader_epoch, self.end)
 
@@ -486,13 +537,13 @@ def _trust_the_tail(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def _do_not_settle(monkeypatch: pytest.MonkeyPatch) -> None:
     def forget(self: Log, size: int) -> None:
-        self._must_settle = False
+        self.must_settle = False
 
-    monkeypatch.setattr(Log, "_settle_failure", forget)
+    monkeypatch.setattr(Log, "_check_settled", forget)
 
 
 def _leave_the_checkpoints(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(LogDirectory, "lower_checkpoints", lambda self, log, offset: None)
+    monkeypatch.setattr(LogDirectory, "lowering_job", lambda self, log, offset: None)
 
 
 def _forget_the_transaction_index(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -197,6 +197,7 @@ def test_a_failed_write_settles_everything_of_the_turn_with_the_error_and_the_ne
     assert world.answers == [("a", "KafkaStorageError"), ("b", "KafkaStorageError"), ("a again", "KafkaStorageError")]
     assert (world.partition.high_watermark, watcher.told, world.written) == (0, [], [])
     world.answers.clear()
+    world.partition.log.flush()
     assert world.append("a", **numbered(0)).first_offset == 0
     world.end_turn()
     assert world.answers == [("a", "ok")]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import traceback
 from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar, cast
 
@@ -13,6 +14,8 @@ from millbeck.server.config import NodeConfig
 from millbeck.server.formatting import format_directories
 from millbeck.server.node import Node, NodeSettings
 from millbeck.testing.sim import World
+from millbeck.testing.sim.process import PROCESS
+from millbeck.testing.sim.threads import SimThreads
 from millbeck.testing.wire_client import WireClient
 
 T = TypeVar("T")
@@ -38,14 +41,25 @@ class House:
         self.machine = self.world.node("n1")
         self.settings = SETTINGS | {key.replace("_", "."): value for key, value in settings.items()}
         self.node: Node | None = None
+        self.syncs_on_loop: list[str] = []
+        """Where the node, once it served, waited for its disk on the loop."""
 
     async def main(self, environment: Environment) -> None:
+        assert isinstance(environment.threads, SimThreads)
+        # A start may wait for the disk.
+        environment.threads.meter.on_held = None
         config = NodeConfig(self.settings)
         format_directories(environment, config, ignore_formatted=True)
         node = Node(environment, config, NodeSettings(checks_views=True))
         await node.start()
+        environment.threads.meter.on_held = self._held
         self.node = node
         await node.failed
+
+    def _held(self) -> None:
+        process = PROCESS.get()
+        if process is not None and not process.is_harness:
+            self.syncs_on_loop.append("".join(traceback.format_stack(limit=12)))
 
     async def start(self) -> None:
         self.node = None
@@ -58,7 +72,8 @@ class House:
         return cast(Client, client)
 
     def run(self, scenario: Callable[[House, Client, Environment], Coroutine[Any, Any, T]], limit_s: float = 600) -> T:
-        """Start the node, connect, run the scenario; whatever the node reported as unexpected fails the test."""
+        """Start the node, connect, run the scenario; what the node reported as unexpected fails the test, as does a
+        sync on its loop."""
 
         async def whole(environment: Environment) -> T:
             await self.start()
@@ -66,6 +81,7 @@ class House:
             result = await scenario(self, client, environment)
             assert self.node is not None
             assert self.node.broker.unexpected_errors == 0
+            assert not self.syncs_on_loop, self.syncs_on_loop[0]
             return result
 
         return self.world.run(whole, limit_s=limit_s)

@@ -264,14 +264,14 @@ def test_retention_that_fails_for_one_log_goes_on_with_the_next(
         for index in (0, 1):
             for _ in range(25):
                 await produce(client, b"x" * 100_000, index=index)
-        apply_retention = Log.apply_retention
+        target = Log.retention_target
 
         def refuses_first(log: Log, *arguments: Any) -> Any:
             if log.topic_partition.partition == 0:
                 raise KafkaStorageError("not today")
-            return apply_retention(log, *arguments)
+            return target(log, *arguments)
 
-        monkeypatch.setattr(Log, "apply_retention", refuses_first)
+        monkeypatch.setattr(Log, "retention_target", refuses_first)
         await asyncio.sleep(400)
         assert partition_of(house, index=0).log.log_start_offset == 0
         assert partition_of(house, index=1).log.log_start_offset > 0

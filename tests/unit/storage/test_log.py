@@ -82,6 +82,7 @@ def test_a_failed_write_leaves_the_log_as_it_was(world: Any, error: int) -> None
     assert (log.end_offset, log.size_bytes, log.active.handle.get().size()) == (1, size, size)
     assert log.producers.producers[1].last_sequence == 0
     assert not log.is_offline
+    log.flush()
     assert world.append(world.batch(producer_id=1, sequence=1)).first_offset == 1
 
 
@@ -93,8 +94,39 @@ def test_a_full_disk_refuses_appends_and_serves_reads_until_there_is_room(world:
             world.append()
         assert world.read(0) == [0, 1, 2]
     world.disk.faults.capacity_bytes = 1 << 40
+    world.log.flush()
     assert world.append().first_offset == 3
     assert world.failures == []
+
+
+def test_after_a_failed_write_the_next_waits_for_a_flush_that_began_later(world: Any) -> None:
+    world.append()
+    job = world.log.flush_job()
+    wanted = []
+    world.directory.on_flush_wanted = wanted.append
+    world.disk.fail_next(DiskCall.WRITE, path_part=".log")
+    with pytest.raises(KafkaStorageError):
+        world.append()
+    assert wanted == [world.log]
+    world.log.finish_flush(job, job.run())
+    with pytest.raises(KafkaStorageError, match="not synced yet"):
+        world.append()
+    with pytest.raises(KafkaStorageError, match="not synced yet"):
+        world.log.roll(world.clock_ms)
+    assert len(wanted) == 3
+    assert world.log.flush_is_due(world.clock_ms)
+    world.log.flush()
+    assert not world.log.flush_is_due(world.clock_ms)
+    assert world.append().first_offset == 1
+
+
+def test_whoever_flushes_at_once_may_write_at_once(world: Any) -> None:
+    world.append()
+    world.disk.fail_next(DiskCall.WRITE, path_part=".log")
+    with pytest.raises(KafkaStorageError):
+        world.append()
+    world.directory.on_flush_wanted = lambda log: log.flush()
+    assert world.append().first_offset == 1
 
 
 def test_a_disk_that_is_still_full_is_not_even_tried(world: Any) -> None:

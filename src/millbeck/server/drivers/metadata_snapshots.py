@@ -21,6 +21,7 @@ from millbeck.metadata.image import MetadataImage
 from millbeck.metadata.snapshot import SnapshotId, snapshot_batches
 from millbeck.server.drivers import metadata_files
 from millbeck.server.off_loop import run_off_loop
+from millbeck.storage import retention
 from millbeck.storage.flush import FlushOutcome
 from millbeck.storage.log import Log
 
@@ -137,7 +138,11 @@ class MetadataSnapshots:
                 if result.outcome is FlushOutcome.DEFERRED:
                     return
             log.delete_records(snapshot_id.end_offset)
-            removals = log.apply_retention(now_ms)
+            retention.detach(log, log.retention_target(now_ms, log.end_offset))
+            raising = log.raising_job()
+            if raising is not None:
+                await run_off_loop(threads, raising)
+            removals = retention.remove_detached(log)
         for removal in removals:
             await run_off_loop(threads, removal.run)
         files = self._environment.files

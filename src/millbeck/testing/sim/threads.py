@@ -19,19 +19,25 @@ Ts = TypeVarTuple("Ts")
 
 
 class CostMeter:
-    """Adds up what the disk calls of the running job cost. Outside a job, calls hold the process instead."""
+    """Adds up what the disk calls of the running job cost. Outside a job, calls hold the process instead.
 
-    __slots__ = ("hold", "is_in_job", "seconds")
+    A node that serves must not be held by its disk: while ``on_held`` is set, it hears of every such call.
+    """
+
+    __slots__ = ("hold", "is_in_job", "on_held", "seconds")
 
     def __init__(self, hold: Callable[[float], None]) -> None:
         self.hold = hold
         self.is_in_job = False
+        self.on_held: Callable[[], None] | None = None
         self.seconds = 0.0
 
     def charge(self, seconds: float) -> None:
         if self.is_in_job:
             self.seconds += seconds
         else:
+            if self.on_held is not None:
+                self.on_held()
             self.hold(seconds)
 
 
@@ -47,7 +53,7 @@ class SimThreads:
     ) -> None:
         self._loop = loop
         self._generator = generator
-        self._meter = meter
+        self.meter = meter
         self._delay_s = delay_s
         self._waiting_count_max = waiting_count_max
         self._unfinished_count = 0
@@ -64,7 +70,7 @@ class SimThreads:
         if future.cancelled():
             self._unfinished_count -= 1
             return
-        meter = self._meter
+        meter = self.meter
         meter.is_in_job, meter.seconds = True, 0.0
         result, failure = None, None
         try:

@@ -163,6 +163,7 @@ def test_a_write_the_disk_refuses_is_taken_back_with_everything_after_it() -> No
         assert [type(answer) for answer in answers] == [errors.NotCoordinator] * 3
         assert list(driver.host.shard._offsets.of_group("g")) == [("t", 0)]
         disk.faults.capacity_bytes = disk.used_bytes + 10_000_000
+        await asyncio.sleep(0.1)
         assert await write(driver, Result(records=[record(4)], response="done")) == "done"
         assert driver.host.written_offset == driver.partition.log.end_offset == 2
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import pytest
@@ -201,6 +202,7 @@ def test_a_full_disk_refuses_commits_and_keeps_what_was_committed() -> None:
         assert await commit(client, {0: 6, 1: 7}) == dict.fromkeys((0, 1), errors.NotCoordinator.code)
         assert await fetch(client, None) == [(0, 5, "note", 0)]
         disk.faults.capacity_bytes = disk.used_bytes + 10_000_000
+        await asyncio.sleep(0.1)
         assert await commit(client, {0: 8}) == {0: 0}
         assert await fetch(client, None) == [(0, 8, "note", 0)]
 

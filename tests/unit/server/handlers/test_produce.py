@@ -328,6 +328,7 @@ def test_a_full_disk_refuses_appends_and_takes_them_again_when_there_is_room() -
         assert refused.error_code == 56
         assert b"before" in await stored(client)
         disk.faults.capacity_bytes = disk.used_bytes + 10_000_000
+        await asyncio.sleep(0.1)
         assert result_of(await client.ask(produce(one_batch(b"after")), 9)).base_offset == 1
 
     in_house(scenario)

@@ -1,0 +1,62 @@
+"""What a log does in steps, because something must become durable between them: the loop never waits for a sync.
+
+`storage.retention` and `storage.truncation` say why the steps have this order. Each function runs on the loop and gives
+way to it while a job is on a thread; whatever happens to the log meanwhile, the next step looks at it as it finds it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Final, Protocol
+
+from millbeck.kernel.errors import KafkaStorageError
+from millbeck.storage import retention
+from millbeck.storage.log import Log
+from millbeck.storage.retention import Removal
+
+FLUSH_POLL_SECONDS: Final = 0.001
+"""Between looks at a flush that was under way before; at most one of a log runs at a time."""
+
+
+class InThread(Protocol):
+    async def __call__(self, job: Callable[[], None], /) -> None:
+        """Run a job off the loop (`Broker.in_thread`)."""
+
+
+Flush = Callable[[], Awaitable[None]]
+"""Makes the log durable up to its present end, off the loop; when it cannot, the log tells."""
+
+
+async def detach_old_segments(log: Log, flush: Flush, *, now_ms: int, high_watermark: int) -> bool:
+    """Take segments that retention removes out of the log; whether there were any.
+
+    Once the directory's checkpoints know of the new start, `retention.remove_detached` takes their files away. Raises
+    `KafkaStorageError`, OSError.
+    """
+    offset = log.retention_target(now_ms, high_watermark)
+    if retention.must_flush(log, offset):
+        await flush()
+    return retention.detach(log, offset)
+
+
+async def truncate(
+    log: Log, offset: int, in_thread: InThread, flush: Flush, *, starts_over: bool = False
+) -> list[Removal]:
+    """Drop every batch that reaches to ``offset`` or beyond, or all of them; durable when this returns.
+
+    Nobody may write to the log meanwhile. Raises `KafkaStorageError`, OSError.
+    """
+    lowest = 0 if starts_over else offset
+    # Once more, should the checkpoints have been written by another meanwhile.
+    while (job := log.lowering_job(lowest)) is not None:
+        await in_thread(job)
+    removals = log.start_over_at(offset) if starts_over else log.cut_to(offset)
+    while log.must_settle:
+        await flush()
+        if log.offline_reason is not None:
+            raise log.offline_error()
+        if log.must_settle and not log.durability.is_running:
+            raise KafkaStorageError(f"{log.topic_partition} is cut to {offset}, but that could not be synced")
+        await asyncio.sleep(FLUSH_POLL_SECONDS if log.must_settle else 0)
+    return removals

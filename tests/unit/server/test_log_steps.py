@@ -1,0 +1,127 @@
+"""Retention, truncation, new logs and failed writes wait for the disk on threads; the house fails on any other sync."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+from asking import create, delete, in_house, partition_of, produce
+from house import Client, House
+
+from millbeck.kernel.environment import Environment
+from millbeck.kernel.errors import KafkaStorageError
+from millbeck.storage.checkpoints import RECOVERY_POINTS, read_offsets
+from millbeck.testing.sim.disk_faults import DiskCall
+
+
+def logs_of(house: House) -> Any:
+    assert house.node is not None
+    return house.node.broker.logs
+
+
+def recovery_point(house: House) -> int:
+    files = house.machine.disk.mount()
+    try:
+        return read_offsets(files, "/data", RECOVERY_POINTS).get(partition_of(house).name, 0)
+    finally:
+        house.machine.disk.unmount(files)
+
+
+def test_retention_of_what_was_never_flushed_flushes_it_off_the_loop() -> None:
+    async def scenario(house: House, client: Client, environment: Environment) -> None:
+        await create(client, internal_segment_bytes="200", retention_ms="1000")
+        for _ in range(5):
+            await produce(client, b"x" * 50)
+        log = partition_of(house).log
+        assert log.recovery_point == 0
+        await asyncio.sleep(40)
+        assert (log.log_start_offset, log.base_offsets) == (5, [5])
+        # The roll that makes room for the last one is durable, too, without waiting for an append.
+        assert log.recovery_point == recovery_point(house) == 5
+        assert not log.flush_is_due(environment.clock.wall_ms())
+        assert not log.detached
+        assert await produce(client, b"y") == 5
+
+    in_house(scenario, log_retention_check_interval_ms="30000")
+
+
+def test_files_of_detached_segments_go_after_the_checkpoint(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def scenario(house: House, client: Client, environment: Environment) -> None:
+        await create(client, internal_segment_bytes="200", retention_ms="1000", file_delete_delay_ms="0")
+        for _ in range(5):
+            await produce(client, b"x" * 50)
+        await asyncio.sleep(31)
+        trace = [event for event in house.world.trace.recent() if "n1" in event]
+        renamed = next(at for at, event in enumerate(trace) if "00000000000000000000.log.deleted" in event)
+        checkpointed = [
+            at for at, event in enumerate(trace[:renamed]) if "rename" in event and RECOVERY_POINTS in event
+        ]
+        assert checkpointed
+
+    in_house(scenario, log_retention_check_interval_ms="30000", log_flush_offset_checkpoint_interval_ms="1000000")
+
+
+@pytest.mark.parametrize("starts_over", [False, True])
+def test_truncation_lowers_the_checkpoint_cuts_and_syncs(starts_over: bool) -> None:
+    async def scenario(house: House, client: Client, environment: Environment) -> None:
+        await create(client, internal_segment_bytes="200")
+        for _ in range(5):
+            await produce(client, b"x" * 50)
+        partition = partition_of(house)
+        await asyncio.sleep(70)
+        assert recovery_point(house) == 5
+        task = asyncio.ensure_future(logs_of(house).truncate(partition, 3, starts_over=starts_over))
+        while not partition.log.must_settle:
+            await asyncio.sleep(0.0002)
+        assert recovery_point(house) <= (0 if starts_over else 3)
+        with pytest.raises(KafkaStorageError, match="not synced yet"):
+            partition.log.roll(0) if partition.log.active.size else partition.log._check_settled(0)
+        await task
+        assert not partition.log.must_settle
+        assert (partition.log.end_offset, partition.log.log_start_offset) == (3, 3 if starts_over else 0)
+
+    in_house(scenario)
+
+
+def test_a_truncation_that_cannot_be_synced_takes_the_directory_offline() -> None:
+    async def scenario(house: House, client: Client, environment: Environment) -> None:
+        await create(client)
+        await produce(client, b"x")
+        partition = partition_of(house)
+        house.machine.disk.fail_next(DiskCall.SYNC, path_part="t-0")
+        with pytest.raises(KafkaStorageError):
+            await logs_of(house).truncate(partition, 0)
+        assert partition.log.is_offline
+
+    in_house(scenario, log_dirs="/data,/other")
+
+
+def test_a_topic_made_again_does_not_inherit_the_checkpoint_of_the_old_one() -> None:
+    async def scenario(house: House, client: Client, environment: Environment) -> None:
+        await create(client)
+        for _ in range(5):
+            await produce(client, b"x")
+        await asyncio.sleep(70)
+        assert recovery_point(house) == 5
+        await delete(client)
+        await create(client)
+        assert recovery_point(house) == 0
+
+    in_house(scenario)
+
+
+def test_after_a_failed_write_the_log_is_synced_without_being_asked() -> None:
+    async def scenario(house: House, client: Client, environment: Environment) -> None:
+        await create(client)
+        await produce(client, b"x")
+        log = partition_of(house).log
+        house.machine.disk.fail_next(DiskCall.WRITE, path_part=".log")
+        with pytest.raises(AssertionError):
+            await produce(client, b"y")
+        assert log.must_settle
+        await asyncio.sleep(0.1)
+        assert not log.must_settle
+        assert await produce(client, b"z") == 1
+
+    in_house(scenario)
