@@ -125,6 +125,8 @@ class Node:
         config = self.config
         self.watch.start()
         self._open_directories()
+        opened_s = self._loop.time()
+        unclean = self._unclean_directories()
         self._wire()
         if self.broker_part is not None:
             self.broker_part.find_logs()
@@ -140,6 +142,9 @@ class Node:
             await self.broker_part.join(self.listening.endpoints(client_names))
         if self.settings.serves_metrics:
             self.metrics_port = await self._metrics.start(config.metrics.host, config.metrics.port)
+        for directory in unclean:
+            count, seconds = len(directory.logs), self._loop.time() - opened_s
+            log.info("%s: %d logs are open after %.2f s", directory.path, count, seconds)
         self.spawn(self.listening.sweep())
         if self.settings.manages_memory:
             self.watch.settle()
@@ -161,6 +166,16 @@ class Node:
                     on_failure=self._directory_failed,
                 )
             )
+
+    def _unclean_directories(self) -> list[LogDirectory]:
+        """Those whose logs have to be checked; a directory that never held any does not count."""
+        unclean = []
+        for directory in self.directories:
+            found = [] if directory.had_clean_shutdown else directory.partitions()
+            if found:
+                log.info("%s was not closed cleanly: its %d logs are checked", directory.path, len(found))
+                unclean.append(directory)
+        return unclean
 
     def _wire(self) -> None:
         broker, config = self.broker, self.config

@@ -205,6 +205,8 @@ class _Loader:
         for segment in rebuilt:
             log.rebuild_aborted(segment, "it is missing")
         log.durability.note_recovered(made)
+        read = sum(segment.size for segment in recovery.segments[recovery.first_index :])
+        logger.info("recovered %s up to offset %d, %d bytes read", self._topic_partition, end_offset, read)
         return log
 
     def _offline(self, segments: list[Segment], log_start_offset: int, end_offset: int, problem: CorruptSegment) -> Log:

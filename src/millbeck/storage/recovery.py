@@ -84,7 +84,8 @@ class Recovery:
             if self.end_offset < self._recovery_point:
                 self.problem = problem
                 return
-            logger.warning("cutting the log: %s", problem)
+            lost = segment.size - good_bytes + sum(each.size for each in self.segments[index + 1 :])
+            logger.warning("cutting the log at offset %d, %d bytes: %s", self.end_offset, lost, problem)
             segment.size = good_bytes
             segment.cut_file()
             self._drop_from(index + 1)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import logging
 from pathlib import Path
 from typing import Any
 
@@ -92,8 +93,13 @@ def test_a_clean_restart_keeps_everything_and_recovers_nothing(caplog: pytest.Lo
 
 
 @pytest.mark.parametrize("ending", ["crash", "power loss"])
-def test_a_hard_end_loses_nothing_that_was_promised(ending: str) -> None:
+def test_a_hard_end_loses_nothing_that_was_promised_and_is_told_of(
+    ending: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
+
     async def scenario(house: House, client: Client, environment: Environment) -> None:
+        assert "cleanly" not in caplog.text, "a new directory was not closed by anybody"
         await create(client, "durable", flush_messages="1")
         await create(client, "usual")
         for number in range(20):
@@ -110,6 +116,9 @@ def test_a_hard_end_loses_nothing_that_was_promised(ending: str) -> None:
             records = results(await client.ask(fetch((0, 0), topic=topic), 11))[0].records
             assert all(b"record-%d" % number in records for number in range(20))
         assert await produce(client, b"next", topic="durable", acks=-1) == 20
+        assert "/data was not closed cleanly: its 3 logs are checked" in caplog.text
+        assert "recovered durable-0 up to offset 20, " in caplog.text
+        assert "/data: 3 logs are open after" in caplog.text
 
     in_house(scenario)
 
