@@ -9,6 +9,7 @@ import click
 from millbeck.cli.connecting import Target, check_reachable, check_topic, error_text, run, target_options
 from millbeck.cli.measurements import MEGABYTE, Latencies, Throughput, produce_line
 from millbeck.cli.output import TABLE, output_option, show, show_rows
+from millbeck.cli.progress import how_far, progress
 from millbeck.cli.topic import settings_of
 from millbeck.cli.verbs import VerbGroup
 
@@ -64,7 +65,8 @@ def produce(
             await check_reachable(producer.cluster, target)
             await check_topic(producer.cluster, topic)
             load = Load(producer, topic, payloads, rate=throughput)
-            result = await load.send(num_records)
+            async with progress(lambda seconds: how_far(load.latencies.count, num_records, seconds, "records")):
+                result = await load.send(num_records)
         if load.failed:
             assert load.first_error is not None
             raise click.ClickException(f"{load.failed} records failed: {error_text(load.first_error)}")
@@ -169,11 +171,12 @@ def consume(
             count = size_bytes = 0
             began_s = last_s = loop.time()
             await assign(consumer, partitions, Start(is_beginning=not from_latest))
-            while count < left and loop.time() < last_s + timeout_ms / 1000:
-                for records in (await consumer.poll(timeout_s=0.5, max_records=left - count)).values():
-                    count += len(records)
-                    size_bytes += sum(len(each.value or b"") + len(each.key or b"") for each in records)
-                    last_s = loop.time()
+            async with progress(lambda seconds: how_far(count, left, seconds, "records")):
+                while count < left and loop.time() < last_s + timeout_ms / 1000:
+                    for records in (await consumer.poll(timeout_s=0.5, max_records=left - count)).values():
+                        count += len(records)
+                        size_bytes += sum(len(each.value or b"") + len(each.key or b"") for each in records)
+                        last_s = loop.time()
         result = Throughput(record_count=count, size_bytes=size_bytes, elapsed_s=last_s - began_s)
         row = {
             "records": result.record_count,

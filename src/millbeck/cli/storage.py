@@ -6,6 +6,7 @@ import os
 
 import click
 
+from millbeck.cli.output import output_option, show_rows
 from millbeck.cli.settings import node_config
 from millbeck.cli.verbs import VerbGroup
 from millbeck.host import real_environment
@@ -56,29 +57,34 @@ def format_storage(
 
 @command.command("info")
 @click.option("-c", "--config", "path", required=True, metavar="FILE", help="The node's server.properties.")
-def info(path: str) -> None:
+@output_option
+def info(path: str, output: str) -> None:
     """Say whose the directories of a configuration are; exit code 1 when one is not formatted.
 
     \b
     Examples:
       millbeck storage info --config server.properties
+      millbeck storage info --config server.properties --output json
     """
     config = node_config(path, (), os.environ)
     files = real_environment().files
-    missing = 0
+    rows: list[dict[str, object]] = []
     for directory in dict.fromkeys([*config.directories, config.metadata_directory]):
         try:
             meta = read_meta_properties(files, directory)
         except (MetaPropertiesError, OSError) as error:
             raise click.ClickException(str(error)) from error
-        if meta is None:
-            missing += 1
-            click.echo(f"{directory}: not formatted")
-        else:
-            click.echo(
-                f"{directory}: cluster {meta.cluster_id}, node {meta.node_id}, directory {uuid_text(meta.directory_id)}"
-            )
-    if missing:
+        row: dict[str, object] = {"directory": directory, "state": "not formatted"}
+        if meta is not None:
+            row |= {
+                "state": "formatted",
+                "cluster_id": meta.cluster_id,
+                "node_id": meta.node_id,
+                "directory_id": uuid_text(meta.directory_id),
+            }
+        rows.append(row)
+    show_rows(rows, output, columns=("directory", "state", "cluster_id", "node_id", "directory_id"))
+    if any(row["state"] == "not formatted" for row in rows):
         raise SystemExit(1)
 
 

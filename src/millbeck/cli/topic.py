@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from millbeck.client.admin import Admin
     from millbeck.client.admin.results import PartitionDescription, TopicDescription
 
+DELETED_AT_ONCE: Final = 100
 KEYS_MOVE: Final = (
     "warning: with more partitions, keys move: records of one key may now go to another partition than before, "
     "and their order holds only among those written from now on"
@@ -277,10 +278,14 @@ def delete(ctx: click.Context, names: tuple[str, ...], topic: tuple[str, ...], i
 
     async def work(admin: Admin) -> None:
         chosen = matching(await admin.list_topics(), asked, missing_is_fine=if_exists)
-        outcomes = await admin.delete_topics(chosen)
-        for name in outcomes.succeeded:
-            click.echo(f"deleted {name}")
-        raise_failures(outcomes.failed)
+        failed: dict[str, Any] = {}
+        # Some at a time, so that one sees how far it is.
+        for first in range(0, len(chosen), DELETED_AT_ONCE):
+            outcomes = await admin.delete_topics(chosen[first : first + DELETED_AT_ONCE])
+            for name in outcomes.succeeded:
+                click.echo(f"deleted {name}")
+            failed |= outcomes.failed
+        raise_failures(failed)
 
     run_admin(target, work)
 

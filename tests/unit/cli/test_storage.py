@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-import re
+import json
 from collections.abc import Callable
 from pathlib import Path
 
@@ -26,10 +26,11 @@ def test_directories_are_formatted_and_described(run: Run, config: str, tmp_path
     assert formatted.stdout.splitlines() == [
         f"formatted {tmp_path}/{name} with metadata.version 4.3-IV0, cluster {cluster}" for name in ("one", "two")
     ]
-    lines = run("storage", "info", "-c", config).stdout.splitlines()
-    assert [re.sub("directory .{22}$", "directory …", line) for line in lines] == [
-        f"{tmp_path}/{name}: cluster {cluster}, node 7, directory …" for name in ("one", "two")
+    rows = json.loads(run("storage", "info", "-c", config, "-o", "json").stdout)
+    assert [(row["directory"], row["state"], row["cluster_id"], row["node_id"]) for row in rows] == [
+        (f"{tmp_path}/{name}", "formatted", cluster, 7) for name in ("one", "two")
     ]
+    assert all(len(row["directory_id"]) == 22 for row in rows)
 
 
 def test_formatting_twice_needs_to_be_meant(run: Run, fails: Callable[..., str], config: str) -> None:
@@ -41,7 +42,9 @@ def test_formatting_twice_needs_to_be_meant(run: Run, fails: Callable[..., str],
 def test_what_is_not_formatted_is_said_to_be(run: Run, config: str, tmp_path: Path) -> None:
     shown = run("storage", "info", "-c", config)
     assert shown.exit_code == 1
-    assert shown.stdout == f"{tmp_path}/one: not formatted\n{tmp_path}/two: not formatted\n"
+    assert [line.split()[:3] for line in shown.stdout.splitlines()[1:]] == [
+        [f"{tmp_path}/{name}", "not", "formatted"] for name in ("one", "two")
+    ]
 
 
 def test_ids_and_releases_are_checked(fails: Callable[..., str], config: str) -> None:

@@ -1,0 +1,49 @@
+"""How far a long command is, for somebody who watches: one line on standard error that is written over and over."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import Final
+
+import click
+
+FIRST_SECONDS: Final = 2.0
+EVERY_SECONDS: Final = 1.0
+_CLEAR_LINE: Final = "\r\x1b[K"
+
+
+@asynccontextmanager
+async def progress(text: Callable[[float], str]) -> AsyncIterator[None]:
+    """While the block runs, show ``text(seconds)`` now and then; nothing when it is quick, or without a terminal."""
+    import asyncio
+
+    if not sys.stderr.isatty():
+        yield
+        return
+    loop = asyncio.get_running_loop()
+    began_s = loop.time()
+    has_shown = False
+
+    async def show() -> None:
+        nonlocal has_shown
+        await asyncio.sleep(FIRST_SECONDS)
+        while True:
+            has_shown = True
+            click.echo(f"{_CLEAR_LINE}{text(loop.time() - began_s)}", nl=False, err=True)
+            await asyncio.sleep(EVERY_SECONDS)
+
+    task = loop.create_task(show())
+    try:
+        yield
+    finally:
+        task.cancel()
+        if has_shown:
+            click.echo(_CLEAR_LINE, nl=False, err=True)
+
+
+def how_far(done: int, total: int | None, seconds: float, what: str) -> str:
+    """``1200 of 5000 records, 600/s``."""
+    of_all = f" of {total}" if total is not None else ""
+    return f"{done}{of_all} {what}, {done / seconds if seconds > 0 else 0:.0f}/s"
