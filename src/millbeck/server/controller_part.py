@@ -23,6 +23,8 @@ class ControllerPart:
                 partition_count_default=config.topic_defaults.num_partitions,
                 replication_factor_default=config.topic_defaults.default_replication_factor,
                 delete_topics=config.topic_defaults.delete_topic_enable,
+                cluster_id=broker.cluster_id,
+                session_timeout_ms=config.membership.broker_session_timeout_ms,
             ),
             rules=OptionRules(
                 topic=TOPIC_OPTIONS,

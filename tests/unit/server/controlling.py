@@ -1,0 +1,49 @@
+"""Requests that nodes and administrators make of the active controller, asked of a handler without a connection."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from house import House
+
+from millbeck.security.principal import ANONYMOUS
+from millbeck.server.broker import Broker
+from millbeck.server.dispatch import Route
+from millbeck.server.inner_calls import InnerCall, InnerRequests
+from millbeck.wire import codec
+from millbeck.wire.api_keys import APIS
+from millbeck.wire.messages.broker_registration import BrokerRegistrationRequest, Feature, Listener
+
+
+def broker_of(house: House) -> Broker:
+    """The node's parts, with its controller active."""
+    assert house.node is not None
+    broker = house.node.broker
+    if not broker.controller.is_active:
+        broker.controller.activate(broker.quorum.image, now_ms=0)
+    return broker
+
+
+async def ask(house: House, route: Route, request: Any, version: int | None = None) -> Any:
+    """The response as a client would read it: both messages go through their bytes."""
+    broker = broker_of(house)
+    api = APIS[route.api_key]
+    if version is None:
+        version = api.max_version
+    request, _ = codec.decoder(api.request, version)(codec.encoder(api.request, version)(request))
+    call = InnerCall(broker, version, principal=ANONYMOUS, peer_host="n2", authorizer=broker.authorizer)
+    response = await InnerRequests(broker, [route]).answer(route, call, request)
+    decoded, _ = codec.decoder(api.response, version)(codec.encoder(api.response, version)(response))
+    return decoded
+
+
+def registering(house: House, broker_id: int = 2, **fields: Any) -> BrokerRegistrationRequest:
+    values: dict[str, Any] = {
+        "cluster_id": broker_of(house).cluster_id,
+        "incarnation_id": bytes([broker_id]) * 16,
+        "listeners": [Listener("PLAINTEXT", f"n{broker_id}", 9092, 0)],
+        "features": [Feature("metadata.version", 7, 30)],
+        "log_dirs": [bytes([100 + broker_id]) * 16],
+        **fields,
+    }
+    return BrokerRegistrationRequest(broker_id=broker_id, **values)

@@ -1,0 +1,28 @@
+"""AllocateProducerIds."""
+
+from __future__ import annotations
+
+from asking import deny, in_house
+from controlling import ask, broker_of
+from house import Client, House
+
+from millbeck.kernel.environment import Environment
+from millbeck.kernel.errors import ClusterAuthorizationFailed, StaleBrokerEpoch
+from millbeck.server.handlers.allocate_producer_ids import handle_allocate_producer_ids
+from millbeck.wire.messages.allocate_producer_ids import AllocateProducerIdsRequest
+
+
+def test_blocks_follow_each_other() -> None:
+    async def scenario(house: House, client: Client, environment: Environment) -> None:
+        epoch = broker_of(house).quorum.image.cluster.brokers[1].epoch
+        request = AllocateProducerIdsRequest(1, epoch)
+        first, second = [await ask(house, handle_allocate_producer_ids, request) for _ in range(2)]
+        assert (first.error_code, first.producer_id_len) == (0, 1000)
+        assert second.producer_id_start == first.producer_id_start + 1000
+        stale = await ask(house, handle_allocate_producer_ids, AllocateProducerIdsRequest(1, epoch - 1))
+        assert stale.error_code == StaleBrokerEpoch.code
+        deny(house)
+        denied = await ask(house, handle_allocate_producer_ids, request)
+        assert denied.error_code == ClusterAuthorizationFailed.code
+
+    in_house(scenario)

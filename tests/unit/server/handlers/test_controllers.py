@@ -1,0 +1,52 @@
+"""ControllerRegistration."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from asking import deny, in_house
+from controlling import ask, broker_of
+from house import Client, House
+
+from millbeck.kernel.environment import Environment
+from millbeck.kernel.errors import ClusterAuthorizationFailed, UnsupportedVersion
+from millbeck.server.handlers.controllers import handle_controller_registration
+from millbeck.wire.messages.controller_registration import ControllerRegistrationRequest, Feature, Listener
+
+REQUEST = ControllerRegistrationRequest(
+    controller_id=7,
+    incarnation_id=b"7" * 16,
+    listeners=[Listener("CTL", "n7", 9093, 0)],
+    features=[Feature("metadata.version", 7, 30)],
+)
+
+
+def test_a_controller_is_known_with_its_address_and_features() -> None:
+    async def scenario(house: House, client: Client, environment: Environment) -> None:
+        answer = await ask(house, handle_controller_registration, REQUEST)
+        assert (answer.error_code, answer.error_message) == (0, None)
+        controller = broker_of(house).quorum.image.cluster.controllers[7]
+        assert [(each.listener, each.host, each.port) for each in controller.endpoints] == [("CTL", "n7", 9093)]
+        assert controller.features == {"metadata.version": (7, 30)}
+
+    in_house(scenario)
+
+
+def test_old_clusters_have_no_place_for_it() -> None:
+    async def scenario(house: House, client: Client, environment: Environment) -> None:
+        quorum = broker_of(house).quorum
+        features = replace(quorum.image.features, levels={"metadata.version": 14})
+        quorum.image = replace(quorum.image, features=features)
+        answer = await ask(house, handle_controller_registration, REQUEST)
+        assert answer.error_code == UnsupportedVersion.code
+
+    in_house(scenario)
+
+
+def test_it_needs_permission() -> None:
+    async def scenario(house: House, client: Client, environment: Environment) -> None:
+        deny(house)
+        answer = await ask(house, handle_controller_registration, REQUEST)
+        assert answer.error_code == ClusterAuthorizationFailed.code
+
+    in_house(scenario)

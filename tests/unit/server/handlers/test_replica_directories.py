@@ -1,0 +1,38 @@
+"""AssignReplicasToDirs."""
+
+from __future__ import annotations
+
+from asking import create, deny, in_house
+from controlling import ask, broker_of
+from house import Client, House
+
+from millbeck.kernel.environment import Environment
+from millbeck.kernel.errors import ClusterAuthorizationFailed, UnknownTopicOrPartition
+from millbeck.server.handlers.replica_directories import handle_assign_replicas_to_dirs
+from millbeck.wire.messages.assign_replicas_to_dirs import (
+    AssignReplicasToDirsDirectory,
+    AssignReplicasToDirsPartition,
+    AssignReplicasToDirsRequest,
+    AssignReplicasToDirsTopic,
+)
+
+
+def test_replicas_are_assigned_one_by_one() -> None:
+    async def scenario(house: House, client: Client, environment: Environment) -> None:
+        topic_id = await create(client)
+        registration = broker_of(house).quorum.image.cluster.brokers[1]
+        directory = registration.directories[0]
+        partitions = [AssignReplicasToDirsPartition(index) for index in (0, 5)]
+        request = AssignReplicasToDirsRequest(
+            1,
+            registration.epoch,
+            [AssignReplicasToDirsDirectory(directory, [AssignReplicasToDirsTopic(topic_id, partitions)])],
+        )
+        answer = await ask(house, handle_assign_replicas_to_dirs, request)
+        codes = [each.error_code for each in answer.directories[0].topics[0].partitions]
+        assert (answer.error_code, codes) == (0, [0, UnknownTopicOrPartition.code])
+        deny(house)
+        denied = await ask(house, handle_assign_replicas_to_dirs, request)
+        assert denied.error_code == ClusterAuthorizationFailed.code
+
+    in_house(scenario)
