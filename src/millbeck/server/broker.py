@@ -25,6 +25,7 @@ from millbeck.server.topics import LocalTopics
 from millbeck.wire.messages.create_topics import CreateTopicsRequest, CreateTopicsResponse
 
 if TYPE_CHECKING:
+    from millbeck.server.cleaner.service import Cleaner
     from millbeck.server.drivers.groups import GroupDriver
     from millbeck.server.drivers.quorum import QuorumDriver
     from millbeck.server.forwarding import Forwarder
@@ -58,6 +59,7 @@ class Broker:
     groups: GroupDriver
     producer_ids: ProducerIds
     logs: Logs
+    cleaner: Cleaner
 
     def __init__(
         self,

@@ -10,9 +10,11 @@ from typing import Final
 
 from millbeck.controller.nodes import Registration
 from millbeck.controller.producer_ids import ProducerIdBlock
+from millbeck.kernel.ids import TopicPartition
 from millbeck.metadata.delta import MetadataDelta
 from millbeck.metadata.image import Endpoint, MetadataImage, ResourceType
 from millbeck.server.broker import Broker
+from millbeck.server.cleaner.service import Cleaner
 from millbeck.server.drivers.groups import GroupDriver
 from millbeck.server.internal_topics import OFFSETS_TOPIC, internal_topics
 from millbeck.server.listening import Listening
@@ -44,6 +46,7 @@ class BrokerPart:
             [each for each in directories if each.path in paths],
             broker_defaults=config.option_set.default_texts(),
         )
+        broker.cleaner = Cleaner(broker)
         broker.internal_topics = internal_topics(config)
         broker.groups = GroupDriver(
             broker.environment,
@@ -79,6 +82,7 @@ class BrokerPart:
         self.epoch = epoch
         await quorum.submit(lambda image: controller.unfence_broker(image, broker.node_id, epoch))
         broker.logs.start_upkeep()
+        broker.cleaner.start()
 
     async def _allocate_producer_ids(self) -> ProducerIdBlock:
         broker = self._broker
@@ -94,6 +98,8 @@ class BrokerPart:
             if topic.name == OFFSETS_TOPIC:
                 for index in topic.partitions:
                     broker.groups.partition_lost(index)
+            for index in topic.partitions:
+                broker.cleaner.partition_gone(TopicPartition(topic.name, index))
         placed = await broker.logs.apply(image, delta)
         offsets_topic = image.topics.named(OFFSETS_TOPIC)
         if offsets_topic is not None:
@@ -107,6 +113,7 @@ class BrokerPart:
             broker.groups.topics_deleted([(topic.name, each) for each, topic in delta.topics.deleted.items()])
         if delta.configs.changed:
             broker.config.apply_dynamic(image.configs.of_broker(broker.node_id), image.configs.of_all_brokers())
+            broker.cleaner.apply_config()
             self._listening.apply_limits()
             if any(resource.type == ResourceType.BROKER for resource in delta.configs.changed):
                 self._listening.renew_certificates()
@@ -117,6 +124,7 @@ class BrokerPart:
         """One of the directories is lost: tell who waits for its logs. Whether none is left."""
         logs = self._broker.logs
         logs.tell_of_offline_logs()
+        self._broker.cleaner.look_for_offline_logs()
         return all(directory.offline_reason is not None for directory in logs.directories)
 
     def let_go(self) -> None:
@@ -124,5 +132,6 @@ class BrokerPart:
         self._broker.groups.close()
 
     async def stop(self) -> None:
-        """Let what is being flushed be flushed, and begin no more."""
+        """Compact and flush nothing more; what is under way ends first."""
+        await self._broker.cleaner.stop()
         await self._broker.logs.stop_flushing()

@@ -10,14 +10,13 @@ from collections.abc import Mapping
 from typing import Final
 
 from millbeck.kernel.errors import InvalidConfig, InvalidRequest
-from millbeck.kernel.names import is_internal_topic
 from millbeck.kernel.options import Layers, resolve_value
 from millbeck.metadata.image import ConfigResource, ResourceType
 from millbeck.server.config import BROKER_OPTIONS, GROUP_OPTIONS, SslOptions
 from millbeck.server.config.broker_options import without_listener
 from millbeck.server.config.consistency import check_consistent
 from millbeck.server.config.refused import check_available, check_tls_available
-from millbeck.storage.config import COMPACT, LogConfig, check_log_config
+from millbeck.storage.config import LogConfig, check_log_config
 
 _AT_START: Final = ("listeners", "listener.security.protocol.map")
 _RENEWABLE: Final = ("ssl.keystore.location", "ssl.keystore.password", "ssl.keystore.type", "ssl.key.password")
@@ -42,7 +41,7 @@ class ConfigChecks:
     def check(self, resource: ConfigResource, options: Mapping[str, str]) -> None:
         """Raise `InvalidConfig`, or `InvalidRequest` as Kafka's brokers do for their own settings."""
         if resource.type == ResourceType.TOPIC:
-            _check_topic(resource.name, options)
+            _check_topic(options)
         elif resource.type == ResourceType.GROUP:
             self._check_group(options)
         elif resource.type == ResourceType.BROKER:
@@ -67,10 +66,8 @@ class ConfigChecks:
         return value
 
 
-def _check_topic(name: str, options: Mapping[str, str]) -> None:
+def _check_topic(options: Mapping[str, str]) -> None:
     config = LogConfig.resolve(Layers(overrides=options))
-    if COMPACT in config.cleanup_policy and not is_internal_topic(name):
-        raise InvalidConfig("cleanup.policy: compaction is not available in this release, use delete")
     for flag in _REMOTE:
         if getattr(config, flag.attribute):
             raise InvalidConfig(f"{flag.name}: tiered storage is not available in this release, use false")
@@ -90,6 +87,11 @@ def _check_broker(options: Mapping[str, str]) -> None:
             raise InvalidConfig(f"{name} is read when a node starts: change it in the server's file")
     check_available(options)
     check_tls_available(options)
+    if (
+        "log.cleaner.threads" in options
+        and BROKER_OPTIONS.parse("log.cleaner.threads", options["log.cleaner.threads"]) < 1
+    ):
+        raise InvalidConfig("log.cleaner.threads must be at least 1 while the node runs")
 
 
 def _bounds_of(default: str) -> tuple[str | None, str | None]:

@@ -370,6 +370,11 @@ class Logs:
                 scrubber.finish(job)
             await asyncio.sleep(SCRUB_PAUSE_SECONDS)
 
+    def remove_later(self, removals: Sequence[Removal]) -> None:
+        """Delete files that are no longer part of a log, each after its delay."""
+        for removal in removals:
+            self._remove_later(removal)
+
     def _remove_later(self, removal: Removal | TreeRemoval) -> None:
         self._broker.spawn(self._remove(removal))
 

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from millbeck.kernel.metrics import Rows
+from millbeck.server.cleaner.metrics import declare_cleaner_metrics
 from millbeck.server.topics import TopicCounts
 
 if TYPE_CHECKING:
@@ -28,6 +29,8 @@ def declare_metrics(node: Node) -> None:
     _declare_broker(node)
     _declare_groups(node)
     _declare_quorum(node)
+    if node.broker_part is not None:
+        declare_cleaner_metrics(node.registry, node.broker)
 
 
 def _declare_topics(node: Node) -> None:

@@ -376,6 +376,11 @@ class LogConfig(Section):
         return self.segment_bytes if self.internal_segment_bytes is None else self.internal_segment_bytes
 
     @property
+    def segment_age_ms_max(self) -> int:
+        """After how long a segment is sealed: in a compacted log also as soon as compaction may be due."""
+        return min(self.segment_ms, self.max_compaction_lag_ms) if self.is_compacted else self.segment_ms
+
+    @property
     def uses_log_append_time(self) -> bool:
         return self.message_timestamp_type == LOG_APPEND_TIME
 

@@ -174,7 +174,7 @@ class Log:
         """Obey changed options from the next append on."""
         self.config = config
         self.segment_bytes = config.segment_size_bytes
-        self.segment_ms = config.segment_ms
+        self.segment_ms = config.segment_age_ms_max
         active = self.active
         active.index_interval_bytes = config.index_interval_bytes
         if active.size:

@@ -72,28 +72,30 @@ class NodeRun:
         self.machine = self.world.node(HOST)
         self.history = History()
         self.unexpected_errors = 0
+        self.node: Node | None = None
         self.syncs_on_loop: list[str] = []
-        self._node: Node | None = None
         self._stop: asyncio.Event | None = None
 
+    def settings(self) -> dict[str, str]:
+        """Of the node."""
+        return {
+            "log.dirs": "/data",
+            "listeners": f"PLAINTEXT://:{PORT}",
+            "offsets.topic.replication.factor": "1",
+            "log.flush.offset.checkpoint.interval.ms": "1000",
+            "replica.high.watermark.checkpoint.interval.ms": "700",
+            "log.retention.check.interval.ms": "3000",
+            "metrics.http.port": "0",
+        }
+
     async def _main(self, environment: Environment) -> None:
-        config = NodeConfig(
-            {
-                "log.dirs": "/data",
-                "listeners": f"PLAINTEXT://:{PORT}",
-                "offsets.topic.replication.factor": "1",
-                "log.flush.offset.checkpoint.interval.ms": "1000",
-                "replica.high.watermark.checkpoint.interval.ms": "700",
-                "log.retention.check.interval.ms": "3000",
-                "metrics.http.port": "0",
-            }
-        )
+        config = NodeConfig(self.settings())
         assert isinstance(environment.threads, SimThreads)
         # A start may wait for the disk.
         environment.threads.meter.on_held = None
         format_directories(environment, config, ignore_formatted=True)
         self._stop = asyncio.Event()
-        node = self._node = Node(environment, config, NodeSettings(checks_views=True))
+        node = self.node = Node(environment, config, NodeSettings(checks_views=True))
         await node.start()
         environment.threads.meter.on_held = self._held
         await self._stop.wait()

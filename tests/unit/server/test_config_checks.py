@@ -15,8 +15,6 @@ BROKER = ConfigResource(ResourceType.BROKER, "1")
 GROUP = ConfigResource(ResourceType.GROUP, "g")
 
 REFUSED: dict[str, tuple[ConfigResource, dict[str, str], type[ApiError], str]] = {
-    "compaction": (TOPIC, {"cleanup.policy": "compact"}, InvalidConfig, "cleanup.policy: compaction"),
-    "compaction too": (TOPIC, {"cleanup.policy": "delete,compact"}, InvalidConfig, "cleanup.policy: compaction"),
     "the remote tier": (TOPIC, {"remote.storage.enable": "true"}, InvalidConfig, "remote.storage.enable"),
     "no copies to it": (TOPIC, {"remote.log.copy.disable": " TRUE "}, InvalidConfig, "remote.log.copy.disable"),
     "deletion from it": (
@@ -32,7 +30,7 @@ REFUSED: dict[str, tuple[ConfigResource, dict[str, str], type[ApiError], str]] =
         InvalidConfig,
         "min.compaction.lag.ms",
     ),
-    "compaction for all": (BROKER, {"log.cleanup.policy": "compact"}, InvalidRequest, "log.cleanup.policy"),
+    "nobody to compact": (BROKER, {"log.cleaner.threads": "0"}, InvalidRequest, "log.cleaner.threads"),
     "other listeners": (BROKER, {"listeners": "PLAINTEXT://:1"}, InvalidRequest, "listeners"),
     "other protocols": (
         BROKER,
@@ -62,7 +60,10 @@ ACCEPTED: dict[str, tuple[ConfigResource, dict[str, str]]] = {
     "nothing": (TOPIC, {}),
     "deletion": (TOPIC, {"cleanup.policy": "delete"}),
     "neither": (TOPIC, {"cleanup.policy": ""}),
+    "compaction": (TOPIC, {"cleanup.policy": "compact"}),
+    "compaction and deletion": (TOPIC, {"cleanup.policy": "delete,compact"}),
     "compaction of internal topics": (OFFSETS, {"cleanup.policy": "compact"}),
+    "compaction for all": (BROKER, {"log.cleanup.policy": "compact"}),
     "no remote tier": (TOPIC, {"remote.storage.enable": "false", "remote.log.copy.disable": "false"}),
     "local retention": (TOPIC, {"local.retention.ms": "5", "local.retention.bytes": "5"}),
     "more replicas than there are": (TOPIC, {"min.insync.replicas": "2"}),

@@ -150,3 +150,10 @@ def test_values_that_agree_pass(texts: dict[str, str]) -> None:
     config = LogConfig.of(**texts)
     check_log_config(config)
     assert config.min_compaction_lag_ms <= config.max_compaction_lag_ms
+
+
+def test_a_segment_of_a_compacted_log_is_sealed_before_compaction_is_due() -> None:
+    lags = {"max_compaction_lag_ms": "1000", "segment_ms": "5000"}
+    assert LogConfig.of(cleanup_policy="compact,delete", **lags).segment_age_ms_max == 1000
+    assert LogConfig.of(cleanup_policy="delete", **lags).segment_age_ms_max == 5000
+    assert LogConfig.of(cleanup_policy="compact", segment_ms="5000").segment_age_ms_max == 5000

@@ -75,15 +75,12 @@ async def describe_log_dirs(
     cluster: Cluster, brokers: Iterable[int] | None, *, timeout_s: float | None
 ) -> Outcomes[int, tuple[LogDirDescription, ...]]:
     """The log directories of these brokers, or of all."""
-    from millbeck.wire.messages.describe_log_dirs import (
-        DescribeLogDirsRequest,
-        DescribeLogDirsResponse,
-        DescribeLogDirsResult,
-    )
+    from millbeck.wire.messages.describe_log_dirs import DescribeLogDirsRequest
+    from millbeck.wire.messages.log_dirs_with_dirt import LogDirsWithDirt, LogDirWithDirt
 
     wanted = None if brokers is None else list(brokers)
 
-    def directory_of(found: DescribeLogDirsResult) -> LogDirDescription:
+    def directory_of(found: LogDirWithDirt) -> LogDirDescription:
         return LogDirDescription(
             path=found.log_dir,
             error=from_code(found.error_code) if found.error_code else None,
@@ -96,6 +93,7 @@ async def describe_log_dirs(
                     size_bytes=replica.partition_size,
                     offset_lag=replica.offset_lag,
                     is_future=replica.is_future_key,
+                    dirty_ratio=replica.dirty_ratio if replica.dirty_ratio >= 0 else None,
                 )
                 for topic in found.topics
                 for replica in topic.partitions
@@ -105,7 +103,7 @@ async def describe_log_dirs(
     async def attempt(deadline: Deadline) -> Outcomes[int, tuple[LogDirDescription, ...]]:
         async def ask(node_id: int) -> tuple[LogDirDescription, ...]:
             request = DescribeLogDirsRequest(topics=None)
-            response = await cluster.request(request, DescribeLogDirsResponse, deadline=deadline, node_id=node_id)
+            response = await cluster.request(request, LogDirsWithDirt, deadline=deadline, node_id=node_id)
             if response.error_code:
                 raise from_code(response.error_code)
             return tuple(map(directory_of, response.results))

@@ -163,6 +163,8 @@ class LogReplica:
     size_bytes: int
     offset_lag: int
     is_future: bool
+    dirty_ratio: float | None = None
+    """The share of a compacted log that is not compacted yet; None where the broker does not say."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

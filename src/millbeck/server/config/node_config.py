@@ -17,7 +17,7 @@ from millbeck.server.config.removed import check_not_removed
 from millbeck.server.config.roles import BROKER, CONTROLLER, Voter, check_roles, parse_voters
 from millbeck.server.config.sections.fetching import FetchOptions
 from millbeck.server.config.sections.listeners import PROTOCOLS_SERVED, ListenerOptions
-from millbeck.server.config.sections.log_upkeep import LogUpkeepOptions
+from millbeck.server.config.sections.log_upkeep import LogCleanerOptions, LogUpkeepOptions
 from millbeck.server.config.sections.metadata_log import MembershipOptions, MetadataLogOptions, QuorumOptions
 from millbeck.server.config.sections.metrics import MetricsOptions
 from millbeck.server.config.sections.node import NodeOptions
@@ -97,6 +97,7 @@ class NodeConfig:
         """The sections that have an option which can change. Listeners are read once, when the node starts."""
         self.socket = SocketOptions.resolve(layers)
         self.upkeep = LogUpkeepOptions.resolve(layers)
+        self.cleaner = LogCleanerOptions.resolve(layers)
 
     def ssl(self, listener: str) -> SslOptions:
         """The TLS options of one listener: its own before everybody's. Raises `InvalidConfig` for what is refused."""

@@ -14,7 +14,6 @@ from millbeck.kernel.units import INT_MAX
 from millbeck.server.config.broker_options import BROKER_OPTIONS, without_listener
 from millbeck.server.config.sections.security import DEFAULT_PRINCIPAL_BUILDER
 from millbeck.server.config.sections.tls import TLS_VERSIONS
-from millbeck.storage.config import COMPACT
 
 
 class Refusal(NamedTuple):
@@ -48,9 +47,6 @@ REFUSED: Final = {
     "cordoned.log.dirs": Refusal(_is_unset, "directories cannot be cordoned in this release, leave it out"),
     "remote.log.storage.system.enable": Refusal(
         _is_unset, "tiered storage is not available in this release, use false"
-    ),
-    "log.cleanup.policy": Refusal(
-        lambda value: COMPACT not in value, "compaction is not available in this release, use delete"
     ),
     "process.roles": Refusal(
         lambda value: len(value) == 2,

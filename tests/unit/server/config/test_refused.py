@@ -18,7 +18,6 @@ NOT_AVAILABLE = {
     "config.providers": "file",
     "cordoned.log.dirs": "/data",
     "remote.log.storage.system.enable": "true",
-    "log.cleanup.policy": "compact,delete",
     "process.roles": "broker",
 }
 NOT_AVAILABLE_WITH_TLS = {
@@ -39,6 +38,7 @@ IDLE = {
     "min.insync.replicas": "2",
     "num.replica.fetchers": "4",
     "log.cleaner.enable": "false",
+    "log.cleanup.policy": "compact,delete",
     "metric.reporters": "com.example.Reporter",
     "transaction.two.phase.commit.enable": "true",
     "remote.log.storage.manager.class.name": "com.example.Tier",

@@ -211,7 +211,7 @@ def test_changes_that_cannot_be_are_refused_and_change_nothing() -> None:
             ([("retention.ms", SET, None)], InvalidRequest),
             ([("retention.ms", APPEND, "1")], InvalidConfig),
             ([("retention.ms", SET, "5"), ("retention.ms", DELETE, None)], InvalidRequest),
-            ([("retention.ms", SET, "5"), ("cleanup.policy", SET, "compact")], InvalidConfig),
+            ([("retention.ms", SET, "5"), ("cleanup.policy", SET, "shrink")], InvalidConfig),
         ):
             answer = await change(client, TOPIC, "t", *changes)
             assert (answer.error_code, bool(answer.error_message)) == (error.code, True), changes

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 from asking import create, deny, in_house, partition_of, produce
 from house import Client, House
@@ -9,7 +11,15 @@ from house import Client, House
 from millbeck.kernel.environment import Environment
 from millbeck.kernel.errors import ClusterAuthorizationFailed, KafkaStorageError
 from millbeck.testing.sim.files import SimFiles
-from millbeck.wire.messages.describe_log_dirs import DescribableLogDirTopic, DescribeLogDirsRequest
+from millbeck.wire import codec
+from millbeck.wire.framing import read_response_header
+from millbeck.wire.messages.api_versions import ApiVersionsRequest
+from millbeck.wire.messages.describe_log_dirs import (
+    DescribableLogDirTopic,
+    DescribeLogDirsRequest,
+    DescribeLogDirsResponse,
+)
+from millbeck.wire.messages.log_dirs_with_dirt import LogDirsWithDirt
 
 
 @pytest.mark.parametrize("version", range(1, 6))
@@ -83,3 +93,32 @@ def test_it_needs_permission_to_describe_the_cluster() -> None:
             assert response.error_code == (ClusterAuthorizationFailed.code if version >= 3 else 0)
 
     in_house(scenario)
+
+
+@pytest.mark.parametrize(("software", "is_told"), [("millbeck", True), ("apache-kafka-java", False)])
+def test_only_our_own_tools_are_told_how_dirty_a_compacted_log_is(
+    software: str, is_told: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def scenario(house: House, client: Client, environment: Environment) -> None:
+        await create(client, "table", cleanup_policy="compact", internal_segment_bytes="100")
+        await create(client, "plain")
+        for _ in range(3):
+            await produce(client, b"x", topic="table", key=b"k")
+        await asyncio.sleep(1)  # what is not flushed is not dirty yet
+        await client.ask(ApiVersionsRequest(client_software_name=software, client_software_version="1"), 3)
+        received: list[bytes] = []
+        listen = client.data_received
+        monkeypatch.setattr(client, "data_received", lambda data: (received.append(data), listen(data)))
+        await client.ask(DescribeLogDirsRequest(topics=None), 4)
+        frame = b"".join(received)[4:]
+        data = frame[read_response_header(35, 4, frame)[1] :]
+        (told, size), (plain, plain_size) = (
+            codec.decoder(cls, 4)(data) for cls in (LogDirsWithDirt, DescribeLogDirsResponse)
+        )
+        assert size == plain_size == len(data)
+        assert len(plain.results[0].topics) == 2
+        ratios = {topic.name: topic.partitions[0].dirty_ratio for topic in told.results[0].topics}
+        assert ratios == {"table": 1.0 if is_told else -1.0, "plain": -1.0}
+        assert (data == codec.encoder(DescribeLogDirsResponse, 4)(plain)) is not is_told
+
+    in_house(scenario, log_cleaner_backoff_ms="1000000")

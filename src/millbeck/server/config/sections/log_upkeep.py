@@ -103,13 +103,14 @@ class LogUpkeepOptions(Section):
 
 
 class LogCleanerOptions(Section):
-    """Compaction. Stored and listed; they take effect with compaction, in a later release."""
+    """Compaction of logs whose cleanup.policy says so."""
 
     log_cleaner_enable = option(
         "log.cleaner.enable",
         BOOLEAN,
         True,
-        doc="Whether compacted logs are compacted. Takes effect with compaction, in a later release.",
+        doc="Whether logs with cleanup.policy=compact are compacted. Without it they grow, the offsets of groups "
+        "included.",
     )
     log_cleaner_threads = option(
         "log.cleaner.threads",
@@ -117,21 +118,23 @@ class LogCleanerOptions(Section):
         1,
         valid=at_least(0),
         update=Update.CLUSTER_WIDE,
-        doc="How many logs are compacted at a time. Takes effect with compaction, in a later release.",
+        doc="How many logs are compacted at a time, each by a worker process of its own.",
     )
     log_cleaner_io_max_bytes_per_second = option(
         "log.cleaner.io.max.bytes.per.second",
         DOUBLE,
         sys.float_info.max,
         update=Update.CLUSTER_WIDE,
-        doc="How much compaction may read and write in a second. Takes effect with compaction, in a later release.",
+        doc="How much compaction may read and write in a second, all threads together. A change reaches a run under "
+        "way.",
     )
     log_cleaner_dedupe_buffer_size = option(
         "log.cleaner.dedupe.buffer.size",
         LONG,
         128 * MIB,
         update=Update.CLUSTER_WIDE,
-        doc="Memory for the keys of one pass, over all threads. Takes effect with compaction, in a later release.",
+        doc="Memory for the keys of one pass, divided among the threads. A log with more keys than fit is compacted in "
+        "several passes.",
     )
     log_cleaner_io_buffer_size = option(
         "log.cleaner.io.buffer.size",
@@ -139,14 +142,14 @@ class LogCleanerOptions(Section):
         524_288,
         valid=at_least(0),
         update=Update.CLUSTER_WIDE,
-        doc="Memory for reading and writing, over all threads. Takes effect with compaction, in a later release.",
+        doc="Memory for reading and writing, divided among the threads. A larger batch gets what it needs.",
     )
     log_cleaner_io_buffer_load_factor = option(
         "log.cleaner.io.buffer.load.factor",
         DOUBLE,
         0.9,
         update=Update.CLUSTER_WIDE,
-        doc="How full the table of keys may get. Takes effect with compaction, in a later release.",
+        doc="How much of the memory for keys a pass may fill.",
     )
     log_cleaner_backoff_ms = option(
         "log.cleaner.backoff.ms",
@@ -154,5 +157,5 @@ class LogCleanerOptions(Section):
         15_000,
         valid=at_least(0),
         update=Update.CLUSTER_WIDE,
-        doc="How long to rest when no log needs compaction. Takes effect with compaction, in a later release.",
+        doc="How long to rest when no log needs compaction.",
     )

@@ -1,0 +1,590 @@
+"""The cleaner in a whole node: what is compacted when, what ends a run, and what is durable in which order."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from asking import create, delete, fetch, in_house, partition_of, produce, results
+from house import Client, House
+
+from millbeck.kernel.environment import Environment, Files, OpenMode, WorkerDied
+from millbeck.kernel.errors import InvalidRecord
+from millbeck.kernel.ids import TopicPartition
+from millbeck.records import batch
+from millbeck.records.record import Record
+from millbeck.server.cleaner.service import DEATHS_MAX, Cleaner
+from millbeck.storage.compaction.compactor import compact
+from millbeck.storage.compaction.job import CompactionCancelled, Outcome, Progress, SourceGone, Uncleanable
+from millbeck.testing.sim.disk import DiskCall
+from millbeck.wire.messages.incremental_alter_configs import (
+    AlterableConfig,
+    AlterConfigsResource,
+    IncrementalAlterConfigsRequest,
+)
+from millbeck.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
+
+SMALL = {"internal_segment_bytes": "400", "cleanup_policy": "compact"}
+OFTEN = {"log_cleaner_backoff_ms": "100"}
+NAME = TopicPartition("t", 0)
+TOPIC, BROKER = 2, 4
+
+
+def cleaner_of(house: House) -> Cleaner:
+    assert house.node is not None
+    return house.node.broker.cleaner
+
+
+async def fill(
+    client: Client, *, count: int = 40, topic: str = "t", keys: int = 3, start: int = 0
+) -> dict[bytes, bytes]:
+    """Write records of a few keys, and what they come to: a table."""
+    table = {}
+    for number in range(start, start + count):
+        key, value = b"k%d" % (number % keys), b"v%d" % number
+        await produce(client, value, topic=topic, key=key)
+        table[key] = value
+    return table
+
+
+async def read(client: Client, topic: str = "t") -> list[tuple[int, bytes, bytes | None]]:
+    """Every record there is: offset, key, value."""
+    found: list[tuple[int, bytes, bytes | None]] = []
+    offset = 0
+    while True:
+        answer = results(await client.ask(fetch((0, offset), topic=topic), 11))[0]
+        assert answer.error_code == 0, answer
+        batches = list(batch.split(answer.records or b"", partial_tail=True))
+        if not batches:
+            return found
+        for one in batches:
+            found += [(record.offset, record.key or b"", record.value) for record in batch.records_of(one.data)]
+        offset = batches[-1].header.next_offset
+
+
+def table_of(records: list[tuple[int, bytes, bytes | None]]) -> dict[bytes, bytes]:
+    table = {key: value for _, key, value in records}
+    return {key: value for key, value in table.items() if value is not None}
+
+
+async def until(condition: Any, seconds: float = 60) -> None:
+    for _ in range(int(seconds * 20)):
+        if condition():
+            return
+        await asyncio.sleep(0.05)
+    raise AssertionError("it did not come to pass")
+
+
+async def alter(client: Client, resource: int, name: str, **settings: str) -> int:
+    configs = [AlterableConfig(key.replace("_", "."), 0, value) for key, value in settings.items()]
+    request = IncrementalAlterConfigsRequest(resources=[AlterConfigsResource(resource, name, configs)])
+    (answer,) = (await client.ask(request, 1)).responses
+    code: int = answer.error_code
+    return code
+
+
+def checkpoint_of(house: House) -> str:
+    assert house.node is not None
+    files = house.node.environment.files
+    if not files.exists("/data/cleaner-offset-checkpoint"):
+        return ""
+    return files.open("/data/cleaner-offset-checkpoint", OpenMode.READ).read(10_000, 0).decode()
+
+
+def test_a_compacted_log_keeps_the_latest_of_each_key_at_its_offset() -> None:
+    async def scenario(house: House, client: Client, environment: Environment) -> None:
+        await create(client, **SMALL)
+        table = await fill(client)
+        before = await read(client)
+        await until(lambda: cleaner_of(house).statistics.run_count)
+        after = await read(client)
+        assert len(after) < len(before) == 40
+        assert set(after) <= set(before)
+        assert table_of(after) == table
+        log = partition_of(house).log
+        (line,) = [line for line in checkpoint_of(house).splitlines() if line.startswith("t ")]
+        assert line == f"t 0 {log.active.base_offset}"
+        await asyncio.sleep(1)
+        assert cleaner_of(house).statistics.run_count == 1
+
+    in_house(scenario, **OFTEN)
+
+
+# What is chosen.
+
+
+def test_a_log_is_left_alone_until_it_is_dirty_enough() -> None:
+    async def scenario(house: House, client: Client, environment: Environment) -> None:
+        await create(client, **SMALL, min_cleanable_dirty_ratio="1.0")
+        await fill(client)
+        await asyncio.sleep(2)
+        assert cleaner_of(house).statistics.run_count == 0
+        assert cleaner_of(house).statistics.dirtiest_ratio == 1.0
+        assert await alter(client, TOPIC, "t", min_cleanable_dirty_ratio="0.9") == 0
+        await until(lambda: cleaner_of(house).statistics.run_count)
+
+    in_house(scenario, **OFTEN)
+
+
+def test_the_dirtiest_comes_first_and_each_has_its_turn() -> None:
+    async def scenario(house: House, client: Client, environment: Environment) -> None:
+        workers = hold_workers(house)
+        for topic in ("a", "b", "c"):
+            await create(client, topic, **SMALL, min_cleanable_dirty_ratio="0.1")
+        for topic, clean in (("a", 20), ("b", 5), ("c", 10)):
+            await fill(client, topic=topic)
+            checkpoint = cleaner_of(house)._checkpoint_of(TopicPartition(topic, 0))
+            assert checkpoint is not None
+            checkpoint.note(TopicPartition(topic, 0), clean)
+        await asyncio.sleep(1)  # sealed segments are being flushed
+        assert await alter(client, BROKER, "", log_cleaner_backoff_ms="100") == 0
+        await until(lambda: workers.errands)
+        (first,) = workers.errands
+        await asyncio.sleep(1)
+        assert len(workers.errands) == 1
+        first.finish()
+        await until(lambda: len(workers.errands) == 2)
+        workers.errands[1].finish()
+        await until(lambda: len(workers.errands) == 3)
+        workers.errands[2].finish()
+        names = [errand.argument.job.topic_partition.topic for errand in workers.errands]
+        assert names == ["b", "c", "a"]
+
+    in_house(scenario, log_cleaner_backoff_ms="1000000")
+
+
+def test_what_is_young_stays_and_what_is_old_is_due() -> None:
+    async def scenario(house: House, client: Client, environment: Environment) -> None:
+        now_ms = environment.clock.wall_ms()
+        await create(client, "young", **SMALL, min_compaction_lag_ms="60000")
+        await create(client, "due", **SMALL, min_cleanable_dirty_ratio="1.0", max_compaction_lag_ms="30000")
+        for number in range(30):
+            for topic in ("young", "due"):
+                await produce(client, b"v%d" % number, topic=topic, key=b"k", timestamp=now_ms)
+        await asyncio.sleep(10)
+        assert cleaner_of(house).statistics.run_count == 0
+        await until(lambda: cleaner_of(house).statistics.run_count == 1)
+        assert len(await read(client, "due")) < 30 == len(await read(client, "young"))
+        assert cleaner_of(house).statistics.compaction_delay_seconds_max() > 0
+        await until(lambda: cleaner_of(house).statistics.run_count == 2, 90)
+        assert len(await read(client, "young")) < 30
+
+    in_house(scenario, **OFTEN)
+
+
+def test_without_the_cleaner_nothing_is_compacted() -> None:
+    async def scenario(house: House, client: Client, environment: Environment) -> None:
+        await create(client, **SMALL)
+        await fill(client)
+        await asyncio.sleep(5)
+        assert len(await read(client)) == 40
+        assert cleaner_of(house).dead_thread_count == 0
+
+    in_house(scenario, **OFTEN, log_cleaner_enable="false")
+
+
+def test_both_policies_hold_together() -> None:
+    async def scenario(house: House, client: Client, environment: Environment) -> None:
+        await create(client, internal_segment_bytes="400", cleanup_policy="compact,delete", retention_ms="20000")
+        now_ms = environment.clock.wall_ms()
+        for number in range(40):
+            await produce(client, b"v%d" % number, key=b"k%d" % (number % 3), timestamp=now_ms)
+        await until(lambda: cleaner_of(house).statistics.run_count)
+        assert 3 <= len(await read(client)) < 40
+        await until(lambda: partition_of(house).log.log_start_offset == 40)
+        await fill(client, start=40)
+        await until(lambda: cleaner_of(house).statistics.run_count == 2)
+
+    in_house(scenario, **OFTEN, log_retention_check_interval_ms="1000")
+
+
+def test_the_default_policy_of_the_broker_counts() -> None:
+    async def scenario(house: House, client: Client, environment: Environment) -> None:
+        await create(client, internal_segment_bytes="400")
+        await fill(client)
+        await until(lambda: cleaner_of(house).statistics.run_count)
+
+    in_house(scenario, **OFTEN, log_cleanup_policy="compact")
+
+
+# Policies that change, records without keys.
+
+
+async def produce_raw(client: Client, data: bytes) -> Any:
+    data_of = PartitionProduceData(0, data)
+    request = ProduceRequest(acks=1, timeout_ms=1000, topic_data=[TopicProduceData(name="t", partition_data=[data_of])])
+    (answer,) = (await client.ask(request, 9)).responses[0].partition_responses
+    return answer
+
+
+def keyless() -> bytes:
+    now_ms = 1_700_000_000_000
+    return batch.build([Record(-1, now_ms, key, b"v") for key in (b"k", None, b"k")])
+
+
+def test_records_without_a_key_are_refused_by_name_and_the_policy_may_change() -> None:
+    async def scenario(house: House, client: Client, environment: Environment) -> None:
+        await create(client, internal_segment_bytes="400")
+        for _ in range(10):
+            assert (await produce_raw(client, keyless())).error_code == 0
+        assert await alter(client, TOPIC, "t", cleanup_policy="compact") == 0
+        answer = await produce_raw(client, keyless())
+        assert answer.error_code == InvalidRecord.code
+        assert [refused.batch_index for refused in answer.record_errors] == [1]
+        table = await fill(client)
+        await until(lambda: cleaner_of(house).statistics.run_count)
+        after = await read(client)
+        assert b"" not in {key for offset, key, _ in after if offset < partition_of(house).log.active.base_offset}
+        assert table_of(after).items() >= table.items()
+        assert await alter(client, TOPIC, "t", cleanup_policy="delete") == 0
+        assert (await produce_raw(client, keyless())).error_code == 0
+
+    in_house(scenario, **OFTEN)
+
+
+# Runs that do not come to their end.
+
+
+class HeldErrand:
+    def __init__(self, files: Files, argument: Any, on_report: Any) -> None:
+        self.files = files
+        self.argument = argument
+        self.on_report = on_report
+        self.result: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
+        self.words: list[object] = []
+        self.is_stopped = False
+
+    def tell(self, word: object) -> None:
+        self.words.append(word)
+
+    def stop(self) -> None:
+        self.is_stopped = True
+        if not self.result.done():
+            self.result.set_exception(CompactionCancelled())
+
+    def finish(self) -> None:
+        self.result.set_result(compact(self.argument.job, self.files))
+
+    def fail(self, error: Exception) -> None:
+        self.result.set_exception(error)
+
+
+class HeldWorkers:
+    """Take work and do none of it until they are told to."""
+
+    def __init__(self, files: Files) -> None:
+        self.files = files
+        self.errands: list[HeldErrand] = []
+
+    def start(self, job: Any, argument: Any, on_report: Any) -> HeldErrand:
+        self.errands.append(HeldErrand(self.files, argument, on_report))
+        return self.errands[-1]
+
+    def close(self) -> None:
+        pass
+
+
+def hold_workers(house: House) -> HeldWorkers:
+    assert house.node is not None
+    workers = HeldWorkers(house.node.environment.files)
+    house.node.broker.environment = replace(house.node.broker.environment, workers=workers)
+    return workers
+
+
+async def held_run(house: House, client: Client) -> HeldErrand:
+    workers = hold_workers(house)
+    await create(client, **SMALL)
+    await fill(client)
+    await until(lambda: workers.errands)
+    return workers.errands[0]
+
+
+def test_a_deleted_topic_ends_its_run_and_another_of_its_name_begins_anew() -> None:
+    async def scenario(house: House, client: Client, environment: Environment) -> None:
+        errand = await held_run(house, client)
+        checkpoint = cleaner_of(house)._checkpoint_of(NAME)
+        assert checkpoint is not None
+        checkpoint.note(NAME, 10)
+        await delete(client)
+        assert errand.is_stopped
+        await until(lambda: not cleaner_of(house).running)
+        assert cleaner_of(house).uncleanable == {}
+        await create(client, **SMALL)
+        assert checkpoint.offset_of(NAME) is None
+
+    in_house(scenario, **OFTEN)
+
+
+@pytest.mark.parametrize("policy", ["delete", ""])
+def test_a_log_that_is_no_longer_compacted_ends_its_run(policy: str) -> None:
+    async def scenario(house: House, client: Client, environment: Environment) -> None:
+        errand = await held_run(house, client)
+        assert await alter(client, TOPIC, "t", retention_ms="5") == 0
+        assert not errand.is_stopped
+        assert await alter(client, TOPIC, "t", cleanup_policy=policy) == 0
+        assert errand.is_stopped
+        await until(lambda: not cleaner_of(house).running)
+        assert (await produce_raw(client, keyless())).error_code == 0
+
+    in_house(scenario, **OFTEN)
+
+
+def test_a_directory_that_fails_ends_the_runs_in_it() -> None:
+    async def scenario(house: House, client: Client, environment: Environment) -> None:
+        errand = await held_run(house, client)
+        assert house.node is not None
+        directory = house.node.broker.logs.directory_of(NAME)
+        assert directory is not None
+        directory.failed("a test")
+        assert errand.is_stopped
+        await until(lambda: not cleaner_of(house).running)
+        assert cleaner_of(house).uncleanable == {}
+
+    in_house(scenario, **OFTEN, log_dirs="/data,/other")
+
+
+def test_a_node_that_stops_ends_its_runs_and_closes_cleanly() -> None:
+    async def scenario(house: House, client: Client, environment: Environment) -> None:
+        errand = await held_run(house, client)
+        node = house.node
+        assert node is not None
+        stopping = asyncio.ensure_future(node.stop())
+        await stopping
+        assert errand.is_stopped
+        assert cleaner_of(house).running == {}
+        assert node.environment.files.exists("/data/.kafka_cleanshutdown")
+
+    in_house(scenario, **OFTEN)
+
+
+def test_a_truncated_log_ends_its_run_and_is_dirty_from_there() -> None:
+    async def scenario(house: House, client: Client, environment: Environment) -> None:
+        errand = await held_run(house, client)
+        checkpoint = cleaner_of(house)._checkpoint_of(NAME)
+        assert checkpoint is not None
+        checkpoint.note(NAME, 30)
+        cleaner_of(house).partition_truncated(NAME, 12)
+        assert errand.is_stopped
+        assert checkpoint.offset_of(NAME) == 12
+
+    in_house(scenario, **OFTEN)
+
+
+def test_a_log_that_changed_under_the_run_is_compacted_later() -> None:
+    async def scenario(house: House, client: Client, environment: Environment) -> None:
+        errand = await held_run(house, client)
+        errand.fail(SourceGone("gone"))
+        await until(lambda: len(hold_of(house).errands) == 2)
+        assert cleaner_of(house).uncleanable == {}
+
+    in_house(scenario, **OFTEN)
+
+
+def hold_of(house: House) -> HeldWorkers:
+    assert house.node is not None
+    workers: Any = house.node.broker.environment.workers
+    assert isinstance(workers, HeldWorkers)
+    return workers
+
+
+LASTING = {
+    "damage": Uncleanable("/data/t-0/00000000000000000000.log", 61, "a checksum that does not match"),
+    "a disk that does not read": OSError(errno.EIO, "broken"),
+}
+
+
+@pytest.mark.parametrize("error", LASTING.values(), ids=LASTING.keys())
+def test_what_cannot_be_compacted_is_left_alone_until_the_next_start(
+    error: Exception, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def scenario(house: House, client: Client, environment: Environment) -> None:
+        errand = await held_run(house, client)
+        errand.fail(error)
+        await until(lambda: NAME in cleaner_of(house).uncleanable)
+        assert "t-0 cannot be compacted" in caplog.text
+        await asyncio.sleep(2)
+        assert len(hold_of(house).errands) == 1
+        assert house.node is not None
+        metrics = house.node.render_metrics()
+        assert 'kafka_log_logcleanermanager_uncleanable_partitions_count{logdirectory="/data"} 1' in metrics
+        assert 'kafka_log_logcleanermanager_uncleanable_bytes{logdirectory="/data"} 0' not in metrics
+        assert cleaner_of(house).uncleanable_bytes(NAME) > 0
+        # It is still a topic that one can write to and read.
+        await fill(client)
+        house.machine.crash()
+        await house.start()
+        client = await house.connect(environment)
+        # What recovery has read is durable, for all it knows, with the first checkpoint after it.
+        await until(lambda: cleaner_of(house).statistics.run_count, 90)
+        assert cleaner_of(house).uncleanable == {}
+        assert len(await read(client)) < 80
+
+    in_house(scenario, **OFTEN)
+
+
+def test_something_unexpected_is_reported_and_left_alone() -> None:
+    async def scenario(house: House, client: Client, environment: Environment) -> None:
+        errand = await held_run(house, client)
+        errand.fail(ZeroDivisionError("oh"))
+        await until(lambda: NAME in cleaner_of(house).uncleanable)
+        assert house.node is not None
+        assert house.node.broker.unexpected_errors == 1
+        house.node.broker.unexpected_errors = 0
+        assert cleaner_of(house).dead_thread_count == 0
+
+    in_house(scenario, **OFTEN)
+
+
+def test_a_full_disk_is_tried_again() -> None:
+    async def scenario(house: House, client: Client, environment: Environment) -> None:
+        errand = await held_run(house, client)
+        errand.fail(OSError(errno.ENOSPC, "full"))
+        await until(lambda: len(hold_of(house).errands) == 2)
+        hold_of(house).errands[1].finish()
+        await until(lambda: cleaner_of(house).statistics.run_count)
+
+    in_house(scenario, **OFTEN)
+
+
+def test_a_worker_that_died_is_replaced_a_few_times() -> None:
+    async def scenario(house: House, client: Client, environment: Environment) -> None:
+        await held_run(house, client)
+        for number in range(DEATHS_MAX):
+            await until(lambda number=number: len(hold_of(house).errands) == number + 1)  # type: ignore[misc]
+            assert NAME not in cleaner_of(house).uncleanable
+            hold_of(house).errands[number].fail(WorkerDied("killed"))
+        await until(lambda: NAME in cleaner_of(house).uncleanable)
+
+    in_house(scenario, **OFTEN)
+
+
+# Threads, rates, and how it goes.
+
+
+def test_as_many_at_a_time_as_there_are_threads_and_they_share_memory_and_rate() -> None:
+    async def scenario(house: House, client: Client, environment: Environment) -> None:
+        workers = hold_workers(house)
+        for topic in ("a", "b", "c"):
+            await create(client, topic, **SMALL)
+        for topic in ("a", "b", "c"):
+            await fill(client, topic=topic)
+        await asyncio.sleep(1)  # sealed segments are being flushed
+        assert await alter(client, BROKER, "", log_cleaner_backoff_ms="100") == 0
+        await until(lambda: len(workers.errands) == 1)
+        first = workers.errands[0]
+        assert first.argument.bytes_per_second == 1000.0
+        assert first.argument.job.map_bytes_max == int(8_000_000 * 0.5)
+        assert first.argument.job.read_bytes == 60_000
+        assert await alter(client, BROKER, "", log_cleaner_threads="2") == 0
+        await until(lambda: len(workers.errands) == 2)
+        second = workers.errands[1]
+        assert first.words[-1] == 500.0
+        assert second.argument.bytes_per_second == 500.0
+        assert second.argument.job.map_bytes_max == int(4_000_000 * 0.5)
+        assert second.argument.job.read_bytes == 30_000
+        assert await alter(client, BROKER, "", log_cleaner_io_max_bytes_per_second="300") == 0
+        assert (first.words[-1], second.words[-1]) == (150.0, 150.0)
+        first.finish()
+        await until(lambda: len(workers.errands) == 3)
+        assert await alter(client, BROKER, "", log_cleaner_threads="1") == 0
+        workers.errands[2].finish()
+        await until(lambda: len(cleaner_of(house).running) == 1)
+        assert second.words[-1] == 300.0
+        second.finish()
+        await until(lambda: not cleaner_of(house).running)
+        assert cleaner_of(house).dead_thread_count == 0
+        assert len(cleaner_of(house)._threads) == 1
+
+    in_house(
+        scenario,
+        log_cleaner_backoff_ms="1000000",
+        log_cleaner_io_max_bytes_per_second="1000",
+        log_cleaner_dedupe_buffer_size="8000000",
+        log_cleaner_io_buffer_load_factor="0.5",
+        log_cleaner_io_buffer_size="60000",
+    )
+
+
+def test_a_slow_run_takes_the_time_its_rate_asks_for() -> None:
+    async def scenario(house: House, client: Client, environment: Environment) -> None:
+        await create(client, **SMALL)
+        await fill(client)
+        await until(lambda: cleaner_of(house).running)
+        began = environment.clock.monotonic()
+        await until(lambda: cleaner_of(house).statistics.run_count)
+        assert environment.clock.monotonic() - began > 4
+
+    in_house(scenario, **OFTEN, log_cleaner_io_max_bytes_per_second="1000")
+
+
+def test_metrics_tell_of_a_run_and_of_the_last_one() -> None:
+    async def scenario(house: House, client: Client, environment: Environment) -> None:
+        errand = await held_run(house, client)
+        errand.on_report(Progress(bytes_done=25, bytes_total=100))
+        assert house.node is not None
+        metrics = house.node.render_metrics()
+        assert 'millbeck_log_cleaner_progress_ratio{topic="t",partition="0"} 0.25' in metrics
+        assert 'millbeck_log_cleaner_dirty_ratio{topic="t",partition="0"} 1' in metrics
+        assert "kafka_log_logcleanermanager_max_dirty_percent 100" in metrics
+        errand.finish()
+        await until(lambda: cleaner_of(house).statistics.run_count)
+        metrics = house.node.render_metrics()
+        assert "millbeck_log_cleaner_progress_ratio{" not in metrics
+        assert 'millbeck_log_cleaner_dirty_ratio{topic="t",partition="0"} 0' in metrics
+        assert "millbeck_log_cleaner_runs_total 1" in metrics
+        assert "kafka_log_logcleaner_deadthreadcount 0" in metrics
+        assert cleaner_of(house).statistics.recopy_percent() < 50
+
+    in_house(scenario, **OFTEN)
+
+
+# What is remembered.
+
+
+def test_a_restart_knows_what_is_clean() -> None:
+    async def scenario(house: House, client: Client, environment: Environment) -> None:
+        await create(client, **SMALL)
+        await fill(client)
+        await until(lambda: cleaner_of(house).statistics.run_count)
+        before = await read(client)
+        house.machine.power_loss(0.0)
+        await house.start()
+        client = await house.connect(environment)
+        assert await read(client) == before
+        await asyncio.sleep(3)
+        assert cleaner_of(house).statistics.run_count == 0
+        table = await fill(client, start=40)
+        await until(lambda: cleaner_of(house).statistics.run_count)
+        assert table_of(await read(client)) == table
+
+    in_house(scenario, **OFTEN)
+
+
+def test_a_checkpoint_that_cannot_be_written_is_written_later() -> None:
+    async def scenario(house: House, client: Client, environment: Environment) -> None:
+        house.machine.disk.fail_next(DiskCall.SYNC, path_part="cleaner-offset")
+        await create(client, **SMALL)
+        await fill(client)
+        await until(lambda: cleaner_of(house).statistics.run_count)
+        assert checkpoint_of(house) == ""
+        await fill(client, start=40)
+        await until(lambda: cleaner_of(house).statistics.run_count == 2)
+        assert "t 0 " in checkpoint_of(house)
+
+    in_house(scenario, **OFTEN)
+
+
+def test_a_checkpoint_beyond_the_log_is_not_believed() -> None:
+    async def scenario(house: House, client: Client, environment: Environment) -> None:
+        await create(client, **SMALL)
+        checkpoint = cleaner_of(house)._checkpoint_of(NAME)
+        assert checkpoint is not None
+        checkpoint.note(NAME, 1_000_000)
+        await fill(client)
+        await until(lambda: cleaner_of(house).statistics.run_count)
+        assert len(await read(client)) < 40
+
+    in_house(scenario, **OFTEN)
