@@ -11,6 +11,7 @@ close it. A wrong id is FETCH_SESSION_ID_NOT_FOUND, a wrong epoch INVALID_FETCH_
 
 from __future__ import annotations
 
+from bisect import bisect_left, insort
 from collections.abc import Callable, Iterable
 from typing import Final
 
@@ -23,6 +24,9 @@ INITIAL_EPOCH: Final = 0
 FINAL_EPOCH: Final = -1
 EVICTION_IDLE_MS: Final = 120_000
 _EPOCH_MAX: Final = 2**31 - 1
+
+EvictionKey = tuple[bool, int, int, bool]
+"""What a session is worth: whether it is a follower's, how many partitions; then its id, and whether it is settled."""
 
 PartitionKey = tuple[str | Uuid, int]
 """Topic name, or topic id from version 13 on, and partition."""
@@ -77,13 +81,29 @@ class Wanted:
 class FetchSession:
     """Partitions in the order of the client's last interest; those served go to the end, so limits rotate."""
 
-    __slots__ = ("_by_partition", "epoch", "on_ready", "ready", "session_id", "used_ms", "uses_topic_ids", "wanted")
+    __slots__ = (
+        "_by_partition",
+        "created_ms",
+        "epoch",
+        "evictable",
+        "is_privileged",
+        "on_ready",
+        "ready",
+        "session_id",
+        "used_ms",
+        "uses_topic_ids",
+        "wanted",
+    )
 
-    def __init__(self, session_id: int, uses_topic_ids: bool, now_ms: int) -> None:
+    def __init__(self, session_id: int, uses_topic_ids: bool, now_ms: int, is_privileged: bool = False) -> None:
         self.session_id = session_id
         self.uses_topic_ids = uses_topic_ids
+        self.is_privileged = is_privileged
         self.epoch = 1
+        self.created_ms = now_ms
         self.used_ms = now_ms
+        self.evictable: EvictionKey | None = None
+        """Where it stands among those that may have to go, as of when it was used last."""
         self.wanted: dict[PartitionKey, Wanted] = {}
         self.ready: dict[PartitionKey, Wanted] = {}
         self.on_ready: Callable[[], None] | None = None
@@ -145,13 +165,20 @@ class FetchSession:
 
 
 class FetchSessions:
-    """All sessions of the node, at most ``slots_max`` of them."""
+    """All sessions of the node, at most ``slots_max`` of them.
+
+    When all slots are taken, a new session may have that of one not used for two minutes. Otherwise it may have that
+    of the least valuable one, unless that is worth more than itself: a follower's is worth more than a consumer's, then
+    a larger one more. A session's first two minutes are safe, except a consumer's from a follower.
+    """
 
     def __init__(self, slots_max: int, random_below: Callable[[int], int]) -> None:
         self.slots_max = slots_max
         self.evictions = 0
         self._random_below = random_below
         self._sessions: dict[int, FetchSession] = {}  # the least recently used first
+        self._evictable_by_all: list[EvictionKey] = []  # the least valuable first
+        self._evictable_by_followers: list[EvictionKey] = []
 
     def __len__(self) -> int:
         return len(self._sessions)
@@ -160,14 +187,18 @@ class FetchSessions:
     def partitions_cached(self) -> int:
         return sum(len(session.wanted) for session in self._sessions.values())
 
-    def open(self, size: int, uses_topic_ids: bool, now_ms: int) -> FetchSession | None:
-        """A new session, or None when there is no room: the client then goes on with full fetches."""
-        if size == 0 or (len(self._sessions) >= self.slots_max and not self._evict(size, now_ms)):
+    def open(self, size: int, uses_topic_ids: bool, now_ms: int, *, is_privileged: bool = False) -> FetchSession | None:
+        """A new session for ``size`` partitions, a follower's if privileged.
+
+        None when there is no room: the client then goes on with full fetches.
+        """
+        if size == 0 or (len(self._sessions) >= self.slots_max and not self._evict(size, is_privileged, now_ms)):
             return None
         session_id = 1 + self._random_below(2**31 - 1)
         while session_id in self._sessions:
             session_id = 1 + self._random_below(2**31 - 1)
-        session = self._sessions[session_id] = FetchSession(session_id, uses_topic_ids, now_ms)
+        session = self._sessions[session_id] = FetchSession(session_id, uses_topic_ids, now_ms, is_privileged)
+        self._rank(session, size, now_ms)
         return session
 
     def next(self, session_id: int, epoch: int, uses_topic_ids: bool, now_ms: int) -> FetchSession:
@@ -182,22 +213,46 @@ class FetchSessions:
             raise FetchSessionTopicIdError
         session.epoch = session.epoch % _EPOCH_MAX + 1
         session.used_ms = now_ms
+        self._rank(session, len(session.wanted), now_ms)
         return session
 
     def close(self, session_id: int) -> None:
         session = self._sessions.pop(session_id, None)
         if session is not None:
+            self._withdraw(session)
             session.close()
 
-    def _evict(self, size: int, now_ms: int) -> bool:
+    def _rank(self, session: FetchSession, size: int, now_ms: int) -> None:
+        is_settled = now_ms - session.created_ms > EVICTION_IDLE_MS
+        key = (session.is_privileged, size, session.session_id, is_settled)
+        if key == session.evictable:
+            return
+        self._withdraw(session)
+        session.evictable = key
+        if is_settled:
+            insort(self._evictable_by_all, key)
+        if is_settled or not session.is_privileged:
+            insort(self._evictable_by_followers, key)
+
+    def _withdraw(self, session: FetchSession) -> None:
+        key = session.evictable
+        if key is not None:
+            for ranking in (self._evictable_by_all, self._evictable_by_followers):
+                at = bisect_left(ranking, key)
+                if at < len(ranking) and ranking[at] == key:
+                    del ranking[at]
+
+    def _evict(self, size: int, is_privileged: bool, now_ms: int) -> bool:
         if not self._sessions:
             return False
         oldest = next(iter(self._sessions.values()))
-        if now_ms - oldest.used_ms <= EVICTION_IDLE_MS:
-            smallest = min(self._sessions.values(), key=lambda session: len(session.wanted))
-            if len(smallest.wanted) >= size:
+        if now_ms - oldest.used_ms > EVICTION_IDLE_MS:
+            evicted = oldest.session_id
+        else:
+            ranking = self._evictable_by_followers if is_privileged else self._evictable_by_all
+            if not ranking or (is_privileged, size) < ranking[0][:2]:
                 return False
-            oldest = smallest
-        self.close(oldest.session_id)
+            evicted = ranking[0][2]
+        self.close(evicted)
         self.evictions += 1
         return True

@@ -123,7 +123,9 @@ class Logs:
             opened = self._open_or_create(key, topic_id, topic.config)
         except (OSError, ApiError) as error:
             log.error("%s has no usable log: %s", key, error)
+            topic.unusable[index] = f"{key} has no usable log: {error}"
             return None
+        topic.unusable.pop(index, None)
         partition = topic.partitions[index] = Partition(
             key,
             topic_id,
@@ -180,6 +182,11 @@ class Logs:
                 self._remove_later(directory.delete_log(partition.name, broker.environment.randomness.uuid()))
             except OSError as error:
                 log.error("the log of %s could not be taken away: %s", partition.name, error)
+
+    @property
+    def offline_count(self) -> int:
+        """How many logs have gone offline since the start; it only rises."""
+        return sum(directory.offline_count for directory in self.directories)
 
     def directory_of(self, name: TopicPartition) -> LogDirectory | None:
         return self._directory_of.get(name)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from millbeck.kernel.errors import UnknownTopicId, UnknownTopicOrPartition
+from millbeck.kernel.errors import ApiError, KafkaStorageError, UnknownTopicId, UnknownTopicOrPartition
 from millbeck.kernel.ids import Uuid
 from millbeck.records.batch import TimestampType
 from millbeck.records.compression import Codec
@@ -73,6 +73,13 @@ class LocalTopic:
     is_internal: bool
     partitions: dict[int, Partition] = field(default_factory=dict)
     counts: TopicCounts = field(default_factory=TopicCounts)
+    unusable: dict[int, str] = field(default_factory=dict)
+    """Partitions that should be here and whose log could not be opened or created: why."""
+
+    def absence_of(self, index: int) -> ApiError:
+        """Why a partition that is not in ``partitions`` is not served here."""
+        reason = self.unusable.get(index)
+        return UnknownTopicOrPartition() if reason is None else KafkaStorageError(reason)
 
 
 class LocalTopics:
@@ -104,10 +111,11 @@ class LocalTopics:
         return topic
 
     def partition(self, name_or_id: str | Uuid, index: int) -> Partition:
-        """Also raises KAFKA_STORAGE_ERROR when the partition's log is offline."""
-        partition = self.topic(name_or_id).partitions.get(index)
+        """Also raises KAFKA_STORAGE_ERROR when the partition's log is offline, or could not even be made."""
+        topic = self.topic(name_or_id)
+        partition = topic.partitions.get(index)
         if partition is None:
-            raise UnknownTopicOrPartition
+            raise topic.absence_of(index)
         if partition.log.is_offline:
             raise partition.log.offline_error()
         return partition

@@ -83,6 +83,8 @@ class LogDirectory:
         self.path = path
         self.logs: dict[TopicPartition, Log] = {}
         self.offline_reason: str | None = None
+        self.offline_count = 0
+        """How many logs have gone offline, wanted or not; it only rises."""
         self.on_flush_wanted: Callable[[Log], None] | None = None
         """Told of a log that takes no writes until it is flushed."""
         self._files = files
@@ -313,6 +315,9 @@ class LogDirectory:
             log.close_files()
             return False
         return not log.is_offline
+
+    def went_offline(self, log: Log) -> None:
+        self.offline_count += 1
 
     def wants_flush(self, log: Log) -> None:
         if self.on_flush_wanted is not None:

@@ -704,6 +704,7 @@ class Log:
         """Refuse every use from now on; the files stay as they are. A deletion is wanted, all else is an error."""
         if self.offline_reason is None:
             self.offline_reason = reason
+            self.environment.home.went_offline(self)
             self.discard_staged()
             logger.log(logging.INFO if is_wanted else logging.ERROR, "%s is offline: %s", self.topic_partition, reason)
 

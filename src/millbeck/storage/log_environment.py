@@ -24,6 +24,9 @@ class LogHome(Protocol):
     def failed(self, reason: str) -> None:
         """The whole directory can no longer be trusted."""
 
+    def went_offline(self, log: Log) -> None:
+        """The log serves no more."""
+
     def wants_flush(self, log: Log) -> None:
         """The log takes no more writes until it is flushed (`Log.must_settle`)."""
 

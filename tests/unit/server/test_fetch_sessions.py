@@ -68,18 +68,77 @@ def test_no_session_for_no_partitions() -> None:
     assert sessions().open(0, False, 0) is None
 
 
-def test_a_full_cache_keeps_its_sessions_unless_one_is_idle_or_smaller() -> None:
+LATER_MS = EVICTION_IDLE_MS + 1
+
+
+def opened_with(cache: FetchSessions, size: int, now_ms: int, *, is_privileged: bool = False) -> FetchSession:
+    session = cache.open(size, False, now_ms, is_privileged=is_privileged)
+    assert session is not None
+    session.update([wanted(index=index) for index in range(size)], ())
+    return session
+
+
+def test_a_session_not_used_for_two_minutes_makes_room_for_any() -> None:
     cache = sessions(slots=1)
-    first = opened(cache, size=3)
-    assert cache.open(3, False, 10) is None
-    bigger = cache.open(4, False, 10)
-    assert bigger is not None
-    with pytest.raises(FetchSessionIdNotFound):
-        cache.next(first.session_id, 1, False, 10)
-    bigger.update([wanted(index=index) for index in range(4)], ())
+    opened_with(cache, 4, 10, is_privileged=True)
     assert cache.open(1, False, 10 + EVICTION_IDLE_MS) is None
     assert cache.open(1, False, 11 + EVICTION_IDLE_MS) is not None
+    assert (cache.evictions, len(cache)) == (1, 1)
+
+
+def test_the_first_two_minutes_are_safe_from_consumers() -> None:
+    cache = sessions(slots=1)
+    session = opened_with(cache, 1, 0)
+    cache.next(session.session_id, 1, False, EVICTION_IDLE_MS)
+    assert cache.open(100, False, LATER_MS) is None
+    cache.next(session.session_id, 2, False, LATER_MS)
+    assert cache.open(100, False, LATER_MS) is not None
+
+
+def test_a_smaller_session_goes_for_one_not_smaller_and_the_smallest_goes_first() -> None:
+    cache = sessions(slots=2)
+    large, small = opened_with(cache, 5, 0), opened_with(cache, 3, 0)
+    for session in (large, small):
+        cache.next(session.session_id, 1, False, LATER_MS)
+    assert cache.open(2, False, LATER_MS) is None
+    assert cache.open(3, False, LATER_MS) is not None
+    with pytest.raises(FetchSessionIdNotFound):
+        cache.next(small.session_id, 2, False, LATER_MS)
+    cache.next(large.session_id, 2, False, LATER_MS)
+
+
+def test_a_session_is_worth_what_it_has_now() -> None:
+    cache = sessions(slots=2)
+    grown, other = opened_with(cache, 1, 0), opened_with(cache, 3, 0)
+    grown.update([wanted(index=index) for index in range(9)], ())
+    for session in (grown, other):
+        cache.next(session.session_id, 1, False, LATER_MS)
+    assert cache.open(4, False, LATER_MS) is not None
+    cache.next(grown.session_id, 2, False, LATER_MS)
+    with pytest.raises(FetchSessionIdNotFound):
+        cache.next(other.session_id, 2, False, LATER_MS)
+
+
+def test_followers_take_the_place_of_consumers_at_once_and_never_the_other_way() -> None:
+    cache = sessions(slots=1)
+    opened_with(cache, 50, 0)
+    follower = cache.open(1, False, 1, is_privileged=True)
+    assert follower is not None
+    follower.update([wanted()], ())
+    assert cache.open(9, False, 2, is_privileged=True) is None
+    cache.next(follower.session_id, 1, False, LATER_MS + 1)
+    assert cache.open(100, False, LATER_MS + 1) is None
+    assert cache.open(1, False, LATER_MS + 1, is_privileged=True) is not None
     assert cache.evictions == 2
+
+
+def test_what_was_closed_is_not_evicted_again() -> None:
+    cache = sessions(slots=1)
+    session = opened_with(cache, 2, 0)
+    cache.close(session.session_id)
+    opened_with(cache, 2, 1)
+    assert cache.open(2, False, 2) is None
+    assert cache.evictions == 0
 
 
 @needs_sources

@@ -167,7 +167,12 @@ def test_a_log_that_cannot_be_made_leaves_the_others_alone() -> None:
         await create(client, partitions=3)
         assert await produce(client, b"x", index=0) == 0
         assert await produce(client, b"x", index=2) == 0
-        assert results(await client.ask(fetch((1, 0)), 11))[1].error_code == UnknownTopicOrPartition.code
+        assert results(await client.ask(fetch((1, 0)), 11))[1].error_code == KafkaStorageError.code
+        data = PartitionProduceData(1, one_batch(b"x"))
+        produced = ProduceRequest(acks=1, topic_data=[TopicProduceData(name="t", partition_data=[data])])
+        (answer,) = (await client.ask(produced, 9)).responses[0].partition_responses
+        assert (answer.error_code, "t-1 has no usable log" in answer.error_message) == (KafkaStorageError.code, True)
+        assert results(await client.ask(fetch((3, 0)), 11))[3].error_code == UnknownTopicOrPartition.code
         request = MetadataRequest(topics=[MetadataRequestTopic(name="t")])
         (topic,) = (await client.ask(request, 9)).topics
         assert [each.offline_replicas for each in topic.partitions] == [[], [1], []]

@@ -249,6 +249,25 @@ def test_a_metadata_log_that_cannot_be_written_is_named() -> None:
     world.close()
 
 
+def test_a_directory_may_fail_before_anybody_waits_for_its_logs() -> None:
+    world = World(1)
+    config = NodeConfig(SETTINGS)
+
+    async def main(environment: Environment) -> None:
+        format_directories(environment, config, ignore_formatted=True)
+        node = Node(environment, config, NodeSettings())
+        node._open_directories()
+        node.directories[0].failed("a test")
+        assert node.directories[0].offline_reason == "a test"
+        await node._abandon()
+
+    async def scenario(environment: Environment) -> None:
+        await world.node("n1").start(main).wait()
+
+    world.run(scenario, limit_s=100)
+    world.close()
+
+
 def test_a_certificate_that_is_not_there_is_named() -> None:
     settings = {"listeners": "SSL://:9092", "ssl.keystore.location": "/no/such.pem", "ssl.keystore.type": "PEM"}
     world = World(1)

@@ -56,6 +56,9 @@ from millbeck.wire.messages.list_config_resources import ListConfigResourcesRequ
 
 T = TypeVar("T")
 
+GROUPS_DESCRIBED_MAX: Final = 1000
+"""Of one request: any name is a group's, and has all settings."""
+
 _OPERATION_RESOURCE: Final = {
     ConfigType.TOPIC: (ResourceType.TOPIC, TopicAuthorizationFailed),
     ConfigType.GROUP: (ResourceType.GROUP, GroupAuthorizationFailed),
@@ -90,9 +93,18 @@ def describe_error(
 async def handle_describe_configs(call: Call, request: DescribeConfigsRequest) -> DescribeConfigsResponse:
     turns = Turns(call.broker.environment.clock)
     results = []
+    groups_left = GROUPS_DESCRIBED_MAX
     # Ten bytes of a request make a hundred kilobytes of a reply: no resource is described twice.
     for resource in {(each.resource_type, each.resource_name): each for each in request.resources}.values():
-        results.append(_describe(call, request, resource))
+        is_group = resource.resource_type == ConfigType.GROUP
+        groups_left -= is_group
+        if is_group and groups_left < 0:
+            refusal = InvalidRequest(f"more than {GROUPS_DESCRIBED_MAX} groups in one request")
+            results.append(
+                DescribeConfigsResult(refusal.code, refusal.message, resource.resource_type, resource.resource_name)
+            )
+        else:
+            results.append(_describe(call, request, resource))
         await turns.give_way()
     return DescribeConfigsResponse(results=results)
 

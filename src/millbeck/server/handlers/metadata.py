@@ -76,6 +76,8 @@ def handle_metadata(call: Call, request: MetadataRequest) -> Any:
         request.include_topic_authorized_operations,
         request.include_cluster_authorized_operations,
         None if isinstance(broker.authorizer, AllowAll) else (call.principal, call.connection.peer_host),
+        # A log that fails makes its replica an offline one without a new image.
+        broker.logs.offline_count,
     )
     body = broker.metadata_replies.get(broker.image, key)
     if body is None:

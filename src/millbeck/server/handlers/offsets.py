@@ -3,6 +3,7 @@
 Behaviour
 - A commit for a topic or partition that does not exist is refused for that partition; the others are stored together.
 - Fetching for an unknown group, or what was never committed, gives offset -1 and no error.
+- A group, topic or partition that is asked about twice is answered once.
 - ``require_stable`` waits for pending commits and answers UNSTABLE_OFFSET_COMMIT where a transaction is open.
 Versions
 - OffsetCommit 2-4: a retention of its own. 6: leader epochs. 7: static members. 9: GROUP_ID_NOT_FOUND. 10: topic ids.
@@ -171,13 +172,32 @@ def fetch_error_reply(request: OffsetFetchRequest | None, version: int, error: A
 
 
 def _groups_of(request: OffsetFetchRequest, version: int) -> list[OffsetFetchRequestGroup]:
-    """The groups asked about; older versions ask about one."""
+    """The groups asked about, each once; older versions ask about one."""
     if version >= FETCH_GROUPS_VERSION:
-        return request.groups
+        groups: dict[str, OffsetFetchRequestGroup] = {}
+        for group in request.groups:
+            known = groups.setdefault(group.group_id, group)
+            if group.topics is None or known.topics is None:
+                known.topics = None
+            elif known is not group:
+                known.topics = known.topics + group.topics
+        for group in groups.values():
+            group.topics = _each_once(group.topics)
+        return list(groups.values())
     topics = None
     if request.topics is not None:
         topics = [OffsetFetchRequestTopics(topic.name, ZERO_UUID, topic.partition_indexes) for topic in request.topics]
-    return [OffsetFetchRequestGroup(group_id=request.group_id, topics=topics)]
+    return [OffsetFetchRequestGroup(group_id=request.group_id, topics=_each_once(topics))]
+
+
+def _each_once(topics: list[OffsetFetchRequestTopics] | None) -> list[OffsetFetchRequestTopics] | None:
+    """Every partition once: four bytes that name it again would earn the 4 KiB of its metadata again."""
+    if topics is None:
+        return None
+    indexes: dict[tuple[str, bytes], dict[int, None]] = {}
+    for topic in topics:
+        indexes.setdefault((topic.name, topic.topic_id), {}).update(dict.fromkeys(topic.partition_indexes))
+    return [OffsetFetchRequestTopics(name, topic_id, list(each)) for (name, topic_id), each in indexes.items()]
 
 
 def _fetch_refused(group: OffsetFetchRequestGroup, version: int, error: ApiError) -> OffsetFetchResponseGroup:

@@ -165,7 +165,7 @@ def handle_produce(call: Call, frame: memoryview, position: int) -> None:
             try:
                 partition = topic.partitions.get(partition_index)
                 if partition is None:
-                    raise UnknownTopicOrPartition
+                    raise topic.absence_of(partition_index)
                 batch = b"" if records is None else bytes(records)
                 if not _append_if_light(result, topic, partition, batch, now_ms, allow_zstd):
                     heavy.append((result, topic, partition, batch))

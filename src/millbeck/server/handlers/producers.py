@@ -2,6 +2,7 @@
 
 Behaviour
 - The leader answers from its producer state; a partition it does not have is UNKNOWN_TOPIC_OR_PARTITION.
+- A partition that is named twice is answered once.
 Versions
 - 0 only.
 """
@@ -12,6 +13,7 @@ from millbeck.kernel.errors import ApiError, TopicAuthorizationFailed
 from millbeck.security.authorizer import Operation, ResourceType
 from millbeck.server.call import Call
 from millbeck.server.dispatch import handles
+from millbeck.server.turns import Turns
 from millbeck.wire.messages.describe_producers import (
     DescribeProducersPartition,
     DescribeProducersRequest,
@@ -38,15 +40,20 @@ def error_reply(
 
 
 @handles(61, error_reply=error_reply)
-def handle_describe_producers(call: Call, request: DescribeProducersRequest) -> DescribeProducersResponse:
-    return DescribeProducersResponse(
-        topics=[
-            DescribeProducersTopicResponse(
-                topic.name, [_describe(call, topic.name, index) for index in topic.partition_indexes]
-            )
-            for topic in request.topics
-        ]
-    )
+async def handle_describe_producers(call: Call, request: DescribeProducersRequest) -> DescribeProducersResponse:
+    turns = Turns(call.broker.environment.clock)
+    # Four bytes name a partition, and its thousands of producers take megabytes: none is described twice.
+    wanted: dict[str, dict[int, None]] = {}
+    for topic in request.topics:
+        wanted.setdefault(topic.name, {}).update(dict.fromkeys(topic.partition_indexes))
+    topics = []
+    for name, indexes in wanted.items():
+        partitions = []
+        for index in indexes:
+            partitions.append(_describe(call, name, index))
+            await turns.give_way()
+        topics.append(DescribeProducersTopicResponse(name, partitions))
+    return DescribeProducersResponse(topics=topics)
 
 
 def _describe(call: Call, topic: str, index: int) -> DescribeProducersPartition:

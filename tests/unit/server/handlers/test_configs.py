@@ -79,6 +79,17 @@ def test_only_the_asked_keys_are_shown_and_none_for_none() -> None:
     in_house(scenario)
 
 
+def test_so_many_groups_are_described_and_no_more() -> None:
+    async def scenario(house: House, client: Client, environment: Environment) -> None:
+        count = configs.GROUPS_DESCRIBED_MAX + 5
+        asked = [(GROUP, f"g{number}") for number in range(count)]
+        answer = await client.ask(describing(*asked, (BROKER, "1")), 4)
+        assert [each.error_code for each in answer.results[-7:]] == [0] + [InvalidRequest.code] * 5 + [0]
+        assert not answer.results[-2].configs
+
+    in_house(scenario)
+
+
 def test_a_resource_named_many_times_is_described_once() -> None:
     async def scenario(house: House, client: Client, environment: Environment) -> None:
         answer = await client.ask(describing(*[(BROKER, "1"), (BROKER, "")] * 1000), 4)

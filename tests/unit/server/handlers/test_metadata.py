@@ -164,6 +164,8 @@ def test_what_is_kept_does_not_depend_on_who_asks_or_how() -> None:
 def test_a_log_that_is_offline_makes_an_offline_replica() -> None:
     async def scenario(house: House, client: Client, environment: Environment) -> None:
         await create(client)
+        (topic,) = (await client.ask(about("t"), 9)).topics
+        assert topic.partitions[0].offline_replicas == []
         partition_of(house).log.go_offline("a test")
         (topic,) = (await client.ask(about("t"), 9)).topics
         assert topic.partitions[0].offline_replicas == [1]

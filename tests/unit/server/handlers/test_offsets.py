@@ -132,6 +132,26 @@ def test_several_groups_are_answered_in_one_reply_each_with_its_error() -> None:
     House().run(scenario)
 
 
+@pytest.mark.parametrize("version", [7, 9])
+def test_what_is_asked_for_often_is_answered_once(version: int) -> None:
+    async def scenario(house: House, client: Client, environment: Environment) -> None:
+        await prepare(client)
+        await commit(client, {0: 5})
+        assert await fetch(client, [0] * 1000, version=version) == [(0, 5, "note", 0)]
+        if version < 8:
+            return
+        topics = [OffsetFetchRequestTopics("t", bytes(16), [index, 0]) for index in (0, 1, 0)]
+        asked = [OffsetFetchRequestGroup(group_id="g", topics=[topic]) for topic in topics]
+        (group,) = (await client.ask(OffsetFetchRequest(groups=asked), version)).groups
+        (topic,) = group.topics
+        assert [one.partition_index for one in topic.partitions] == [0, 1]
+        asked = [OffsetFetchRequestGroup(group_id="g", topics=None)] * 1000
+        (group,) = (await client.ask(OffsetFetchRequest(groups=asked), version)).groups
+        assert len(group.topics) == 1
+
+    House().run(scenario)
+
+
 def test_what_does_not_exist_is_refused_and_the_rest_is_stored() -> None:
     async def scenario(house: House, client: Client, environment: Environment) -> None:
         topic_id = await prepare(client)

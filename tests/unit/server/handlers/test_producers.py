@@ -61,6 +61,16 @@ def test_idempotent_and_transactional_producers_are_described() -> None:
     in_house(scenario)
 
 
+def test_a_partition_named_often_is_described_once() -> None:
+    async def scenario(house: House, client: Client, environment: Environment) -> None:
+        await create(client, partitions=2)
+        asked = [DescribeProducersTopic("t", [0, 1, 0] * 100), DescribeProducersTopic("t", [1])]
+        (topic,) = (await client.ask(DescribeProducersRequest(topics=asked), 0)).topics
+        assert [each.partition_index for each in topic.partitions] == [0, 1]
+
+    in_house(scenario)
+
+
 def test_partitions_that_are_not_there_or_not_to_be_read_are_refused() -> None:
     async def scenario(house: House, client: Client, environment: Environment) -> None:
         await create(client)

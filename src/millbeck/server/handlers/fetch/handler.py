@@ -60,7 +60,7 @@ def _session(call: Call, request: FetchRequestView, named: list[Wanted]) -> tupl
             sessions.close(request.session_id)
         if request.session_epoch == FINAL_EPOCH:
             return None, True
-        session = sessions.open(len(named), uses_topic_ids, now_ms)
+        session = sessions.open(len(named), uses_topic_ids, now_ms, is_privileged=request.replica_id >= 0)
         if session is not None:
             session.update(named, ())
         return session, True
