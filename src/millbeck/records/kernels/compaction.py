@@ -1,9 +1,12 @@
 """Compaction's walks over a batch's (decompressed) records: gather their keys, choose among them, move their base time.
 
-`gather` notes the latest offset of each key; `choose` says which records stay, as runs of bytes, so that what stays is
-copied and never decoded; `rebase` writes records anew whose batch gets another base timestamp. Only what compaction
-needs is decoded, and each number is checked against the end of its record. The outcome's first number is 0, or -1 for
-records that make no sense.
+`gather` numbers the records it meets, notes the latest number of each key, and marks the records that a later one makes
+needless; `choose` says which records stay, as runs of bytes, so that what stays is copied and never decoded; `rebase`
+writes records anew whose batch gets another base timestamp. A record that is marked costs `choose` no look at its key,
+which in a large table is most of the cost.
+
+Only what compaction needs is decoded, and each number is checked against the end of its record. The outcome's first
+number is 0, or -1 for records that make no sense.
 """
 
 from __future__ import annotations
@@ -21,6 +24,9 @@ _UINT32_MAX: Final = 0xFFFFFFFF
 _NONE: Final = -1
 _BAD: Final = -1
 _OK: Final = 0
+
+NEEDLESS: Final = 1
+KEYLESS: Final = 2
 
 
 def _varint(payload: bytes, position: i64, end: i64) -> tuple[i64, i64]:
@@ -57,17 +63,27 @@ def _varlong(payload: bytes, position: i64, end: i64) -> tuple[i64, i64]:
 
 
 def gather(
-    payload: bytes, start: i64, count: i64, base_offset: i64, first_offset: i64, latest: dict[bytes, int]
+    payload: bytes,
+    start: i64,
+    count: i64,
+    base_offset: i64,
+    first_offset: i64,
+    latest: dict[bytes, int],
+    dead: bytearray,
 ) -> tuple[i64, i64, i64]:
-    """Note the offsets of the keys of records from ``first_offset`` on: ``(problem, key_bytes, keyless)``.
+    """Note the keys of ``count`` records, numbered on from ``len(dead)``: ``(problem, key_bytes, keyless)``.
 
-    ``key_bytes`` is the size of the keys that were not there before.
+    ``dead`` gets a byte for each of them: `KEYLESS` for those without a key, 0 for others; those whose key a later one
+    has become `NEEDLESS`.
+    Records below ``first_offset`` have numbers and are not noted. ``key_bytes`` is the size of new keys.
     """
     payload_end: i64 = len(payload)
     key_bytes: i64 = 0
     keyless: i64 = 0
     if start < 0 or start > payload_end or count < 0 or count > (payload_end - start) // _RECORD_SIZE_MIN:
         return _BAD, key_bytes, keyless
+    number: i64 = len(dead)
+    dead.extend(bytes(count))
     position: i64 = start
     index: i64 = 0
     byte: i64
@@ -75,8 +91,7 @@ def gather(
     size: i64
     end: i64
     offset: i64
-    before: i64 = len(latest)
-    after: i64
+    before: i64
     while index < count:
         if position >= payload_end:
             return _BAD, key_bytes, keyless
@@ -112,7 +127,6 @@ def gather(
             offset, position = _varint(payload, position, end)
         if position == _NONE or offset < 0 or position >= end:
             return _BAD, key_bytes, keyless
-        offset += base_offset
         byte = payload[position]
         if byte < 0x80:
             size = (byte >> 1) ^ -(byte & 1)
@@ -123,14 +137,18 @@ def gather(
             return _BAD, key_bytes, keyless
         if size < 0:
             keyless += 1
-        elif offset >= first_offset:
-            latest[payload[position : position + size]] = offset
-            after = len(latest)
-            if after != before:
-                before = after
+            dead[number] = KEYLESS
+        elif base_offset + offset >= first_offset:
+            key = payload[position : position + size]
+            before = latest.get(key, -1)
+            latest[key] = number
+            if before >= 0:
+                dead[before] = NEEDLESS
+            else:
                 key_bytes += size
         position = end
         index += 1
+        number += 1
     if position != payload_end:
         return _BAD, key_bytes, keyless
     return _OK, key_bytes, keyless
@@ -140,24 +158,30 @@ def choose(
     payload: bytes,
     start: i64,
     count: i64,
-    base_offset: i64,
     base_timestamp: i64,
     latest: dict[bytes, int],
+    first_number: i64,
+    dead: bytes,
     drops_tombstones: bool,
     runs: list[int],
 ) -> tuple[i64, i64, i64, i64, i64]:
     """Which records stay: ``(problem, kept, tombstones, max_timestamp, keyless)``.
 
-    A record stays when it has a key, no later record has it, and it is no tombstone whose time is over. ``runs`` gets
-    begin and end of each run of bytes that stays. ``tombstones`` counts those kept, ``keyless`` those dropped for want
-    of a key. ``max_timestamp`` is the largest of those kept, -1 when there are none.
+    A record stays when it has a key, no later record has it, and it is no tombstone whose time is over. ``dead`` has a
+    byte for each record, not 0 for those to go, or is empty: then a record is needless when the number noted for its
+    key is above its own, and these begin with ``first_number``. ``runs`` gets begin and end of each run of bytes that
+    stays. ``tombstones`` counts those kept, ``keyless`` those without a key. ``max_timestamp`` is the largest of those
+    kept, -1 when there are none.
     """
     payload_end: i64 = len(payload)
     kept: i64 = 0
     tombstones: i64 = 0
     max_timestamp: i64 = -1
     keyless: i64 = 0
+    marked: i64 = len(dead)
     if start < 0 or start > payload_end or count < 0 or count > (payload_end - start) // _RECORD_SIZE_MIN:
+        return _BAD, kept, tombstones, max_timestamp, keyless
+    if marked != 0 and marked != count:
         return _BAD, kept, tombstones, max_timestamp, keyless
     position: i64 = start
     begin: i64
@@ -169,7 +193,6 @@ def choose(
     size: i64
     end: i64
     timestamp: i64
-    offset: i64
     newest: i64
     value: i64
     while index < count:
@@ -189,6 +212,12 @@ def choose(
         if position == _NONE or size < _RECORD_SIZE_MIN - 1 or size > payload_end - position:
             return _BAD, kept, tombstones, max_timestamp, keyless
         end = position + size
+        if marked != 0 and dead[index] != 0:
+            if dead[index] == KEYLESS:
+                keyless += 1
+            position = end
+            index += 1
+            continue
 
         position += 1
         byte = payload[position]
@@ -207,20 +236,12 @@ def choose(
             return _BAD, kept, tombstones, max_timestamp, keyless
         timestamp += base_timestamp
 
-        byte = payload[position]
-        second = payload[position + 1] if position + 1 < end else 0x80
-        if byte < 0x80:
-            offset = (byte >> 1) ^ -(byte & 1)
+        # The offset's delta stays as it is: over it to the byte without the high bit.
+        while position < end and payload[position] >= 0x80:
             position += 1
-        elif second < 0x80:
-            offset = ((byte & 0x7F) | second << 7) >> 1 ^ -(byte & 1)
-            position += 2
-        else:
-            offset, position = _varint(payload, position, end)
-        if position == _NONE or offset < 0 or position >= end:
+        position += 1
+        if position >= end:
             return _BAD, kept, tombstones, max_timestamp, keyless
-        offset += base_offset
-
         byte = payload[position]
         if byte < 0x80:
             size = (byte >> 1) ^ -(byte & 1)
@@ -232,9 +253,11 @@ def choose(
         if size < 0:
             keyless += 1
         else:
-            newest = latest.get(payload[position : position + size], -1)
+            newest = -1
+            if marked == 0:
+                newest = latest.get(payload[position : position + size], -1)
             position += size
-            if offset >= newest:
+            if newest <= first_number + index or newest < 0:
                 # The null value's length is -1, one byte in this encoding unless somebody spelled it longer.
                 byte = payload[position]
                 if byte < 0x80:

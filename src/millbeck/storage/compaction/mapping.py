@@ -20,8 +20,7 @@ def build(
     job: CompactionJob, open_source: Callable[[Source], SourceFile], throttle: Throttle, statistics: Statistics
 ) -> OffsetMap:
     """The map of what lies from the job's first dirty offset on. Raises `CompactionError` or OSError."""
-    offset_map = OffsetMap(job.map_bytes_max)
-    offset_map.latest_offset = job.first_dirty_offset - 1
+    offset_map = OffsetMap(job.first_dirty_offset, job.map_bytes_max)
     transactions = Transactions(job.aborted)
     for source in job.sources:
         if source.next_base_offset <= job.first_dirty_offset:
@@ -29,7 +28,7 @@ def build(
         file = open_source(source)
         try:
             reader = SourceReader(source, file, job.read_bytes, throttle)
-            is_complete = _add_source(job.first_dirty_offset, reader, offset_map, transactions, statistics)
+            is_complete = _add_source(reader, offset_map, transactions, statistics)
         finally:
             file.close()
         if not is_complete:
@@ -42,16 +41,12 @@ def build(
 
 
 def _add_source(
-    first_dirty_offset: int,
-    reader: SourceReader,
-    offset_map: OffsetMap,
-    transactions: Transactions,
-    statistics: Statistics,
+    reader: SourceReader, offset_map: OffsetMap, transactions: Transactions, statistics: Statistics
 ) -> bool:
     """Take in one source; False when the map is full before its end."""
     while reader.advance():
         statistics.bytes_mapped += reader.size
-        if reader.last_offset < first_dirty_offset:
+        if reader.last_offset < offset_map.first_offset:
             continue
         attributes = reader.attributes
         count = reader.record_count
@@ -62,7 +57,7 @@ def _add_source(
             payload = records_of(reader)
             if not offset_map.has_room(count, len(payload) if attributes & CODEC_MASK else reader.size):
                 return False
-            if not offset_map.add(payload, 0, count, reader.base_offset, first_dirty_offset):
+            if not offset_map.add(payload, count, reader.base_offset):
                 raise damaged(reader, "its records are malformed")
             statistics.records_mapped += count
         offset_map.latest_offset = reader.last_offset

@@ -37,16 +37,21 @@ from millbeck.storage.compaction.source_reader import SourceReader
 from millbeck.storage.compaction.transactions import Transactions
 
 _NO_HORIZON: Final = -1
+_CLEAN: Final = -(1 << 62)
+"""The number of a clean record: below that of every dirty one."""
 
 
 class Rewriter:
     """The pass over all sources, from the log's first batch on."""
 
     __slots__ = (
+        "_dead",
         "_delete_retention_ms",
+        "_first_dirty_offset",
         "_latest",
         "_latest_offset",
         "_now_ms",
+        "_number",
         "_producers",
         "_run_begin",
         "_run_end",
@@ -60,6 +65,10 @@ class Rewriter:
         self._delete_retention_ms = job.delete_retention_ms
         self._latest = offset_map.latest
         self._latest_offset = offset_map.latest_offset
+        self._dead = offset_map.dead
+        self._first_dirty_offset = offset_map.first_offset
+        self._number = 0
+        """Of the next record that the first pass has numbered."""
         self._transactions = Transactions(job.aborted)
         self._statistics = statistics
         self._run_begin = 0
@@ -99,13 +108,21 @@ class Rewriter:
         horizon = reader.base_timestamp if reader.attributes & DELETE_HORIZON_BIT else _NO_HORIZON
         payload = records_of(reader)
         runs: list[int] = []
+        dead = b""
+        number = _CLEAN
+        if reader.last_offset >= self._first_dirty_offset:
+            number = self._number
+            self._number += count
+            if reader.base_offset >= self._first_dirty_offset:
+                dead = bytes(self._dead[number : self._number])
         problem, kept, tombstones, max_timestamp, keyless = choose(
             payload,
             0,
             count,
-            reader.base_offset,
             reader.base_timestamp,
             self._latest,
+            number,
+            dead,
             horizon != _NO_HORIZON and horizon <= self._now_ms,
             runs,
         )

@@ -1,4 +1,4 @@
-"""The latest offset of each key, in bounded memory."""
+"""The latest record of each key, in bounded memory."""
 
 from __future__ import annotations
 
@@ -11,25 +11,28 @@ def payload(*keys: bytes | None) -> bytes:
     return batches.payload_of(batches.build([Record(-1, 0, key, b"v") for key in keys]))
 
 
-def test_the_latest_offset_wins() -> None:
-    offset_map = OffsetMap(10_000)
-    assert offset_map.add(payload(b"a", b"b", b"a"), 0, 3, 10, 0)
-    assert (offset_map.get(b"a"), offset_map.get(b"b"), offset_map.get(b"c")) == (12, 11, -1)
+def test_the_latest_record_wins_and_those_before_it_are_dead() -> None:
+    offset_map = OffsetMap(0, 10_000)
+    assert offset_map.add(payload(b"a", b"b", b"a"), 3, 10)
+    assert (offset_map.get(b"a"), offset_map.get(b"b"), offset_map.get(b"c")) == (2, 1, -1)
     assert offset_map.entry_count == 2
+    assert offset_map.add(payload(b"b", None), 2, 20)
+    assert list(offset_map.dead) == [1, 1, 0, 0, 2]
 
 
 def test_what_lies_below_the_first_offset_is_not_noted() -> None:
-    offset_map = OffsetMap(10_000)
-    offset_map.add(payload(b"a", b"b", b"c"), 0, 3, 10, 11)
-    assert (offset_map.get(b"a"), offset_map.get(b"b")) == (-1, 11)
+    offset_map = OffsetMap(11, 10_000)
+    offset_map.add(payload(b"a", b"b", b"c"), 3, 10)
+    assert (offset_map.get(b"a"), offset_map.get(b"b")) == (-1, 1)
+    assert offset_map.latest_offset == 10
 
 
 def test_there_is_always_room_for_a_first_batch_and_never_beyond_the_limit() -> None:
-    offset_map = OffsetMap(1000)
+    offset_map = OffsetMap(0, 1000)
     assert offset_map.has_room(100, 100_000)
     number = 0
     while offset_map.has_room(1, 20):
-        offset_map.add(payload(b"key-%016d" % number), 0, 1, number, 0)
+        offset_map.add(payload(b"key-%016d" % number), 1, number)
         number += 1
     assert 3 < number < 100
     assert offset_map.size_bytes <= 1000
@@ -37,4 +40,4 @@ def test_there_is_always_room_for_a_first_batch_and_never_beyond_the_limit() -> 
 
 
 def test_malformed_records_are_told_of() -> None:
-    assert not OffsetMap(1000).add(payload(b"a")[:-1], 0, 1, 0, 0)
+    assert not OffsetMap(0, 1000).add(payload(b"a")[:-1], 1, 0)
