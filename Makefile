@@ -6,8 +6,9 @@ SEED ?=
 # The packages that have compiled modules: their tests run twice, on the Python files and on the extensions.
 COMPILED_TESTS := $(addprefix tests/,$(addprefix unit/,kernel host records wire storage replication server) contract model/storage sim)
 SEEDS ?= 1000
+NEMESIS ?=
 
-.PHONY: run test build check ci bench bench-full budgets cold-reads interop sim fuzz docs golden clean
+.PHONY: run test build check ci bench bench-full budgets cold-reads interop sim fuzz nemesis docs golden clean
 
 $(READY): pyproject.toml setup.py
 	@test -x $(BIN)/python || $(PYTHON) -m venv .venv 2>/dev/null \
@@ -30,8 +31,8 @@ build: $(READY)
 	@$(BIN)/python tools/compiled.py check >/dev/null || $(BIN)/python tools/compiled.py build
 
 check: $(READY)
-	$(BIN)/ruff format --check src tests tools bench
-	$(BIN)/ruff check src tests tools bench
+	$(BIN)/ruff format --check src tests tools bench nemesis
+	$(BIN)/ruff check src tests tools bench nemesis
 	$(BIN)/mypy
 	$(BIN)/python tools/compiled.py check
 	$(BIN)/python tools/docs.py --check
@@ -57,6 +58,10 @@ interop: $(READY)
 # 100,000 hostile frames at a node while a steady client is timed.
 fuzz: $(READY)
 	$(BIN)/python -m pytest -q -s tests/fuzz/long
+
+# Harm to a cluster of real processes (as root): kills, pauses, partitions, power cuts, full disks. NEMESIS='kill --seconds 60'
+nemesis: $(READY) build
+	$(BIN)/python -m nemesis $(NEMESIS)
 
 bench: $(READY) build
 	$(BIN)/python -m bench

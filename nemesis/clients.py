@@ -1,0 +1,169 @@
+"""What the cluster's users do meanwhile, each a process: `python -m nemesis.clients ROLE ... FILE OPTIONS`.
+
+Every line of FILE is one JSON array, written as it happens, with the monotonic time that all processes of a machine
+share. A producer says what it is about to send before it hands it to librdkafka, so that a record nobody heard of again
+is known to be possible. A process ends when its input is closed: a producer then waits for what is on its way.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import threading
+import time
+from collections.abc import Callable
+from typing import Any, TextIO
+
+from confluent_kafka import Consumer, KafkaError, Message, Producer, TopicPartition
+
+DELIVERY_TIMEOUT_MS = 600_000
+FLUSH_S = 120.0
+
+
+class Notes:
+    def __init__(self, out: TextIO) -> None:
+        self._out = out
+        self._lock = threading.Lock()
+
+    def add(self, *entry: Any) -> None:
+        line = json.dumps([time.monotonic(), *entry])
+        with self._lock:
+            self._out.write(line + "\n")
+
+
+def until_input_closes() -> threading.Event:
+    closed = threading.Event()
+
+    def wait() -> None:
+        sys.stdin.read()
+        closed.set()
+
+    threading.Thread(target=wait, daemon=True).start()
+    return closed
+
+
+def produce(bootstrap: str, topic: str, notes: Notes, *, name: str, partitions: int, rate: float) -> None:
+    """Idempotent, acks=all, at a steady rate over all partitions in turn."""
+    fatal: list[str] = []
+
+    def on_error(error: KafkaError) -> None:
+        notes.add("error", error.name(), error.str(), error.fatal())
+        if error.fatal():
+            fatal.append(error.str())
+
+    producer = Producer(
+        {
+            "bootstrap.servers": bootstrap,
+            "client.id": name,
+            "enable.idempotence": True,
+            "acks": "all",
+            "linger.ms": 5,
+            "delivery.timeout.ms": DELIVERY_TIMEOUT_MS,
+            "retry.backoff.ms": 50,
+            "reconnect.backoff.max.ms": 500,
+            "socket.timeout.ms": 5000,
+            "topic.metadata.refresh.interval.ms": 2000,
+            "error_cb": on_error,
+            "log_level": 2,
+        }
+    )
+
+    def delivered(error: KafkaError | None, message: Message) -> None:
+        value = (message.value() or b"").decode()
+        if error is None:
+            notes.add("acknowledged", value, message.offset())
+        else:
+            notes.add("undelivered", value, error.name())
+
+    closed = until_input_closes()
+    start_s = time.monotonic()
+    count = 0
+    while not closed.is_set() and not fatal:
+        due_s = start_s + count / rate
+        producer.poll(max(0.0, min(due_s - time.monotonic(), 0.1)))
+        if time.monotonic() < due_s:
+            continue
+        value = f"{name}.{count}"
+        partition = count % partitions
+        notes.add("send", name, partition, value)
+        try:
+            producer.produce(topic, value=value.encode(), partition=partition, on_delivery=delivered)
+        except BufferError:
+            notes.add("unsent", value)
+            producer.poll(0.1)
+        count += 1
+    left = producer.flush(FLUSH_S)
+    notes.add("end", left, fatal)
+
+
+def consume(bootstrap: str, topic: str, notes: Notes, *, name: str, partitions: int) -> None:
+    """Follow every partition from its start."""
+
+    def on_error(error: KafkaError) -> None:
+        notes.add("error", error.name(), error.str(), error.fatal())
+
+    consumer = Consumer(
+        {
+            "bootstrap.servers": bootstrap,
+            "group.id": name,
+            "enable.auto.commit": False,
+            "auto.offset.reset": "error",
+            "fetch.wait.max.ms": 100,
+            "reconnect.backoff.max.ms": 500,
+            "error_cb": on_error,
+            "log_level": 2,
+        }
+    )
+    consumer.assign([TopicPartition(topic, partition, 0) for partition in range(partitions)])
+    closed = until_input_closes()
+    while not closed.is_set():
+        for message in consumer.consume(1000, 0.2):
+            _note_message(notes, message)
+    consumer.close()
+    notes.add("end", 0, [])
+
+
+def read_all(bootstrap: str, topic: str, notes: Notes, *, name: str, partitions: int, patience_s: float) -> None:
+    """Every partition from its start to its high watermark, once the cluster is whole again."""
+    consumer = Consumer(
+        {"bootstrap.servers": bootstrap, "group.id": name, "enable.auto.commit": False, "auto.offset.reset": "error"}
+    )
+    deadline_s = time.monotonic() + patience_s
+    for index in range(partitions):
+        partition = TopicPartition(topic, index, 0)
+        _, end = consumer.get_watermark_offsets(partition, timeout=patience_s)
+        consumer.assign([partition])
+        position = 0
+        while position < end:
+            if time.monotonic() > deadline_s:
+                raise TimeoutError(f"partition {index} was read up to {position} of {end} only")
+            for message in consumer.consume(1000, 1.0):
+                _note_message(notes, message)
+                if message.error() is None:
+                    offset = message.offset()
+                    assert offset is not None
+                    position = offset + 1
+        notes.add("whole", index, end)
+    consumer.close()
+
+
+def _note_message(notes: Notes, message: Message) -> None:
+    error = message.error()
+    if error is not None:
+        notes.add("read error", error.name(), error.str())
+    else:
+        notes.add("read", message.partition(), message.offset(), (message.value() or b"").decode())
+
+
+ROLES: dict[str, Callable[..., None]] = {"produce": produce, "consume": consume, "read-all": read_all}
+
+
+def main() -> int:
+    role, bootstrap, topic, path, options = sys.argv[1:]
+    with open(path, "w", buffering=1) as out:
+        ROLES[role](bootstrap, topic, Notes(out), **json.loads(options))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,103 @@
+"""From the clients' notes to a verdict: the same checkers as in the simulator, and figures that must not be empty."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from millbeck.testing.sim.checkers import check_all
+from millbeck.testing.sim.history import Anomaly, History, Send
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    anomalies: list[Anomaly]
+    sent: int
+    acknowledged: int
+    undelivered: int
+    read: int
+    client_errors: list[str]
+    windows_s: list[float]
+    """From each kill to the first acknowledged record of a partition whose leader it was."""
+
+
+def entries(path: Path) -> Iterator[list[Any]]:
+    with path.open() as lines:
+        for line in lines:
+            # A process that was killed may have left half a line.
+            if line.endswith("\n"):
+                yield json.loads(line)
+
+
+def judge(
+    producers: list[Path],
+    consumers: list[Path],
+    final: Path,
+    *,
+    kills: list[tuple[int, float]],
+    acknowledged_count_min: int,
+) -> Verdict:
+    history = History()
+    acknowledged: dict[int, list[float]] = {}
+    errors: list[str] = []
+    undelivered = 0
+    for path in producers:
+        sends: dict[str, Send] = {}
+        for time_s, kind, *rest in entries(path):
+            if kind == "send":
+                name, partition, value = rest
+                sends[value] = history.send(name, str(partition), value)
+            elif kind == "acknowledged":
+                value, offset = rest
+                sends[value].acknowledged(offset)
+                acknowledged.setdefault(int(sends[value].partition), []).append(time_s)
+            elif kind == "undelivered":
+                undelivered += 1
+                errors.append(f"{path.stem}: {rest[0]} was not delivered: {rest[1]}")
+            elif kind == "error" and rest[2]:
+                errors.append(f"{path.stem}: fatal: {rest[1]}")
+            elif kind == "end" and (rest[0] or rest[1]):
+                errors.append(f"{path.stem}: ended with {rest[0]} records on their way {rest[1]}")
+    for path in consumers:
+        for _, kind, *rest in entries(path):
+            if kind == "read":
+                partition, offset, value = rest
+                history.poll(path.stem, 0, str(partition), [(offset, value)])
+            elif kind == "read error":
+                errors.append(f"{path.stem}: {rest[1]}")
+    _read_finally(history, final)
+    return Verdict(
+        anomalies=check_all(history, acknowledged_count_min=acknowledged_count_min),
+        sent=len(history.sends),
+        acknowledged=history.acknowledged_count(),
+        undelivered=undelivered,
+        read=sum(len(records) for records in history.final.values()),
+        client_errors=errors,
+        windows_s=_windows(kills, acknowledged),
+    )
+
+
+def _read_finally(history: History, final: Path) -> None:
+    records: dict[int, list[tuple[int, str]]] = {}
+    for _, kind, *rest in entries(final):
+        if kind == "read":
+            partition, offset, value = rest
+            records.setdefault(partition, []).append((offset, value))
+        elif kind == "whole":
+            index, end = rest
+            found = records.setdefault(index, [])
+            if end and (not found or found[-1][0] != end - 1):
+                raise ValueError(f"partition {index} was not read to its end at {end}")
+    for partition, read in records.items():
+        history.read_finally(str(partition), read)
+
+
+def _windows(kills: list[tuple[int, float]], acknowledged: dict[int, list[float]]) -> list[float]:
+    windows = []
+    for partition, kill_s in kills:
+        after = [time_s for time_s in acknowledged.get(partition, []) if time_s > kill_s]
+        windows.append(min(after) - kill_s if after else float("inf"))
+    return windows

@@ -1,0 +1,172 @@
+"""One run: a cluster, its clients, somebody who does harm, and the judgement."""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import os
+import random
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
+
+from nemesis.cluster import Cluster, Member
+from nemesis.hosts import Host, Network
+
+TOPIC = "history"
+PARTITIONS = 6
+PRODUCERS = 2
+DISK_BYTES = 1 << 30
+READY_S = 90.0
+HEALED_S = 90.0
+_CLONE_NEWNET = 0x40000000
+
+
+class RunFailed(Exception):
+    """The run could not be judged: something other than the log did not do its part."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class View:
+    """The topic as a broker describes it: each partition's leader (-1: none) and its in-sync replicas."""
+
+    leaders: dict[int, int]
+    in_sync: dict[int, tuple[int, ...]]
+
+
+@dataclass(slots=True)
+class Run:
+    """What a scenario may use."""
+
+    network: Network
+    cluster: Cluster
+    rng: random.Random
+    deadline_s: float
+    directory: Path
+    admin: AdminClient
+    events: list[tuple[float, str]] = field(default_factory=list)
+    """When what was done."""
+    windows: list[tuple[int, float]] = field(default_factory=list)
+    """For each partition whose leader was killed: how it was called, and when that was."""
+
+    def say(self, text: str) -> None:
+        self.events.append((time.monotonic(), text))
+        print(f"  {time.monotonic() - self.events[0][0]:7.1f} s  {text}", flush=True)
+
+    @property
+    def is_over(self) -> bool:
+        return time.monotonic() >= self.deadline_s
+
+    def sleep(self, seconds: float) -> None:
+        time.sleep(max(0.0, min(seconds, self.deadline_s - time.monotonic())))
+        for member in self.cluster.members:
+            member.check_alive()
+
+    def view(self) -> View | None:
+        """None when no broker answers."""
+        try:
+            topic = self.admin.list_topics(TOPIC, timeout=2).topics[TOPIC]
+        except Exception:
+            return None
+        if topic.error is not None:
+            return None
+        return View(
+            leaders={index: partition.leader for index, partition in topic.partitions.items()},
+            in_sync={index: tuple(partition.isrs) for index, partition in topic.partitions.items()},
+        )
+
+    def await_view(self, what: str, holds: Callable[[View], bool], patience_s: float) -> None:
+        deadline_s = time.monotonic() + patience_s
+        view = None
+        while time.monotonic() < deadline_s:
+            view = self.view()
+            if view is not None and len(view.leaders) == PARTITIONS and holds(view):
+                return
+            time.sleep(0.1)
+        raise RunFailed(f"{what} did not come about in {patience_s:.0f} s; the last view: {view}")
+
+    def await_whole(self, patience_s: float = HEALED_S) -> None:
+        """Every replica in sync, every partition led."""
+        count = min(3, len(self.cluster.brokers))
+        self.await_view(
+            "a cluster with every replica in sync",
+            lambda view: (
+                all(leader >= 0 for leader in view.leaders.values())
+                and all(len(replicas) == count for replicas in view.in_sync.values())
+            ),
+            patience_s,
+        )
+
+    def pick(self, members: list[Member]) -> Member:
+        return self.rng.choice(members)
+
+
+class Clients:
+    """The client processes of a run; each writes its notes to a file."""
+
+    def __init__(self, bootstrap: str, directory: Path) -> None:
+        self._bootstrap = bootstrap
+        self._directory = directory
+        self._processes: dict[str, subprocess.Popen[bytes]] = {}
+
+    def start(self, role: str, name: str, **options: object) -> None:
+        command = [sys.executable, "-m", "nemesis.clients", role, self._bootstrap, TOPIC, str(self.notes(name))]
+        with (self._directory / f"{name}.stderr").open("wb") as errors:
+            self._processes[name] = subprocess.Popen(
+                [*command, json.dumps({"name": name, **options})], stdin=subprocess.PIPE, stdout=errors, stderr=errors
+            )
+
+    def notes(self, name: str) -> Path:
+        return self._directory / f"{name}.jsonl"
+
+    def end(self, name: str, patience_s: float = 200.0) -> None:
+        process = self._processes.pop(name)
+        assert process.stdin is not None
+        process.stdin.close()
+        try:
+            status = process.wait(patience_s)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait(10)
+            raise RunFailed(f"client {name} did not end in {patience_s:.0f} s") from None
+        if status != 0:
+            raise RunFailed(f"client {name} failed: {(self._directory / f'{name}.stderr').read_text()[-2000:]}")
+
+    def kill(self) -> None:
+        for process in self._processes.values():
+            process.kill()
+            process.wait(10)
+        self._processes.clear()
+
+
+def enter_network(host: Host) -> None:
+    """This thread, and what it starts, is on ``host``'s network from now on."""
+    descriptor = os.open(f"/run/netns/{host.namespace}", os.O_RDONLY)
+    try:
+        library = ctypes.CDLL(None, use_errno=True)
+        if library.setns(descriptor, _CLONE_NEWNET) != 0:
+            raise RunFailed(f"cannot enter the network of {host.name}: {os.strerror(ctypes.get_errno())}")
+    finally:
+        os.close(descriptor)
+
+
+def create_topic(admin: AdminClient, settings: Mapping[str, str]) -> None:
+    deadline_s = time.monotonic() + READY_S
+    while True:
+        try:
+            topic = NewTopic(TOPIC, PARTITIONS, 3, config=dict(settings))
+            admin.create_topics([topic], operation_timeout=10)[TOPIC].result(15)
+            return
+        except Exception as error:
+            # An attempt that timed out may have been carried out all the same.
+            if isinstance(error, KafkaException) and error.args[0].code() == KafkaError.TOPIC_ALREADY_EXISTS:
+                return
+            if time.monotonic() > deadline_s:
+                raise RunFailed(f"the cluster was not ready in {READY_S:.0f} s: {error}") from error
+            time.sleep(0.5)

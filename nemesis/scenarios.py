@@ -1,0 +1,182 @@
+"""The harm that is done, one function for each kind. Each ends by itself when the run's time is over."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from nemesis.run import Run, RunFailed
+
+KILL_EVERY_S = 5.0
+
+
+def kill(run: Run) -> None:
+    """kill -9 of a random node every five seconds, whatever the state of the others; back after 0 to 3 s."""
+    while not run.is_over:
+        member = run.pick([one for one in run.cluster.members if one.is_running])
+        member.kill()
+        away_s = run.rng.uniform(0, 3)
+        run.say(f"killed {member.host.name} for {away_s:.1f} s")
+        run.sleep(away_s)
+        member.start()
+        run.sleep(KILL_EVERY_S - away_s)
+
+
+def pause(run: Run) -> None:
+    """SIGSTOP for 1 to 15 s: a zombie that believes it still leads when it wakes."""
+    while not run.is_over:
+        member = run.pick(run.cluster.members)
+        away_s = run.rng.choice([run.rng.uniform(1, 4), run.rng.uniform(8, 15)])
+        member.pause()
+        run.say(f"paused {member.host.name} for {away_s:.1f} s")
+        run.sleep(away_s)
+        member.resume()
+        run.sleep(run.rng.uniform(0.5, 4))
+
+
+def partition(run: Run) -> None:
+    """One node loses some or all of the others, one way or both, for 2 to 15 s. Clients are others, too."""
+    hosts = list(run.network.hosts.values())
+    while not run.is_over:
+        member = run.pick(run.cluster.members)
+        others = [host for host in hosts if host is not member.host]
+        lost = run.rng.sample(others, run.rng.choice([1, len(others) // 2, len(others)]))
+        way = run.rng.choice(["both ways", "out", "in"])
+        for other in lost:
+            if way != "in":
+                member.host.cut_off_from(other)
+            if way != "out":
+                other.cut_off_from(member.host)
+        away_s = run.rng.uniform(2, 15)
+        names = ", ".join(host.name for host in lost)
+        run.say(f"cut {member.host.name} off from {names}, {way}, for {away_s:.1f} s")
+        run.sleep(away_s)
+        run.network.heal()
+        run.sleep(run.rng.uniform(1, 5))
+
+
+def power_cut(run: Run) -> None:
+    """The power of one broker at a time; the next when the last is in sync again."""
+    while not run.is_over:
+        member = run.pick(run.cluster.brokers)
+        member.power_cut()
+        away_s = run.rng.uniform(0, 3)
+        run.say(f"cut the power of {member.host.name} for {away_s:.1f} s")
+        run.sleep(away_s)
+        member.start()
+        run.await_whole()
+
+
+def power_cut_all(run: Run) -> None:
+    """The power of every node at once: with flush.messages=1 whatever was acknowledged is on disks."""
+    while not run.is_over:
+        for member in run.cluster.members:
+            member.host.cut_power()
+        for member in run.cluster.members:
+            member.kill()
+            member.host.unmount()
+            member.host.mount()
+        run.say("cut the power of every node")
+        for member in run.cluster.members:
+            member.start()
+        run.await_whole()
+        run.sleep(run.rng.uniform(2, 8))
+
+
+def lose_controllers(run: Run) -> None:
+    """Two controllers of three: the data path goes on, a change of metadata waits and then succeeds."""
+    from confluent_kafka.admin import NewTopic  # type: ignore[attr-defined]
+
+    lost = run.cluster.controllers[:2]
+    for member in lost:
+        member.kill()
+    run.say(f"killed {', '.join(member.host.name for member in lost)}")
+    run.sleep(5)
+    created = run.admin.create_topics([NewTopic("while-away", 1, 3)], operation_timeout=60, request_timeout=90)
+    run.sleep(10)
+    if created["while-away"].done() and created["while-away"].exception() is None:
+        raise RunFailed("a topic was created without a quorum")
+    for member in lost:
+        member.start()
+    run.say("started them again")
+    created["while-away"].result(60)
+    run.say("the change of metadata succeeded")
+    run.await_whole()
+
+
+def rolling_restart(run: Run) -> None:
+    """Every node in turn, each after the last is in sync again."""
+    for member in run.cluster.members:
+        member.stop()
+        run.say(f"stopped {member.host.name}")
+        member.start()
+        run.await_whole()
+        time.sleep(1)
+
+
+def disk_full(run: Run) -> None:
+    """A broker's disk fills up, and later has room again."""
+    while not run.is_over:
+        member = run.pick(run.cluster.brokers)
+        member.host.fill_disk(left_bytes=1 << 20)
+        away_s = run.rng.uniform(8, 20)
+        run.say(f"filled the disk of {member.host.name} for {away_s:.1f} s")
+        run.sleep(away_s)
+        member.host.empty_disk_again()
+        if not member.is_running:
+            # A node whose metadata log cannot be written ends, and says why.
+            member.start()
+        run.await_whole()
+
+
+def availability(run: Run) -> None:
+    """Kill a leader, note what it led; the next kill comes when it is back in every ISR."""
+    while not run.is_over:
+        run.await_whole()
+        time.sleep(1.0)
+        view = run.view()
+        if view is None:
+            continue
+        member = run.pick(run.cluster.brokers)
+        led = [index for index, leader in view.leaders.items() if leader == member.node_id]
+        member.kill()
+        killed_s = time.monotonic()
+        run.windows += [(index, killed_s) for index in led]
+        run.say(f"killed {member.host.name}, the leader of {len(led)} partitions")
+        run.await_view(
+            "another leader for every partition",
+            lambda view, victim=member: all(  # type: ignore[misc]
+                leader not in (-1, victim.node_id) for leader in view.leaders.values()
+            ),
+            60,
+        )
+        member.start()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scenario:
+    harm: Callable[[Run], None]
+    seconds: float
+    topic_settings: dict[str, str] = field(default_factory=dict)
+    settings: dict[str, str] = field(default_factory=dict)
+    acknowledged_min: int = 1000
+    leader_changes_min: int = 0
+    tolerates_client_errors: bool = True
+
+
+FAST = {"broker.session.timeout.ms": "1500", "broker.heartbeat.interval.ms": "300"}
+FLUSHED = {"flush.messages": "1"}
+
+SCENARIOS = {
+    "kill": Scenario(harm=kill, seconds=600, acknowledged_min=50_000, leader_changes_min=30),
+    "pause": Scenario(harm=pause, seconds=600, acknowledged_min=50_000, leader_changes_min=30),
+    "partition": Scenario(harm=partition, seconds=600, acknowledged_min=50_000, leader_changes_min=30),
+    "power-cut": Scenario(harm=power_cut, seconds=180, leader_changes_min=5),
+    "power-cut-all": Scenario(harm=power_cut_all, seconds=180, topic_settings=FLUSHED),
+    "lose-controllers": Scenario(harm=lose_controllers, seconds=60),
+    "rolling-restart": Scenario(harm=rolling_restart, seconds=120, tolerates_client_errors=False),
+    "disk-full": Scenario(harm=disk_full, seconds=120),
+    "availability": Scenario(harm=availability, seconds=300),
+    "availability-fast": Scenario(harm=availability, seconds=300, settings=FAST),
+}
