@@ -21,6 +21,7 @@ from millbeck.kernel.errors import InvalidConfig
 from millbeck.server.config import NodeConfig
 from millbeck.server.drivers.quorum import MetadataLogFailed
 from millbeck.server.formatting import AlreadyFormatted, NotFormatted
+from millbeck.server.membership import RegistrationFailed
 from millbeck.server.node import Node, NodeSettings
 from millbeck.storage.directory import DirectoryLocked
 from millbeck.storage.properties import MetaPropertiesError
@@ -41,9 +42,18 @@ class Advice:
 
 
 def run_node(
-    config: NodeConfig, prepare: Callable[[Environment], None], started: Started, *, advice: Advice, verbose: bool
+    config: NodeConfig,
+    prepare: Callable[[Environment], None],
+    started: Started,
+    *,
+    advice: Advice,
+    verbose: bool,
+    begun: Callable[[], Awaitable[None]] | None = None,
 ) -> None:
-    """Run a node in this process; exits with a message that says what is wrong when it cannot run."""
+    """Run a node in this process; exits with a message that says what is wrong when it cannot run.
+
+    ``begun`` is called before the node starts, which may take until other nodes are there.
+    """
     logging.basicConfig(level=logging.INFO if verbose else logging.WARNING, format=LOG_FORMAT, stream=sys.stderr)
     try:
         # Before anything is written: a node that cannot listen leaves no trace.
@@ -54,7 +64,7 @@ def run_node(
         raise click.ClickException(f"{error}{hint}") from error
     try:
         with asyncio.Runner(loop_factory=HostLoop) as runner:
-            runner.run(_run(config, prepare, started))
+            runner.run(_run(config, prepare, started, begun))
     except DirectoryLocked as error:
         raise click.ClickException(f"{error}; {advice.directory_in_use}") from error
     except BrokenPipeError:
@@ -64,11 +74,23 @@ def run_node(
         if error.errno == errno.EADDRINUSE:
             reason = f"{reason}; {advice.port_in_use}"
         raise click.ClickException(f"{error.filename}: {reason}" if error.filename else reason) from error
-    except (AlreadyFormatted, InvalidConfig, MetaPropertiesError, MetadataLogFailed, NotFormatted) as error:
+    except (
+        AlreadyFormatted,
+        InvalidConfig,
+        MetaPropertiesError,
+        MetadataLogFailed,
+        NotFormatted,
+        RegistrationFailed,
+    ) as error:
         raise click.ClickException(str(error)) from error
 
 
-async def _run(config: NodeConfig, prepare: Callable[[Environment], None], started: Started) -> None:
+async def _run(
+    config: NodeConfig,
+    prepare: Callable[[Environment], None],
+    started: Started,
+    begun: Callable[[], Awaitable[None]] | None,
+) -> None:
     environment = real_environment()
     prepare(environment)
     keep_freed_memory()
@@ -78,7 +100,10 @@ async def _run(config: NodeConfig, prepare: Callable[[Environment], None], start
     stop = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, stop.set)
-    await node.start()
+    if begun is not None:
+        await begun()
+    if not await _start(node, stop):
+        return
     failure: BaseException | None = None
     try:
         if await started(node):
@@ -89,3 +114,19 @@ async def _run(config: NodeConfig, prepare: Callable[[Environment], None], start
         await node.stop()
     if failure is not None:
         raise click.ClickException(f"the node could not go on: {failure}")
+
+
+async def _start(node: Node, stop: asyncio.Event) -> bool:
+    """Start, unless it is told to stop before it has; whether it runs."""
+    starting = asyncio.ensure_future(node.start())
+    stopping = asyncio.ensure_future(stop.wait())
+    try:
+        await asyncio.wait([starting, stopping], return_when=asyncio.FIRST_COMPLETED)
+        if not starting.done():
+            starting.cancel()
+            await asyncio.gather(starting, return_exceptions=True)
+            return False
+    finally:
+        stopping.cancel()
+    await starting
+    return True

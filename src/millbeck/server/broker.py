@@ -11,6 +11,7 @@ from millbeck.controller.auto_creation import InternalTopic, auto_creation_reque
 from millbeck.controller.machine import Controller
 from millbeck.kernel.environment import Environment
 from millbeck.kernel.errors import ApiError, NotController, TopicAlreadyExists, by_code
+from millbeck.kernel.options import Layers
 from millbeck.metadata.image import EMPTY, Endpoint, MetadataImage, PartitionRegistration
 from millbeck.replication.turn import Turn
 from millbeck.security.authorizer import Authorizer
@@ -82,6 +83,7 @@ class Broker:
         self.cluster_id = cluster_id
         self.spawn = spawn
         self.image: MetadataImage = EMPTY
+        self.default_texts = config.option_set.default_texts()
         self.topics = LocalTopics()
         self.metadata_replies = MetadataReplies()
         self.fetch_sessions = FetchSessions(
@@ -117,6 +119,16 @@ class Broker:
     def controller_id(self, is_controllers: bool) -> int:
         """Whom clients are told to send administrative requests to: brokers take them all, of controllers one."""
         return self.node_id
+
+    def layers(self, image: MetadataImage, overrides: Mapping[str, str]) -> Layers:
+        """Where a setting's value is looked for: what is set for a topic or group, then this node's settings."""
+        return Layers(
+            overrides=overrides,
+            dynamic_broker=image.configs.of_broker(self.node_id),
+            dynamic_default=image.configs.of_all_brokers(),
+            static=self.config.texts,
+            defaults=self.default_texts,
+        )
 
     def offline_replicas(self, topic: str, index: int, partition: PartitionRegistration) -> list[int]:
         """Replicas whose broker is fenced or whose log is out of order."""

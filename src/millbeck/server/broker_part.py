@@ -5,24 +5,31 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Sequence
 from typing import Final
 
 from millbeck.controller.nodes import Registration
 from millbeck.controller.producer_ids import ProducerIdBlock
+from millbeck.kernel.errors import by_code
 from millbeck.kernel.ids import TopicPartition
 from millbeck.metadata.delta import MetadataDelta
 from millbeck.metadata.image import Endpoint, MetadataImage, ResourceType
 from millbeck.server.broker import Broker
+from millbeck.server.channels import Channels
 from millbeck.server.cleaner.service import Cleaner
 from millbeck.server.drivers.groups import GroupDriver
 from millbeck.server.internal_topics import OFFSETS_TOPIC, internal_topics
 from millbeck.server.listening import Listening
 from millbeck.server.logs import Logs
+from millbeck.server.membership import Membership
 from millbeck.server.producer_ids import ProducerIds
 from millbeck.storage.directory import NO_BROKER_EPOCH, LogDirectory
+from millbeck.wire.messages.allocate_producer_ids import AllocateProducerIdsRequest, AllocateProducerIdsResponse
 
 LARGE_CHANGE_PARTITIONS: Final = 200
+PRODUCER_IDS_SECONDS_MAX: Final = 30.0
+REPLAY_POLL_SECONDS: Final = 0.01
 
 
 class BrokerPart:
@@ -31,20 +38,21 @@ class BrokerPart:
         broker: Broker,
         listening: Listening,
         directories: Sequence[LogDirectory],
+        channels: Channels,
         *,
         settle_memory: Callable[[], None],
     ) -> None:
         """``settle_memory`` is called after a change that made many objects."""
         config = broker.config
-        self.epoch = NO_BROKER_EPOCH
         self._broker = broker
+        self._channels = channels
         self._listening = listening
         self._settle_memory = settle_memory
         paths = set(config.directories)
         broker.logs = Logs(
             broker,
             [each for each in directories if each.path in paths],
-            broker_defaults=config.option_set.default_texts(),
+            broker_defaults=broker.default_texts,
         )
         broker.cleaner = Cleaner(broker)
         broker.internal_topics = internal_topics(config)
@@ -58,6 +66,22 @@ class BrokerPart:
             report=broker.report,
         )
         broker.producer_ids = ProducerIds(self._allocate_producer_ids, broker.spawn)
+        self.membership = Membership(
+            broker.environment,
+            channels.membership,
+            config.membership,
+            node_id=broker.node_id,
+            cluster_id=broker.cluster_id,
+            rack=config.node.broker_rack or None,
+            image=lambda: broker.image,
+            spawn=broker.spawn,
+            register_here=self._register_here if config.is_controller else None,
+        )
+
+    @property
+    def epoch(self) -> int:
+        """The epoch of this process in the cluster, `NO_BROKER_EPOCH` before it is registered."""
+        return self.membership.epoch
 
     # starting
 
@@ -66,29 +90,36 @@ class BrokerPart:
         self._broker.logs.find_on_disk()
 
     async def join(self, endpoints: Sequence[Endpoint]) -> None:
-        """Become a broker of the cluster that clients are sent to."""
+        """Become a broker of the cluster that clients are sent to; raises `RegistrationFailed`."""
         broker = self._broker
-        broker.logs.set_strays_aside()
-        directories = [each.meta.directory_id for each in broker.logs.directories if each.meta is not None]
-        registration = Registration(
-            node_id=broker.node_id,
-            incarnation_id=broker.environment.randomness.uuid(),
-            endpoints=tuple(endpoints),
-            rack=broker.config.node.broker_rack or None,
-            directories=tuple(sorted(directories)),
+        directories = [each for each in broker.logs.directories if each.meta is not None]
+        previous = {each.previous_broker_epoch if each.had_clean_shutdown else NO_BROKER_EPOCH for each in directories}
+        await self.membership.join(
+            endpoints,
+            sorted(each.meta.directory_id for each in directories if each.meta is not None),
+            # Only when all of them were closed by the same process is nothing lost of what it had.
+            previous_epoch=previous.pop() if len(previous) == 1 else NO_BROKER_EPOCH,
         )
-        quorum, controller = broker.quorum, broker.controller
-        epoch = await quorum.submit(lambda image: controller.register_broker(image, registration))
-        self.epoch = epoch
-        await quorum.submit(lambda image: controller.unfence_broker(image, broker.node_id, epoch))
+        # What is on disk and not in the metadata by now was deleted while this node was away.
+        while broker.image.offset < self.epoch:
+            await asyncio.sleep(REPLAY_POLL_SECONDS)
+        broker.logs.set_strays_aside()
+        await self.membership.wait_let_in()
         broker.logs.start_upkeep()
         broker.cleaner.start()
 
-    async def _allocate_producer_ids(self) -> ProducerIdBlock:
+    async def _register_here(self, registration: Registration) -> int:
         broker = self._broker
-        return await broker.quorum.submit(
-            lambda image: broker.controller.allocate_producer_ids(image, broker.node_id, self.epoch)
+        return await broker.quorum.submit(lambda image: broker.controller.register_broker(image, registration))
+
+    async def _allocate_producer_ids(self) -> ProducerIdBlock:
+        request = AllocateProducerIdsRequest(broker_id=self._broker.node_id, broker_epoch=self.epoch)
+        answer = await self._channels.producer_ids.request(
+            request, AllocateProducerIdsResponse, timeout_s=PRODUCER_IDS_SECONDS_MAX
         )
+        if answer.error_code:
+            raise by_code[answer.error_code]
+        return ProducerIdBlock(first=answer.producer_id_start, size=answer.producer_id_len)
 
     # following the metadata
 
@@ -127,11 +158,17 @@ class BrokerPart:
         self._broker.cleaner.look_for_offline_logs()
         return all(directory.offline_reason is not None for directory in logs.directories)
 
+    async def leave(self) -> None:
+        """Hand over what others can take over, before clients are sent away."""
+        if self._broker.config.node.controlled_shutdown_enable:
+            await self.membership.leave()
+
     def let_go(self) -> None:
         """Coordinate nothing any more; whoever waits is told to look elsewhere."""
         self._broker.groups.close()
 
     async def stop(self) -> None:
-        """Compact and flush nothing more; what is under way ends first."""
+        """Be heard no more; compact and flush nothing more, what is under way ends first."""
+        self.membership.stop()
         await self._broker.cleaner.stop()
         await self._broker.logs.stop_flushing()

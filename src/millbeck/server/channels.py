@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import ssl
-from typing import Final
+from functools import partial
+from typing import TYPE_CHECKING, Final
 
-from millbeck.client.connection import ConnectionSettings
 from millbeck.server.broker import Broker
 from millbeck.server.controller_channel import ControllerChannel
+
+if TYPE_CHECKING:
+    from millbeck.client.connection import ConnectionSettings
 
 IN_FLIGHT_MAX: Final = 64
 
@@ -25,24 +28,39 @@ class Channels:
         """Changes of in-sync replicas, which acknowledged writes wait for."""
         self.directories = self._channel("directory-assignments")
         self.producer_ids = self._channel("producer-ids")
+        self.controllers = self._channel("controller-registration")
+
+    @property
+    def all(self) -> tuple[ControllerChannel, ...]:
+        return (
+            self.membership,
+            self.forwarding,
+            self.partitions,
+            self.directories,
+            self.producer_ids,
+            self.controllers,
+        )
 
     def _channel(self, purpose: str) -> ControllerChannel:
         broker = self._broker
-        options = broker.config.quorum
-        settings = ConnectionSettings(
-            client_id=f"{broker.node_id}-{purpose}",
-            in_flight_max=IN_FLIGHT_MAX,
-            connect_timeout_s=max(options.request_timeout_ms, 1) / 1000,
-            tls=self._tls,
-        )
         return ControllerChannel(
             broker.environment,
             broker.quorum,
             local=broker.inner_requests if self._is_controller else None,
             broker=broker,
-            settings=settings,
+            settings=partial(self._settings, purpose),
+        )
+
+    def _settings(self, purpose: str) -> ConnectionSettings:
+        from millbeck.client.connection import ConnectionSettings
+
+        return ConnectionSettings(
+            client_id=f"{self._broker.node_id}-{purpose}",
+            in_flight_max=IN_FLIGHT_MAX,
+            connect_timeout_s=max(self._broker.config.quorum.request_timeout_ms, 1) / 1000,
+            tls=self._tls,
         )
 
     def close(self) -> None:
-        for channel in (self.membership, self.forwarding, self.partitions, self.directories, self.producer_ids):
+        for channel in self.all:
             channel.close()

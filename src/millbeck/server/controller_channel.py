@@ -14,12 +14,12 @@ another, so each kind of request that must not wait for the others has a channel
 from __future__ import annotations
 
 import asyncio
-from typing import Any, Final, TypeVar
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from millbeck.client.addresses import Address
 from millbeck.client.apis import call_of
 from millbeck.client.backoff import Backoff
-from millbeck.client.connection import Connection, ConnectionSettings
 from millbeck.client.errors import ConnectFailed, Disconnected, ProtocolViolation, RequestTimeout
 from millbeck.kernel.environment import Environment
 from millbeck.kernel.errors import NotController, RequestTimedOut
@@ -29,6 +29,9 @@ from millbeck.security.principal import ANONYMOUS
 from millbeck.server.broker import Broker
 from millbeck.server.drivers.quorum import QuorumDriver
 from millbeck.server.inner_calls import InnerCall, InnerRequests
+
+if TYPE_CHECKING:
+    from millbeck.client.connection import Connection, ConnectionSettings
 
 R = TypeVar("R")
 
@@ -47,7 +50,7 @@ class ControllerChannel:
         *,
         local: InnerRequests | None,
         broker: Broker,
-        settings: ConnectionSettings,
+        settings: Callable[[], ConnectionSettings],
     ) -> None:
         """``local`` serves requests while this node is the active controller; None where it can not be."""
         self._environment = environment
@@ -124,8 +127,11 @@ class ControllerChannel:
             self._drop_connection()
             if leader.endpoint is None or leader.node_id == self._quorum.node_id:
                 raise NotController("the active controller is not known")
+            # A node that is alone never gets here, and starts faster without it.
+            from millbeck.client.connection import Connection
+
             address = Address(leader.endpoint.host, leader.endpoint.port)
-            self._connection = await Connection.open(self._environment.network, address, self._settings)
+            self._connection = await Connection.open(self._environment.network, address, self._settings())
             self._connected_to = leader
             return self._connection
 

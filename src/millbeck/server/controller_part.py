@@ -1,48 +1,87 @@
-"""What a node with the role controller is made of: the decisions, and which of its settings they follow."""
+"""What a node with the role controller is made of: the decisions, its work while it is active, and its registration."""
 
 from __future__ import annotations
 
+import asyncio
+import logging
 from collections.abc import Sequence
+from typing import Final
 
 from millbeck.controller.config_rules import OptionRules
 from millbeck.controller.machine import Controller
-from millbeck.controller.nodes import Registration
 from millbeck.controller.options import ControllerOptions
+from millbeck.kernel.errors import ApiError, UnsupportedVersion, by_code
+from millbeck.metadata.features import SUPPORTED_FEATURES
 from millbeck.metadata.image import Endpoint
+from millbeck.server.active_controller import ActiveController
 from millbeck.server.broker import Broker
+from millbeck.server.channels import Channels
 from millbeck.server.config_checks import ConfigChecks
 from millbeck.storage.config import TOPIC_OPTIONS
+from millbeck.wire.messages.controller_registration import (
+    ControllerRegistrationRequest,
+    ControllerRegistrationResponse,
+    Feature,
+    Listener,
+)
+
+REGISTRATION_SECONDS_MAX: Final = 30.0
+RETRY_SECONDS: Final = 1.0
+
+log = logging.getLogger(__name__)
+
+
+def make_controller(broker: Broker) -> Controller:
+    """The decisions, by this node's settings."""
+    config = broker.config
+    return Controller(
+        options=ControllerOptions(
+            partition_count_default=config.topic_defaults.num_partitions,
+            replication_factor_default=config.topic_defaults.default_replication_factor,
+            delete_topics=config.topic_defaults.delete_topic_enable,
+            cluster_id=broker.cluster_id,
+            session_timeout_ms=config.membership.broker_session_timeout_ms,
+            rebalances_leaders=config.replication.auto_leader_rebalance_enable,
+            rebalance_interval_ms=config.replication.leader_imbalance_check_interval_seconds * 1000,
+            unclean_election_interval_ms=config.replication.unclean_leader_election_interval_ms,
+        ),
+        rules=OptionRules(
+            topic=TOPIC_OPTIONS,
+            broker=config.option_set,
+            group=config.group_option_set,
+            static=config.texts,
+            node_id=broker.node_id,
+            checks=(ConfigChecks(config.texts).check,),
+        ),
+        randomness=broker.environment.randomness,
+    )
 
 
 class ControllerPart:
-    def __init__(self, broker: Broker) -> None:
+    def __init__(self, broker: Broker, channels: Channels) -> None:
         self._broker = broker
-        config = broker.config
-        broker.controller = Controller(
-            options=ControllerOptions(
-                partition_count_default=config.topic_defaults.num_partitions,
-                replication_factor_default=config.topic_defaults.default_replication_factor,
-                delete_topics=config.topic_defaults.delete_topic_enable,
-                cluster_id=broker.cluster_id,
-                session_timeout_ms=config.membership.broker_session_timeout_ms,
-            ),
-            rules=OptionRules(
-                topic=TOPIC_OPTIONS,
-                broker=config.option_set,
-                group=config.group_option_set,
-                static=config.texts,
-                node_id=broker.node_id,
-                checks=(ConfigChecks(config.texts).check,),
-            ),
-            randomness=broker.environment.randomness,
-        )
+        self._channel = channels.controllers
+        self.active = ActiveController(broker)
 
     async def join(self, endpoints: Sequence[Endpoint]) -> None:
         """Say where this controller listens, for those who ask any controller for all of them."""
-        broker = self._broker
-        registration = Registration(
-            node_id=broker.node_id,
-            incarnation_id=broker.environment.randomness.uuid(),
-            endpoints=tuple(endpoints),
+        request = ControllerRegistrationRequest(
+            controller_id=self._broker.node_id,
+            incarnation_id=self._broker.environment.randomness.uuid(),
+            listeners=[Listener(each.listener, each.host, each.port, each.security_protocol) for each in endpoints],
+            features=[
+                Feature(name, levels.min_level, levels.max_level) for name, levels in sorted(SUPPORTED_FEATURES.items())
+            ],
         )
-        await broker.quorum.submit(lambda image: broker.controller.register_controller(image, registration))
+        while True:
+            try:
+                answer = await self._channel.request(
+                    request, ControllerRegistrationResponse, timeout_s=REGISTRATION_SECONDS_MAX
+                )
+                if answer.error_code in (0, UnsupportedVersion.code):
+                    # A cluster that is too old has no place for it.
+                    return
+                log.warning("this controller is not registered: %s", by_code[answer.error_code].kafka_name)
+            except ApiError as error:
+                log.info("this controller is not registered yet: %s", error)
+            await asyncio.sleep(RETRY_SECONDS)

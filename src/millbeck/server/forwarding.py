@@ -7,7 +7,6 @@ controller is not found in time is told REQUEST_TIMED_OUT.
 
 from __future__ import annotations
 
-from ipaddress import ip_address
 from struct import Struct
 from typing import Any, Final, TypeVar
 
@@ -76,6 +75,8 @@ class Forwarder:
 
 def _packed(host: str) -> bytes:
     """An address as its 4 or 16 bytes; the zone of a local IPv6 address means nothing elsewhere."""
+    from ipaddress import ip_address
+
     try:
         return ip_address(host.partition("%")[0]).packed
     except ValueError:

@@ -148,16 +148,19 @@ class Listening:
 
     # stopping
 
-    async def drain(self) -> None:
-        """Accept nothing more and let what is open be answered, for a while."""
-        for listener in self.listeners:
+    async def drain(self, names: Iterable[str]) -> None:
+        """Accept nothing more on the listeners of these names, and let what is open be answered, for a while."""
+        wanted = list(names)
+        ending = [listener for listener in self.listeners if listener.address.name in wanted]
+        for listener in ending:
             listener.stop_accepting()
-        for listener in self.listeners:
+        for listener in ending:
             listener.drain()
         deadline = self._now() + DRAIN_SECONDS_MAX
-        while any(listener.connections for listener in self.listeners) and self._now() < deadline:
+        while any(listener.connections for listener in ending) and self._now() < deadline:
             await asyncio.sleep(DRAIN_POLL_SECONDS)
-        self.abort()
+        for listener in ending:
+            listener.abort()
 
     def abort(self) -> None:
         """End every connection at once."""

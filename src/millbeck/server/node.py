@@ -10,12 +10,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import ssl
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 from millbeck.kernel.environment import Environment
+from millbeck.kernel.ids import ZERO_UUID, Uuid
 from millbeck.kernel.metrics import Registry
 from millbeck.metadata.delta import MetadataDelta
 from millbeck.metadata.image import MetadataImage
@@ -25,7 +27,7 @@ from millbeck.server.broker import Broker
 from millbeck.server.broker_part import BrokerPart
 from millbeck.server.channels import Channels
 from millbeck.server.config import NodeConfig
-from millbeck.server.controller_part import ControllerPart
+from millbeck.server.controller_part import ControllerPart, make_controller
 from millbeck.server.deadlines import Deadlines
 from millbeck.server.dispatch import Dispatcher
 from millbeck.server.drivers.metadata_loading import open_metadata_log
@@ -40,9 +42,11 @@ from millbeck.server.listening import Audience, Listening
 from millbeck.server.loop_watch import LoopWatch
 from millbeck.server.metrics import declare_metrics
 from millbeck.server.metrics_endpoint import MetricsEndpoint
+from millbeck.server.quorum_config import is_alone, quorum_settings
 from millbeck.server.request_metrics import RequestMetrics
 from millbeck.server.routes import CONTROLLER_ROUTES, FORWARDED, ROUTES
 from millbeck.server.tasks import Tasks
+from millbeck.server.tls import peer_context
 from millbeck.storage.directory import NO_BROKER_EPOCH, LogDirectory
 from millbeck.storage.file_cache import FileCache
 from millbeck.storage.index_cache import IndexCache
@@ -122,22 +126,26 @@ class Node:
             raise
 
     async def _start(self) -> None:
-        config = self.config
+        config, quorum_is_alone = self.config, is_alone(self.config)
         self.watch.start()
         self._open_directories()
         opened_s = self._loop.time()
         unclean = self._unclean_directories()
-        self._wire()
-        if self.broker_part is not None:
-            self.broker_part.find_logs()
-        self.broker.quorum.subscribe(self._publish)
-        await self.broker.quorum.start()
         await self.listening.start(self._audiences())
         client_names = [address.name for address in config.client_addresses()]
         controller_names = [address.name for address in config.controller_addresses()]
+        self._wire(controller_names)
+        if self.broker_part is not None:
+            self.broker_part.find_logs()
+        self.broker.quorum.subscribe(self._publish)
+        if not quorum_is_alone:
+            # The others cannot elect without it, nor can this one hear who leads.
+            self.listening.open(controller_names)
+        await self.broker.quorum.start()
         self.listening.open(controller_names)
         if self.controller_part is not None and controller_names:
-            await self.controller_part.join(self.listening.endpoints(controller_names))
+            self.spawn(self.controller_part.join(self.listening.endpoints(controller_names)))
+        await self.broker.quorum.wait_caught_up()
         if self.broker_part is not None:
             await self.broker_part.join(self.listening.endpoints(client_names))
         if self.settings.serves_metrics:
@@ -177,35 +185,56 @@ class Node:
                 unclean.append(directory)
         return unclean
 
-    def _wire(self) -> None:
+    def _wire(self, controller_names: list[str]) -> None:
         broker, config = self.broker, self.config
+        tls = self._controllers_tls()
         broker.quorum = QuorumDriver(
             self.environment,
             self._metadata_log(),
             node_id=self.node_id,
-            voters=(self.node_id,),
+            voters=(self.node_id,) if is_alone(config) else (),
             spawn=self.spawn,
             on_fatal=self._metadata_failed,
             snapshot_options=SnapshotOptions(
                 after_bytes=config.metadata_log.snapshot_after_bytes, after_ms=config.metadata_log.snapshot_after_ms
             ),
+            settings=quorum_settings(
+                config,
+                cluster_id=self.cluster_id,
+                directory_id=self._metadata_directory_id(),
+                endpoints=self.listening.endpoints(controller_names),
+                tls=tls,
+            ),
         )
+        broker.controller = make_controller(broker)
         broker.inner_requests = InnerRequests(broker, CONTROLLER_ROUTES)
         broker.forwarded_apis = FORWARDED
-        self.channels = Channels(broker, is_controller=config.is_controller)
+        self.channels = Channels(broker, is_controller=config.is_controller, tls=tls)
         broker.forwarder = Forwarder(broker.quorum, self.channels.forwarding, is_controller=config.is_controller)
         if config.is_controller:
-            self.controller_part = ControllerPart(broker)
+            self.controller_part = ControllerPart(broker, self.channels)
         if config.is_broker:
             self.broker_part = BrokerPart(
-                broker, self.listening, self.directories, settle_memory=self.watch.settle_again
+                broker, self.listening, self.directories, self.channels, settle_memory=self.watch.settle_again
             )
         declare_metrics(self)
 
+    def _controllers_tls(self) -> ssl.SSLContext | None:
+        name, protocol = self.config.controllers_protocol()
+        return peer_context(self.config.ssl(name)) if protocol == "SSL" else None
+
+    def _metadata_directory(self) -> LogDirectory:
+        return next(each for each in self.directories if each.path == self.config.metadata_directory)
+
+    def _metadata_directory_id(self) -> Uuid:
+        meta = self._metadata_directory().meta
+        return ZERO_UUID if meta is None else meta.directory_id
+
     def _metadata_log(self) -> Log:
-        directory = next(each for each in self.directories if each.path == self.config.metadata_directory)
         return open_metadata_log(
-            directory, segment_bytes=self.config.metadata_log.segment_bytes, now_ms=self.environment.clock.wall_ms()
+            self._metadata_directory(),
+            segment_bytes=self.config.metadata_log.segment_bytes,
+            now_ms=self.environment.clock.wall_ms(),
         )
 
     def _audiences(self) -> list[Audience]:
@@ -268,7 +297,9 @@ class Node:
 
     async def stop(self) -> None:
         """End cleanly: what was acknowledged is durable, and the next start need not recover."""
-        await self.listening.drain()
+        if self.broker_part is not None:
+            await self.broker_part.leave()
+        await self.listening.drain([address.name for address in self.config.client_addresses()])
         self._metrics.stop()
         if self.broker_part is not None:
             self.broker_part.let_go()
@@ -276,6 +307,7 @@ class Node:
             await self.broker.quorum.stop()
         except MetadataLogFailed as error:
             log.error("the metadata log is not closed cleanly: %s", error)
+        await self.listening.drain([address.name for address in self.config.controller_addresses()])
         self.channels.close()
         if self.broker_part is not None:
             await self.broker_part.stop()

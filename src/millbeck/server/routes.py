@@ -9,15 +9,24 @@ from collections.abc import Mapping
 from typing import Final
 
 from millbeck.server.dispatch import Route
+from millbeck.server.handlers.allocate_producer_ids import handle_allocate_producer_ids
+from millbeck.server.handlers.alter_partition import handle_alter_partition
 from millbeck.server.handlers.api_versions import handle_api_versions
+from millbeck.server.handlers.brokers import (
+    handle_broker_heartbeat,
+    handle_broker_registration,
+    handle_unregister_broker,
+)
 from millbeck.server.handlers.configs import (
     handle_alter_configs,
     handle_describe_configs,
     handle_incremental_alter_configs,
     handle_list_config_resources,
 )
+from millbeck.server.handlers.controllers import handle_controller_registration
 from millbeck.server.handlers.describe_cluster import handle_describe_cluster
 from millbeck.server.handlers.describe_topic_partitions import handle_describe_topic_partitions
+from millbeck.server.handlers.elect_leaders import handle_elect_leaders
 from millbeck.server.handlers.envelope import handle_envelope
 from millbeck.server.handlers.fetch.handler import handle_fetch
 from millbeck.server.handlers.find_coordinator import handle_find_coordinator
@@ -39,6 +48,11 @@ from millbeck.server.handlers.offsets import handle_offset_commit, handle_offset
 from millbeck.server.handlers.produce import handle_produce
 from millbeck.server.handlers.producers import handle_describe_producers
 from millbeck.server.handlers.quorum import handle_describe_quorum, handle_update_features
+from millbeck.server.handlers.reassignments import (
+    handle_alter_partition_reassignments,
+    handle_list_partition_reassignments,
+)
+from millbeck.server.handlers.replica_directories import handle_assign_replicas_to_dirs
 from millbeck.server.handlers.topics import (
     handle_create_partitions,
     handle_create_topics,
@@ -71,12 +85,16 @@ ROUTES: Final[tuple[Route, ...]] = (
     handle_describe_log_dirs,
     handle_create_partitions,
     handle_delete_groups,
+    handle_elect_leaders,
     handle_incremental_alter_configs,
+    handle_alter_partition_reassignments,
+    handle_list_partition_reassignments,
     handle_offset_delete,
     handle_describe_quorum,
     handle_update_features,
     handle_describe_cluster,
     handle_describe_producers,
+    handle_unregister_broker,
     handle_list_config_resources,
     handle_describe_topic_partitions,
 )
@@ -89,15 +107,25 @@ CONTROLLER_ROUTES: Final[tuple[Route, ...]] = (
     handle_describe_configs,
     handle_alter_configs,
     handle_create_partitions,
+    handle_elect_leaders,
     handle_incremental_alter_configs,
+    handle_alter_partition_reassignments,
+    handle_list_partition_reassignments,
     handle_describe_quorum,
+    handle_alter_partition,
     handle_update_features,
     handle_envelope,
     handle_describe_cluster,
+    handle_broker_registration,
+    handle_broker_heartbeat,
+    handle_unregister_broker,
+    handle_allocate_producer_ids,
+    handle_controller_registration,
+    handle_assign_replicas_to_dirs,
 )
 """What the controllers' listeners serve: what clients ask of a controller itself, and what nodes say to it."""
 
-FORWARDED: Final = frozenset({19, 20, 33, 37, 44, 55, 57})
+FORWARDED: Final = frozenset({19, 20, 33, 37, 43, 44, 45, 46, 55, 57, 64})
 """What brokers take from clients and the active controller does."""
 
 _NO_SASL: Final = "clients are not authenticated by SASL in this release"
@@ -106,7 +134,6 @@ _NO_ACCESS_LISTS: Final = "there are no access control lists in this release"
 _NO_TOKENS: Final = "there are no delegation tokens in this release"
 _NO_QUOTAS: Final = "there are no client quotas in this release"
 _NO_CREDENTIALS: Final = "there are no SCRAM credentials in this release"
-_ONE_REPLICA: Final = "a partition has one replica on one node in this release"
 _BETWEEN_NODES: Final = "nodes say this to each other, and this release has one node"
 _CLASSIC_GROUPS: Final = "groups are of the classic kind in this release"
 _NO_TELEMETRY: Final = "clients that see it would send their metrics, which nobody collects"
@@ -129,9 +156,6 @@ NOT_SERVED: Final[Mapping[int, str]] = {
     39: _NO_TOKENS,
     40: _NO_TOKENS,
     41: _NO_TOKENS,
-    43: _ONE_REPLICA,
-    45: _ONE_REPLICA,
-    46: _ONE_REPLICA,
     48: _NO_QUOTAS,
     49: _NO_QUOTAS,
     50: _NO_CREDENTIALS,
@@ -139,20 +163,13 @@ NOT_SERVED: Final[Mapping[int, str]] = {
     52: _BETWEEN_NODES,
     53: _BETWEEN_NODES,
     54: _BETWEEN_NODES,
-    56: _BETWEEN_NODES,
     59: _BETWEEN_NODES,
-    62: _BETWEEN_NODES,
-    63: _BETWEEN_NODES,
-    64: _BETWEEN_NODES,
     65: _NO_TRANSACTIONS,
     66: _NO_TRANSACTIONS,
-    67: _BETWEEN_NODES,
     68: _CLASSIC_GROUPS,
     69: _CLASSIC_GROUPS,
-    70: _BETWEEN_NODES,
     71: _NO_TELEMETRY,
     72: _NO_TELEMETRY,
-    73: _BETWEEN_NODES,
     76: _NO_SHARE_GROUPS,
     77: _NO_SHARE_GROUPS,
     78: _NO_SHARE_GROUPS,

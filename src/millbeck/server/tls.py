@@ -23,6 +23,19 @@ def server_context(options: SslOptions, listener: str) -> ssl.SSLContext:
     return context
 
 
+def peer_context(options: SslOptions) -> ssl.SSLContext:
+    """The context for connections to other nodes' SSL listeners, with this node's certificate where it has one."""
+    context = ssl.create_default_context()
+    versions = [_VERSIONS[name] for name in options.ssl_enabled_protocols]
+    context.minimum_version, context.maximum_version = min(versions), max(versions)
+    context.check_hostname = options.ssl_endpoint_identification_algorithm == "https"
+    if options.ssl_truststore_certificates or options.ssl_truststore_location:
+        _trust(context, options)
+    if options.ssl_keystore_location:
+        renew_certificate(context, options, "of the other nodes")
+    return context
+
+
 def renew_certificate(context: ssl.SSLContext, options: SslOptions, listener: str) -> None:
     """Read certificate and key anew; new connections of a listener that is open get them too."""
     if not options.ssl_keystore_location:

@@ -11,15 +11,8 @@ from millbeck.kernel.environment import Environment
 def test_no_two_kinds_of_requests_share_a_channel() -> None:
     async def scenario(house: House, client: Client, environment: Environment) -> None:
         assert house.node is not None
-        channels = house.node.channels
-        kinds = [
-            channels.membership,
-            channels.forwarding,
-            channels.partitions,
-            channels.directories,
-            channels.producer_ids,
-        ]
+        kinds = house.node.channels.all
         assert len({id(each) for each in kinds}) == len(kinds)
-        assert len({each._settings.client_id for each in kinds}) == len(kinds)
+        assert len({each._settings().client_id for each in kinds}) == len(kinds)
 
     in_house(scenario)

@@ -28,7 +28,7 @@ def channel(house: House, environment: Environment, quorum: SaysWhoLeads, *, is_
         as_quorum(quorum),
         local=broker.inner_requests if is_controller else None,
         broker=broker,
-        settings=ConnectionSettings(client_id="test", connect_timeout_s=1.0),
+        settings=lambda: ConnectionSettings(client_id="test", connect_timeout_s=1.0),
     )
 
 

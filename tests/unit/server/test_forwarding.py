@@ -37,7 +37,7 @@ def forwarding(house: House, *, port: int = 9093) -> SaysWhoLeads:
         as_quorum(quorum),
         local=None,
         broker=broker,
-        settings=ConnectionSettings(connect_timeout_s=1.0),
+        settings=lambda: ConnectionSettings(connect_timeout_s=1.0),
     )
     quorum.lead(1, port)
     broker.forwarder = Forwarder(as_quorum(quorum), channel, is_controller=True)

@@ -21,6 +21,7 @@ from millbeck.server.config.sections.log_upkeep import LogCleanerOptions, LogUpk
 from millbeck.server.config.sections.metadata_log import MembershipOptions, MetadataLogOptions, QuorumOptions
 from millbeck.server.config.sections.metrics import MetricsOptions
 from millbeck.server.config.sections.node import NodeOptions
+from millbeck.server.config.sections.replication import ReplicationOptions
 from millbeck.server.config.sections.sockets import SocketOptions
 from millbeck.server.config.sections.tls import SslOptions
 from millbeck.server.config.sections.topics import TopicDefaultOptions
@@ -98,6 +99,7 @@ class NodeConfig:
         self.socket = SocketOptions.resolve(layers)
         self.upkeep = LogUpkeepOptions.resolve(layers)
         self.cleaner = LogCleanerOptions.resolve(layers)
+        self.replication = ReplicationOptions.resolve(layers)
 
     def ssl(self, listener: str) -> SslOptions:
         """The TLS options of one listener: its own before everybody's. Raises `InvalidConfig` for what is refused."""
@@ -146,6 +148,11 @@ class NodeConfig:
         """The listeners that serve the controller; none where it is reached through the brokers' alone."""
         names = self.controller_names()
         return [address for address in self._addresses() if address.name in names]
+
+    def controllers_protocol(self) -> tuple[str, str]:
+        """The listener by which nodes reach controllers, and its security protocol."""
+        names = self.controller_names()
+        return (names[0], self._protocol_map()[names[0]]) if names else ("", "PLAINTEXT")
 
     @property
     def inter_broker_listener(self) -> str:

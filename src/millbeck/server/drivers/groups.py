@@ -52,10 +52,13 @@ class GroupDriver:
     # The node's side
 
     def partition_led(self, partition: Partition) -> None:
-        """This node leads the partition from now on: load its shard, unless it has it already."""
+        """This node leads the partition from now on: load its shard, unless it has it already.
+
+        Leading on in a new epoch changes nothing; a shard that has failed is given another try.
+        """
         index = partition.name.partition
         known = self._drivers.get(index)
-        if known is not None and known.partition is partition:
+        if known is not None and known.partition is partition and known.host.state is not State.FAILED:
             return
         self.partition_lost(index)
         driver: ShardDriver[GroupShard, GroupRecord] = ShardDriver(

@@ -17,7 +17,7 @@ from millbeck.coordinator.runtime.loader import Loader
 from millbeck.coordinator.runtime.shard import Shard
 from millbeck.coordinator.runtime.timer import Timers
 from millbeck.kernel.environment import Environment
-from millbeck.kernel.errors import ApiError, MessageTooLarge
+from millbeck.kernel.errors import ApiError, MessageTooLarge, NotEnoughReplicasAfterAppend
 from millbeck.kernel.timeline import SnapshotRegistry
 from millbeck.kernel.timer_wheel import Timer
 from millbeck.records import batch
@@ -66,6 +66,7 @@ class ShardDriver(Generic[S, R]):
 
     def start(self, spawn: Callable[[Coroutine[Any, Any, None]], object]) -> None:
         """Load the shard; an empty log is loaded at once."""
+        self.partition.watchers[self] = None
         log = self.partition.log
         if log.log_start_offset == log.end_offset:
             self._loaded(log.end_offset)
@@ -74,7 +75,12 @@ class ShardDriver(Generic[S, R]):
 
     def stop(self) -> None:
         """The partition is led elsewhere, or goes away."""
+        self.partition.watchers.pop(self, None)
         self.host.close()
+
+    def readable_grew(self, partition: Partition) -> None:
+        """Replicas have confirmed more, perhaps of what was in the log before this shard was loaded."""
+        self.host.high_watermark_moved(partition.high_watermark, self._environment.clock.wall_ms())
 
     # Appender
 
@@ -98,6 +104,9 @@ class ShardDriver(Generic[S, R]):
         now_ms = self._environment.clock.wall_ms()
         if error is None:
             self.host.high_watermark_moved(self.partition.high_watermark, now_ms)
+        elif isinstance(error, NotEnoughReplicasAfterAppend):
+            # The records stay where they are and count when replicas have come back; whoever waits has a deadline.
+            return
         else:
             self.host.write_failed(staged.first_offset, error, now_ms)
 

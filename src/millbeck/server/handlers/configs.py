@@ -133,12 +133,12 @@ def _options_of(call: Call, resource: DescribeConfigsResource) -> Iterable[tuple
             check_topic_name(name)
             if image.topics.named(name) is None:
                 raise UnknownTopicOrPartition
-            layers = broker.logs.layers(image, image.configs.of_topic(name))
+            layers = broker.layers(image, image.configs.of_topic(name))
             return [(declared, layers, False) for declared in TOPIC_OPTIONS]
         case ConfigType.GROUP:
             if not name:
                 raise InvalidRequest("Group name must not be empty")
-            layers = broker.logs.layers(image, image.configs.of_group(name))
+            layers = broker.layers(image, image.configs.of_group(name))
             return [(declared, layers, False) for declared in broker.config.group_option_set]
         case ConfigType.BROKER if not name:
             return _dynamic_defaults(call, image.configs.of_all_brokers())
@@ -147,7 +147,7 @@ def _options_of(call: Call, resource: DescribeConfigsResource) -> Iterable[tuple
                 raise InvalidRequest(
                     f"Unexpected broker id, expected {broker.node_id} or empty string, but received {name}"
                 )
-            layers = broker.logs.layers(image, {})
+            layers = broker.layers(image, {})
             options = broker.config.described_options(layers)
             return [(declared, layers, declared.update is Update.READ_ONLY) for declared in options]
         case ConfigType.CLIENT_METRICS | ConfigType.BROKER_LOGGER:

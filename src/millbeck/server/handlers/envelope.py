@@ -9,7 +9,6 @@ Behaviour
 
 from __future__ import annotations
 
-from ipaddress import ip_address
 from typing import Any
 
 from millbeck.kernel.errors import (
@@ -42,6 +41,8 @@ async def handle_envelope(call: Call, request: EnvelopeRequest) -> EnvelopeRespo
         principal = decode_principal(request.request_principal or b"")
     except DecodeError as error:
         raise PrincipalDeserializationFailure(str(error)) from None
+    from ipaddress import ip_address
+
     try:
         host = str(ip_address(request.client_host_address))
     except ValueError as error:

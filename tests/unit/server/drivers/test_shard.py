@@ -168,3 +168,30 @@ def test_a_write_the_disk_refuses_is_taken_back_with_everything_after_it() -> No
         assert driver.host.written_offset == driver.partition.log.end_offset == 2
 
     House().run(scenario)
+
+
+def test_what_replicas_confirm_later_is_committed_then() -> None:
+    async def scenario(house: House, client: Client, environment: Environment) -> None:
+        driver = await driver_of(house, client)
+        await write(driver, Result(records=[record(0)], response="done"))
+        driver.partition.high_watermark = 0
+        again = await reload(house, driver)
+        assert (again.host.written_offset, again.host.committed_offset) == (1, 0)
+        again.partition.flushed()
+        await asyncio.sleep(0.01)
+        assert again.host.committed_offset == 1
+        again.stop()
+        assert again not in again.partition.watchers
+
+    House().run(scenario)
+
+
+def test_records_that_too_few_replicas_have_are_not_taken_back() -> None:
+    async def scenario(house: House, client: Client, environment: Environment) -> None:
+        driver = await driver_of(house, client)
+        assert await write(driver, Result(records=[record(0)], response="done")) == "done"
+        staged: Any = type("Staged", (), {"first_offset": 0})()
+        driver._settled(staged, errors.NotEnoughReplicasAfterAppend())
+        assert (driver.host.state, driver.host.written_offset) == (State.ACTIVE, 1)
+
+    House().run(scenario)

@@ -1,0 +1,277 @@
+"""A broker's place in the cluster: it registers, is heard of by the active controller, is let in, and leaves in order.
+
+States
+    STARTING     -> REGISTERED    the controller gave this process an epoch; nobody is sent here yet
+    REGISTERED   -> RUNNING       what the controller knew of us then has been replayed here, and it let us in
+    RUNNING      -> RUNNING       fenced for a while (not heard of in time): the next heartbeat asks to be let in again
+    RUNNING      -> LEAVING       `leave`: our partitions get other leaders
+    any          -> STOPPED       `stop`
+
+Theory of operation. Heartbeats go out every ``broker.heartbeat.interval.ms`` over a channel of their own, with how far
+the metadata has been replayed here, whether we want to go, and which directories are lost. They go on whatever the
+answers are. A registration is refused for a while when the controller still hears of, or waits for, the process before
+us; what it refuses for good ends the node.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from enum import Enum
+from typing import Any, Final
+
+from millbeck.client.backoff import Backoff
+from millbeck.client.errors import UnsupportedByBroker
+from millbeck.controller.nodes import Registration
+from millbeck.kernel.environment import Environment
+from millbeck.kernel.errors import (
+    ApiError,
+    InconsistentClusterId,
+    InvalidRegistration,
+    NotController,
+    RequestTimedOut,
+    UnsupportedVersion,
+    by_code,
+)
+from millbeck.kernel.ids import Uuid
+from millbeck.metadata.features import SUPPORTED_FEATURES
+from millbeck.metadata.image import Endpoint, MetadataImage
+from millbeck.server.config.sections.metadata_log import MembershipOptions
+from millbeck.server.controller_channel import ControllerChannel
+from millbeck.storage.directory import NO_BROKER_EPOCH
+from millbeck.wire.messages.broker_heartbeat import BrokerHeartbeatRequest, BrokerHeartbeatResponse
+from millbeck.wire.messages.broker_registration import (
+    BrokerRegistrationRequest,
+    BrokerRegistrationResponse,
+    Feature,
+    Listener,
+)
+
+LEAVE_SECONDS_MAX: Final = 300.0
+LEAVE_POLL_SECONDS: Final = 0.1
+RETRY_MS_FIRST: Final = 100
+RETRY_MS_MAX: Final = 1000
+_FINAL: Final = (InconsistentClusterId, InvalidRegistration, UnsupportedVersion)
+
+log = logging.getLogger(__name__)
+
+
+class RegistrationFailed(Exception):
+    """The cluster does not take this broker."""
+
+
+class State(Enum):
+    STARTING = "starting"
+    REGISTERED = "registered"
+    RUNNING = "running"
+    LEAVING = "leaving"
+    STOPPED = "stopped"
+
+
+def registration_of(request: BrokerRegistrationRequest) -> Registration:
+    """A registration as the controller takes it."""
+    return Registration(
+        node_id=request.broker_id,
+        incarnation_id=request.incarnation_id,
+        endpoints=tuple(
+            Endpoint(listener=each.name, host=each.host, port=each.port, security_protocol=each.security_protocol)
+            for each in request.listeners
+        ),
+        rack=request.rack,
+        directories=tuple(request.log_dirs),
+        cluster_id=request.cluster_id,
+        previous_broker_epoch=request.previous_broker_epoch,
+    )
+
+
+class Membership:
+    def __init__(
+        self,
+        environment: Environment,
+        channel: ControllerChannel,
+        options: MembershipOptions,
+        *,
+        node_id: int,
+        cluster_id: str,
+        rack: str | None,
+        image: Callable[[], MetadataImage],
+        spawn: Callable[[Coroutine[Any, Any, None]], object],
+        register_here: Callable[[Registration], Awaitable[int]] | None = None,
+    ) -> None:
+        """``register_here`` asks the active controller in this very process; it raises `NotController` elsewhere.
+
+        Whoever holds the lock on the directories knows that the process before it is gone, and need not wait until a
+        controller is sure of it.
+        """
+        self._register_here = register_here
+        self._environment = environment
+        self._channel = channel
+        self._options = options
+        self._node_id = node_id
+        self._cluster_id = cluster_id
+        self._rack = rack
+        self._image = image
+        self._spawn = spawn
+        self._incarnation_id = environment.randomness.uuid()
+        self._backoff = Backoff(environment.randomness, first_ms=RETRY_MS_FIRST, max_ms=RETRY_MS_MAX)
+        self._wake = asyncio.Event()
+        self._let_in = asyncio.Event()
+        self._may_end = asyncio.Event()
+        self._offline_directories: dict[Uuid, None] = {}
+        self._is_fenced = True
+        self.epoch = NO_BROKER_EPOCH
+        self.state = State.STARTING
+
+    # joining
+
+    async def join(
+        self, endpoints: Sequence[Endpoint], directories: Sequence[Uuid], *, previous_epoch: int = NO_BROKER_EPOCH
+    ) -> None:
+        """Register and begin to be heard; raises `RegistrationFailed`."""
+        request = BrokerRegistrationRequest(
+            broker_id=self._node_id,
+            cluster_id=self._cluster_id,
+            incarnation_id=self._incarnation_id,
+            listeners=[Listener(each.listener, each.host, each.port, each.security_protocol) for each in endpoints],
+            features=[
+                Feature(name, levels.min_level, levels.max_level) for name, levels in sorted(SUPPORTED_FEATURES.items())
+            ],
+            rack=self._rack,
+            log_dirs=list(directories),
+            previous_broker_epoch=previous_epoch,
+        )
+        self.epoch = await self._register(request)
+        self.state = State.REGISTERED
+        self._spawn(self._beat())
+
+    async def _register(self, request: BrokerRegistrationRequest) -> int:
+        timeout_s = self._options.initial_broker_registration_timeout_ms / 1000
+        loop = asyncio.get_running_loop()
+        deadline_s = loop.time() + timeout_s
+        failures = 0
+        last: ApiError = RequestTimedOut("no controller has answered")
+        while (left_s := deadline_s - loop.time()) > 0:
+            try:
+                return await self._ask_for_epoch(request, left_s)
+            except RequestTimedOut as error:
+                last = error
+                break
+            except UnsupportedByBroker as error:
+                raise RegistrationFailed(str(error)) from error
+            except ApiError as error:
+                last = error
+            if isinstance(last, _FINAL):
+                raise RegistrationFailed(f"the controller refuses this broker: {last.kafka_name}, {last}")
+            failures += 1
+            log.info("broker %d is not registered yet: %s", self._node_id, last.kafka_name)
+            await asyncio.sleep(self._backoff.delay_s(failures))
+        raise RegistrationFailed(
+            f"broker {self._node_id} could not register within {timeout_s:g} s "
+            f"(initial.broker.registration.timeout.ms): {last.kafka_name}, {last}"
+        )
+
+    async def _ask_for_epoch(self, request: BrokerRegistrationRequest, timeout_s: float) -> int:
+        if self._register_here is not None:
+            try:
+                return await self._register_here(registration_of(request))
+            except NotController:
+                pass
+        answer = await self._channel.request(request, BrokerRegistrationResponse, timeout_s=timeout_s)
+        if answer.error_code:
+            raise by_code[answer.error_code]
+        return answer.broker_epoch
+
+    async def wait_let_in(self) -> None:
+        """Until the controller sends clients here."""
+        await self._let_in.wait()
+
+    # being heard
+
+    @property
+    def is_fenced(self) -> bool:
+        """As the controller said last."""
+        return self._is_fenced
+
+    async def _beat(self) -> None:
+        while self.state is not State.STOPPED:
+            is_heard = await self._heartbeat()
+            if self.state is State.LEAVING:
+                pause_s = LEAVE_POLL_SECONDS
+            elif self.state is State.REGISTERED and is_heard:
+                # Let in as soon as what it waits for has been replayed.
+                pause_s = min(LEAVE_POLL_SECONDS, self._options.broker_heartbeat_interval_ms / 1000)
+            else:
+                pause_s = self._options.broker_heartbeat_interval_ms / 1000
+            await self._rest(pause_s)
+
+    async def _rest(self, seconds: float) -> None:
+        try:
+            async with asyncio.timeout(seconds):
+                await self._wake.wait()
+        except TimeoutError:
+            pass
+        self._wake.clear()
+
+    async def _heartbeat(self) -> bool:
+        """Whether the controller has heard us."""
+        offline = list(self._offline_directories)
+        request = BrokerHeartbeatRequest(
+            broker_id=self._node_id,
+            broker_epoch=self.epoch,
+            current_metadata_offset=self._image().offset,
+            want_fence=False,
+            want_shut_down=self.state is State.LEAVING,
+            offline_log_dirs=offline,
+        )
+        timeout_s = self._options.broker_session_timeout_ms / 1000
+        try:
+            answer = await self._channel.request(request, BrokerHeartbeatResponse, timeout_s=timeout_s)
+        except (RequestTimedOut, UnsupportedByBroker) as error:
+            log.warning("broker %d is not heard of by any controller: %s", self._node_id, error)
+            return False
+        if answer.error_code:
+            error_name = by_code[answer.error_code].kafka_name
+            log.warning("the controller refuses the heartbeat of broker %d: %s", self._node_id, error_name)
+            return False
+        self._heard(answer)
+        return True
+
+    def _heard(self, answer: BrokerHeartbeatResponse) -> None:
+        if answer.is_fenced and not self._is_fenced and self.state is State.RUNNING:
+            log.warning("the controller has fenced broker %d: it was not heard of in time", self._node_id)
+        self._is_fenced = answer.is_fenced
+        if not answer.is_fenced and self.state is State.REGISTERED:
+            self.state = State.RUNNING
+            self._let_in.set()
+        if answer.should_shut_down and self.state is State.LEAVING:
+            self._may_end.set()
+
+    def directory_failed(self, directory_id: Uuid) -> None:
+        """Tell the controller with every heartbeat from now on, and send one at once."""
+        self._offline_directories[directory_id] = None
+        self._wake.set()
+
+    # leaving
+
+    async def leave(self) -> None:
+        """Hand our partitions over and return when others lead them, or when that takes too long.
+
+        A broker that is alone has nobody to hand them to, and keeps them: it will lead them again.
+        """
+        if self.state is not State.RUNNING or not self._has_peers():
+            return
+        self.state = State.LEAVING
+        self._wake.set()
+        try:
+            async with asyncio.timeout(LEAVE_SECONDS_MAX):
+                await self._may_end.wait()
+        except TimeoutError:
+            log.warning("broker %d leaves although its partitions have not been taken over", self._node_id)
+
+    def _has_peers(self) -> bool:
+        return any(each.broker_id != self._node_id for each in self._image().cluster.unfenced_brokers())
+
+    def stop(self) -> None:
+        self.state = State.STOPPED
+        self._wake.set()

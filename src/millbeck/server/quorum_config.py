@@ -1,0 +1,57 @@
+"""What a node's settings say about the quorum, in the form the quorum's driver takes it."""
+
+from __future__ import annotations
+
+import ssl
+from collections.abc import Sequence
+
+from millbeck.client.addresses import Address
+from millbeck.kernel.ids import Uuid
+from millbeck.metadata.image import Endpoint
+from millbeck.raft.timeouts import QuorumTimeouts
+from millbeck.records.control import VoterEndpoint
+from millbeck.server.config import NodeConfig
+from millbeck.server.config.roles import parse_host_and_port
+from millbeck.server.drivers.quorum_settings import QuorumSettings
+
+
+def is_alone(config: NodeConfig) -> bool:
+    """Whether the node names nobody else: then it is its own quorum, unless its directory says otherwise."""
+    others = [voter for voter in config.voters if voter.node_id != config.node.node_id]
+    return config.is_controller and config.is_broker and not others and not config.quorum.bootstrap_servers
+
+
+def quorum_settings(
+    config: NodeConfig,
+    *,
+    cluster_id: str,
+    directory_id: Uuid,
+    endpoints: Sequence[Endpoint],
+    tls: ssl.SSLContext | None,
+) -> QuorumSettings:
+    """``endpoints`` are those of this node's controller listeners."""
+    options = config.quorum
+    names = config.controller_names()
+    return QuorumSettings(
+        can_vote=config.is_controller,
+        cluster_id=cluster_id,
+        directory_id=directory_id,
+        static_voters={voter.node_id: Address(voter.host, voter.port) for voter in config.voters},
+        bootstrap_servers=tuple(
+            Address(*parse_host_and_port(text, "controller.quorum.bootstrap.servers"))
+            for text in options.bootstrap_servers
+        ),
+        listeners=tuple(VoterEndpoint(name=each.listener, host=each.host, port=each.port) for each in endpoints),
+        auto_join=options.auto_join_enable,
+        timeouts=QuorumTimeouts(
+            election_ms=options.election_timeout_ms,
+            fetch_ms=options.fetch_timeout_ms,
+            election_backoff_ms_max=options.election_backoff_ms_max,
+            request_ms=options.request_timeout_ms,
+            retry_backoff_ms=options.retry_backoff_ms,
+        ),
+        fetch_bytes_max=options.fetch_bytes_max,
+        fetch_snapshot_bytes_max=options.fetch_snapshot_bytes_max,
+        listener_name=names[0] if names else "CONTROLLER",
+        tls=tls,
+    )

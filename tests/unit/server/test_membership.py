@@ -1,0 +1,269 @@
+"""A broker registers, is heard, let in, fenced and let in again, and leaves when others have taken over."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from itertools import pairwise
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from millbeck.kernel.environment import Environment
+from millbeck.kernel.errors import (
+    DuplicateBrokerRegistration,
+    InconsistentClusterId,
+    NotController,
+    RequestTimedOut,
+    StaleBrokerEpoch,
+    UnsupportedVersion,
+)
+from millbeck.metadata.image import Endpoint
+from millbeck.server.config.sections.metadata_log import MembershipOptions
+from millbeck.server.membership import Membership, RegistrationFailed, State, registration_of
+from millbeck.testing.sim import World
+from millbeck.wire.messages.broker_heartbeat import BrokerHeartbeatRequest, BrokerHeartbeatResponse
+from millbeck.wire.messages.broker_registration import BrokerRegistrationRequest, BrokerRegistrationResponse
+
+ENDPOINT = Endpoint(listener="PLAINTEXT", host="h", port=9092, security_protocol=0)
+DIRECTORY = bytes(15) + b"\x05"
+
+
+class Controller:
+    """Answers as it is told to, and remembers what it was asked."""
+
+    def __init__(self) -> None:
+        self.registrations: list[BrokerRegistrationRequest] = []
+        self.heartbeats: list[BrokerHeartbeatRequest] = []
+        self.times: list[float] = []
+        self.registration_errors: list[int] = []
+        self.heartbeat: Callable[[BrokerHeartbeatRequest], BrokerHeartbeatResponse] = lambda _: BrokerHeartbeatResponse(
+            is_fenced=False, is_caught_up=True
+        )
+
+    async def request(self, message: Any, response: type[Any], *, timeout_s: float) -> Any:
+        await asyncio.sleep(0.001)
+        if isinstance(message, BrokerRegistrationRequest):
+            self.registrations.append(message)
+            code = self.registration_errors.pop(0) if self.registration_errors else 0
+            return BrokerRegistrationResponse(error_code=code, broker_epoch=7)
+        self.heartbeats.append(message)
+        self.times.append(asyncio.get_running_loop().time())
+        return self.heartbeat(message)
+
+
+class Setting:
+    def __init__(self, environment: Environment, **options: Any) -> None:
+        self.controller = Controller()
+        self.tasks: list[asyncio.Task[None]] = []
+        self.peers = 1
+        texts = {name.replace("_", "."): str(value) for name, value in options.pop("settings", {}).items()}
+        from millbeck.kernel.options import Layers
+
+        self.membership = Membership(
+            environment,
+            cast(Any, self.controller),
+            MembershipOptions.resolve(Layers(static=texts)),
+            node_id=3,
+            cluster_id="c",
+            rack="r",
+            image=cast(Any, self.image),
+            spawn=self.spawn,
+            **options,
+        )
+
+    def image(self) -> Any:
+        brokers = [SimpleNamespace(broker_id=3 + number) for number in range(self.peers + 1)]
+        return SimpleNamespace(offset=41, cluster=SimpleNamespace(unfenced_brokers=lambda: brokers))
+
+    def spawn(self, work: Coroutine[Any, Any, None]) -> None:
+        self.tasks.append(asyncio.ensure_future(work))
+
+    async def join(self, **arguments: Any) -> None:
+        await self.membership.join([ENDPOINT], [DIRECTORY], **arguments)
+
+
+def run(scenario: Callable[[Setting], Coroutine[Any, Any, None]], **options: Any) -> None:
+    async def whole(environment: Environment) -> None:
+        setting = Setting(environment, **options)
+        await scenario(setting)
+        setting.membership.stop()
+        await asyncio.gather(*setting.tasks)
+
+    with World(1) as world:
+        world.run(whole, limit_s=2000)
+
+
+def test_joining_says_who_we_are_and_lets_us_in() -> None:
+    async def scenario(setting: Setting) -> None:
+        await setting.join(previous_epoch=5)
+        await setting.membership.wait_let_in()
+        assert (setting.membership.epoch, setting.membership.state) == (7, State.RUNNING)
+        (request,) = setting.controller.registrations
+        assert (request.broker_id, request.cluster_id, request.rack) == (3, "c", "r")
+        assert (request.previous_broker_epoch, request.log_dirs) == (5, [DIRECTORY])
+        assert [(each.name, each.host, each.port) for each in request.listeners] == [("PLAINTEXT", "h", 9092)]
+        assert {each.name for each in request.features} >= {"metadata.version"}
+        heartbeat = setting.controller.heartbeats[0]
+        assert (heartbeat.broker_id, heartbeat.broker_epoch, heartbeat.current_metadata_offset) == (3, 7, 41)
+        assert not heartbeat.want_fence
+
+    run(scenario)
+
+
+def test_heartbeats_come_as_often_as_they_are_set_to() -> None:
+    async def scenario(setting: Setting) -> None:
+        await setting.join()
+        await asyncio.sleep(10.5)
+        gaps = [after - before for before, after in pairwise(setting.controller.times)]
+        assert len(gaps) >= 18
+        assert all(0.4 < gap < 0.6 for gap in gaps)
+
+    run(scenario, settings={"broker_heartbeat_interval_ms": 500})
+
+
+def test_a_process_that_is_still_heard_of_is_waited_for() -> None:
+    async def scenario(setting: Setting) -> None:
+        setting.controller.registration_errors = [DuplicateBrokerRegistration.code] * 5
+        await setting.join()
+        assert len(setting.controller.registrations) == 6
+        assert len({each.incarnation_id for each in setting.controller.registrations}) == 1
+
+    run(scenario)
+
+
+@pytest.mark.parametrize("error", [InconsistentClusterId, UnsupportedVersion])
+def test_what_is_refused_for_good_is_not_tried_again(error: Any) -> None:
+    async def scenario(setting: Setting) -> None:
+        setting.controller.registration_errors = [error.code]
+        with pytest.raises(RegistrationFailed, match=error.kafka_name):
+            await setting.join()
+        assert len(setting.controller.registrations) == 1
+
+    run(scenario)
+
+
+def test_registering_takes_no_longer_than_it_may() -> None:
+    async def scenario(setting: Setting) -> None:
+        setting.controller.registration_errors = [DuplicateBrokerRegistration.code] * 1000
+        began = asyncio.get_running_loop().time()
+        with pytest.raises(RegistrationFailed, match=r"initial\.broker\.registration\.timeout\.ms"):
+            await setting.join()
+        assert 4.9 < asyncio.get_running_loop().time() - began < 7
+
+    run(scenario, settings={"initial_broker_registration_timeout_ms": 5000})
+
+
+def test_the_controller_in_this_process_is_asked_first() -> None:
+    asked = []
+
+    async def here(registration: Any) -> int:
+        asked.append(registration)
+        return 11
+
+    async def not_here(registration: Any) -> int:
+        raise NotController
+
+    async def scenario(setting: Setting) -> None:
+        await setting.join(previous_epoch=2)
+        assert setting.membership.epoch == (11 if asked else 7)
+
+    run(scenario, register_here=here)
+    (registration,) = asked
+    assert (registration.node_id, registration.previous_broker_epoch, registration.cluster_id) == (3, 2, "c")
+    assert registration.endpoints == (ENDPOINT,)
+    asked.clear()
+    run(scenario, register_here=not_here)
+
+
+def test_a_fenced_broker_asks_to_be_let_in_again_and_trouble_does_not_end_the_heartbeats() -> None:
+    async def scenario(setting: Setting) -> None:
+        await setting.join()
+        await setting.membership.wait_let_in()
+        answers = iter(
+            [
+                BrokerHeartbeatResponse(error_code=StaleBrokerEpoch.code),
+                BrokerHeartbeatResponse(is_fenced=True),
+                RequestTimedOut(),
+                BrokerHeartbeatResponse(is_fenced=False),
+            ]
+        )
+
+        def answer(_: BrokerHeartbeatRequest) -> BrokerHeartbeatResponse:
+            found = next(answers, BrokerHeartbeatResponse(is_fenced=False))
+            if isinstance(found, Exception):
+                raise found
+            return found
+
+        setting.controller.heartbeat = answer
+        await asyncio.sleep(5)
+        assert setting.membership.is_fenced
+        assert not setting.controller.heartbeats[-1].want_fence
+        await asyncio.sleep(6)
+        assert not setting.membership.is_fenced
+        assert setting.membership.state is State.RUNNING
+
+    run(scenario)
+
+
+def test_a_lost_directory_is_told_of_at_once_and_from_then_on() -> None:
+    async def scenario(setting: Setting) -> None:
+        await setting.join()
+        await setting.membership.wait_let_in()
+        await asyncio.sleep(0.1)
+        count = len(setting.controller.heartbeats)
+        setting.membership.directory_failed(DIRECTORY)
+        await asyncio.sleep(0.1)
+        assert len(setting.controller.heartbeats) == count + 1
+        await asyncio.sleep(5)
+        assert [each.offline_log_dirs for each in setting.controller.heartbeats[count:]] == [[DIRECTORY]] * 3
+
+    run(scenario)
+
+
+def test_leaving_waits_until_the_controller_lets_us_go() -> None:
+    async def scenario(setting: Setting) -> None:
+        await setting.join()
+        await setting.membership.wait_let_in()
+        allowed_from = asyncio.get_running_loop().time() + 3
+
+        def answer(request: BrokerHeartbeatRequest) -> BrokerHeartbeatResponse:
+            may_end = request.want_shut_down and asyncio.get_running_loop().time() >= allowed_from
+            return BrokerHeartbeatResponse(is_fenced=False, should_shut_down=may_end)
+
+        setting.controller.heartbeat = answer
+        await setting.membership.leave()
+        assert 0 <= asyncio.get_running_loop().time() - allowed_from < 0.3
+        assert setting.controller.heartbeats[-1].want_shut_down
+
+    run(scenario)
+
+
+def test_a_broker_alone_has_nobody_to_wait_for() -> None:
+    async def scenario(setting: Setting) -> None:
+        setting.peers = 0
+        await setting.join()
+        await setting.membership.wait_let_in()
+        await setting.membership.leave()
+        assert not any(each.want_shut_down for each in setting.controller.heartbeats)
+
+    run(scenario)
+
+
+def test_leaving_does_not_take_for_ever() -> None:
+    async def scenario(setting: Setting) -> None:
+        await setting.join()
+        await setting.membership.wait_let_in()
+        began = asyncio.get_running_loop().time()
+        await setting.membership.leave()
+        assert 299 < asyncio.get_running_loop().time() - began < 301
+
+    run(scenario)
+
+
+def test_a_registration_keeps_what_the_request_says() -> None:
+    request = BrokerRegistrationRequest(broker_id=1, cluster_id="x", incarnation_id=DIRECTORY, log_dirs=[DIRECTORY])
+    registration = registration_of(request)
+    assert (registration.node_id, registration.cluster_id, registration.incarnation_id) == (1, "x", DIRECTORY)
+    assert (registration.directories, registration.previous_broker_epoch) == ((DIRECTORY,), -1)
