@@ -54,13 +54,26 @@ def of_max_timestamp(log: Log) -> TimestampOffset | None:
             return None
         start = find(log, newest, newest.max_timestamp_offset)
         for position, header in newest.headers(start.position if start is not None else 0):
-            if header.max_timestamp == timestamp:
+            if header.max_timestamp == timestamp and header.record_count:
                 return _first_record(newest, position, header, timestamp, 0)
+        return _walk_for_max_timestamp(log)
     except CorruptSegment as error:
         raise log.found_corrupt(error) from error
     except OSError as error:
         raise KafkaStorageError(f"{log.topic_partition} cannot be read: {error}") from error
     return None
+
+
+def _walk_for_max_timestamp(log: Log) -> TimestampOffset | None:
+    """When the largest timestamp is that of a batch which compaction has emptied: look at all that have records."""
+    largest: tuple[Segment, int, BatchHeader] | None = None
+    for segment in log.segments:
+        for position, header in segment.headers():
+            if header.record_count and (largest is None or header.max_timestamp > largest[2].max_timestamp):
+                largest = segment, position, header
+    if largest is None or largest[2].max_timestamp < 0:
+        return None
+    return _first_record(*largest, largest[2].max_timestamp, 0)
 
 
 def largest_timestamp(log: Log, segment: Segment) -> int:

@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 
+from millbeck.records import batch as batches
+
 
 @pytest.fixture(params=["one segment", "many segments", "reopened"])
 def filled(world: Any, request: pytest.FixtureRequest) -> Any:
@@ -76,3 +78,13 @@ def test_a_damaged_time_index_is_rebuilt(world: Any) -> None:
     world.close_and_reopen()
     world.write_file("00000000000000000000.timeindex", b"not an index")
     assert world.log.offset_for_timestamp(250) == (300, 2, 0)
+
+
+def test_the_largest_timestamp_is_that_of_a_record_not_of_an_emptied_batch(world: Any) -> None:
+    world.append(world.batch(2, timestamp=50))
+    world.append(world.batch(timestamp=40))
+    world.append(batches.assemble(b"", record_count=0, last_offset_delta=0, base_timestamp=-1, max_timestamp=90))
+    found = world.log.offset_of_max_timestamp()
+    assert found is not None
+    assert found[:2] == (51, 1)
+    assert world.log.offset_for_timestamp(60) is None

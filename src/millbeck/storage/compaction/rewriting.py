@@ -35,6 +35,7 @@ from millbeck.storage.compaction.output import Output
 from millbeck.storage.compaction.payload import damaged, records_of
 from millbeck.storage.compaction.source_reader import SourceReader
 from millbeck.storage.compaction.transactions import Transactions
+from millbeck.storage.time_index import NO_TIMESTAMP
 
 _NO_HORIZON: Final = -1
 _CLEAN: Final = -(1 << 62)
@@ -200,7 +201,7 @@ class Rewriter:
         else:
             kept_bits = LOG_APPEND_TIME_BIT | TRANSACTIONAL_BIT | CONTROL_BIT
             self._add_batch(
-                reader, output, b"", 0, attributes=reader.attributes & kept_bits, base_timestamp=batches.NO_SEQUENCE
+                reader, output, b"", 0, attributes=reader.attributes & kept_bits, base_timestamp=NO_TIMESTAMP
             )
 
     def _is_last_of_producer(self, reader: SourceReader) -> bool:
