@@ -50,9 +50,10 @@ class ElectionRules:
         cluster = image.cluster
 
         def may_lead(broker_id: int) -> bool:
-            if broker_id in (removed, unclean):
+            broker = cluster.brokers.get(broker_id)
+            if broker is None or broker.in_controlled_shutdown or broker_id in (removed, unclean):
                 return False
-            return broker_id == added or cluster.is_active(broker_id)
+            return not broker.is_fenced or broker_id == added
 
         self._context = ChangeContext(
             cluster=cluster,

@@ -134,7 +134,12 @@ def _cancelled(
                 f"Unable to revert partition assignment for {topic.name}:{index} because it would require an unclean "
                 "leader election."
             )
-        isr, change.recovery_state = origin[:1], RECOVERING
+        isr = tuple(replica for replica in origin if elections.image.cluster.is_active(replica))[:1]
+        if not isr:
+            raise InvalidReplicaAssignment(
+                f"Unable to revert partition assignment for {topic.name}:{index} because nobody who was in it is alive."
+            )
+        change.recovery_state = RECOVERING
     change.isr, change.replicas, change.removing, change.adding = isr, origin, (), ()
     return change.build(topic.topic_id, index)
 

@@ -110,7 +110,7 @@ def test_what_is_refused_changes_nothing(
 
 
 @pytest.mark.parametrize("change", [{"is_fenced": True}, {"in_controlled_shutdown": True}])
-def test_only_active_brokers_come_in(controller: Controller, image: MetadataImage, change: dict[str, bool]) -> None:
+def test_only_active_brokers_come_in(controller: Controller, image: MetadataImage, change: dict[str, Any]) -> None:
     broker = replace(image.cluster.brokers[3], **change)
     image = replace(image, cluster=replace(image.cluster, brokers={**image.cluster.brokers, 3: broker}))
     for with_epochs in (True, False):

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -99,6 +100,14 @@ def test_going_back_may_lose_records_only_where_that_is_allowed(
     assert cluster.move(None) == (0, "")
     partition = cluster.partition
     assert (partition.leader, partition.isr, partition.leader_recovery_state) == (1, (1,), RECOVERING)
+    cluster.image = with_topic(three_brokers, moved, unclean_leader_election_enable="true")
+    fenced = {
+        broker_id: replace(broker, is_fenced=broker_id != 3)
+        for broker_id, broker in cluster.image.cluster.brokers.items()
+    }
+    cluster.image = replace(cluster.image, cluster=replace(cluster.image.cluster, brokers=fenced))
+    code, message = cluster.move(None)
+    assert (code, "nobody" in message) == (39, True)
     cluster.image = with_topic(tracking, {**moved, "eligible_leader_replicas": [2]}, min_insync_replicas="2")
     assert cluster.move(None) == (0, "")
     assert (cluster.partition.leader, cluster.partition.isr) == (2, (2,))
