@@ -498,13 +498,14 @@ class Log:
         return reading.aborted_transactions(self, start_offset, upper_offset)
 
     def offset_for_timestamp(
-        self, timestamp: int, *, upto_offset: int | None = None
+        self, timestamp: int, *, upto_offset: int | None = None, nowait: bool = False
     ) -> timestamps.TimestampOffset | None:
         """The first record at or after the log start whose timestamp is at least ``timestamp``; see `timestamps`."""
-        return timestamps.first_at_or_after(self, timestamp, LONG_MAX if upto_offset is None else upto_offset)
+        upto_offset = LONG_MAX if upto_offset is None else upto_offset
+        return timestamps.first_at_or_after(self, timestamp, upto_offset, nowait)
 
-    def offset_of_max_timestamp(self) -> timestamps.TimestampOffset | None:
-        return timestamps.of_max_timestamp(self)
+    def offset_of_max_timestamp(self, *, nowait: bool = False) -> timestamps.TimestampOffset | None:
+        return timestamps.of_max_timestamp(self, nowait)
 
     def end_offset_for_epoch(self, epoch: int) -> EpochEndOffset:
         return self.epochs.end_offset_for(epoch, self.end_offset)

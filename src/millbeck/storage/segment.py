@@ -476,7 +476,7 @@ class Segment:
             position += batch_size
         return None
 
-    def headers(self, position: int = 0) -> Iterator[tuple[int, BatchHeader]]:
+    def headers(self, position: int = 0, nowait: bool = False) -> Iterator[tuple[int, BatchHeader]]:
         """Position and header of every batch from a batch boundary on; raises `CorruptSegment`."""
         chunk: Bytes = b""
         chunk_position = position
@@ -484,7 +484,7 @@ class Segment:
         while position < self.size:
             at = position - chunk_position
             if at + HEADER_SIZE > len(chunk):
-                chunk = self.read_bytes(min(_HEADERS_CHUNK, self.size - position), position)
+                chunk = self.read_bytes(min(_HEADERS_CHUNK, self.size - position), position, nowait)
                 chunk_position, at = position, 0
             try:
                 header = read_header(chunk, at)
@@ -514,10 +514,10 @@ class Segment:
             raise ColdRead(partial(file.read, size, position), self.handle.release)
         return ready
 
-    def largest_timestamp(self) -> int:
+    def largest_timestamp(self, nowait: bool = False) -> int:
         """The largest timestamp of any batch, -1 when there is none; for a sealed segment from its time index."""
         if self.max_timestamp is None:
-            time_index = self.time_index()
+            time_index = self.time_index(nowait)
             self.max_timestamp, self.max_timestamp_offset = time_index.last_timestamp, time_index.last_offset
         return self.max_timestamp
 

@@ -2,6 +2,8 @@
 
 By time: the first record, in offset order, whose timestamp is at least the one asked for, at or after the log start.
 Largest timestamp: the first record that has it. Both carry the leader epoch of the batch, -1 when it has none.
+
+With ``nowait`` neither waits for the disk: `ColdRead` carries the job that brings in what is missing.
 """
 
 from __future__ import annotations
@@ -26,14 +28,14 @@ class TimestampOffset(NamedTuple):
     leader_epoch: int
 
 
-def first_at_or_after(log: Log, timestamp: int, upto_offset: int) -> TimestampOffset | None:
+def first_at_or_after(log: Log, timestamp: int, upto_offset: int, nowait: bool = False) -> TimestampOffset | None:
     """The first record with at least ``timestamp``; None when there is none below ``upto_offset``."""
     if log.offline_reason is not None:
         raise log.offline_error()
     try:
         for segment in log.segments[log.segment_index_for(log.log_start_offset) :]:
-            if largest_timestamp(log, segment) >= timestamp:
-                found = _search(log, segment, timestamp)
+            if largest_timestamp(log, segment, nowait) >= timestamp:
+                found = _search(log, segment, timestamp, nowait)
                 if found is not None:
                     return found if found.offset < upto_offset else None
     except CorruptSegment as error:
@@ -43,20 +45,20 @@ def first_at_or_after(log: Log, timestamp: int, upto_offset: int) -> TimestampOf
     return None
 
 
-def of_max_timestamp(log: Log) -> TimestampOffset | None:
+def of_max_timestamp(log: Log, nowait: bool = False) -> TimestampOffset | None:
     """The first record with the largest timestamp in the log; None when the log is empty or has no timestamps."""
     if log.offline_reason is not None:
         raise log.offline_error()
     try:
-        newest = max(log.segments, key=lambda segment: largest_timestamp(log, segment))
-        timestamp = largest_timestamp(log, newest)
+        newest = max(log.segments, key=lambda segment: largest_timestamp(log, segment, nowait))
+        timestamp = largest_timestamp(log, newest, nowait)
         if timestamp < 0:
             return None
-        start = find(log, newest, newest.max_timestamp_offset)
-        for position, header in newest.headers(start.position if start is not None else 0):
+        start = find(log, newest, newest.max_timestamp_offset, nowait)
+        for position, header in newest.headers(start.position if start is not None else 0, nowait):
             if header.max_timestamp == timestamp and header.record_count:
-                return _first_record(newest, position, header, timestamp, 0)
-        return _walk_for_max_timestamp(log)
+                return _first_record(newest, position, header, timestamp, 0, nowait)
+        return _walk_for_max_timestamp(log, nowait)
     except CorruptSegment as error:
         raise log.found_corrupt(error) from error
     except OSError as error:
@@ -64,48 +66,48 @@ def of_max_timestamp(log: Log) -> TimestampOffset | None:
     return None
 
 
-def _walk_for_max_timestamp(log: Log) -> TimestampOffset | None:
+def _walk_for_max_timestamp(log: Log, nowait: bool) -> TimestampOffset | None:
     """When the largest timestamp is that of a batch which compaction has emptied: look at all that have records."""
     largest: tuple[Segment, int, BatchHeader] | None = None
     for segment in log.segments:
-        for position, header in segment.headers():
+        for position, header in segment.headers(0, nowait):
             if header.record_count and (largest is None or header.max_timestamp > largest[2].max_timestamp):
                 largest = segment, position, header
     if largest is None or largest[2].max_timestamp < 0:
         return None
-    return _first_record(*largest, largest[2].max_timestamp, 0)
+    return _first_record(*largest, largest[2].max_timestamp, 0, nowait)
 
 
-def largest_timestamp(log: Log, segment: Segment) -> int:
+def largest_timestamp(log: Log, segment: Segment, nowait: bool = False) -> int:
     """`Segment.largest_timestamp`, rebuilding an index that turns out to be damaged."""
     try:
-        return segment.largest_timestamp()
+        return segment.largest_timestamp(nowait)
     except CorruptIndex as error:
         log.rebuild_indexes(segment, str(error))
         return segment.largest_timestamp()
 
 
-def _search(log: Log, segment: Segment, timestamp: int) -> TimestampOffset | None:
+def _search(log: Log, segment: Segment, timestamp: int, nowait: bool) -> TimestampOffset | None:
     try:
-        offset = segment.time_index().offset_before(timestamp)
+        offset = segment.time_index(nowait).offset_before(timestamp)
     except CorruptIndex as error:
         log.rebuild_indexes(segment, str(error))
         offset = segment.time_index().offset_before(timestamp)
-    start = find(log, segment, max(offset, log.log_start_offset))
+    start = find(log, segment, max(offset, log.log_start_offset), nowait)
     if start is None:
         return None
-    for position, header in segment.headers(start.position):
+    for position, header in segment.headers(start.position, nowait):
         if header.max_timestamp >= timestamp:
-            found = _first_record(segment, position, header, timestamp, log.log_start_offset)
+            found = _first_record(segment, position, header, timestamp, log.log_start_offset, nowait)
             if found is not None:
                 return found
     return None
 
 
 def _first_record(
-    segment: Segment, position: int, header: BatchHeader, timestamp: int, start_offset: int
+    segment: Segment, position: int, header: BatchHeader, timestamp: int, start_offset: int, nowait: bool
 ) -> TimestampOffset | None:
-    batch = segment.read_bytes(header.size_bytes, position)
+    batch = segment.read_bytes(header.size_bytes, position, nowait)
     for record in records_of(batch, check_crc=False):
         if record.timestamp >= timestamp and record.offset >= start_offset:
             return TimestampOffset(record.timestamp, record.offset, header.partition_leader_epoch)

@@ -13,7 +13,8 @@ Versions
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import dropwhile
 from typing import Any, Final, TypeVar
 
 from millbeck.kernel.errors import (
@@ -25,6 +26,8 @@ from millbeck.kernel.errors import (
     UnknownTopicOrPartition,
 )
 from millbeck.kernel.names import check_topic_name
+from millbeck.kernel.option_declarations import Scope
+from millbeck.kernel.option_layers import SynonymValue
 from millbeck.kernel.options import ConfigSource, Layers, Option, Update, resolve_option
 from millbeck.metadata.image import ResourceType as ConfigType
 from millbeck.security.authorizer import CLUSTER_NAME, Operation, ResourceType
@@ -56,6 +59,7 @@ from millbeck.wire.messages.list_config_resources import ListConfigResourcesRequ
 
 T = TypeVar("T")
 
+OWN_SOURCES: Final = (ConfigSource.DYNAMIC_TOPIC_CONFIG, ConfigSource.GROUP_CONFIG)
 GROUPS_DESCRIBED_MAX: Final = 1000
 """Of one request: any name is a group's, and has all settings."""
 
@@ -110,7 +114,7 @@ async def handle_describe_configs(call: Call, request: DescribeConfigsRequest) -
 
 
 def _describe(call: Call, request: DescribeConfigsRequest, resource: DescribeConfigsResource) -> DescribeConfigsResult:
-    result = DescribeConfigsResult(0, None, resource.resource_type, resource.resource_name)
+    result = DescribeConfigsResult(0, "", resource.resource_type, resource.resource_name)
     try:
         _check_may(call, Operation.DESCRIBE_CONFIGS, resource.resource_type, resource.resource_name)
         wanted = None if resource.configuration_keys is None else dict.fromkeys(resource.configuration_keys)
@@ -166,22 +170,39 @@ def _entry(
     request: DescribeConfigsRequest, declared: Option[Any], layers: Layers, *, is_read_only: bool
 ) -> DescribeConfigsResourceResult:
     resolved = resolve_option(declared, layers)
+    chain = _chain(declared, resolved.synonyms)
     entry = DescribeConfigsResourceResult(
         declared.name,
         None if declared.sensitive else declared.text(resolved.value),
         is_read_only,
-        resolved.source,
+        chain[0].source if chain else ConfigSource.DEFAULT_CONFIG,
         declared.sensitive,
         config_type=declared.kind.code,
     )
     if request.include_synonyms:
         entry.synonyms = [
             DescribeConfigsSynonym(link.name, link.text, link.source)
-            for link in resolved.synonyms
+            for link in chain
             if link.source is not ConfigSource.UNKNOWN
         ]
     entry.documentation = declared.doc if request.include_documentation else None
     return entry
+
+
+def _chain(declared: Option[Any], links: Sequence[SynonymValue]) -> list[SynonymValue]:
+    """The values an option falls back to, as Kafka shows them: none before one under its first name on the broker.
+
+    So ``log.retention.hours`` alone is not shown for ``retention.ms``, which then counts as a default.
+    """
+    if declared.scope is Scope.BROKER:
+        return list(dropwhile(lambda link: link.name != declared.name, links))
+    own = [link for link in links[:1] if link.name == declared.name and link.source in OWN_SOURCES]
+    if not declared.synonyms and declared.scope is Scope.TOPIC:
+        return own
+    if not declared.synonyms:
+        return [*own, SynonymValue(declared.name, declared.default_text, ConfigSource.DEFAULT_CONFIG)]
+    first_name = declared.synonyms[0].name
+    return [*own, *dropwhile(lambda link: link.name != first_name, links[len(own) :])]
 
 
 # Changing.

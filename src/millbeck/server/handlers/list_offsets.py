@@ -7,7 +7,8 @@ Behaviour
 - A time: the first record not older. Offset and timestamp are -1 when that record, or the one with the largest
   timestamp, is not below what the reader may see.
 - A partition named twice is INVALID_REQUEST.
-- Looking for a time reads batches. A request that asks it of many partitions gives way to the loop between them.
+- Looking for a time reads batches. A request that asks it of many partitions gives way to the loop between them, and
+  what is not in memory is brought in by a thread.
 Versions
 - 1 is the oldest. 4: leader epochs, fencing. 7: -3. 8: -4. 9: -5. 11: -6. Special timestamps a version does not have
   are UNSUPPORTED_VERSION.
@@ -15,12 +16,14 @@ Versions
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-from typing import Final
+import logging
+from collections.abc import Awaitable
+from typing import Final, Protocol
 
 from millbeck.kernel.errors import (
     ApiError,
     InvalidRequest,
+    KafkaStorageError,
     TopicAuthorizationFailed,
     UnsupportedVersion,
 )
@@ -28,6 +31,7 @@ from millbeck.security.authorizer import Operation, ResourceType
 from millbeck.server.call import Call
 from millbeck.server.dispatch import handles
 from millbeck.server.turns import Turns
+from millbeck.storage.segment import ColdRead
 from millbeck.wire.messages.list_offsets import (
     ListOffsetsPartition,
     ListOffsetsPartitionResponse,
@@ -46,6 +50,10 @@ EARLIEST_PENDING_UPLOAD: Final = -6
 VERSION_OF: Final = {MAX_TIMESTAMP: 7, EARLIEST_LOCAL: 8, LATEST_TIERED: 9, EARLIEST_PENDING_UPLOAD: 11}
 READ_COMMITTED: Final = 1
 LEADER_EPOCH_FROM: Final = 4
+WARMINGS_MAX: Final = 8
+"""How often the search in one partition sends for what is not in memory; then it goes on as if it were."""
+
+log = logging.getLogger(__name__)
 
 
 def error_reply(request: ListOffsetsRequest | None, version: int, error: ApiError) -> ListOffsetsResponse | None:
@@ -74,13 +82,15 @@ def handle_list_offsets(
             seen[key] = seen.get(key, 0) + 1
             searches = searches or asked.timestamp >= 0 or asked.timestamp == MAX_TIMESTAMP
 
-    def answer(topic: ListOffsetsTopic, asked: ListOffsetsPartition) -> ListOffsetsPartitionResponse:
+    def answer(
+        topic: ListOffsetsTopic, asked: ListOffsetsPartition, nowait: bool = True
+    ) -> ListOffsetsPartitionResponse:
         try:
             if not call.may(Operation.DESCRIBE, ResourceType.TOPIC, topic.name):
                 raise TopicAuthorizationFailed
             if seen[topic.name, asked.partition_index] > 1:
                 raise InvalidRequest("the partition is named more than once")
-            return _answer(call, request, topic, asked)
+            return _answer(call, request, topic, asked, nowait)
         except ApiError as error:
             return ListOffsetsPartitionResponse(asked.partition_index, error.code)
 
@@ -94,44 +104,64 @@ def handle_list_offsets(
     )
 
 
-async def _answer_in_turns(
-    call: Call,
-    request: ListOffsetsRequest,
-    answer: Callable[[ListOffsetsTopic, ListOffsetsPartition], ListOffsetsPartitionResponse],
-) -> ListOffsetsResponse:
+class Answer(Protocol):
+    def __call__(
+        self, topic: ListOffsetsTopic, asked: ListOffsetsPartition, nowait: bool
+    ) -> ListOffsetsPartitionResponse:
+        """Answer for one partition; with ``nowait`` raises `ColdRead` rather than wait for the disk."""
+
+
+async def _answer_in_turns(call: Call, request: ListOffsetsRequest, answer: Answer) -> ListOffsetsResponse:
     turns = Turns(call.broker.environment.clock)
     answers = []
     for topic in request.topics:
         partitions = []
         for asked in topic.partitions:
-            partitions.append(answer(topic, asked))
+            partitions.append(await _answer_warm(call, topic, asked, answer))
             await turns.give_way()
         answers.append(ListOffsetsTopicResponse(topic.name, partitions))
     return ListOffsetsResponse(topics=answers)
 
 
+async def _answer_warm(
+    call: Call, topic: ListOffsetsTopic, asked: ListOffsetsPartition, answer: Answer
+) -> ListOffsetsPartitionResponse:
+    for _ in range(WARMINGS_MAX):
+        try:
+            return answer(topic, asked, True)
+        except ColdRead as cold:
+            job, release = cold.job, cold.release
+        try:
+            await call.broker.in_thread(job)
+        except OSError as error:
+            log.error("%s-%s cannot be read: %s", topic.name, asked.partition_index, error)
+            return ListOffsetsPartitionResponse(asked.partition_index, KafkaStorageError.code)
+        finally:
+            release()
+    return answer(topic, asked, False)
+
+
 def _answer(
-    call: Call, request: ListOffsetsRequest, topic: ListOffsetsTopic, asked: ListOffsetsPartition
+    call: Call, request: ListOffsetsRequest, topic: ListOffsetsTopic, asked: ListOffsetsPartition, nowait: bool
 ) -> ListOffsetsPartitionResponse:
     timestamp = asked.timestamp
     if timestamp < 0 and call.version < VERSION_OF.get(timestamp, 1 if timestamp >= EARLIEST else 2**15):
         raise UnsupportedVersion(f"timestamp {timestamp} is not known in version {call.version}")
     partition = call.broker.topics.partition(topic.name, asked.partition_index)
     partition.check_leader_epoch(asked.current_leader_epoch)
-    log = partition.log
     end_offset = partition.readable_end(committed_only=request.isolation_level == READ_COMMITTED)
     index = asked.partition_index
     if timestamp == LATEST:
         return _found(call, index, -1, end_offset, partition.leader_epoch)
     if timestamp in (EARLIEST, EARLIEST_LOCAL):
-        offset = log.log_start_offset
-        return _found(call, index, -1, offset, log.epochs.epoch_of(offset))
+        offset = partition.log.log_start_offset
+        return _found(call, index, -1, offset, partition.log.epochs.epoch_of(offset))
     if timestamp in (LATEST_TIERED, EARLIEST_PENDING_UPLOAD):
         return ListOffsetsPartitionResponse(index)
     found = (
-        log.offset_of_max_timestamp()
+        partition.log.offset_of_max_timestamp(nowait=nowait)
         if timestamp == MAX_TIMESTAMP
-        else log.offset_for_timestamp(timestamp, upto_offset=end_offset)
+        else partition.log.offset_for_timestamp(timestamp, upto_offset=end_offset, nowait=nowait)
     )
     if found is None or found.offset >= end_offset:
         return ListOffsetsPartitionResponse(index)

@@ -107,10 +107,35 @@ def test_synonyms_and_documentation_come_on_request() -> None:
         entries = await described(client, TOPIC, "t", include_synonyms=True, include_documentation=True)
         entry = entries["retention.ms"]
         assert next((each.name, each.value) for each in entry.synonyms) == ("retention.ms", "1000")
-        assert ("log.retention.hours", "24") in [(each.name, each.value) for each in entry.synonyms]
         assert entry.documentation
+        entry = entries["max.message.bytes"]
+        assert [(each.name, each.value, each.source) for each in entry.synonyms] == [
+            ("message.max.bytes", "2000000", ConfigSource.STATIC_BROKER_CONFIG),
+            ("message.max.bytes", "1048588", ConfigSource.DEFAULT_CONFIG),
+        ]
+        entries = await described(client, GROUP, "g", include_synonyms=True)
+        assert [(each.name, each.value) for each in entries["share.auto.offset.reset"].synonyms] == [
+            ("share.auto.offset.reset", "latest")
+        ]
 
-    in_house(scenario, log_retention_hours="24")
+    in_house(scenario, message_max_bytes="2000000")
+
+
+@pytest.mark.parametrize("retention_ms", [None, "5000"])
+def test_values_in_other_units_are_shown_only_behind_the_one_in_milliseconds(retention_ms: str | None) -> None:
+    async def scenario(house: House, client: Client, environment: Environment) -> None:
+        await create(client)
+        entry = (await described(client, TOPIC, "t", include_synonyms=True))["retention.ms"]
+        shown = [(each.name, each.source) for each in entry.synonyms]
+        if retention_ms is None:
+            assert (entry.value, entry.config_source) == ("86400000", ConfigSource.DEFAULT_CONFIG)
+            assert shown == []
+        else:
+            assert (entry.value, entry.config_source) == ("5000", ConfigSource.STATIC_BROKER_CONFIG)
+            assert [name for name, _ in shown] == ["log.retention.ms", "log.retention.hours", "log.retention.hours"]
+
+    settings = {"log_retention_hours": "24"} | ({"log_retention_ms": retention_ms} if retention_ms else {})
+    in_house(scenario, **settings)
 
 
 def test_a_broker_speaks_for_itself_and_for_the_default_of_all() -> None:

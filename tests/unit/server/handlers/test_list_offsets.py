@@ -32,8 +32,11 @@ from millbeck.kernel.errors import (
 )
 from millbeck.security.authorizer import Operation
 from millbeck.server import turns
+from millbeck.server.handlers import list_offsets
 from millbeck.server.handlers.list_offsets import error_reply
 from millbeck.storage.producer_state import Origin
+from millbeck.testing.sim.disk_faults import DiskCall
+from millbeck.testing.sim.files import SimFile
 from millbeck.wire.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 
 
@@ -217,5 +220,53 @@ def test_a_search_of_many_partitions_gives_way_to_the_loop(
             (answer,) = (await client.ask(request, 11)).topics
         assert [(one.error_code, one.offset) for one in answer.partitions] == [(0, int(timestamp == -1))] * 20
         assert (given.count(0) >= 20) == gives_way
+
+    in_house(scenario)
+
+
+@pytest.mark.parametrize("timestamp", [2000, -3])
+def test_what_is_not_in_memory_is_brought_in_by_a_thread(timestamp: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    warm: set[tuple[str, int]] = set()
+    read_on_loop: list[str] = []
+    read = SimFile.read
+
+    async def scenario(house: House, client: Client, environment: Environment) -> None:
+        await create(client, internal_segment_bytes="200", index_interval_bytes="0")
+        for number in range(9):
+            await produce(client, b"x" * 30, timestamp=1000 + 400 * number)
+        await asyncio.sleep(70)
+        log = partition_of(house).log
+        for segment in log.segments[:-1]:
+            segment.drop_indexes()
+            segment.max_timestamp = None
+        threads = house.machine.run.environment.threads  # type: ignore[union-attr]
+
+        def read_anywhere(file: SimFile, size: int, position: int) -> bytes:
+            if not threads.meter.is_in_job:  # type: ignore[attr-defined]
+                read_on_loop.append(file.path)
+            warm.add((file.path, position))
+            return read(file, size, position)
+
+        def read_if_warm(file: SimFile, size: int, position: int) -> bytes | None:
+            return read(file, size, position) if (file.path, position) in warm else None
+
+        monkeypatch.setattr(SimFile, "read", read_anywhere)
+        monkeypatch.setattr(SimFile, "read_nowait", read_if_warm)
+        monkeypatch.setattr(list_offsets, "WARMINGS_MAX", 100)
+        expected = (0, 4200, 8) if timestamp == -3 else (0, 2200, 3)
+        assert await offset_at(client, timestamp) == expected
+        assert warm
+        assert read_on_loop == []
+
+    in_house(scenario)
+
+
+def test_what_a_thread_cannot_read_is_a_storage_error() -> None:
+    async def scenario(house: House, client: Client, environment: Environment) -> None:
+        await three(client)
+        house.machine.disk.faults.cold_read = 1.0
+        house.machine.disk.fail_next(DiskCall.READ, path_part=".log")
+        assert (await offset_at(client, 2000))[0] == KafkaStorageError.code
+        assert await offset_at(client, 2000) == (0, 5000, 1)
 
     in_house(scenario)
