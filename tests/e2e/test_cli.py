@@ -146,6 +146,7 @@ def test_a_groups_life(run: Callable[..., Result], millbeck: Millbeck, refused: 
     assert (row["state"], row["members"]) == ("Empty", 0)
     assert re.search(r"^GROUP +COORDINATOR \(ID\) .*#MEMBERS$", millbeck("group", "describe", "life", "--state"), re.M)
     assert "life" in millbeck("group", "list")
+    assert "committed nothing for other" in refused("group", "delete-offsets", "--group", "life", "--topic", "other")
     assert millbeck("group", "delete", "life") == "deleted life\n"
     assert "GROUP_ID_NOT_FOUND" in refused("group", "describe", "life")
 
@@ -164,6 +165,7 @@ def test_settings(millbeck: Millbeck, refused: Millbeck) -> None:
     assert "INVALID_CONFIG" in refused("config", "alter", "--topic", "configured", "--add-config", "cats=1")
     millbeck("config", "alter", "--broker-defaults", "--add-config", "max.connections=500")
     assert "500" in millbeck("config", "describe", "--broker", "1")
+    assert "there is no broker 99, only 1" in refused("config", "describe", "--broker", "99")
     millbeck("config", "alter", "--broker-defaults", "--delete-config", "max.connections")
     millbeck("config", "alter", "--group", "configured", "--add-config", "consumer.session.timeout.ms=50000")
     assert "50000" in millbeck("config", "describe", "--group", "configured")
@@ -212,6 +214,25 @@ def test_measuring(millbeck: Millbeck) -> None:
     assert result["records"] == 500
     result = as_json(millbeck("perf", "consume", "-t", "measured", "-o", "json"))
     assert result["records"] == 500
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_producer_that_waits_for_a_line_can_be_interrupted(
+    node: Broker, millbeck: Millbeck, number: signal.Signals
+) -> None:
+    name = f"typed-{number}"
+    millbeck("topic", "create", name)
+    producer = start("produce", name, "--verbose", MILLBECK_BOOTSTRAP=node.bootstrap)
+    assert producer.stdin is not None
+    assert producer.stderr is not None
+    producer.stdin.write("one\n")
+    producer.stdin.flush()
+    assert producer.stderr.readline() == f"{name}-0 at offset 0\n"
+    producer.send_signal(number)
+    assert producer.wait(10) == 130
+    assert producer.stderr.read().strip() == ""
+    producer.communicate()
+    assert millbeck("consume", name, "--from-beginning", "-e") == "one\n"
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])

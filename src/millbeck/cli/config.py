@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from millbeck.cli.config_changes import changes_of, parse_settings
-from millbeck.cli.connecting import Target, run_admin, target_options
+from millbeck.cli.connecting import Target, file_problem, run_admin, target_options
 from millbeck.cli.output import TABLE, output_option, show, table
 from millbeck.cli.topic import raise_failures
 from millbeck.cli.verbs import VerbGroup
@@ -156,7 +156,7 @@ def alter(
             with open(add_config_file, encoding="utf-8") as file:
                 added |= parse_properties(file.read())
         except (OSError, UnicodeDecodeError, InvalidConfig) as error:
-            raise click.ClickException(f"{add_config_file}: {error}") from error
+            raise click.ClickException(file_problem(add_config_file, error)) from error
     for text in add_config:
         added |= parse_settings(text)
     removed = [name.strip() for text in delete_config for name in text.split(",") if name.strip()]
@@ -202,6 +202,10 @@ async def _resources_of(admin: Admin, entity: tuple[str, str | None]) -> list[Co
 
     kind, name = entity
     resource_type = ResourceType[TYPES[kind]]
+    if name and name.isdigit() and resource_type is ResourceType.BROKER:
+        there = [each.node_id for each in (await admin.describe_cluster()).nodes]
+        if int(name) not in there:
+            raise click.ClickException(f"there is no broker {name}, only {', '.join(map(str, there))}")
     if name is not None:
         return [ConfigResource(resource_type, name)]
     if resource_type is ResourceType.TOPIC:

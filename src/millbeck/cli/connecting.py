@@ -82,12 +82,15 @@ def target_of(bootstrap: str, config_path: str | None, properties: tuple[str, ..
     from millbeck.kernel.properties import parse_properties, settings_of_flags
 
     settings: dict[str, str] = {}
-    try:
-        if config_path is not None:
+    if config_path is not None:
+        try:
             with open(config_path, encoding="utf-8") as file:
                 settings |= parse_properties(file.read())
+        except (OSError, UnicodeDecodeError, InvalidConfig) as error:
+            raise click.ClickException(f"client settings: {file_problem(config_path, error)}") from error
+    try:
         settings |= settings_of_flags(properties)
-    except (OSError, UnicodeDecodeError, InvalidConfig) as error:
+    except InvalidConfig as error:
         raise click.ClickException(f"client settings: {error}") from error
     named = settings.pop("bootstrap.servers", None)
     return Target(bootstrap=bootstrap if named is None or bootstrap != DEFAULT_BOOTSTRAP else named, settings=settings)
@@ -166,6 +169,13 @@ def reported() -> Iterator[None]:
         if isinstance(error, BrokenPipeError):
             raise
         raise click.ClickException(str(error)) from error
+
+
+def file_problem(path: str, error: Exception) -> str:
+    """What is wrong with a file that was named on the command line."""
+    if isinstance(error, UnicodeDecodeError):
+        return f"{path}: not a text file: byte {error.start} is not UTF-8"
+    return f"{path}: {error.strerror}" if isinstance(error, OSError) and error.strerror else f"{path}: {error}"
 
 
 def error_text(error: Exception) -> str:

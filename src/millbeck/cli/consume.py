@@ -121,7 +121,7 @@ def command(
         raise click.UsageError(f"--offset: {error}", ctx) from error
     wanted = Wanted(
         topics=() if include is not None else one_of_both(ctx, names, topic, "topic"),
-        include=include,
+        include=_pattern(ctx, include),
         partitions=partitions,
         start=start,
         group=group,
@@ -157,6 +157,16 @@ def command(
         pass
     if not quiet and sys.stderr.isatty():
         click.echo(f"{count} records", err=True)
+
+
+def _pattern(ctx: click.Context, text: str | None) -> str | None:
+    import re
+
+    try:
+        re.compile(text or "")
+    except re.error as error:
+        raise click.UsageError(f"--include: {text!r} is not a regular expression: {error}", ctx) from error
+    return text
 
 
 def _shower(form: str | None, properties: dict[str, str], output: str, as_json: bool, shows_null: bool) -> Shower:

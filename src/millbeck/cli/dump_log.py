@@ -86,8 +86,10 @@ def log_files_of(paths: list[str]) -> Iterator[str]:
     for path in paths:
         if os.path.isdir(path):
             yield from (os.path.join(path, name) for name in sorted(os.listdir(path)) if name.endswith(SUFFIXES))
-        else:
+        elif os.path.exists(path):
             yield path
+        else:
+            raise click.ClickException(f"{path}: there is no such file")
 
 
 def _decoder(offsets: bool, cluster_metadata: bool) -> Decoder:

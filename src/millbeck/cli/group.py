@@ -23,6 +23,17 @@ FLAGS: Final = {
     "--reset-offsets": "reset",
 }
 
+STATES: Final = (
+    "Assigning",
+    "CompletingRebalance",
+    "Dead",
+    "Empty",
+    "NotReady",
+    "PreparingRebalance",
+    "Reconciling",
+    "Stable",
+)
+TYPES: Final = ("Classic", "Consumer", "Share", "Streams")
 TITLES: Final = {"coordinator": "COORDINATOR (ID)", "members": "#MEMBERS", "partitions": "#PARTITIONS"}
 """Where Kafka's tool heads a column otherwise than with the name that programs read."""
 
@@ -48,6 +59,9 @@ def list_groups(
       millbeck group list
       millbeck group list --state Empty --output json
     """
+
+    _check_known(ctx, _split(states), STATES, "--state")
+    _check_known(ctx, _split(types), TYPES, "--type")
 
     async def work(admin: Admin) -> None:
         found = await admin.list_groups(states=_split(states), types=_split(types))
@@ -169,7 +183,10 @@ def delete_offsets(group: str, topics: tuple[str, ...], target: Target) -> None:
     async def work(admin: Admin) -> None:
         chosen = _split(topics)
         committed = (await admin.list_group_offsets([group]))[group]
-        outcomes = await admin.delete_group_offsets(group, [each for each in committed if each.topic in chosen])
+        wanted = [each for each in committed if each.topic in chosen]
+        if not wanted:
+            raise click.ClickException(f"group {group} has committed nothing for {', '.join(chosen)}")
+        outcomes = await admin.delete_group_offsets(group, wanted)
         for partition in outcomes.succeeded:
             click.echo(f"forgot {partition}")
         raise_failures(outcomes.failed)
@@ -319,6 +336,13 @@ async def _offset_rows(admin: Admin, group: GroupDescription) -> list[dict[str, 
             }
         )
     return rows
+
+
+def _check_known(ctx: click.Context, given: list[str], known: tuple[str, ...], option: str) -> None:
+    spellings = {each.lower() for each in known}
+    for text in given:
+        if text.lower().replace("_", "") not in spellings:
+            raise click.UsageError(f"{option}: {text!r} is not one of {', '.join(known)}", ctx)
 
 
 def _split(texts: tuple[str, ...]) -> list[str]:

@@ -72,10 +72,12 @@ def position_of(options: Mapping[str, Any], now: datetime | None = None) -> Posi
         case "shift_by":
             return Position(shift=value)
         case "to_datetime":
-            return Position(timestamp=_milliseconds(parse_datetime(value)))
+            # No record is older than the clock of computers, and negative times mean something else.
+            return Position(timestamp=max(0, _milliseconds(parse_datetime(value))))
         case _:
             assert name == "by_duration", name
-            return Position(timestamp=_milliseconds((now or datetime.now(UTC)) - parse_duration(value)))
+            ago_ms = parse_duration(value) // timedelta(milliseconds=1)
+            return Position(timestamp=max(0, _milliseconds(now or datetime.now(UTC)) - ago_ms))
 
 
 def parse_datetime(text: str) -> datetime:
@@ -92,7 +94,10 @@ def parse_duration(text: str) -> timedelta:
     found = _DURATION.fullmatch(text.upper())
     if found is None or not any(found.groups()):
         raise click.UsageError(f"--by-duration: {text!r} is not like P7D or PT1H30M")
-    return timedelta(**{unit: float(number) for unit, number in found.groupdict().items() if number})
+    try:
+        return timedelta(**{unit: float(number) for unit, number in found.groupdict().items() if number})
+    except OverflowError as error:
+        raise click.UsageError(f"--by-duration: {text!r} is longer than the calendar") from error
 
 
 def parse_partitions(text: str) -> tuple[str, list[int] | None]:
@@ -137,9 +142,17 @@ async def _check_inactive(admin: Admin, group: str, *, creates: bool) -> None:
 
 
 async def _partitions_of(admin: Admin, topics: Sequence[tuple[str, list[int] | None]]) -> list[TopicPartition]:
+    from millbeck.kernel.errors import UnknownTopicOrPartition
     from millbeck.kernel.ids import TopicPartition
 
-    described = (await admin.describe_topics([name for name, _ in topics])).all()
+    outcomes = await admin.describe_topics([name for name, _ in topics])
+    for name, error in outcomes.failed.items():
+        if isinstance(error, UnknownTopicOrPartition):
+            from millbeck.cli.suggestions import did_you_mean
+
+            hint = did_you_mean(name, await admin.list_topics())
+            raise click.ClickException(f"there is no topic {name}{hint}")
+    described = outcomes.all()
     partitions: list[TopicPartition] = []
     for name, numbers in topics:
         there = [each.partition for each in described[name].partitions]

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from typing import IO, TYPE_CHECKING, Final
 
 import click
@@ -92,6 +93,8 @@ def command(
         )
     except ValueError as error:
         raise click.UsageError(f"--reader-property: {error}", ctx) from error
+    if not delimiter:
+        raise click.UsageError("--delimiter is empty: what parts records from each other?", ctx)
     given = {"compression_type": compression, "acks": acks}
     settings = target.client_settings(**{option: value for option, value in given.items() if value is not None})
     fixed = tuple((each, value.encode()) for each, value in settings_of(headers, "--header").items())
@@ -206,11 +209,8 @@ class Sending:
 
 async def lines_of(source: IO[bytes], delimiter: bytes) -> AsyncIterator[bytes]:
     """Lines as they come. Reading waits in a thread, so that records go out while somebody types."""
-    import asyncio
-
-    read = getattr(source, "read1", source.read)
     rest = b""
-    while chunk := await asyncio.to_thread(read, CHUNK_BYTES):
+    async for chunk in _chunks_of(source):
         *lines, rest = (rest + chunk).split(delimiter)
         for line in lines:
             yield line
@@ -218,3 +218,50 @@ async def lines_of(source: IO[bytes], delimiter: bytes) -> AsyncIterator[bytes]:
             raise click.ClickException(f"a line is longer than {LINE_BYTES_MAX} bytes")
     if rest:
         yield rest
+
+
+async def _chunks_of(source: IO[bytes]) -> AsyncIterator[bytes]:
+    """What a source holds, one piece at a time.
+
+    The thread is a daemon and reads the descriptor itself: a process that is told to end does not wait for somebody
+    to type another line, nor for the lock of a buffer.
+    """
+    import asyncio
+    import queue
+    import threading
+
+    loop = asyncio.get_running_loop()
+    read = _reader_of(source)
+    arrived: asyncio.Queue[bytes | OSError] = asyncio.Queue()
+    wanted: queue.SimpleQueue[None] = queue.SimpleQueue()
+
+    def read_all() -> None:
+        while True:
+            wanted.get()
+            try:
+                found: bytes | OSError = read(CHUNK_BYTES)
+            except OSError as error:
+                found = error
+            if loop.is_closed():
+                return
+            loop.call_soon_threadsafe(arrived.put_nowait, found)
+            if not found or isinstance(found, OSError):
+                return
+
+    threading.Thread(target=read_all, name="stdin", daemon=True).start()
+    while True:
+        wanted.put(None)
+        chunk = await arrived.get()
+        if isinstance(chunk, OSError):
+            raise chunk
+        if not chunk:
+            return
+        yield chunk
+
+
+def _reader_of(source: IO[bytes]) -> Callable[[int], bytes]:
+    try:
+        descriptor = source.fileno()
+    except OSError:
+        return getattr(source, "read1", source.read)
+    return lambda size: os.read(descriptor, size)

@@ -22,7 +22,9 @@ def node_config(path: str, flags: Iterable[str], environment: Mapping[str, str])
         settings = merged_settings(file_text=text, environment=environment, flags=flags)
         in_file = parse_properties(text)
     except (OSError, UnicodeDecodeError, InvalidConfig) as error:
-        raise click.ClickException(f"{path}: {error}") from error
+        from millbeck.cli.connecting import file_problem
+
+        raise click.ClickException(file_problem(path, error)) from error
     return _checked(settings, named=in_file, where=path)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import click
 
@@ -12,6 +12,8 @@ from millbeck.kernel.ids import TopicPartition
 
 if TYPE_CHECKING:
     from millbeck.client.consumer import Consumer
+
+LARGEST: Final = 2**63 - 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,6 +41,8 @@ def parse_start(text: str) -> Start:
         value = int(number)
     except ValueError:
         raise ValueError(f"{text!r} is not earliest, latest, stored, an offset, -N or s@TIMESTAMP") from None
+    if abs(value) > LARGEST:
+        raise ValueError(f"{text!r} is more than 64 bits hold")
     if number != text:
         return Start(timestamp_ms=value)
     return Start(offset=value) if value >= 0 else Start(before_end=-value)

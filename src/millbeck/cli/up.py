@@ -72,6 +72,8 @@ def command(
     given = given_settings(ctx)
     if memory and given.count("log.dirs") > 1:
         raise click.UsageError("--memory and --data exclude each other")
+    if not data:
+        raise click.UsageError("--data is empty: name a directory, or use --memory")
     if metrics_port:
         try:
             check_port_is_free("127.0.0.1", metrics_port)
@@ -148,7 +150,7 @@ def screen(node: Node, directory: str | None) -> str:
     echo hello | millbeck produce -t greetings
     millbeck consume -t greetings --from-beginning
   Python (confluent-kafka)
-    Producer({{"bootstrap.servers": "{address}"}}).produce("greetings", b"hello")
+    p = Producer({{"bootstrap.servers": "{address}"}}); p.produce("greetings", b"hello"); p.flush()
   kcat
     echo hello | kcat -b {address} -t greetings -P
     kcat -b {address} -t greetings -C -e

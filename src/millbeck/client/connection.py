@@ -96,12 +96,10 @@ class Connection(asyncio.Protocol):
                 timeout_ms = round(settings.connect_timeout_s * 1000)
                 raise ConnectFailed(f"no connection to {address} within {timeout_ms} ms") from error
             if isinstance(error, OSError):
-                # asyncio's text repeats the address; what matters is the reason.
-                number = error.errno if isinstance(error, ConnectionError) else None
-                reason = str(error) if number is None else os.strerror(number).lower()
-                raise ConnectFailed(f"no connection to {address}: {reason}") from error
+                raise ConnectFailed(f"no connection to {address}: {_reason_of(error, settings)}") from error
             if isinstance(error, Disconnected):
-                raise ConnectFailed(f"{address} ended the connection before it said its versions") from error
+                hint = "" if settings.tls is not None else "; if it wants TLS, set security.protocol=SSL"
+                raise ConnectFailed(f"{address} ended the connection before it said its versions{hint}") from error
             raise
         return connection
 
@@ -331,6 +329,15 @@ class Connection(asyncio.Protocol):
         callbacks, self._on_closed = self._on_closed, []
         for callback in callbacks:
             callback(reason)
+
+
+def _reason_of(error: OSError, settings: ConnectionSettings) -> str:
+    if not isinstance(error, ConnectionError):
+        return error.strerror or str(error)
+    # asyncio's text repeats the address; what matters is the reason.
+    reason = "it was closed" if error.errno is None else os.strerror(error.errno).lower()
+    is_refused = isinstance(error, ConnectionRefusedError)
+    return reason if is_refused or settings.tls is None else f"{reason} during the TLS handshake; does it speak TLS?"
 
 
 def _ignore(_: Outcome) -> None:

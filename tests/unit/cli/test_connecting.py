@@ -37,8 +37,17 @@ def test_settings_that_are_none_are_refused(properties: tuple[str, ...]) -> None
         target_of("host:1", None, properties)
 
 
+def test_a_file_that_is_no_text_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "binary"
+    path.write_bytes(b"a=1\xff\xfe")
+    with pytest.raises(click.ClickException, match=r"binary: not a text file: byte 3 is not UTF-8"):
+        target_of("host:1", str(path), ())
+
+
 def test_a_file_that_is_not_there_is_an_error() -> None:
-    with pytest.raises(click.ClickException, match="No such file"):
+    with pytest.raises(
+        click.ClickException, match=r"^client settings: nowhere\.properties: No such file or directory$"
+    ):
         target_of("host:1", "nowhere.properties", ())
 
 

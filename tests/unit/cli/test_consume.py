@@ -8,6 +8,7 @@ from millbeck.cli.consume import Wanted
 from millbeck.cli.start_positions import Start
 
 USAGE = {
+    "a pattern that is none": (("consume", "--include", "("), "--include: '(' is not a regular expression"),
     "no topic": (("consume",), "which topic?"),
     "two beginnings": (("consume", "a", "--from-beginning", "--offset", "5"), "exclude each other"),
     "no place": (("consume", "a", "--offset", "somewhere"), "is not earliest"),

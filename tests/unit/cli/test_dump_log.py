@@ -29,7 +29,10 @@ def directory(tmp_path: Path) -> Path:
 def test_a_directory_stands_for_the_files_of_its_log(directory: Path) -> None:
     names = [Path(path).name for path in log_files_of([str(directory)])]
     assert names == ["00000000000000000000.index", "00000000000000000000.log"]
-    assert list(log_files_of(["one.log", "two.log"])) == ["one.log", "two.log"]
+    named = [str(directory / name) for name in ("two.log", "one.log")]
+    for path in named:
+        Path(path).touch()
+    assert list(log_files_of(named)) == named
 
 
 def test_the_text_has_the_form_of_kafkas_tool(run: Run, directory: Path) -> None:
@@ -81,4 +84,6 @@ def test_lines_of_records_begin_with_a_bar() -> None:
 def test_usage(fails: Callable[..., str], tmp_path: Path) -> None:
     assert "which files?" in fails("dump-log")
     assert "choose one decoder" in fails("dump-log", "x.log", "--offsets-decoder", "--cluster-metadata-decoder")
+    assert "notes.txt: there is no such file" in fails("dump-log", str(tmp_path / "notes.txt"))
+    (tmp_path / "notes.txt").touch()
     assert "by its name" in fails("dump-log", str(tmp_path / "notes.txt"))

@@ -60,6 +60,8 @@ USAGE = {
     "reset to two places": (("group", "reset", "g", "--all-topics", "--to-latest", "--to-offset", "5"), "where to?"),
     "both": (("group", "reset", "g", "--all-topics", "--to-latest", "--dry-run", "--execute"), "exclude each other"),
     "in Kafka's way": (("group", "--reset-offsets", "--group", "g", "--all-topics"), "where to?"),
+    "a state nobody has": (("group", "list", "--state", "Foo"), "--state: 'Foo' is not one of Assigning"),
+    "a type nobody has": (("group", "list", "--type", "classic,foo"), "--type: 'foo' is not one of Classic"),
     "delete nobody": (("group", "--delete"), "which group?"),
 }
 

@@ -17,7 +17,7 @@ from millbeck.cli.group_reset import (
 )
 from millbeck.client.admin.outcomes import Outcomes
 from millbeck.client.admin.results import EARLIEST, LATEST, GroupOffset, ListedOffset
-from millbeck.kernel.errors import GroupIdNotFound
+from millbeck.kernel.errors import GroupIdNotFound, UnknownTopicOrPartition
 from millbeck.kernel.ids import TopicPartition
 
 NOW = datetime(2026, 1, 31, 12, tzinfo=UTC)
@@ -66,6 +66,18 @@ def test_what_is_no_duration(text: str) -> None:
         parse_duration(text)
 
 
+def test_times_before_the_clock_of_computers_are_its_beginning() -> None:
+    assert position_of({"to_datetime": "0001-01-01T00:00:00"}) == Position(timestamp=0)
+    assert position_of({"by_duration": "P99999D"}) == Position(timestamp=0)
+    with pytest.raises(click.UsageError, match="longer than the calendar"):
+        position_of({"by_duration": "P999999999999D"})
+
+
+def test_a_topic_that_is_not_there_is_named_and_guessed() -> None:
+    with pytest.raises(click.ClickException, match=r"there is no topic ordres, did you mean orders\?"):
+        plan(Position(timestamp=EARLIEST), topics=[("ordres", None)])
+
+
 def test_partitions_of_a_topic() -> None:
     assert parse_partitions("orders") == ("orders", None)
     assert parse_partitions("orders:0,2") == ("orders", [0, 2])
@@ -105,7 +117,10 @@ class FakeAdmin:
         return Outcomes(dict.fromkeys(groups, committed))
 
     async def describe_topics(self, names: list[str]) -> Outcomes[str, Any]:
-        return Outcomes({name: _Described(2) for name in names})
+        return Outcomes({name: _Described(2) if name == "orders" else UnknownTopicOrPartition() for name in names})
+
+    async def list_topics(self) -> dict[str, Any]:
+        return {"orders": None}
 
     async def list_offsets(self, wanted: dict[TopicPartition, int]) -> Outcomes[TopicPartition, Any]:
         places = {EARLIEST: (10, 0), LATEST: (100, 50), NOW_MS: (60, -1)}

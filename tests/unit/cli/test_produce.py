@@ -3,6 +3,7 @@ from __future__ import annotations
 import asyncio
 import io
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import click
@@ -38,6 +39,18 @@ LINES = {
 def test_lines_come_whole_however_they_arrive(text: bytes, delimiter: bytes, expected: list[bytes]) -> None:
     assert asyncio.run(gathered(io.BytesIO(text), delimiter)) == expected
     assert asyncio.run(gathered(Trickle(text), delimiter)) == expected
+
+
+def test_lines_come_from_a_descriptor_too(tmp_path: Path) -> None:
+    path = tmp_path / "lines"
+    path.write_bytes(b"one\ntwo\n" * 20_000)
+    with path.open("rb") as file:
+        assert asyncio.run(gathered(file, b"\n")) == [b"one", b"two"] * 20_000
+
+
+def test_a_source_that_cannot_be_read_is_an_error(tmp_path: Path) -> None:
+    with (tmp_path / "out").open("wb") as file, pytest.raises(OSError, match="Bad file descriptor"):
+        asyncio.run(gathered(file, b"\n"))
 
 
 class FakeProducer:
@@ -99,6 +112,7 @@ USAGE = {
     "a codec nobody has": (("produce", "a", "-z", "rar"), "is not one of"),
     "acks nobody has": (("produce", "a", "--acks", "2"), "is not one of"),
     "a property nobody has": (("produce", "a", "--property", "parse.cats=true"), "parse.cats is not one of"),
+    "nothing between records": (("produce", "a", "-D", ""), "--delimiter is empty"),
     "a header without a value": (("produce", "a", "-H", "x"), "--header: expected key=value"),
 }
 

@@ -27,6 +27,12 @@ def test_places_to_begin(text: str, expected: Start) -> None:
     assert parse_start(text) == expected
 
 
+@pytest.mark.parametrize("text", ["9" * 20, "-" + "9" * 20, "s@" + "9" * 20])
+def test_what_is_too_large(text: str) -> None:
+    with pytest.raises(ValueError, match="64 bits"):
+        parse_start(text)
+
+
 @pytest.mark.parametrize("text", ["", "first", "s@", "s@noon", "1.5"])
 def test_what_is_no_place(text: str) -> None:
     with pytest.raises(ValueError, match="is not earliest"):

@@ -78,6 +78,7 @@ def test_a_check_that_fails_is_the_exit_code(
 
 
 USAGE = {
+    "no directory": (("up", "--data", "", "--port", "0"), "--data is empty"),
     "a port that is none": (("up", "--port", "70000"), "not in the range"),
     "a setting that is none": (("up", "--memory", "--port", "0", "--set", "x"), "--set: expected key=value"),
     "a value that is none": (("up", "--memory", "--port", "0", "--set", "num.partitions=x"), "num.partitions"),

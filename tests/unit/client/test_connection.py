@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any
+import errno
+from typing import Any, cast
 
 import pytest
 from fake_cluster import CLOSE, SILENCE, Call, FakeCluster, later, simulate
 
 from millbeck.client.addresses import Address
-from millbeck.client.connection import Connection, ConnectionSettings
+from millbeck.client.connection import Connection, ConnectionSettings, _reason_of
 from millbeck.client.errors import (
     ConnectFailed,
     ConnectionClosed,
@@ -338,3 +339,19 @@ def test_a_cancelled_open_leaves_no_connection() -> None:
         assert cluster.connection_count == 0
 
     simulate(scenario)
+
+
+TLS = cast("Any", object())
+REASONS = {
+    "refused": (ConnectionRefusedError(errno.ECONNREFUSED, "Connect call failed"), None, "connection refused"),
+    "refused before TLS": (ConnectionRefusedError(errno.ECONNREFUSED, "x"), TLS, "connection refused"),
+    "ended": (ConnectionResetError(), None, "it was closed"),
+    "ended in TLS": (ConnectionResetError(), TLS, "it was closed during the TLS handshake; does it speak TLS?"),
+    "no such host": (OSError(-2, "Name or service not known"), None, "Name or service not known"),
+    "without a number": (OSError("Multiple exceptions"), None, "Multiple exceptions"),
+}
+
+
+@pytest.mark.parametrize(("error", "tls", "expected"), REASONS.values(), ids=REASONS.keys())
+def test_why_nobody_was_reached_is_said_in_words(error: OSError, tls: Any, expected: str) -> None:
+    assert _reason_of(error, ConnectionSettings(client_id="c", tls=tls)) == expected
