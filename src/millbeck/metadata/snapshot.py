@@ -68,11 +68,16 @@ def snapshot_batches(
     last_contained_log_timestamp: int,
     now_ms: int,
     metadata_version: int = LATEST_METADATA_VERSION,
+    kraft_version: int = 0,
+    voters: Voters | None = None,
 ) -> Iterator[bytes]:
     """The file's batches one by one, so that a large image can be written in turns."""
-    header = SnapshotHeader(last_contained_log_timestamp=last_contained_log_timestamp)
-    yield control_batch([header], base_offset=0, epoch=epoch, timestamp_ms=now_ms)
-    offset = 1
+    beginning: list[ControlValue] = [SnapshotHeader(last_contained_log_timestamp=last_contained_log_timestamp)]
+    if kraft_version > 0:
+        beginning.append(KRaftVersion(kraft_version=kraft_version))
+        beginning += [voters] if voters is not None else []
+    yield control_batch(beginning, base_offset=0, epoch=epoch, timestamp_ms=now_ms)
+    offset = len(beginning)
     remaining = iter(records)
     while chunk := list(islice(remaining, BATCH_RECORD_COUNT)):
         yield data_batch(chunk, base_offset=offset, epoch=epoch, timestamp_ms=now_ms, metadata_version=metadata_version)

@@ -14,7 +14,7 @@ from millbeck.metadata.snapshot import (
     read_snapshot,
     snapshot_batches,
 )
-from millbeck.records.control import KRaftVersion, LeaderChange, SnapshotFooter, SnapshotHeader, Voters
+from millbeck.records.control import KRaftVersion, LeaderChange, SnapshotFooter, SnapshotHeader, Voter, Voters
 
 # What kafka-storage format of Apache Kafka 4.3 writes when every feature but metadata.version is 0; each of its three
 # batches has a clock reading of its own.
@@ -72,6 +72,16 @@ def test_the_voters_of_a_dynamic_quorum_are_read() -> None:
     data += control_batch([SnapshotFooter()], base_offset=3, epoch=0, timestamp_ms=1)
     snapshot = read_snapshot(data)
     assert (snapshot.kraft_version, snapshot.voters) == (1, Voters(voters=()))
+
+
+def test_voters_are_written_beside_the_header() -> None:
+    voters = Voters(voters=(Voter(node_id=1, directory_id=b"d" * 16, endpoints=()),))
+    batches = list(
+        snapshot_batches(_options(1), epoch=3, last_contained_log_timestamp=5, now_ms=6, kraft_version=1, voters=voters)
+    )
+    assert [batch.base_offset for batch in read_batches(b"".join(batches))] == [0, 3, 4]
+    snapshot = read_snapshot(b"".join(batches))
+    assert (snapshot.kraft_version, snapshot.voters) == (1, voters)
 
 
 def test_names_carry_the_place_in_the_log() -> None:

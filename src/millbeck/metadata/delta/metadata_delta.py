@@ -64,28 +64,49 @@ def advance(
     image: MetadataImage, records: Iterable[MetadataRecord], *, offset: int, epoch: int, timestamp_ms: int
 ) -> tuple[MetadataImage, MetadataDelta]:
     """The image after ``records``, of which the last is at ``offset``, and what changed."""
-    delta = MetadataDelta(image)
-    pending = None if image.open_transaction is None else list(image.open_transaction)
-    for record in records:
-        match record:
-            case BeginTransactionRecord():
-                if pending is not None:
-                    raise MetadataFault("a metadata transaction begins inside another")
-                pending = []
-            case EndTransactionRecord() | AbortTransactionRecord():
-                if pending is None:
-                    raise MetadataFault("a metadata transaction ends that never began")
-                if isinstance(record, EndTransactionRecord):
-                    for inner in pending:
-                        delta.replay(inner)
-                pending = None
-            case _ if pending is not None:
-                pending.append(record)
-            case _:
-                delta.replay(record)
-    open_transaction = None if pending is None else tuple(pending)
-    delta.image = delta.apply(offset=offset, epoch=epoch, timestamp_ms=timestamp_ms, open_transaction=open_transaction)
-    return delta.image, delta
+    fold = Fold(image)
+    fold.add(records)
+    return fold.finish(offset=offset, epoch=epoch, timestamp_ms=timestamp_ms)
+
+
+class Fold:
+    """`advance` in pieces, for more records than one turn of the loop should take."""
+
+    __slots__ = ("_delta", "_pending")
+
+    def __init__(self, image: MetadataImage) -> None:
+        self._delta = MetadataDelta(image)
+        self._pending = None if image.open_transaction is None else list(image.open_transaction)
+
+    def add(self, records: Iterable[MetadataRecord]) -> None:
+        delta, pending = self._delta, self._pending
+        for record in records:
+            match record:
+                case BeginTransactionRecord():
+                    if pending is not None:
+                        raise MetadataFault("a metadata transaction begins inside another")
+                    pending = []
+                case EndTransactionRecord() | AbortTransactionRecord():
+                    if pending is None:
+                        raise MetadataFault("a metadata transaction ends that never began")
+                    if isinstance(record, EndTransactionRecord):
+                        for inner in pending:
+                            delta.replay(inner)
+                    pending = None
+                case _ if pending is not None:
+                    pending.append(record)
+                case _:
+                    delta.replay(record)
+        self._pending = pending
+
+    def finish(self, *, offset: int, epoch: int, timestamp_ms: int) -> tuple[MetadataImage, MetadataDelta]:
+        """Once, after the last `add`."""
+        delta = self._delta
+        open_transaction = None if self._pending is None else tuple(self._pending)
+        delta.image = delta.apply(
+            offset=offset, epoch=epoch, timestamp_ms=timestamp_ms, open_transaction=open_transaction
+        )
+        return delta.image, delta
 
 
 class MetadataDelta:
