@@ -113,13 +113,14 @@ class Surroundings:
         now_ms: Callable[[], int],
         is_eligible: Callable[[int, int], bool],
         lag_ms_max: int,
+        broker_epoch: Callable[[], int] = lambda: NO_BROKER_EPOCH,
     ) -> None:
+        """``broker_epoch`` is that of this node's own registration."""
         self.node_id = node_id
         self.now_ms = now_ms
         self.is_eligible = is_eligible
         self.lag_ms_max = lag_ms_max
-        self.broker_epoch = NO_BROKER_EPOCH
-        """Of this node's own registration."""
+        self.broker_epoch = broker_epoch
         self.wakes_followers = False
         """Tell followers of a high watermark at once: where consumers read from them."""
 
@@ -237,7 +238,7 @@ class InSync:
         members = tuple(
             Member(broker_id, self.followers[broker_id].broker_epoch)
             if broker_id in self.followers
-            else Member(broker_id, around.broker_epoch)
+            else Member(broker_id, around.broker_epoch())
             for broker_id in isr
         )
         self.pending = IsrProposal(members, leader_epoch, partition_epoch)

@@ -49,6 +49,12 @@ class Watcher(Protocol):
     def readable_grew(self, partition: Partition) -> None: ...
 
 
+class FollowerWatcher(Watcher, Protocol):
+    """A follower's fetch or session: it reads beyond the high watermark, and learns of that by the way."""
+
+    def watermark_grew(self, partition: Partition) -> None: ...
+
+
 class Settle(Protocol):
     """Called once for each append: with the error, or None when it counts as acknowledged."""
 
@@ -143,7 +149,7 @@ class Partition:
         if leads:
             log.assign_epoch(leader_epoch, log.end_offset)
         self.watchers: dict[Watcher, None] = {}
-        self.end_watchers: dict[Watcher, None] = {}
+        self.end_watchers: dict[FollowerWatcher, None] = {}
         """Followers: they read beyond the high watermark."""
         self.on_flushed: Callable[[], None] | None = None
         """Called once with the next flush, for a follower that must not fetch on before."""
@@ -180,8 +186,12 @@ class Partition:
         around = self._around
         if around is not None:
             self.leader_id = around.node_id
+        self.high_watermark = min(self.high_watermark, self.log.end_offset)
         if len(replicas) <= 1 or around is None:
             self.replicas = None
+            if is_new_leader:
+                # There is nobody who could have less.
+                self.high_watermark = self.log.end_offset
         else:
             if self.replicas is None:
                 self.replicas = InSync(around)
@@ -221,8 +231,10 @@ class Partition:
         return everybody
 
     def _tell_all(self) -> None:
-        for watcher in (*self.watchers, *self.end_watchers):
+        for watcher in list(self.watchers):
             watcher.readable_grew(self)
+        for follower in list(self.end_watchers):
+            follower.readable_grew(self)
 
     # appends
 
@@ -316,10 +328,13 @@ class Partition:
 
     def _tell_followers(self, watermark_grew: bool) -> None:
         log = self.log
-        is_told = watermark_grew and self._around is not None and self._around.wakes_followers
-        if log.end_offset > self._told_end_offset or is_told or log.is_offline:
+        wakes = self._around is not None and self._around.wakes_followers
+        if log.end_offset > self._told_end_offset or log.is_offline or (watermark_grew and wakes):
             for watcher in list(self.end_watchers):
                 watcher.readable_grew(self)
+        elif watermark_grew:
+            for watcher in list(self.end_watchers):
+                watcher.watermark_grew(self)
         self._told_end_offset = log.end_offset
 
     def _settle_passed(self) -> Exception | None:
@@ -407,9 +422,17 @@ class Partition:
             self._propose(replicas, replicas.without(broker_id))
 
     def check_followers(self) -> None:
-        """Every now and then: propose an ISR without those that lag."""
+        """Every now and then: propose an ISR without those that lag, or with those that no longer do."""
         if self.replicas is not None and self.is_leader:
             self._propose(self.replicas, self.replicas.reduction(self.log.end_offset))
+            self.consider_followers()
+
+    def consider_followers(self) -> None:
+        """Whoever has caught up may have become eligible meanwhile, or had to wait for another proposal."""
+        replicas = self.replicas
+        if replicas is not None and self.is_leader:
+            for follower in replicas.followers.values():
+                self._propose(replicas, replicas.expansion(follower, self.high_watermark, self.epoch_start_offset))
 
     def _propose(self, replicas: InSync, isr: tuple[int, ...] | None) -> None:
         if isr is not None and self.isr_changes is not None:
@@ -424,6 +447,7 @@ class Partition:
         replicas.commit(isr)
         self._refuse_without_enough()
         self._turn.mark_watermark(self)
+        self.consider_followers()
 
     def isr_refused(self, proposal: IsrProposal) -> None:
         """The controller has not taken the proposal; what it knows better comes with the metadata."""
@@ -474,6 +498,17 @@ class Partition:
         if current_leader_epoch < self.leader_epoch:
             raise FencedLeaderEpoch
         raise UnknownLeaderEpoch
+
+    def check_leads(self, current_leader_epoch: int = NO_EPOCH) -> None:
+        """For what only the leader may answer; a wrong epoch comes first, as it tells the client more."""
+        self.check_leader_epoch(current_leader_epoch)
+        if not self.is_leader:
+            raise NotLeaderOrFollower(f"{self.name} is led by broker {self.leader_id}")
+
+    @property
+    def knows_committed(self) -> bool:
+        """Whether this leader can say what is committed: a new one learns it from its followers."""
+        return self.high_watermark >= self.epoch_start_offset
 
     def readable_end(self, *, committed_only: bool) -> int:
         """Where a consumer must stop: the high watermark, or the last stable offset for read_committed."""

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from millbeck.server.inner_calls import InnerRequests
     from millbeck.server.logs import Logs
     from millbeck.server.producer_ids import ProducerIds
+    from millbeck.server.replication import Replication
 
 T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
@@ -61,6 +62,7 @@ class Broker:
     producer_ids: ProducerIds
     logs: Logs
     cleaner: Cleaner
+    replication: Replication
 
     def __init__(
         self,

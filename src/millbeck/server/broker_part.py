@@ -24,8 +24,10 @@ from millbeck.server.listening import Listening
 from millbeck.server.logs import Logs
 from millbeck.server.membership import Membership
 from millbeck.server.producer_ids import ProducerIds
+from millbeck.server.replication import Replication
 from millbeck.storage.directory import NO_BROKER_EPOCH, LogDirectory
 from millbeck.wire.messages.allocate_producer_ids import AllocateProducerIdsRequest, AllocateProducerIdsResponse
+from millbeck.wire.messages.alter_partition import AlterPartitionRequest, AlterPartitionResponse
 
 LARGE_CHANGE_PARTITIONS: Final = 200
 PRODUCER_IDS_SECONDS_MAX: Final = 30.0
@@ -49,6 +51,9 @@ class BrokerPart:
         self._listening = listening
         self._settle_memory = settle_memory
         paths = set(config.directories)
+        broker.replication = Replication(
+            broker, alter_partition=self._alter_partition, broker_epoch=lambda: self.membership.epoch
+        )
         broker.logs = Logs(
             broker,
             [each for each in directories if each.path in paths],
@@ -104,6 +109,7 @@ class BrokerPart:
         while broker.image.offset < self.epoch:
             await asyncio.sleep(REPLAY_POLL_SECONDS)
         broker.logs.set_strays_aside()
+        broker.replication.start()
         await self.membership.wait_let_in()
         broker.logs.start_upkeep()
         broker.cleaner.start()
@@ -111,6 +117,10 @@ class BrokerPart:
     async def _register_here(self, registration: Registration) -> int:
         broker = self._broker
         return await broker.quorum.submit(lambda image: broker.controller.register_broker(image, registration))
+
+    async def _alter_partition(self, request: AlterPartitionRequest) -> AlterPartitionResponse:
+        timeout_s = self._broker.config.replication.request_timeout_ms / 1000
+        return await self._channels.partitions.request(request, AlterPartitionResponse, timeout_s=timeout_s)
 
     async def _allocate_producer_ids(self) -> ProducerIdBlock:
         request = AllocateProducerIdsRequest(broker_id=self._broker.node_id, broker_epoch=self.epoch)
@@ -131,14 +141,17 @@ class BrokerPart:
                     broker.groups.partition_lost(index)
             for index in topic.partitions:
                 broker.cleaner.partition_gone(TopicPartition(topic.name, index))
-        placed = await broker.logs.apply(image, delta)
+        changes = await broker.logs.apply(image, delta)
         offsets_topic = image.topics.named(OFFSETS_TOPIC)
         if offsets_topic is not None:
             broker.groups.partition_count = len(offsets_topic.partitions)
-        for partition in placed:
+        for partition in changes.lost:
+            if partition.name.topic == OFFSETS_TOPIC:
+                broker.groups.partition_lost(partition.name.partition)
+        for partition in changes.led:
             if partition.name.topic == OFFSETS_TOPIC:
                 broker.groups.partition_led(partition)
-        if len(placed) >= LARGE_CHANGE_PARTITIONS:
+        if len(changes.led) + len(changes.followed) >= LARGE_CHANGE_PARTITIONS:
             self._settle_memory()
         if delta.topics.deleted:
             broker.groups.topics_deleted([(topic.name, each) for each, topic in delta.topics.deleted.items()])
@@ -165,6 +178,7 @@ class BrokerPart:
 
     def let_go(self) -> None:
         """Coordinate nothing any more; whoever waits is told to look elsewhere."""
+        self._broker.replication.close()
         self._broker.groups.close()
 
     async def stop(self) -> None:

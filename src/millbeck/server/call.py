@@ -125,6 +125,14 @@ class Call:
             connection.principal, connection.peer_host, operation, resource_type, name
         )
 
+    def may_replicate(self) -> bool:
+        """Whether this is another broker: only by the brokers' own listener, so that no client's listener can be used
+        to interfere with replication, and only with leave to act for the cluster."""
+        listener = self.connection.listener.address.name
+        return listener == self.broker.config.inter_broker_listener and self.may(
+            Operation.CLUSTER_ACTION, ResourceType.CLUSTER, CLUSTER_NAME
+        )
+
     def authorized_operations(self, resource_type: ResourceType, name: str) -> int:
         """The bit field of what this client may do to a resource; nothing when it may not even describe the cluster."""
         if resource_type is ResourceType.CLUSTER and not self.may(Operation.DESCRIBE, resource_type, CLUSTER_NAME):

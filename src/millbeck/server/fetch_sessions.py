@@ -39,6 +39,7 @@ class Wanted:
         "current_leader_epoch",
         "fetch_offset",
         "last_fetched_epoch",
+        "log_start_offset",
         "partition",
         "partition_index",
         "size_bytes_max",
@@ -55,6 +56,7 @@ class Wanted:
         size_bytes_max: int,
         current_leader_epoch: int,
         last_fetched_epoch: int,
+        log_start_offset: int = -1,
     ) -> None:
         self.topic = topic
         self.partition_index = partition_index
@@ -62,6 +64,8 @@ class Wanted:
         self.size_bytes_max = size_bytes_max
         self.current_leader_epoch = current_leader_epoch
         self.last_fetched_epoch = last_fetched_epoch
+        self.log_start_offset = log_start_offset
+        """The follower's own."""
         self.partition: Partition | None = None
         self.told_high_watermark = -1
         self.told_log_start_offset = -1
@@ -76,6 +80,7 @@ class Wanted:
         self.size_bytes_max = request.size_bytes_max
         self.current_leader_epoch = request.current_leader_epoch
         self.last_fetched_epoch = request.last_fetched_epoch
+        self.log_start_offset = request.log_start_offset
 
 
 class FetchSession:
@@ -99,6 +104,7 @@ class FetchSession:
         self.session_id = session_id
         self.uses_topic_ids = uses_topic_ids
         self.is_privileged = is_privileged
+        """A follower's: it reads up to the end of the log."""
         self.epoch = 1
         self.created_ms = now_ms
         self.used_ms = now_ms
@@ -127,11 +133,17 @@ class FetchSession:
         if wanted.partition is partition:
             return
         if wanted.partition is not None:
-            wanted.partition.watchers.pop(self, None)
+            if self.is_privileged:
+                wanted.partition.end_watchers.pop(self, None)
+            else:
+                wanted.partition.watchers.pop(self, None)
             self._by_partition.pop(wanted.partition, None)
         wanted.partition = partition
         if partition is not None:
-            partition.watchers[self] = None
+            if self.is_privileged:
+                partition.end_watchers[self] = None
+            else:
+                partition.watchers[self] = None
             self._by_partition[partition] = wanted
 
     def readable_grew(self, partition: Partition) -> None:
@@ -141,6 +153,12 @@ class FetchSession:
         self.ready[wanted.key] = wanted
         if self.on_ready is not None:
             self.on_ready()
+
+    def watermark_grew(self, partition: Partition) -> None:
+        """A follower hears of it with the next reply, and is not woken for it."""
+        wanted = self._by_partition.get(partition)
+        if wanted is not None:
+            self.ready[wanted.key] = wanted
 
     def served(self, wanted: Wanted) -> None:
         """Its data went out: behind the others now. Unless the client moves on, it is owed the same data again."""

@@ -41,16 +41,25 @@ async def detach_old_segments(log: Log, flush: Flush, *, now_ms: int, high_water
 
 
 async def truncate(
-    log: Log, offset: int, in_thread: InThread, flush: Flush, *, starts_over: bool = False
+    log: Log,
+    offset: int,
+    in_thread: InThread,
+    flush: Flush,
+    *,
+    starts_over: bool = False,
+    is_wanted: Callable[[], bool] = lambda: True,
 ) -> list[Removal]:
     """Drop every batch that reaches to ``offset`` or beyond, or all of them; durable when this returns.
 
-    Nobody may write to the log meanwhile. Raises `KafkaStorageError`, OSError.
+    Nobody may write to the log meanwhile. ``is_wanted`` is asked once more just before. Raises `KafkaStorageError`,
+    OSError.
     """
     lowest = 0 if starts_over else offset
     # Once more, should the checkpoints have been written by another meanwhile.
     while (job := log.lowering_job(lowest)) is not None:
         await in_thread(job)
+    if not is_wanted():
+        return []
     removals = log.start_over_at(offset) if starts_over else log.cut_to(offset)
     while log.must_settle:
         await flush()

@@ -1,7 +1,8 @@
 """The node's logs: opened and created as the metadata says, kept tidy in the background.
 
-`Logs.apply` follows the metadata image: a partition that names this node gets a log and a leader, a deleted topic loses
-both. Upkeep (retention, flushing, checkpoints, scrubbing) decides on the loop and works on threads, one log at a time.
+`Logs.apply` follows the metadata image: a partition that names this node gets a log, and leads or follows; one that is
+deleted or lives elsewhere from now on loses it. Upkeep (retention, flushing, checkpoints, scrubbing) decides on the
+loop and works on threads, one log at a time.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from collections.abc import Callable, Coroutine, Mapping, Sequence
 from functools import partial
 from typing import Any, Final
 
-from millbeck.kernel.errors import ApiError, KafkaStorageError, UnknownTopicOrPartition
+from millbeck.kernel.errors import ApiError, KafkaStorageError, NotLeaderOrFollower, UnknownTopicOrPartition
 from millbeck.kernel.ids import TopicPartition, Uuid
 from millbeck.kernel.names import is_internal_topic
 from millbeck.kernel.options import Layers
@@ -22,6 +23,7 @@ from millbeck.metadata.image import MetadataImage, PartitionRegistration
 from millbeck.replication.partition import Partition
 from millbeck.server.broker import Broker
 from millbeck.server.log_steps import detach_old_segments, truncate
+from millbeck.server.replication import RoleChanges
 from millbeck.server.topics import LocalTopic, rules_of
 from millbeck.server.turns import Turns
 from millbeck.storage import retention
@@ -53,6 +55,7 @@ class Logs:
         self._removing = asyncio.Lock()
         self._running_flushes = 0
         self._is_stopping = False
+        self._high_watermarks: dict[TopicPartition, int] = {}
         for directory in self.directories:
             directory.on_flush_wanted = self._flush_wanted
 
@@ -64,6 +67,7 @@ class Logs:
             for name, topic_id in directory.partitions():
                 if name.topic != METADATA_TOPIC:
                     self._on_disk[name] = (directory, topic_id)
+            self._high_watermarks |= directory.read_high_watermarks()
             for removal in directory.leftovers():
                 self._remove_later(removal)
 
@@ -76,14 +80,14 @@ class Logs:
         for each in self.directories:
             each.all_opened()
 
-    async def apply(self, image: MetadataImage, delta: MetadataDelta) -> list[Partition]:
-        """Make the node what a committed image says; the partitions it leads from now on.
+    async def apply(self, image: MetadataImage, delta: MetadataDelta) -> RoleChanges:
+        """Make the node what a committed image says; which partitions have changed their roles by that.
 
-        Logs are made before clients hear of them. A change that makes or removes thousands gives way to the loop in
-        between.
+        Logs are made before clients hear of them. A change that makes, moves or removes thousands gives way to the loop
+        in between.
         """
         broker = self._broker
-        placed: list[Partition] = []
+        changes = RoleChanges()
         turns = Turns(broker.environment.clock)
         for topic_id in delta.topics.deleted:
             await self._delete(topic_id, turns)
@@ -92,16 +96,20 @@ class Logs:
                 await self._forget_checkpoints(TopicPartition(before.name, index))
                 partition = self._place(image, before.name, before.topic_id, index, registration)
                 if partition is not None:
-                    placed.append(partition)
+                    changes.note(partition, registration, broker.node_id)
+            else:
+                self._leave(before.topic_id, index, changes)
             await turns.give_way()
-        broker.image = image
+        broker.image = broker.topics.image = image
         if delta.configs.changed:
             self._reconfigure(image)
-        return placed
+        await broker.replication.image_changed(delta, changes, turns)
+        return changes
 
     def _place(
         self, image: MetadataImage, name: str, topic_id: Uuid, index: int, registration: PartitionRegistration
     ) -> Partition | None:
+        """The partition with its log, which is opened or made when it is not there; None when that cannot be done."""
         broker = self._broker
         topic = broker.topics.by_id.get(topic_id)
         if topic is None:
@@ -116,8 +124,7 @@ class Logs:
             broker.topics.add(topic)
         partition = topic.partitions.get(index)
         if partition is not None:
-            partition.lead(registration.leader_epoch, registration.partition_epoch)
-            return None
+            return partition
         key = TopicPartition(name, index)
         try:
             opened = self._open_or_create(key, topic_id, topic.config)
@@ -131,11 +138,28 @@ class Logs:
             topic_id,
             opened,
             broker.turn,
-            leader_epoch=registration.leader_epoch,
-            partition_epoch=registration.partition_epoch,
+            leader_epoch=-1,
+            partition_epoch=-1,
             written=self._written,
+            around=broker.replication.around,
+            isr_changes=broker.replication.isr_changes,
+            leads=False,
+            high_watermark=self._high_watermarks.pop(key, 0),
         )
         return partition
+
+    def _leave(self, topic_id: Uuid, index: int, changes: RoleChanges) -> None:
+        """The partition was moved away from this node."""
+        topic = self._broker.topics.by_id.get(topic_id)
+        partition = None if topic is None else topic.partitions.pop(index, None)
+        if topic is None or partition is None:
+            return
+        if not topic.partitions:
+            self._broker.topics.remove(topic)
+        if partition.is_leader:
+            changes.lost.append(partition)
+        changes.gone.append(partition)
+        self._take_away(partition, NotLeaderOrFollower(f"{partition.name} has moved to other brokers"))
 
     def _open_or_create(self, key: TopicPartition, topic_id: Uuid, config: LogConfig) -> Log:
         now_ms = self._broker.now_ms()
@@ -176,12 +200,17 @@ class Logs:
         broker.topics.remove(topic)
         for partition in topic.partitions.values():
             await turns.give_way()
-            partition.close(UnknownTopicOrPartition(f"{topic.name} was deleted"))
-            directory = self._directory_of.pop(partition.name)
-            try:
-                self._remove_later(directory.delete_log(partition.name, broker.environment.randomness.uuid()))
-            except OSError as error:
-                log.error("the log of %s could not be taken away: %s", partition.name, error)
+            self._take_away(partition, UnknownTopicOrPartition(f"{topic.name} was deleted"))
+
+    def _take_away(self, partition: Partition, error: ApiError) -> None:
+        """Tell who waits, and let the files go."""
+        self._broker.replication.gone(partition)
+        partition.close(error)
+        directory = self._directory_of.pop(partition.name)
+        try:
+            self._remove_later(directory.delete_log(partition.name, self._broker.environment.randomness.uuid()))
+        except OSError as failure:
+            log.error("the log of %s could not be taken away: %s", partition.name, failure)
 
     @property
     def offline_count(self) -> int:
@@ -195,6 +224,7 @@ class Logs:
         """A directory failed: whoever waits for one of its logs is answered."""
         for partition in self._broker.topics.all_partitions():
             if partition.log.is_offline:
+                self._broker.replication.gone(partition)
                 partition.flushed()
 
     # settings
@@ -324,14 +354,27 @@ class Logs:
             for removal in retention.remove_detached(each):
                 self._remove_later(removal)
 
-    async def truncate(self, partition: Partition, offset: int, *, starts_over: bool = False) -> None:
+    async def truncate(
+        self,
+        partition: Partition,
+        offset: int,
+        *,
+        starts_over: bool = False,
+        is_wanted: Callable[[], bool] = lambda: True,
+    ) -> None:
         """Cut a log's end off, or all of it, which nobody may write to meanwhile; durable when this returns.
 
-        Raises `KafkaStorageError`, OSError.
+        Nothing when it is no longer wanted just before the cut. Raises `KafkaStorageError`, OSError.
         """
         flush = partial(self.flush, partition)
-        for removal in await truncate(partition.log, offset, self._broker.in_thread, flush, starts_over=starts_over):
-            self._remove_later(removal)
+        in_thread = self._broker.in_thread
+        try:
+            for removal in await truncate(
+                partition.log, offset, in_thread, flush, starts_over=starts_over, is_wanted=is_wanted
+            ):
+                self._remove_later(removal)
+        finally:
+            partition.was_truncated()
 
     async def _flush_due(self) -> None:
         for partition in self._broker.topics.all_partitions():

@@ -4,8 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from millbeck.kernel.errors import ApiError, KafkaStorageError, UnknownTopicId, UnknownTopicOrPartition
+from millbeck.kernel.errors import (
+    ApiError,
+    KafkaStorageError,
+    NotLeaderOrFollower,
+    UnknownTopicId,
+    UnknownTopicOrPartition,
+)
 from millbeck.kernel.ids import Uuid
+from millbeck.metadata.image import EMPTY, MetadataImage
 from millbeck.records.batch import TimestampType
 from millbeck.records.compression import Codec
 from millbeck.records.validation import Rules
@@ -76,18 +83,15 @@ class LocalTopic:
     unusable: dict[int, str] = field(default_factory=dict)
     """Partitions that should be here and whose log could not be opened or created: why."""
 
-    def absence_of(self, index: int) -> ApiError:
-        """Why a partition that is not in ``partitions`` is not served here."""
-        reason = self.unusable.get(index)
-        return UnknownTopicOrPartition() if reason is None else KafkaStorageError(reason)
-
 
 class LocalTopics:
-    """By name and by id. Partitions that are known but have no log here are absent."""
+    """By name and by id. Partitions that are known but have no log here are absent: others have them."""
 
     def __init__(self) -> None:
         self.by_name: dict[str, LocalTopic] = {}
         self.by_id: dict[Uuid, LocalTopic] = {}
+        self.image: MetadataImage = EMPTY
+        """What there is in the whole cluster."""
 
     def add(self, topic: LocalTopic) -> None:
         self.by_name[topic.name] = topic
@@ -99,25 +103,50 @@ class LocalTopics:
             del self.by_name[topic.name]
 
     def topic(self, name_or_id: str | Uuid) -> LocalTopic:
-        """Raises UNKNOWN_TOPIC_OR_PARTITION for a name, UNKNOWN_TOPIC_ID for an id."""
+        """Raises UNKNOWN_TOPIC_OR_PARTITION for a name, UNKNOWN_TOPIC_ID for an id, and NOT_LEADER_OR_FOLLOWER for a
+        topic of which there is nothing here."""
+        topic = self.by_name.get(name_or_id) if isinstance(name_or_id, str) else self.by_id.get(name_or_id)
+        if topic is None:
+            raise self.missing(name_or_id)
+        return topic
+
+    def missing(self, name_or_id: str | Uuid) -> ApiError:
+        """Why there is no such topic here."""
+        topics = self.image.topics
         if isinstance(name_or_id, str):
-            topic = self.by_name.get(name_or_id)
-            if topic is None:
-                raise UnknownTopicOrPartition
-            return topic
-        topic = self.by_id.get(name_or_id)
+            return UnknownTopicOrPartition() if topics.named(name_or_id) is None else NotLeaderOrFollower()
+        return UnknownTopicId() if topics.with_id(name_or_id) is None else NotLeaderOrFollower()
+
+    def missing_partition(self, topic: LocalTopic, index: int) -> ApiError:
+        """Why a topic that is here has no such partition here: its log could not be made, or others have it."""
+        reason = topic.unusable.get(index)
+        if reason is not None:
+            return KafkaStorageError(reason)
+        image = self.image.topics.with_id(topic.topic_id)
+        return UnknownTopicOrPartition() if image is None or index not in image.partitions else NotLeaderOrFollower()
+
+    def name_of(self, topic_id: Uuid) -> str:
+        """Raises UNKNOWN_TOPIC_ID."""
+        topic = self.by_id.get(topic_id) or self.image.topics.with_id(topic_id)
         if topic is None:
             raise UnknownTopicId
-        return topic
+        return topic.name
 
     def partition(self, name_or_id: str | Uuid, index: int) -> Partition:
         """Also raises KAFKA_STORAGE_ERROR when the partition's log is offline, or could not even be made."""
         topic = self.topic(name_or_id)
         partition = topic.partitions.get(index)
         if partition is None:
-            raise topic.absence_of(index)
+            raise self.missing_partition(topic, index)
         if partition.log.is_offline:
             raise partition.log.offline_error()
+        return partition
+
+    def led_partition(self, name_or_id: str | Uuid, index: int) -> Partition:
+        """One that this node leads; raises NOT_LEADER_OR_FOLLOWER for others."""
+        partition = self.partition(name_or_id, index)
+        if not partition.is_leader:
+            raise NotLeaderOrFollower
         return partition
 
     def all_partitions(self) -> list[Partition]:

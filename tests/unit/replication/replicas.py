@@ -75,9 +75,10 @@ class Replica:
         )
         found = any(name == NAME for name, _ in self.directory.partitions())
         make = self.directory.open_log if found else self.directory.create_log
-        self.around = Surroundings(self.node_id, lambda: cluster.now_ms, cluster.is_eligible, LAG_MS)
         self.epoch += 1
-        self.around.broker_epoch = self.epoch
+        self.around = Surroundings(
+            self.node_id, lambda: cluster.now_ms, cluster.is_eligible, LAG_MS, lambda: self.epoch
+        )
         self.partition = Partition(
             NAME,
             TOPIC_ID,

@@ -16,9 +16,7 @@ class Clock:
         self.ineligible: list[int] = []
 
     def around(self) -> Surroundings:
-        around = Surroundings(1, lambda: self.ms, lambda broker, epoch: broker not in self.ineligible, LAG_MS)
-        around.broker_epoch = 11
-        return around
+        return Surroundings(1, lambda: self.ms, lambda broker, epoch: broker not in self.ineligible, LAG_MS, lambda: 11)
 
 
 def replicas(clock: Clock, isr: tuple[int, ...] = (1, 2, 3)) -> InSync:

@@ -20,6 +20,7 @@ def wanted(topic: str = "t", index: int = 0, offset: int = 0) -> Wanted:
 class FakePartition:
     def __init__(self) -> None:
         self.watchers: dict[Any, None] = {}
+        self.end_watchers: dict[Any, None] = {}
 
 
 def partition() -> Partition:
@@ -206,3 +207,23 @@ def test_a_recreated_topic_moves_the_watch() -> None:
     session.watch(only, new)
     assert session not in old.watchers
     assert session in new.watchers
+
+
+@needs_sources
+def test_a_followers_session_watches_the_end_of_the_log() -> None:
+    session = sessions(1).open(9, True, 200_000, is_privileged=True)
+    assert session is not None
+    place, asked = partition(), Wanted(bytes(16), 0, 0, 100, -1, -1)
+    session.update([asked], ())
+    session.watch(asked, place)
+    assert (session in place.end_watchers, session in place.watchers) == (True, False)
+    session.is_quiet(asked)
+    woken: list[int] = []
+    session.on_ready = lambda: woken.append(1)
+    session.watermark_grew(place)
+    assert (list(session.ready.values()), woken) == ([asked], [])
+    session.watermark_grew(partition())
+    session.readable_grew(place)
+    assert woken == [1]
+    session.close()
+    assert place.end_watchers == {}

@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, cast
 
 import pytest
 from standing_in import needs_sources
 
-from millbeck.kernel.errors import KafkaStorageError, UnknownTopicId, UnknownTopicOrPartition
+from millbeck.kernel.errors import (
+    KafkaStorageError,
+    NotLeaderOrFollower,
+    UnknownTopicId,
+    UnknownTopicOrPartition,
+)
+from millbeck.metadata.image import EMPTY, PartitionRegistration
+from millbeck.metadata.image.topics import TopicImage, TopicsImage
 from millbeck.records.batch import TimestampType
 from millbeck.records.compression import Codec
 from millbeck.server.topics import LocalTopic, LocalTopics, rules_of
@@ -106,3 +114,30 @@ def test_limits_timestamps_and_keys_follow_the_settings() -> None:
     plain = rules_of(LogConfig.of())
     assert plain.timestamp_type is TimestampType.CREATE_TIME
     assert not plain.keys_required
+
+
+def test_a_topic_that_lives_elsewhere_is_not_led_here() -> None:
+    def registered(*replicas: int) -> PartitionRegistration:
+        return PartitionRegistration(
+            replicas=replicas,
+            directories=(bytes(16),) * len(replicas),
+            isr=replicas,
+            leader=2,
+            leader_epoch=1,
+            partition_epoch=1,
+        )
+
+    image = TopicImage(name="far", topic_id=bytes(range(16)), partitions={0: registered(2, 3), 1: registered(1, 2)})
+    topics = LocalTopics()
+    topics.image = replace(EMPTY, topics=TopicsImage(by_id={bytes(range(16)): image}, by_name={"far": image}))
+    for name_or_id in ("far", bytes(range(16))):
+        with pytest.raises(NotLeaderOrFollower):
+            topics.topic(name_or_id)
+    assert topics.name_of(bytes(range(16))) == "far"
+    with pytest.raises(UnknownTopicId):
+        topics.name_of(bytes(16))
+    here = topic("far")
+    here.unusable[1] = "no room"
+    assert isinstance(topics.missing_partition(here, 0), NotLeaderOrFollower)
+    assert isinstance(topics.missing_partition(here, 1), KafkaStorageError)
+    assert isinstance(topics.missing_partition(here, 2), UnknownTopicOrPartition)

@@ -21,7 +21,7 @@ from millbeck.server.config.sections.log_upkeep import LogCleanerOptions, LogUpk
 from millbeck.server.config.sections.metadata_log import MembershipOptions, MetadataLogOptions, QuorumOptions
 from millbeck.server.config.sections.metrics import MetricsOptions
 from millbeck.server.config.sections.node import NodeOptions
-from millbeck.server.config.sections.replication import ReplicationOptions
+from millbeck.server.config.sections.replication import ReplicationOptions, ReplicationThrottleOptions
 from millbeck.server.config.sections.sockets import SocketOptions
 from millbeck.server.config.sections.tls import SslOptions
 from millbeck.server.config.sections.topics import TopicDefaultOptions
@@ -100,6 +100,7 @@ class NodeConfig:
         self.upkeep = LogUpkeepOptions.resolve(layers)
         self.cleaner = LogCleanerOptions.resolve(layers)
         self.replication = ReplicationOptions.resolve(layers)
+        self.replication_throttle = ReplicationThrottleOptions.resolve(layers)
 
     def ssl(self, listener: str) -> SslOptions:
         """The TLS options of one listener: its own before everybody's. Raises `InvalidConfig` for what is refused."""

@@ -6,7 +6,10 @@ Behaviour
   -4 is the log's start, and -5 and -6 are unknown.
 - A time: the first record not older. Offset and timestamp are -1 when that record, or the one with the largest
   timestamp, is not below what the reader may see.
-- A partition named twice is INVALID_REQUEST.
+- A partition named twice is INVALID_REQUEST. Only the leader answers, in the epoch that the client believes in.
+- A new leader that does not know yet what was committed before it says so instead of going back: OFFSET_NOT_AVAILABLE,
+  or LEADER_NOT_AVAILABLE before version 5.
+- A follower, on the brokers' own listener, is told where the log ends; so is a replica id of -2, which reads anywhere.
 - Looking for a time reads batches. A request that asks it of many partitions gives way to the loop between them, and
   what is not in memory is brought in by a thread.
 Versions
@@ -24,6 +27,8 @@ from millbeck.kernel.errors import (
     ApiError,
     InvalidRequest,
     KafkaStorageError,
+    LeaderNotAvailable,
+    OffsetNotAvailable,
     TopicAuthorizationFailed,
     UnsupportedVersion,
 )
@@ -50,6 +55,9 @@ EARLIEST_PENDING_UPLOAD: Final = -6
 VERSION_OF: Final = {MAX_TIMESTAMP: 7, EARLIEST_LOCAL: 8, LATEST_TIERED: 9, EARLIEST_PENDING_UPLOAD: 11}
 READ_COMMITTED: Final = 1
 LEADER_EPOCH_FROM: Final = 4
+OFFSET_NOT_AVAILABLE_FROM: Final = 5
+CONSUMER: Final = -1
+DEBUGGING: Final = -2
 WARMINGS_MAX: Final = 8
 """How often the search in one partition sends for what is not in memory; then it goes on as if it were."""
 
@@ -86,7 +94,11 @@ def handle_list_offsets(
         topic: ListOffsetsTopic, asked: ListOffsetsPartition, nowait: bool = True
     ) -> ListOffsetsPartitionResponse:
         try:
-            if not call.may(Operation.DESCRIBE, ResourceType.TOPIC, topic.name):
+            if not (
+                call.may_replicate()
+                if request.replica_id >= 0
+                else call.may(Operation.DESCRIBE, ResourceType.TOPIC, topic.name)
+            ):
                 raise TopicAuthorizationFailed
             if seen[topic.name, asked.partition_index] > 1:
                 raise InvalidRequest("the partition is named more than once")
@@ -148,8 +160,15 @@ def _answer(
     if timestamp < 0 and call.version < VERSION_OF.get(timestamp, 1 if timestamp >= EARLIEST else 2**15):
         raise UnsupportedVersion(f"timestamp {timestamp} is not known in version {call.version}")
     partition = call.broker.topics.partition(topic.name, asked.partition_index)
-    partition.check_leader_epoch(asked.current_leader_epoch)
-    end_offset = partition.readable_end(committed_only=request.isolation_level == READ_COMMITTED)
+    if request.replica_id == DEBUGGING:
+        partition.check_leader_epoch(asked.current_leader_epoch)
+    else:
+        partition.check_leads(asked.current_leader_epoch)
+    end_offset = partition.log.end_offset
+    if request.replica_id == CONSUMER:
+        end_offset = partition.readable_end(committed_only=request.isolation_level == READ_COMMITTED)
+        if not partition.knows_committed and timestamp not in (EARLIEST, EARLIEST_LOCAL):
+            raise OffsetNotAvailable if call.version >= OFFSET_NOT_AVAILABLE_FROM else LeaderNotAvailable
     index = asked.partition_index
     if timestamp == LATEST:
         return _found(call, index, -1, end_offset, partition.leader_epoch)

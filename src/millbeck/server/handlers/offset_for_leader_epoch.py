@@ -2,9 +2,9 @@
 
 Behaviour
 - The largest epoch not above the one asked for, and the offset after its last record; -1 and -1 when it is unknown.
-- A current epoch that is not ours is FENCED_LEADER_EPOCH or UNKNOWN_LEADER_EPOCH.
+- A current epoch that is not ours is FENCED_LEADER_EPOCH or UNKNOWN_LEADER_EPOCH. Only the leader answers.
 Versions
-- 3: the replica id; followers are refused on client listeners by the topic's authorization.
+- 3: the replica id; a follower must come by the brokers' own listener.
 """
 
 from __future__ import annotations
@@ -41,18 +41,21 @@ def error_reply(
 def handle_offset_for_leader_epoch(call: Call, request: OffsetForLeaderEpochRequest) -> OffsetForLeaderEpochResponse:
     return OffsetForLeaderEpochResponse(
         topics=[
-            OffsetForLeaderTopicResult(topic.topic, [_answer(call, topic.topic, asked) for asked in topic.partitions])
+            OffsetForLeaderTopicResult(
+                topic.topic, [_answer(call, request.replica_id, topic.topic, asked) for asked in topic.partitions]
+            )
             for topic in request.topics
         ]
     )
 
 
-def _answer(call: Call, topic: str, asked: OffsetForLeaderPartition) -> EpochEndOffset:
+def _answer(call: Call, replica_id: int, topic: str, asked: OffsetForLeaderPartition) -> EpochEndOffset:
     try:
-        if not call.may(Operation.DESCRIBE, ResourceType.TOPIC, topic):
+        may = call.may_replicate() if replica_id >= 0 else call.may(Operation.DESCRIBE, ResourceType.TOPIC, topic)
+        if not may:
             raise TopicAuthorizationFailed
         partition = call.broker.topics.partition(topic, asked.partition)
-        partition.check_leader_epoch(asked.current_leader_epoch)
+        partition.check_leads(asked.current_leader_epoch)
         epoch, end_offset = partition.log.end_offset_for_epoch(asked.leader_epoch)
         return EpochEndOffset(0, asked.partition, epoch, end_offset)
     except ApiError as error:

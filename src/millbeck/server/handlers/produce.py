@@ -6,7 +6,9 @@ Behaviour
 - ``acks=0`` sends no reply; an error then ends the connection, which is the only way to tell.
 - Only the wait after the append leaves the connection free. A heavy batch (`heavy_batches`) is checked on a thread, and
   holds the connection meanwhile.
-- Errors are per partition. A refused record is named by its index in the batch.
+- Errors are per partition. A refused record is named by its index in the batch. Who does not lead says who does.
+- ``acks=all`` asks for ``min.insync.replicas``: NOT_ENOUGH_REPLICAS before the append, NOT_ENOUGH_REPLICAS_AFTER_APPEND
+  when too few are left while it waits, REQUEST_TIMED_OUT when they take too long.
 Versions
 - 7: zstd. 8: record errors. 10: leader hints (KIP-951). 13: topic ids.
 """
@@ -35,12 +37,14 @@ from millbeck.security.authorizer import Operation, ResourceType
 from millbeck.server.call import Call
 from millbeck.server.dispatch import handles_frames
 from millbeck.server.heavy_batches import RAW_BYTES_MAX, is_heavy
+from millbeck.server.leader_hints import ABOUT_LEADERS, addresses_of, leader_of
 from millbeck.server.topics import LocalTopic
 from millbeck.wire.fast_produce import PartitionResult, decode_produce_request, encode_produce_response
-from millbeck.wire.messages.produce import BatchIndexAndErrorMessage
+from millbeck.wire.messages.produce import BatchIndexAndErrorMessage, LeaderIdAndEpoch, NodeEndpoint
 
 ADMIN_CLIENT_ID: Final = "__admin_client"
 NO_OFFSET: Final = -1
+LEADER_HINTS_FROM: Final = 10
 
 
 class Appending(PartitionResult):
@@ -63,6 +67,7 @@ class Appending(PartitionResult):
             reply.send()
 
     def refuse(self, error: ApiError) -> None:
+        self.reply.is_refused = True
         self.error_code = error.code
         self.error_message = str(error) or None
         self.record_errors = [
@@ -75,7 +80,7 @@ class Appending(PartitionResult):
 class ProduceReply:
     """Gathers the partitions' results and answers once all are in, or the request's time is up."""
 
-    __slots__ = ("acks", "call", "outstanding", "timer", "topics", "waits_for_flush")
+    __slots__ = ("acks", "call", "is_refused", "may_wait", "outstanding", "timer", "topics")
 
     def __init__(self, call: Call, acks: int) -> None:
         self.call = call
@@ -83,7 +88,8 @@ class ProduceReply:
         self.outstanding = 1  # held by the handler itself until everything is staged
         self.topics: list[tuple[str | Uuid, list[Appending]]] = []
         self.timer: Any = None
-        self.waits_for_flush = False
+        self.is_refused = False
+        self.may_wait = False
 
     def staged(self, timeout_ms: int) -> None:
         """The handler is through; what is outstanding now waits for writes, and not longer than ``timeout_ms``.
@@ -93,8 +99,8 @@ class ProduceReply:
         self.outstanding -= 1
         if not self.outstanding:
             self.send()
-        elif self.acks == -1 and self.waits_for_flush:
-            # Only an append that must wait for a flush can outlive its turn on a single replica.
+        elif self.acks == -1 and self.may_wait:
+            # Only an append that must wait for a flush or for another replica can outlive its turn.
             self.timer = self.call.broker.deadlines.after(max(timeout_ms, 0), self.time_out)
 
     def send(self) -> None:
@@ -107,7 +113,8 @@ class ProduceReply:
         if call.parts is not None:
             return
         if self.acks:
-            call.complete((encode_produce_response(call.version, call.correlation_id, topics),))
+            hints = _add_hints(call, topics) if self.is_refused and call.version >= LEADER_HINTS_FROM else ()
+            call.complete((encode_produce_response(call.version, call.correlation_id, topics, 0, hints),))
             return
         failed = [result for _, results in topics for result in results if result.error_code]
         call.complete(())
@@ -165,7 +172,7 @@ def handle_produce(call: Call, frame: memoryview, position: int) -> None:
             try:
                 partition = topic.partitions.get(partition_index)
                 if partition is None:
-                    raise topic.absence_of(partition_index)
+                    raise call.broker.topics.missing_partition(topic, partition_index)
                 batch = b"" if records is None else bytes(records)
                 if not _append_if_light(result, topic, partition, batch, now_ms, allow_zstd):
                     heavy.append((result, topic, partition, batch))
@@ -177,6 +184,19 @@ def handle_produce(call: Call, frame: memoryview, position: int) -> None:
         call.broker.spawn(_append_heavy(call, reply, heavy, request.timeout_ms))
     else:
         reply.staged(request.timeout_ms)
+
+
+def _add_hints(call: Call, topics: list[tuple[str | Uuid, list[Appending]]]) -> list[NodeEndpoint]:
+    """Say who leads where we do not; the endpoints of those leaders."""
+    leaders = []
+    for name_or_id, results in topics:
+        for result in results:
+            if result.error_code in ABOUT_LEADERS:
+                leader = leader_of(call.broker, name_or_id, result.index)
+                if leader is not None:
+                    result.current_leader = LeaderIdAndEpoch(leader.leader_id, leader.leader_epoch)
+                    leaders.append(leader.leader_id)
+    return [NodeEndpoint(each.node_id, each.host, each.port, each.rack) for each in addresses_of(call, leaders)]
 
 
 def _refusal(call: Call, acks: int, transactional_id: str | None) -> ApiError | None:
@@ -191,11 +211,11 @@ def _refusal(call: Call, acks: int, transactional_id: str | None) -> ApiError | 
 
 
 def _writable_topic(call: Call, name_or_id: str | Uuid) -> LocalTopic:
-    if isinstance(name_or_id, str) and not call.may(Operation.WRITE, ResourceType.TOPIC, name_or_id):
+    topics = call.broker.topics
+    name = name_or_id if isinstance(name_or_id, str) else topics.name_of(name_or_id)
+    if not call.may(Operation.WRITE, ResourceType.TOPIC, name):
         raise TopicAuthorizationFailed
-    topic = call.broker.topics.topic(name_or_id)
-    if not isinstance(name_or_id, str) and not call.may(Operation.WRITE, ResourceType.TOPIC, topic.name):
-        raise TopicAuthorizationFailed
+    topic = topics.topic(name_or_id)
     if topic.is_internal and call.client_id != ADMIN_CLIENT_ID:
         raise InvalidTopic(f"{topic.name} is internal: clients may not write to it")
     return topic
@@ -221,8 +241,8 @@ def _append(result: Appending, topic: LocalTopic, partition: Partition, validate
     reply = result.reply
     staged = partition.append(validated, wants_all=reply.acks == -1, now_ms=now_ms, settle=result.settled)
     reply.outstanding += 1
-    if partition.waits_for_flush:
-        reply.waits_for_flush = True
+    if partition.may_wait:
+        reply.may_wait = True
     result.base_offset = staged.first_offset
     result.log_append_time_ms = validated.append_time_ms
     result.log_start_offset = partition.log.log_start_offset

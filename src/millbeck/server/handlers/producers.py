@@ -61,7 +61,7 @@ def _describe(call: Call, topic: str, index: int) -> DescribeProducersPartition:
     try:
         if not call.may(Operation.READ, ResourceType.TOPIC, topic):
             raise TopicAuthorizationFailed
-        partition = call.broker.topics.partition(topic, index)
+        partition = call.broker.topics.led_partition(topic, index)
         answer.active_producers = [
             ProducerState(
                 producer.producer_id,

@@ -180,7 +180,7 @@ def _delete(call: Call, name: str, asked: DeleteRecordsPartition) -> DeleteRecor
         topic = call.broker.topics.topic(name)
         if is_internal_topic(name):
             raise InvalidTopic(f"records of the internal topic {name} are not removed by hand")
-        partition = call.broker.topics.partition(name, asked.partition_index)
+        partition = call.broker.topics.led_partition(name, asked.partition_index)
         if not topic.config.is_deleted:
             raise PolicyViolation(f"records of {name} are removed by compaction, not by hand")
         offset = partition.high_watermark if asked.offset == HIGH_WATERMARK else asked.offset

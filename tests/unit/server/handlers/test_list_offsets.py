@@ -24,6 +24,9 @@ from millbeck.kernel.errors import (
     FencedLeaderEpoch,
     InvalidRequest,
     KafkaStorageError,
+    LeaderNotAvailable,
+    NotLeaderOrFollower,
+    OffsetNotAvailable,
     TopicAuthorizationFailed,
     UnknownLeaderEpoch,
     UnknownServerError,
@@ -268,5 +271,48 @@ def test_what_a_thread_cannot_read_is_a_storage_error() -> None:
         house.machine.disk.fail_next(DiskCall.READ, path_part=".log")
         assert (await offset_at(client, 2000))[0] == KafkaStorageError.code
         assert await offset_at(client, 2000) == (0, 5000, 1)
+
+    in_house(scenario)
+
+
+def test_only_the_leader_answers_and_a_new_one_not_before_it_knows() -> None:
+    async def scenario(house: House, client: Client, environment: Environment) -> None:
+        await three(client)
+        partition = partition_of(house)
+        partition.follow(2, 3, 3)
+        assert (await offset_at(client, -1))[0] == NotLeaderOrFollower.code
+        assert (await offset_at(client, -1, epoch=2))[0] == FencedLeaderEpoch.code
+        partition.high_watermark = 1
+        partition.lead(4, 4, (1, 2), (1, 2))
+        assert (await offset_at(client, -1, version=5))[0] == OffsetNotAvailable.code
+        assert (await offset_at(client, -1, version=4))[0] == LeaderNotAvailable.code
+        assert (await offset_at(client, 4000, version=5))[0] == OffsetNotAvailable.code
+        assert await offset_at(client, -2) == (0, -1, 0)
+        partition.follower_fetches(2, -1, 4, 0, None)
+        partition.advance_high_watermark()
+        assert await offset_at(client, -1) == (0, -1, 4)
+
+    in_house(scenario)
+
+
+def test_followers_and_those_who_debug_are_told_the_end_of_the_log() -> None:
+    async def scenario(house: House, client: Client, environment: Environment) -> None:
+        await three(client)
+        partition = partition_of(house)
+        partition.high_watermark = 1
+        partition.lead(4, 4, (1, 2), (1, 2))
+
+        async def asked(replica_id: int) -> tuple[int, int]:
+            request = asking(-1)
+            request.replica_id = replica_id
+            ((answer,),) = [topic.partitions for topic in (await client.ask(request, 11)).topics]
+            return answer.error_code, answer.offset
+
+        assert await asked(2) == (0, 4)
+        assert await asked(-2) == (0, 4)
+        deny(house, Operation.CLUSTER_ACTION)
+        assert (await asked(2))[0] == TopicAuthorizationFailed.code
+        partition.follow(2, 5, 5)
+        assert await asked(-2) == (0, 4)
 
     in_house(scenario)

@@ -10,6 +10,7 @@ from millbeck.kernel.environment import Environment
 from millbeck.kernel.errors import (
     FencedLeaderEpoch,
     KafkaStorageError,
+    NotLeaderOrFollower,
     TopicAuthorizationFailed,
     UnknownLeaderEpoch,
     UnknownServerError,
@@ -83,3 +84,25 @@ def test_an_error_for_the_whole_is_said_for_every_partition() -> None:
     answer = error_reply(asking(2), 4, UnknownServerError())
     assert answer is not None
     assert [(each.partition, each.error_code) for each in answer.topics[0].partitions] == [(0, -1)]
+
+
+def test_only_the_leader_answers_and_followers_need_leave() -> None:
+    async def scenario(house: House, client: Client, environment: Environment) -> None:
+        await create(client)
+
+        async def asked(replica_id: int) -> int:
+            request = OffsetForLeaderEpochRequest(
+                replica_id=replica_id,
+                topics=[OffsetForLeaderTopic("t", [OffsetForLeaderPartition(0, -1, leader_epoch=0)])],
+            )
+            (answer,) = (await client.ask(request, 4)).topics[0].partitions
+            code: int = answer.error_code
+            return code
+
+        assert [await asked(replica_id) for replica_id in (-1, 2)] == [0, 0]
+        deny(house, Operation.CLUSTER_ACTION)
+        assert [await asked(replica_id) for replica_id in (-1, 2)] == [0, TopicAuthorizationFailed.code]
+        partition_of(house).follow(2, 3, 3)
+        assert await asked(-1) == NotLeaderOrFollower.code
+
+    in_house(scenario)

@@ -9,16 +9,17 @@ from typing import Any, Final
 from millbeck.kernel.environment import FileSlice, Part
 from millbeck.kernel.errors import (
     ApiError,
-    FencedLeaderEpoch,
     KafkaStorageError,
-    OffsetOutOfRange,
+    NotLeaderOrFollower,
     TopicAuthorizationFailed,
 )
+from millbeck.replication.divergence import divergence
 from millbeck.replication.partition import Partition
 from millbeck.security.authorizer import Operation, ResourceType
 from millbeck.server.call import Call
 from millbeck.server.fetch_sessions import FetchSession, PartitionKey, Wanted
 from millbeck.server.handlers.fetch.reading import load
+from millbeck.server.leader_hints import ABOUT_LEADERS, addresses_of, leader_of
 from millbeck.server.topics import LocalTopic
 from millbeck.storage.reading import LogSlice
 from millbeck.storage.segment import ColdRead
@@ -32,7 +33,9 @@ from millbeck.wire.messages.fetch import (
 )
 
 READ_COMMITTED: Final = 1
+FOLLOWER_READS_FROM: Final = 11
 LEADER_HINTS_FROM: Final = 16
+NO_REPLICA: Final = -1
 WARMINGS_MAX: Final = 8
 """How often one fetch sends its search of a partition to a thread. Where the kernel cannot say what is in memory, each
 try looks cold; after this many the search goes on as if it were warm, which by then it is."""
@@ -71,7 +74,18 @@ class Found:
     @property
     def is_cut_short(self) -> bool:
         """There is data, and only the limits of the request kept it out."""
-        return self.slice is None and self.result.diverging_epoch is None and self.wanted.fetch_offset < self.end_offset
+        return (
+            self.slice is None
+            and self.result.diverging_epoch is None
+            and self.result.preferred_read_replica < 0
+            and self.wanted.fetch_offset < self.end_offset
+        )
+
+    @property
+    def needs_answer(self) -> bool:
+        """Something that does not wait for data."""
+        result = self.result
+        return result.error_code != 0 or result.diverging_epoch is not None or result.preferred_read_replica >= 0
 
     @property
     def is_news(self) -> bool:
@@ -82,6 +96,7 @@ class Found:
             or result.records_size > 0
             or result.error_code != 0
             or result.diverging_epoch is not None
+            or result.preferred_read_replica >= 0
             or wanted.told_high_watermark != result.high_watermark
             or wanted.told_log_start_offset != result.log_start_offset
         )
@@ -92,6 +107,7 @@ class Fetching:
 
     __slots__ = (
         "_deadline_ms",
+        "_is_first_look",
         "_is_marked",
         "_is_waiting",
         "_looked_at",
@@ -100,6 +116,7 @@ class Fetching:
         "_warmings",
         "call",
         "committed_only",
+        "follower_id",
         "is_full",
         "request",
         "session",
@@ -116,6 +133,7 @@ class Fetching:
         self.session = session
         self.wanted = wanted
         self.is_full = is_full
+        self.follower_id = request.replica_id if request.replica_id >= 0 else NO_REPLICA
         self.committed_only = request.isolation_level == READ_COMMITTED
         self.size_bytes_max = min(request.max_bytes, call.broker.config.fetch.fetch_max_bytes)
         self.size_bytes_min = min(request.min_bytes, self.size_bytes_max)
@@ -123,6 +141,7 @@ class Fetching:
         self._timer: Any = None
         self._is_waiting = False
         self._is_marked = False
+        self._is_first_look = True
         self._looked_at: Wanted | None = None
         self._warmings: dict[PartitionKey, int] = {}
         self._unreadable: dict[PartitionKey, OSError] = {}
@@ -142,8 +161,12 @@ class Fetching:
             self.session.on_ready = self._wake
         else:
             for wanted in self.wanted:
-                if wanted.partition is not None:
+                if wanted.partition is None:
+                    continue
+                if self.follower_id < 0:
                     wanted.partition.watchers[self] = None
+                else:
+                    wanted.partition.end_watchers[self] = None
         # Last: a connection that was lost meanwhile, during a search on a thread, undoes all of it at once.
         self.call.connection.when_lost(self._abandon)
 
@@ -160,9 +183,13 @@ class Fetching:
             for wanted in self.wanted:
                 if wanted.partition is not None:
                     wanted.partition.watchers.pop(self, None)
+                    wanted.partition.end_watchers.pop(self, None)
 
     def readable_grew(self, partition: Partition) -> None:
         self._wake()
+
+    def watermark_grew(self, partition: Partition) -> None:
+        """The reply will say so; nobody waits for that alone."""
 
     def _wake(self) -> None:
         """Look again at the end of this turn, once, however many partitions grew in it."""
@@ -247,10 +274,19 @@ class Fetching:
             outcome = self._look(wanted, max(self.size_bytes_max - total, 0), at_least_one=total == 0)
             if outcome.slice is not None:
                 total += outcome.slice.size
-            elif outcome.result.error_code or outcome.result.diverging_epoch is not None:
+            elif outcome.needs_answer or self._must_hear_of(outcome):
                 must_answer = True
             found.append(outcome)
+        self._is_first_look = False
         return must_answer or total >= self.size_bytes_min
+
+    def _must_hear_of(self, outcome: Found) -> bool:
+        """A follower that consumers read from is told of the high watermark without waiting for data."""
+        return (
+            self.follower_id >= 0
+            and self.call.broker.replication.around.wakes_followers
+            and outcome.wanted.told_high_watermark != outcome.result.high_watermark
+        )
 
     def _leave(self, found: list[Found]) -> None:
         """Wait on; a session looks again only at what grew, and at what its client has yet to be told."""
@@ -266,55 +302,105 @@ class Fetching:
 
     def _look(self, wanted: Wanted, size_bytes_left: int, *, at_least_one: bool) -> Found:
         topic: LocalTopic | None = None
-        partition: Partition | None = None
         try:
             topic = self._topic(wanted)
             partition = self._partition(wanted)
             partition.check_leader_epoch(wanted.current_leader_epoch)
-            log = partition.log
-            last_stable_offset = log.last_stable_offset(partition.high_watermark)
-            end_offset = last_stable_offset if self.committed_only else partition.high_watermark
-            result = PartitionResult(
-                wanted.partition_index,
-                0,
-                partition.high_watermark,
-                last_stable_offset,
-                log.log_start_offset,
-                aborted_transactions=[] if self.committed_only else None,
-            )
-            diverging = self._divergence(partition, wanted)
-            if diverging is not None:
-                result.diverging_epoch = diverging
-                return Found(wanted, result, topic, end_offset, None)
-            piece = self._read(partition, wanted, min(wanted.size_bytes_max, size_bytes_left), at_least_one)
-            if piece is None:
-                return Found(wanted, result, topic, end_offset, None)
-            if self.committed_only:
-                try:
-                    result.aborted_transactions = [
-                        AbortedTransaction(aborted.producer_id, aborted.first_offset)
-                        for aborted in log.aborted_transactions(wanted.fetch_offset, piece.upper_offset)
-                    ]
-                except BaseException:
-                    piece.release()
-                    raise
-            return Found(wanted, result, topic, end_offset, piece)
+            size_bytes_max = min(wanted.size_bytes_max, size_bytes_left)
+            if self.follower_id >= 0:
+                return self._look_for_follower(topic, partition, wanted, size_bytes_max, at_least_one)
+            if not partition.is_leader and self.call.version < FOLLOWER_READS_FROM:
+                raise NotLeaderOrFollower
+            return self._look_for_consumer(topic, partition, wanted, size_bytes_max, at_least_one)
         except ApiError as error:
             result = PartitionResult(wanted.partition_index, error.code)
-            if (
-                isinstance(error, FencedLeaderEpoch)
-                and partition is not None
-                and self.call.version >= LEADER_HINTS_FROM
-            ):
-                result.current_leader = LeaderIdAndEpoch(self.call.broker.node_id, partition.leader_epoch)
+            if error.code in ABOUT_LEADERS and self.call.version >= LEADER_HINTS_FROM:
+                leader = leader_of(self.call.broker, wanted.topic, wanted.partition_index)
+                if leader is not None:
+                    result.current_leader = LeaderIdAndEpoch(leader.leader_id, leader.leader_epoch)
             return Found(wanted, result, topic, -1, None)
+
+    def _look_for_consumer(
+        self, topic: LocalTopic, partition: Partition, wanted: Wanted, size_bytes_max: int, at_least_one: bool
+    ) -> Found:
+        log = partition.log
+        last_stable_offset = log.last_stable_offset(partition.high_watermark)
+        end_offset = last_stable_offset if self.committed_only else partition.high_watermark
+        result = PartitionResult(
+            wanted.partition_index,
+            0,
+            partition.high_watermark,
+            last_stable_offset,
+            log.log_start_offset,
+            aborted_transactions=[] if self.committed_only else None,
+        )
+        diverging = divergence(log, wanted.fetch_offset, wanted.last_fetched_epoch)
+        if diverging is not None:
+            result.diverging_epoch = EpochEndOffset(diverging.epoch, diverging.end_offset)
+            return Found(wanted, result, topic, end_offset, None)
+        if self.request.rack_id and self.call.version >= FOLLOWER_READS_FROM:
+            listener = self.call.connection.listener.address.name
+            result.preferred_read_replica = self.call.broker.replication.nearer_replica(
+                partition, wanted.fetch_offset, self.request.rack_id, listener
+            )
+            if result.preferred_read_replica >= 0:
+                return Found(wanted, result, topic, end_offset, None)
+        piece = self._read(partition, wanted, size_bytes_max, at_least_one)
+        if piece is None:
+            return Found(wanted, result, topic, end_offset, None)
+        if self.committed_only:
+            try:
+                result.aborted_transactions = [
+                    AbortedTransaction(aborted.producer_id, aborted.first_offset)
+                    for aborted in log.aborted_transactions(wanted.fetch_offset, piece.upper_offset)
+                ]
+            except BaseException:
+                piece.release()
+                raise
+        return Found(wanted, result, topic, end_offset, piece)
+
+    def _look_for_follower(
+        self, topic: LocalTopic, partition: Partition, wanted: Wanted, size_bytes_max: int, at_least_one: bool
+    ) -> Found:
+        """Up to the end of the log. Its progress counts once for each request, and not when its history is another."""
+        if not partition.is_leader:
+            raise NotLeaderOrFollower
+        log = partition.log
+        result = PartitionResult(
+            wanted.partition_index,
+            0,
+            partition.high_watermark,
+            log.last_stable_offset(partition.high_watermark),
+            log.log_start_offset,
+        )
+        diverging = divergence(log, wanted.fetch_offset, wanted.last_fetched_epoch)
+        if diverging is not None:
+            result.diverging_epoch = EpochEndOffset(diverging.epoch, diverging.end_offset)
+            return Found(wanted, result, topic, log.end_offset, None)
+        piece = self._read(partition, wanted, size_bytes_max, at_least_one)
+        if self._is_first_look:
+            try:
+                partition.follower_fetches(
+                    self.follower_id,
+                    self.request.replica_epoch,
+                    wanted.fetch_offset,
+                    wanted.log_start_offset,
+                    self.session,
+                )
+            except BaseException:
+                if piece is not None:
+                    piece.release()
+                raise
+        return Found(wanted, result, topic, log.end_offset, piece)
 
     def _topic(self, wanted: Wanted) -> LocalTopic:
         """A name that may not be read is refused whether or not there is such a topic; ids are no secret."""
         call, topics = self.call, self.call.broker.topics
-        if self.request.replica_id >= 0:
-            raise TopicAuthorizationFailed
-        name = wanted.topic if isinstance(wanted.topic, str) else topics.topic(wanted.topic).name
+        if self.follower_id >= 0:
+            if not call.may_replicate():
+                raise TopicAuthorizationFailed
+            return topics.topic(wanted.topic)
+        name = wanted.topic if isinstance(wanted.topic, str) else topics.name_of(wanted.topic)
         if not call.may(Operation.READ, ResourceType.TOPIC, name):
             raise TopicAuthorizationFailed
         return topics.topic(wanted.topic)
@@ -331,30 +417,21 @@ class Fetching:
         key = wanted.key
         if key in self._unreadable:
             raise KafkaStorageError(f"{partition.name} cannot be read: {self._unreadable[key]}")
+        nowait = self._warmings.get(key, 0) < WARMINGS_MAX
         try:
+            if self.follower_id >= 0:
+                return partition.read_as_follower(
+                    wanted.fetch_offset, size_bytes_max=size_bytes_max, at_least_one=at_least_one, nowait=nowait
+                )
             return partition.read(
                 wanted.fetch_offset,
                 size_bytes_max=size_bytes_max,
                 committed_only=self.committed_only,
                 at_least_one=at_least_one,
-                nowait=self._warmings.get(key, 0) < WARMINGS_MAX,
+                nowait=nowait,
             )
         except OSError as error:
             raise KafkaStorageError(f"{partition.name} cannot be read: {error}") from error
-
-    @staticmethod
-    def _divergence(partition: Partition, wanted: Wanted) -> EpochEndOffset | None:
-        """Where the reader's history leaves ours, if it does (KIP-595's check, for consumers too)."""
-        if wanted.last_fetched_epoch < 0:
-            return None
-        epoch, end_offset = partition.log.end_offset_for_epoch(wanted.last_fetched_epoch)
-        if epoch < 0:
-            raise OffsetOutOfRange(f"{partition.name} has never been in epoch {wanted.last_fetched_epoch}")
-        if wanted.fetch_offset < partition.log.log_start_offset:
-            raise OffsetOutOfRange(f"offset {wanted.fetch_offset} lies before the start of {partition.name}")
-        if epoch >= wanted.last_fetched_epoch and end_offset >= wanted.fetch_offset:
-            return None
-        return EpochEndOffset(epoch, end_offset)
 
     # answering
 
@@ -392,12 +469,13 @@ class Fetching:
 
     def _answer(self, found: list[Found]) -> None:
         topics: dict[TopicKey, list[PartitionResult]] = {}
-        has_hints = False
+        leaders: list[int] = []
         for outcome in found:
             result = outcome.result
             if self._belongs_in_reply(outcome):
                 topics.setdefault(outcome.wanted.topic, []).append(result)
-                has_hints = has_hints or result.current_leader is not None
+                if result.current_leader is not None:
+                    leaders.append(result.current_leader.leader_id)
             if outcome.topic is not None:
                 counts = outcome.topic.counts
                 counts.fetch_requests += 1
@@ -406,7 +484,11 @@ class Fetching:
                     counts.fetch_failed += 1
         call = self.call
         session_id = self.session.session_id if self.session is not None else 0
-        nodes = [NodeEndpoint(call.broker.node_id, *call.broker.address_for(call.connection))] if has_hints else ()
+        nodes: list[NodeEndpoint] = []
+        if leaders:
+            nodes = [
+                NodeEndpoint(each.node_id, each.host, each.port, each.rack) for each in addresses_of(call, leaders)
+            ]
         call.complete(
             encode_fetch_response(call.version, call.correlation_id, 0, 0, session_id, list(topics.items()), nodes)
         )

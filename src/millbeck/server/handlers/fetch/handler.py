@@ -6,10 +6,13 @@ Behaviour
 - Less than ``min_bytes`` (or ``max_bytes``, if that is less) there: the call is held until appends bring it, or
   ``max_wait_ms`` has passed. An error in any partition ends the wait at once.
 - Sessions (KIP-227): see `fetch_sessions`. In one, only partitions with something new are listed in the reply.
-- Followers do not fetch here: their requests are refused like an unauthorised client's.
+- A follower copies everything up to the end of the log. It must come by the brokers' own listener and be allowed to
+  act for the cluster; where it fetches from is its progress (`replication.in_sync`).
+- A consumer may read from a follower (version 11), below what that knows to be committed, and is sent to a near one
+  when ``replica.selector.class`` says so (KIP-392).
 Versions
 - 7: sessions. 12: a reader whose last epoch is not in our history gets the diverging epoch instead of records.
-- 13: topic ids instead of names. 16: a fenced reader is told the leader (KIP-951).
+- 13: topic ids instead of names. 15: a follower's epoch. 16: who asks the wrong broker is told the leader (KIP-951).
 """
 
 from __future__ import annotations
@@ -43,6 +46,7 @@ def handle_fetch(call: Call, frame: memoryview, position: int) -> None:
             partition.partition_max_bytes,
             partition.current_leader_epoch,
             partition.last_fetched_epoch,
+            partition.log_start_offset,
         )
         for key, partitions in request.topics
         for partition in partitions

@@ -28,6 +28,7 @@ from millbeck.kernel.environment import Environment
 from millbeck.kernel.errors import (
     FencedLeaderEpoch,
     KafkaStorageError,
+    NotLeaderOrFollower,
     OffsetOutOfRange,
     TopicAuthorizationFailed,
     UnknownLeaderEpoch,
@@ -40,7 +41,7 @@ from millbeck.security.authorizer import Operation
 from millbeck.server.handlers.fetch import fetching
 from millbeck.storage.producer_state import Origin
 from millbeck.testing.sim.disk_faults import DiskCall
-from millbeck.wire.messages.fetch import FetchPartition, ReplicaState
+from millbeck.wire.messages.fetch import FetchPartition, FetchRequest, ReplicaState
 
 BATCH = len(one_batch(b"x" * 100))
 """The size of the batches that the tests about sizes append."""
@@ -430,16 +431,132 @@ def test_a_name_that_may_not_be_read_is_refused_whether_or_not_it_exists() -> No
     in_house(scenario)
 
 
+# Followers.
+
+
+def as_follower(request: FetchRequest, version: int = 17, broker_id: int = 2, broker_epoch: int = -1) -> FetchRequest:
+    request.replica_id = broker_id if version < 15 else -1
+    request.replica_state = ReplicaState(broker_id, broker_epoch) if version >= 15 else ReplicaState()
+    return request
+
+
+async def create_replicated(house: House, client: Client, isr: tuple[int, ...] = (1, 2), **configs: str) -> bytes:
+    """A topic whose partition this node leads, with followers that exist only in the tests' requests."""
+    topic_id = await create(client, **configs)
+    partition_of(house).lead(1, 1, (1, 2, 3), isr)
+    return topic_id
+
+
 @pytest.mark.parametrize("version", [11, 14, 15, 18])
 def test_replicas_do_not_fetch_from_a_clients_listener(version: int) -> None:
     async def scenario(house: House, client: Client, environment: Environment) -> None:
-        topic_id = await create(client)
+        topic_id = await create_replicated(house, client)
         await produce(client, b"x")
-        request = fetch((0, 0), topic_id=topic_id)
-        request.replica_id = 2 if version < 15 else -1
-        request.replica_state = ReplicaState(2, 1) if version >= 15 else ReplicaState()
+        request = as_follower(fetch((0, 0), topic_id=topic_id), version)
         (result,) = results(await client.ask(request, version)).values()
         assert (result.error_code, result.records) == (TopicAuthorizationFailed.code, b"")
+
+    in_house(
+        scenario,
+        listeners="PLAINTEXT://:9092,INTERNAL://:9094",
+        listener_security_protocol_map="PLAINTEXT:PLAINTEXT,INTERNAL:PLAINTEXT",
+        inter_broker_listener_name="INTERNAL",
+    )
+
+
+def test_replicas_need_leave_to_act_for_the_cluster() -> None:
+    async def scenario(house: House, client: Client, environment: Environment) -> None:
+        topic_id = await create_replicated(house, client)
+        request = as_follower(fetch((0, 0), topic_id=topic_id))
+        assert results(await client.ask(request, 17))[0].error_code == 0
+        deny(house, Operation.CLUSTER_ACTION)
+        assert results(await client.ask(request, 17))[0].error_code == TopicAuthorizationFailed.code
+
+    in_house(scenario)
+
+
+def test_a_follower_reads_beyond_the_high_watermark_and_what_it_fetches_from_is_its_progress() -> None:
+    async def scenario(house: House, client: Client, environment: Environment) -> None:
+        topic_id = await create_replicated(house, client)
+        await produce(client, b"x")
+        partition = partition_of(house)
+        assert (partition.high_watermark, partition.log.end_offset) == (0, 1)
+        first = results(await client.ask(as_follower(fetch((0, 0), topic_id=topic_id)), 17))[0]
+        assert (first.error_code, first.high_watermark) == (0, 0)
+        assert b"x" in first.records
+        consumed = results(await client.ask(fetch((0, 0), topic_id=topic_id), 17))[0]
+        assert (consumed.error_code, consumed.records) == (0, b"")
+        second = results(await client.ask(as_follower(fetch((0, 1), topic_id=topic_id)), 17))[0]
+        assert (second.error_code, second.records) == (0, b"")
+        assert partition.high_watermark == 1
+        assert b"x" in results(await client.ask(fetch((0, 0), topic_id=topic_id), 17))[0].records
+
+    in_house(scenario)
+
+
+def test_a_parked_follower_is_woken_by_an_append_and_acknowledges_it_with_its_next_fetch() -> None:
+    async def scenario(house: House, client: Client, environment: Environment) -> None:
+        topic_id = await create_replicated(house, client, min_insync_replicas="2")
+        follower = await house.connect(environment)
+        opened = await follower.ask(as_follower(fetch((0, 0), topic_id=topic_id, session=(0, 0))), 17)
+        waiting = asyncio.ensure_future(
+            follower.ask(as_follower(fetch(session=(opened.session_id, 1), max_wait_ms=5000)), 17)
+        )
+        await asyncio.sleep(1)
+        assert not waiting.done()
+        producing = asyncio.ensure_future(produce(client, b"x", acks=-1))
+        response = await waiting
+        assert b"x" in results(response)[0].records
+        await asyncio.sleep(1)
+        assert not producing.done()
+        await follower.ask(as_follower(fetch((0, 1), topic_id=topic_id, session=(opened.session_id, 2))), 17)
+        assert await producing == 0
+
+    in_house(scenario)
+
+
+def test_a_follower_whose_history_is_another_makes_no_progress() -> None:
+    async def scenario(house: House, client: Client, environment: Environment) -> None:
+        topic_id = await create_replicated(house, client)
+        await produce(client, b"x")
+        partition = partition_of(house)
+        partition.lead(4, 2, (1, 2, 3), (1, 2))
+        wanted = FetchPartition(0, fetch_offset=1, last_fetched_epoch=2, partition_max_bytes=1000)
+        result = results(await client.ask(as_follower(fetch(wanted, topic_id=topic_id)), 17))[0]
+        assert (result.diverging_epoch.epoch, result.diverging_epoch.end_offset) == (1, 1)
+        assert partition.replicas is not None
+        assert partition.replicas.followers[2].end_offset == -1
+
+    in_house(scenario)
+
+
+def test_who_is_no_follower_or_asks_no_leader_is_told_so() -> None:
+    async def scenario(house: House, client: Client, environment: Environment) -> None:
+        topic_id = await create_replicated(house, client)
+        partition = partition_of(house)
+        stranger = as_follower(fetch((0, 0), topic_id=topic_id), broker_id=9)
+        assert results(await client.ask(stranger, 17))[0].error_code == NotLeaderOrFollower.code
+        partition.follow(2, 5, 9)
+        follower = as_follower(fetch((0, 0), topic_id=topic_id))
+        response = await client.ask(follower, 17)
+        hint = results(response)[0].current_leader
+        assert results(response)[0].error_code == NotLeaderOrFollower.code
+        assert (hint.leader_id, hint.leader_epoch) == (2, 5)
+
+    in_house(scenario)
+
+
+def test_consumers_read_from_a_follower_what_it_knows_to_be_committed() -> None:
+    async def scenario(house: House, client: Client, environment: Environment) -> None:
+        await create_replicated(house, client)
+        await produce(client, b"x", b"y")
+        partition = partition_of(house)
+        partition.follow(2, 5, 9)
+        assert results(await client.ask(fetch((0, 0)), 10))[0].error_code == NotLeaderOrFollower.code
+        result = results(await client.ask(fetch((0, 0)), 11))[0]
+        assert (result.error_code, result.high_watermark, result.records) == (0, 0, b"")
+        partition.leader_said(2, 0)
+        assert b"y" in results(await client.ask(fetch((0, 0)), 11))[0].records
 
     in_house(scenario)
 

@@ -1,0 +1,45 @@
+"""Who leads, for a client that asked the wrong broker."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from asking import create, in_house, partition_of
+from house import Client, House
+
+from millbeck.kernel.environment import Environment
+from millbeck.server.leader_hints import Leader, addresses_of, leader_of
+
+
+class Calling:
+    def __init__(self, house: House) -> None:
+        assert house.node is not None
+        self.broker = house.node.broker
+        (self.connection,) = house.node.listeners[0].connections.values()
+
+
+def test_the_newest_leader_is_named_by_name_and_by_id() -> None:
+    async def scenario(house: House, client: Client, environment: Environment) -> None:
+        topic_id = await create(client)
+        assert house.node is not None
+        broker = house.node.broker
+        assert leader_of(broker, "t", 0) == leader_of(broker, topic_id, 0) == Leader(1, 0)
+        partition_of(house).follow(7, 3, 3)
+        assert leader_of(broker, "t", 0) == Leader(7, 3)
+        partition_of(house).follow(-1, 4, 4)
+        assert leader_of(broker, "t", 0) is None
+        assert leader_of(broker, "t", 9) is None
+        assert leader_of(broker, "unknown", 0) is None
+        assert leader_of(broker, bytes(16), 0) is None
+
+    in_house(scenario)
+
+
+def test_addresses_are_those_of_the_clients_listener_each_once() -> None:
+    async def scenario(house: House, client: Client, environment: Environment) -> None:
+        await create(client)
+        call: Any = Calling(house)
+        (address,) = addresses_of(call, [1, 1, 9])
+        assert (address.node_id, address.port, address.rack) == (1, 9092, "r")
+
+    in_house(scenario, broker_rack="r")

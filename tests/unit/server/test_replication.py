@@ -1,0 +1,240 @@
+"""A node's partitions follow the metadata into their roles, and out of them."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+from asking import create, fetch, in_house, partition_of, produce, results
+from house import Client, House, one_batch
+
+from millbeck.client.addresses import Address
+from millbeck.controller.result import Result
+from millbeck.kernel.environment import Environment
+from millbeck.kernel.errors import (
+    NotController,
+    NotEnoughReplicas,
+    NotEnoughReplicasAfterAppend,
+    NotLeaderOrFollower,
+    RequestTimedOut,
+)
+from millbeck.metadata.records import (
+    BrokerRegistrationChangeRecord,
+    MetadataRecord,
+    PartitionChangeRecord,
+    RecordedEndpoint,
+    RegisterBrokerRecord,
+)
+from millbeck.replication.selector import RACK_AWARE_SELECTOR
+from millbeck.server.replication import Replication, no_controller
+from millbeck.wire.messages.fetch import ReplicaState
+from millbeck.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
+
+
+def replication_of(house: House) -> Replication:
+    assert house.node is not None
+    return house.node.broker.replication
+
+
+async def decide(house: House, *records: MetadataRecord) -> None:
+    """Put records into the metadata log, whatever the controller thinks of them."""
+    assert house.node is not None
+    await house.node.broker.quorum.submit(lambda image: Result(response=None, records=list(records)))
+
+
+async def register(house: House, broker_id: int = 2, *, rack: str | None = None, is_fenced: bool = False) -> None:
+    endpoint = RecordedEndpoint(name="PLAINTEXT", host=f"n{broker_id}", port=9092)
+    record = RegisterBrokerRecord(
+        broker_id=broker_id, incarnation_id=bytes(16), end_points=[endpoint], rack=rack, fenced=is_fenced
+    )
+    await decide(house, record)
+
+
+def change(topic_id: bytes, **fields: Any) -> PartitionChangeRecord:
+    replicas = fields.get("replicas")
+    if replicas is not None:
+        fields["directories"] = [bytes(15) + b"\x01"] * len(replicas)
+    return PartitionChangeRecord(partition_id=0, topic_id=topic_id, **fields)
+
+
+async def replicate(house: House, client: Client, isr: tuple[int, ...] = (1, 2), **configs: str) -> bytes:
+    await register(house)
+    topic_id = await create(client, **configs)
+    await decide(house, change(topic_id, replicas=[1, 2], isr=list(isr)))
+    return topic_id
+
+
+async def ask_to_produce(client: Client, value: bytes, topic_id: bytes, *, timeout_ms: int = 1000) -> Any:
+    """The whole reply of a produce with acks=all, by topic id."""
+    data = PartitionProduceData(0, one_batch(value))
+    request = ProduceRequest(
+        acks=-1, timeout_ms=timeout_ms, topic_data=[TopicProduceData(topic_id=topic_id, partition_data=[data])]
+    )
+    return await client.ask(request, 13)
+
+
+async def produce_error(client: Client, value: bytes, topic_id: bytes, *, timeout_ms: int = 1000) -> int:
+    (answer,) = (await ask_to_produce(client, value, topic_id, timeout_ms=timeout_ms)).responses[0].partition_responses
+    code: int = answer.error_code
+    return code
+
+
+async def follow_along(house: House, client: Client, topic_id: bytes, offset: int) -> None:
+    """One fetch of broker 2."""
+    request = fetch((0, offset), topic_id=topic_id)
+    request.replica_state = ReplicaState(2, -1)
+    assert results(await client.ask(request, 17))[0].error_code == 0
+
+
+def test_a_leader_takes_over_its_replicas_from_the_image() -> None:
+    async def scenario(house: House, client: Client, environment: Environment) -> None:
+        await replicate(house, client)
+        partition = partition_of(house)
+        assert partition.replicas is not None
+        assert (partition.replicas.replicas, partition.replicas.isr) == ((1, 2), (1, 2))
+        assert (partition.is_leader, partition.leader_epoch, partition.partition_epoch) == (True, 0, 1)
+
+    in_house(scenario)
+
+
+def test_acks_all_waits_for_the_other_replica_and_not_longer_than_it_may() -> None:
+    async def scenario(house: House, client: Client, environment: Environment) -> None:
+        topic_id = await replicate(house, client)
+        assert await produce_error(client, b"alone", topic_id) == RequestTimedOut.code
+        other = await house.connect(environment)
+        producing = asyncio.ensure_future(produce_error(client, b"x", topic_id, timeout_ms=5000))
+        await asyncio.sleep(0.5)
+        assert not producing.done()
+        await follow_along(house, other, topic_id, 1)
+        await asyncio.sleep(0.5)
+        assert not producing.done(), "it has the first of the two"
+        await follow_along(house, other, topic_id, 2)
+        assert await producing == 0
+
+    in_house(scenario)
+
+
+def test_too_few_in_sync_replicas_are_refused_before_and_after_the_append() -> None:
+    async def scenario(house: House, client: Client, environment: Environment) -> None:
+        topic_id = await replicate(house, client, min_insync_replicas="2")
+        producing = asyncio.ensure_future(produce_error(client, b"x", topic_id, timeout_ms=50_000))
+        await asyncio.sleep(0.5)
+        await decide(house, change(topic_id, isr=[1]))
+        assert await producing == NotEnoughReplicasAfterAppend.code
+        assert await produce_error(client, b"y", topic_id) == NotEnoughReplicas.code
+        assert await produce(client, b"acks=1 does not ask") == 1
+        assert partition_of(house).high_watermark == 0
+        await decide(house, change(topic_id, isr=[1, 2]))
+        await follow_along(house, client, topic_id, 2)
+        assert partition_of(house).high_watermark == 2
+
+    in_house(scenario)
+
+
+def test_a_deposed_leader_answers_who_waits_and_says_who_leads() -> None:
+    async def scenario(house: House, client: Client, environment: Environment) -> None:
+        topic_id = await replicate(house, client)
+        producing = asyncio.ensure_future(ask_to_produce(client, b"x", topic_id, timeout_ms=50_000))
+        await asyncio.sleep(0.5)
+        await decide(house, change(topic_id, leader=2))
+        (answer,) = (await producing).responses[0].partition_responses
+        assert answer.error_code == NotLeaderOrFollower.code
+        partition = partition_of(house)
+        assert (partition.is_leader, partition.leader_id, partition.leader_epoch) == (False, 2, 1)
+        assert replication_of(house).fetchers.followed == [partition]
+        response = await ask_to_produce(client, b"y", topic_id)
+        (answer,) = response.responses[0].partition_responses
+        assert answer.error_code == NotLeaderOrFollower.code
+        assert (answer.current_leader.leader_id, answer.current_leader.leader_epoch) == (2, 1)
+        ((endpoint),) = response.node_endpoints
+        assert (endpoint.node_id, endpoint.host, endpoint.port) == (2, "n2", 9092)
+        await decide(house, change(topic_id, leader=1))
+        assert partition.is_leader
+        assert replication_of(house).fetchers.followed == []
+        assert partition.epoch_start_offset == 1
+
+    in_house(scenario)
+
+
+def test_a_partition_that_moves_away_loses_its_log_and_others_are_named() -> None:
+    async def scenario(house: House, client: Client, environment: Environment) -> None:
+        topic_id = await replicate(house, client)
+        await produce(client, b"x")
+        await decide(house, change(topic_id, replicas=[2], isr=[2], leader=2))
+        assert house.node is not None
+        assert house.node.broker.topics.by_name == {}
+        result = results(await client.ask(fetch((0, 0), topic_id=topic_id), 16))[0]
+        assert (result.error_code, result.current_leader.leader_id) == (NotLeaderOrFollower.code, 2)
+        assert await produce_error(client, b"y", topic_id) == NotLeaderOrFollower.code
+        entries = house.machine.disk.find_directory("/data").entries
+        assert "t-0" not in entries
+        await decide(house, change(topic_id, replicas=[2, 1], isr=[2]))
+        partition = partition_of(house)
+        assert (partition.is_leader, partition.log.end_offset) == (False, 0)
+
+    in_house(scenario)
+
+
+def test_a_follower_knows_its_high_watermark_again_after_a_restart() -> None:
+    async def scenario(house: House, client: Client, environment: Environment) -> None:
+        topic_id = await replicate(house, client)
+        await produce(client, b"x")
+        await produce(client, b"y")
+        await follow_along(house, client, topic_id, 1)
+        assert partition_of(house).high_watermark == 1
+        assert house.node is not None
+        await house.node.broker.logs._checkpoint_high_watermarks()
+        house.machine.crash()
+        await house.start()
+        partition = partition_of(house)
+        assert (partition.log.end_offset, partition.high_watermark) == (2, 1)
+
+    in_house(scenario)
+
+
+def test_a_replica_joins_when_its_broker_is_unfenced_without_another_word_from_it() -> None:
+    async def scenario(house: House, client: Client, environment: Environment) -> None:
+        topic_id = await replicate(house, client, isr=(1,))
+        partition = partition_of(house)
+        assert partition.replicas is not None
+        await decide(house, BrokerRegistrationChangeRecord(broker_id=2, broker_epoch=0, fenced=1))
+        await follow_along(house, client, topic_id, 0)
+        assert partition.replicas.pending is None
+        await decide(house, BrokerRegistrationChangeRecord(broker_id=2, broker_epoch=0, fenced=-1))
+        assert partition.replicas.pending is not None
+        assert partition.replicas.pending.isr == (1, 2)
+
+    in_house(scenario)
+
+
+@pytest.mark.parametrize(("rack", "preferred"), [("there", 2), ("here", -1), ("elsewhere", -1), ("", -1)])
+def test_a_consumer_is_sent_to_a_replica_in_its_rack(rack: str, preferred: int) -> None:
+    async def scenario(house: House, client: Client, environment: Environment) -> None:
+        await register(house, rack="there")
+        topic_id = await create(client)
+        await decide(house, change(topic_id, replicas=[1, 2], isr=[1, 2]))
+        await produce(client, b"x")
+        request = fetch((0, 0), topic_id=topic_id)
+        request.rack_id = rack
+        assert results(await client.ask(request, 13))[0].preferred_read_replica == -1, "it has nothing yet"
+        await follow_along(house, client, topic_id, 1)
+        result = results(await client.ask(request, 13))[0]
+        assert result.preferred_read_replica == preferred
+        assert (b"x" in result.records) == (preferred == -1)
+
+    in_house(scenario, replica_selector_class=RACK_AWARE_SELECTOR, broker_rack="here")
+
+
+def test_other_brokers_are_found_on_the_brokers_listener() -> None:
+    async def scenario(house: House, client: Client, environment: Environment) -> None:
+        await register(house)
+        replication = replication_of(house)
+        assert replication.address_of(2) == Address("n2", 9092)
+        assert replication.address_of(3) is None
+        assert replication.connection_settings().client_id == "broker-1-fetcher"
+        assert replication.around.broker_epoch() == replication.broker_epoch() > 0
+        with pytest.raises(NotController):
+            await no_controller(None)  # type: ignore[arg-type]
+
+    in_house(scenario)
