@@ -7,20 +7,27 @@ way to it while a job is on a thread; whatever happens to the log meanwhile, the
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
-from typing import Final, Protocol
+import logging
+from collections.abc import Awaitable, Callable, Iterable, Iterator
+from typing import Final, Protocol, TypeVar
 
 from millbeck.kernel.errors import KafkaStorageError
 from millbeck.storage import retention
 from millbeck.storage.log import Log
 from millbeck.storage.retention import Removal
 
+logger = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+CLOSED_AT_ONCE_MAX: Final = 32
+"""A disk takes the syncs of several logs at once better than one after another; the threads are fewer than this."""
 FLUSH_POLL_SECONDS: Final = 0.001
 """Between looks at a flush that was under way before; at most one of a log runs at a time."""
 
 
 class InThread(Protocol):
-    async def __call__(self, job: Callable[[], None], /) -> None:
+    async def __call__(self, job: Callable[[], T], /) -> T:
         """Run a job off the loop (`Broker.in_thread`)."""
 
 
@@ -69,3 +76,22 @@ async def truncate(
             raise KafkaStorageError(f"{log.topic_partition} is cut to {offset}, but that could not be synced")
         await asyncio.sleep(FLUSH_POLL_SECONDS if log.must_settle else 0)
     return removals
+
+
+async def sync_for_closing(logs: Iterable[Log], in_thread: InThread) -> None:
+    """Make durable what keeps logs from being closed at once, some of them at a time. They take no more writes."""
+    left = iter(logs)
+    await asyncio.gather(*(_sync_in_turn(left, in_thread) for _ in range(CLOSED_AT_ONCE_MAX)))
+
+
+async def _sync_in_turn(left: Iterator[Log], in_thread: InThread) -> None:
+    for log in left:
+        try:
+            job = log.closing_job()
+        except OSError as error:
+            logger.error("%s is not closed cleanly: %s", log.topic_partition, error)
+            continue
+        if job is not None:
+            log.finish_flush(job, await in_thread(job.run))
+        else:
+            await asyncio.sleep(0)

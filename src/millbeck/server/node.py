@@ -39,6 +39,7 @@ from millbeck.server.handlers.api_versions import fallback, served_versions
 from millbeck.server.inner_calls import InnerRequests
 from millbeck.server.listener import Listener
 from millbeck.server.listening import Audience, Listening
+from millbeck.server.log_steps import sync_for_closing
 from millbeck.server.loop_watch import LoopWatch
 from millbeck.server.metrics import declare_metrics
 from millbeck.server.metrics_endpoint import MetricsEndpoint
@@ -312,6 +313,8 @@ class Node:
         if self.broker_part is not None:
             await self.broker_part.stop()
         await self.tasks.cancel()
+        logs = [each for directory in self.directories for each in directory.logs.values()]
+        await sync_for_closing(logs, self.broker.in_thread)
         for directory in self.directories:
             await self.broker.in_thread(partial(directory.close, broker_epoch=self.broker_epoch))
         self._end()

@@ -272,4 +272,5 @@ class Durability:
 
     @property
     def is_complete(self) -> bool:
-        return self._log.flushed_offset == self._log.end_offset and not self._unsaved_snapshots and not self._is_running
+        is_flushed = self._log.flushed_offset == self._log.end_offset and not self._unsaved_snapshots
+        return is_flushed and not self._small_files and not self._is_running

@@ -66,6 +66,7 @@ PRODUCER_EXPIRATION_MS: Final = 86_400_000
 
 class Log:
     __slots__ = (
+        "_is_closing",
         "_staged",
         "_staged_bytes",
         "_staged_timestamp",
@@ -126,6 +127,7 @@ class Log:
         self.producer_state = producer_state
         self.epochs = epochs
         self.offline_reason: str | None = None
+        self._is_closing = False
         self._staged: list[Staged] = []
         self._staged_bytes = 0
         self._staged_timestamp = -1
@@ -682,17 +684,30 @@ class Log:
 
     # Ending.
 
+    def closing_job(self) -> FlushJob | None:
+        """Take no more writes; what is to be synced so that the next start reads almost nothing, None if nothing is.
+
+        Run it as that of `flush_job`, before `close_cleanly`, which does itself what was not done by then.
+        """
+        if self.offline_reason is not None or self._is_closing:
+            return None
+        self._is_closing = True
+        self.discard_staged()
+        self.durability.take_snapshot()
+        if self.active.is_preallocated:
+            self.cut_active(self.active.size)
+        self.durability.save_active_indexes()
+        return self.flush_job()
+
     def close_cleanly(self) -> None:
-        """Make everything durable so that the next start reads almost nothing. Raises `KafkaStorageError`."""
-        if self.offline_reason is None:
-            self.discard_staged()
-            self.durability.take_snapshot()
-            if self.active.is_preallocated:
-                self.cut_active(self.active.size)
-            self.durability.save_active_indexes()
+        """Make everything durable and let go of the files. Raises `KafkaStorageError`, OSError."""
+        job = self.closing_job()
+        if job is not None:
+            self.finish_flush(job, job.run())
+        if self.offline_reason is None and not self.durability.is_complete:
             self.flush()
-            if not self.durability.is_complete:
-                raise KafkaStorageError(f"{self.topic_partition} could not be flushed")
+        if self.offline_reason is None and not self.durability.is_complete:
+            raise KafkaStorageError(f"{self.topic_partition} could not be flushed")
         self.close_files()
 
     def close_files(self) -> None:

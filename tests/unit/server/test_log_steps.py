@@ -125,3 +125,23 @@ def test_after_a_failed_write_the_log_is_synced_without_being_asked() -> None:
         assert await produce(client, b"z") == 1
 
     in_house(scenario)
+
+
+def test_dirty_logs_are_synced_side_by_side_when_the_node_stops() -> None:
+    async def scenario(house: House, client: Client, environment: Environment) -> None:
+        await create(client, partitions=60)
+        for index in range(60):
+            await produce(client, b"x", index=index)
+        assert house.node is not None
+        house.machine.disk.faults.sync_cost_s = 0.1
+        before = environment.clock.monotonic()
+        await house.node.stop()
+        # Some 8 syncs each: 48 s one after another.
+        assert environment.clock.monotonic() - before < 10
+        house.machine.crash()
+        await house.start()
+        assert house.node.directories[0].had_clean_shutdown
+        for index in range(60):
+            assert partition_of(house, index=index).log.end_offset == 1
+
+    in_house(scenario)
