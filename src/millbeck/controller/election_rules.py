@@ -6,7 +6,7 @@ once a topic.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Final, NamedTuple
 
 from millbeck.controller.config_rules import ConfigRules
@@ -78,26 +78,25 @@ class ElectionRules:
         for topic, partition_id, partition in partitions:
             change = self.change(topic, partition)
             change.unclean_shutdown = self._unclean
-            if any(member in leaving for member in partition.isr):
-                change.isr = tuple(member for member in partition.isr if member not in leaving)
+            if self._removed in partition.isr or self._unclean in partition.isr:
+                change.isr = tuple([member for member in partition.isr if member not in leaving])
             record = change.build(topic.topic_id, partition_id)
             if record is not None:
                 records.append(record)
         return records
 
     def options_of(self, topic: str) -> _TopicOptions:
-        overrides = self.image.configs.of_topic(topic)
-        if MIN_INSYNC_REPLICAS not in overrides and UNCLEAN_ELECTION not in overrides:
-            return self._defaults
         options = self._by_topic.get(topic)
         if options is None:
-            options = self._by_topic[topic] = self._options(dict(overrides))
+            overrides = self.image.configs.of_topic(topic)
+            has_own = MIN_INSYNC_REPLICAS in overrides or UNCLEAN_ELECTION in overrides
+            options = self._by_topic[topic] = self._options(overrides) if has_own else self._defaults
         return options
 
     def allows_unclean(self, topic: str) -> bool:
         return self.options_of(topic).election is Election.UNCLEAN
 
-    def _options(self, overrides: dict[str, str]) -> _TopicOptions:
+    def _options(self, overrides: Mapping[str, str]) -> _TopicOptions:
         configs = self.image.configs
         minimum = self._rules.topic_value(configs, overrides, MIN_INSYNC_REPLICAS)
         unclean = self._rules.topic_value(configs, overrides, UNCLEAN_ELECTION)

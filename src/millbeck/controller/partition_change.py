@@ -103,7 +103,9 @@ class PartitionChange:
             elif leader in eligible:
                 self.isr = (leader,)
                 eligible = tuple(replica for replica in eligible if replica != leader)
-        elif any(replica not in self.replicas for replica in partition.replicas):
+        elif self.replicas is not partition.replicas and any(
+            replica not in self.replicas for replica in partition.replicas
+        ):
             record.leader = partition.leader
         self._record_isr(record)
         if eligible != partition.eligible_leader_replicas:

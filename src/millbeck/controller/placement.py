@@ -63,21 +63,24 @@ class _Placer:
         # Where a walk begins differs from topic to topic; else small topics would all be on the same brokers.
         self._ring = ring[start:] + ring[:start]
         self._active = [broker for broker in self._ring if not broker.is_fenced]
-        self._replica_counts: Counter[int] = Counter()
+        self._follower_counts: Counter[int] = Counter()
         self._leader_counts: Counter[int] = Counter()
         self._successors: Counter[tuple[int, int]] = Counter()
 
     def next(self, replication_factor: int) -> tuple[int, ...]:
         leader = min(self._active, key=lambda broker: self._leader_counts[broker.broker_id])
-        chosen = [leader]
         self._leader_counts[leader.broker_id] += 1
+        chosen = [leader]
         for _ in range(replication_factor - 1):
             chosen.append(self._follower(chosen))
-        if len(chosen) > 1:
-            self._successors[(leader.broker_id, chosen[1].broker_id)] += 1
-        for broker in chosen:
-            self._replica_counts[broker.broker_id] += 1
-        return tuple(broker.broker_id for broker in chosen)
+        followers = chosen[1:]
+        for broker in followers:
+            self._follower_counts[broker.broker_id] += 1
+        # The first of them leads when the leader fails, so they take turns.
+        followers.sort(key=lambda broker: (broker.is_fenced, self._successors[(leader.broker_id, broker.broker_id)]))
+        if followers:
+            self._successors[(leader.broker_id, followers[0].broker_id)] += 1
+        return (leader.broker_id, *(broker.broker_id for broker in followers))
 
     def _follower(self, chosen: list[BrokerRegistration]) -> BrokerRegistration:
         """The best of those not chosen; of equals the one that comes first after the leader in the ring."""
@@ -92,8 +95,8 @@ class _Placer:
                 broker.is_fenced,
                 racks[broker.rack],
                 hosts[(broker.rack, _host(broker))],
-                self._replica_counts[broker.broker_id],
-                self._successors[(leader.broker_id, broker.broker_id)] if len(chosen) == 1 else 0,
+                self._follower_counts[broker.broker_id],
+                self._successors[(leader.broker_id, broker.broker_id)],
             )
 
         after_leader = self._ring[position + 1 :] + self._ring[:position]

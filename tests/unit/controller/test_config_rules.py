@@ -67,6 +67,13 @@ def test_topics_report_every_option_but_internal_ones_and_no_secret() -> None:
     assert (reported["key"].value, reported["key"].is_sensitive) == (None, True)
 
 
+def test_a_topics_value_is_what_it_sets_or_inherits() -> None:
+    everywhere = ConfigsImage(by_resource={CLUSTER_DEFAULT: {"log.size": "3"}})
+    assert RULES.topic_value(everywhere, {"size": "5"}, "size") == 5
+    assert RULES.topic_value(everywhere, {}, "size") == 3
+    assert RULES.topic_value(ConfigsImage(), {}, "size") == 9
+
+
 def test_checks_from_outside_are_asked_last() -> None:
     RULES.check(ORDERS, {"size": "6"}, ["size"])
     with pytest.raises(PolicyViolation, match="seven"):

@@ -10,12 +10,14 @@ from millbeck.controller import Controller, Registration
 from millbeck.kernel.errors import (
     BrokerIdNotRegistered,
     DuplicateBrokerRegistration,
+    InconsistentClusterId,
     InvalidRegistration,
     StaleBrokerEpoch,
     UnsupportedVersion,
 )
 from millbeck.metadata.features import FeatureRange
 from millbeck.metadata.image import EMPTY, Endpoint, MetadataImage
+from millbeck.metadata.image.directories import UNASSIGNED_DIRECTORY
 from millbeck.metadata.records import FeatureLevelRecord, RegisterBrokerRecord
 from millbeck.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
 
@@ -120,3 +122,85 @@ def test_controllers_register_once_per_incarnation(
     assert controller.register_controller(image, REGISTRATION).records == []
     assert controller.register_controller(image, replace(REGISTRATION, incarnation_id=b"x" * 16)).records
     assert controller.register_controller(EMPTY, REGISTRATION).records == []
+
+
+def test_a_broker_of_another_cluster_is_refused(
+    make_controller: Callable[..., Controller], one_broker: MetadataImage
+) -> None:
+    controller = make_controller(cluster_id="ours")
+    with pytest.raises(InconsistentClusterId, match="Expected cluster ID ours, but got cluster ID theirs"):
+        controller.register_broker(one_broker, replace(REGISTRATION, cluster_id="theirs"))
+    assert controller.register_broker(one_broker, replace(REGISTRATION, cluster_id="ours")).records
+    assert controller.register_broker(one_broker, REGISTRATION).records
+
+
+@pytest.mark.parametrize(
+    ("directories", "words"),
+    [
+        ((), "No directories"),
+        ((UNASSIGNED_DIRECTORY,), "Reserved"),
+        ((b"d" * 16, b"d" * 16), "Duplicate"),
+        ((bytes([102]) * 16,), "Broker 2 is already registered with directory"),
+    ],
+)
+def test_a_brokers_directories_are_its_own(
+    controller: Controller, three_brokers: MetadataImage, directories: tuple[bytes, ...], words: str
+) -> None:
+    registration = replace(REGISTRATION, directories=directories)
+    with pytest.raises(InvalidRegistration, match=words):
+        controller.register_broker(three_brokers, registration)
+    old = replace(three_brokers, features=replace(three_brokers.features, levels={"metadata.version": 16}))
+    assert controller.register_broker(old, registration).records
+
+
+def test_a_broker_must_not_need_what_is_not_finalized(controller: Controller, one_broker: MetadataImage) -> None:
+    features = {**REGISTRATION.features, "group.version": FeatureRange(1, 1)}
+    with pytest.raises(UnsupportedVersion, match=r"version 0 of group\.version"):
+        controller.register_broker(one_broker, replace(REGISTRATION, features=features))
+    with pytest.raises(UnsupportedVersion, match=r"metadata\.version"):
+        controller.register_broker(one_broker, replace(REGISTRATION, features={}))
+
+
+@pytest.mark.parametrize(("claims", "is_clean"), [("its epoch", True), ("none", False), ("another", False), ("", True)])
+def test_only_the_epoch_it_was_closed_under_proves_a_clean_end(
+    controller: Controller,
+    tracking: MetadataImage,
+    with_topic: Callable[..., MetadataImage],
+    replayed: Replayed,
+    claims: str,
+    is_clean: bool,
+) -> None:
+    image = with_topic(
+        tracking, {"replicas": [2, 1, 3], "isr": [2], "eligible_leader_replicas": [1]}, min_insync_replicas="2"
+    )
+    epoch = image.cluster.brokers[1].epoch
+    previous = {"its epoch": epoch, "none": -1, "another": epoch - 1, "": None}[claims]
+    registered = controller.register_broker(image, replace(REGISTRATION, previous_broker_epoch=previous))
+    after = replayed(image, registered.records)
+    assert after.cluster.brokers[1].epoch == registered.response == image.offset + 1
+    assert after.topics.by_name["t"].partitions[0].eligible_leader_replicas == ((1,) if is_clean else ())
+
+
+def test_who_is_not_registered_any_more_has_nothing_to_prove(
+    controller: Controller, tracking: MetadataImage, with_topic: Callable[..., MetadataImage], replayed: Replayed
+) -> None:
+    image = with_topic(
+        tracking, {"replicas": [2, 1, 3], "isr": [2], "eligible_leader_replicas": [1]}, min_insync_replicas="2"
+    )
+    unknown = replace(image, cluster=replace(image.cluster, brokers={2: image.cluster.brokers[2]}))
+    registered = controller.register_broker(unknown, replace(REGISTRATION, previous_broker_epoch=-1))
+    after = replayed(unknown, registered.records)
+    assert after.topics.by_name["t"].partitions[0].eligible_leader_replicas == ()
+
+
+def test_the_same_process_amends_what_it_said(
+    controller: Controller, one_broker: MetadataImage, replayed: Replayed
+) -> None:
+    before = one_broker.cluster.brokers[1]
+    amended = replace(
+        REGISTRATION, incarnation_id=before.incarnation_id, directories=before.directories, rack="another"
+    )
+    result = controller.register_broker(one_broker, amended)
+    assert len(result.records) == 1
+    after = replayed(one_broker, result.records).cluster.brokers[1]
+    assert (after.epoch, after.is_fenced, after.rack) == (before.epoch, False, "another")

@@ -1,7 +1,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
@@ -9,7 +10,7 @@ from hypothesis import strategies as st
 
 from millbeck.controller.placement import check_assignment, new_partition, place
 from millbeck.kernel.errors import InvalidReplicaAssignment, InvalidReplicationFactor
-from millbeck.metadata.image import BrokerRegistration, ClusterImage, MetadataImage
+from millbeck.metadata.image import BrokerRegistration, ClusterImage, Endpoint, MetadataImage
 from millbeck.metadata.image.directories import MIGRATING_DIRECTORY
 
 
@@ -26,11 +27,18 @@ class First:
         return bytes(16)
 
 
-def _cluster(racks: dict[int, str | None], fenced: tuple[int, ...] = ()) -> ClusterImage:
+def _cluster(
+    racks: Mapping[int, str | None], fenced: tuple[int, ...] = (), hosts: Mapping[int, str] | None = None
+) -> ClusterImage:
     return ClusterImage(
         brokers={
             broker_id: BrokerRegistration(
-                broker_id=broker_id, epoch=1, incarnation_id=bytes(16), rack=rack, is_fenced=broker_id in fenced
+                broker_id=broker_id,
+                epoch=1,
+                incarnation_id=bytes(16),
+                rack=rack,
+                is_fenced=broker_id in fenced,
+                endpoints=() if hosts is None else (Endpoint(listener="A", host=hosts[broker_id], port=1),),
             )
             for broker_id, rack in racks.items()
         }
@@ -76,6 +84,50 @@ def test_replicas_are_in_as_many_racks_as_can_be() -> None:
     for seed in range(6):
         for assignment in place(cluster, partition_count=12, replication_factor=3, randomness=First(seed)):
             assert {cluster.brokers[replica].rack for replica in assignment.replicas} == {"a", "b", "c"}
+
+
+def test_inside_a_rack_brokers_on_one_host_count_as_one() -> None:
+    hosts = {1: "x", 2: "x", 3: "y", 4: "y", 5: "z", 6: "z"}
+    for seed in range(6):
+        cluster = _cluster(dict.fromkeys(hosts), hosts=hosts)
+        for factor in (2, 3):
+            for assignment in place(cluster, partition_count=12, replication_factor=factor, randomness=First(seed)):
+                assert len({hosts[replica] for replica in assignment.replicas}) == factor
+        # A rack counts for more than a host; with two racks of three brokers each, the third replica shares a rack, but
+        # not a host.
+        racks = {1: "a", 2: "a", 3: "a", 4: "b", 5: "b", 6: "b"}
+        cluster = _cluster(racks, hosts={1: "x", 2: "x", 3: "y", 4: "z", 5: "z", 6: "w"})
+        for assignment in place(cluster, partition_count=12, replication_factor=3, randomness=First(seed)):
+            assert {racks[replica] for replica in assignment.replicas} == {"a", "b"}
+            assert len({cluster.brokers[replica].endpoints[0].host for replica in assignment.replicas}) == 3
+
+
+@pytest.mark.parametrize(("count", "factor"), [(3, 2), (3, 3), (4, 2), (4, 3), (6, 2), (6, 3)])
+def test_what_one_broker_leads_is_shared_out_when_it_fails(count: int, factor: int) -> None:
+    cluster = _cluster(dict.fromkeys(range(count)))
+    placed = place(cluster, partition_count=2 * count * (count - 1), replication_factor=factor, randomness=First())
+    replicas = Counter(replica for assignment in placed for replica in assignment.replicas)
+    assert set(replicas.values()) == {2 * (count - 1) * factor}
+    successors = Counter(assignment.replicas[:2] for assignment in placed)
+    assert len(successors) >= count * (count - 1) * 0.9
+    assert max(successors.values()) <= 4
+
+
+def test_who_is_leaving_or_full_takes_nothing_new() -> None:
+    cluster = _cluster(dict.fromkeys((1, 2, 3)))
+    shutting_down = replace(cluster.brokers[2], in_controlled_shutdown=True)
+    closed = replace(cluster.brokers[3], directories=(b"d" * 16,), cordoned_directories=(b"d" * 16,))
+    cluster = ClusterImage(brokers={**cluster.brokers, 2: shutting_down, 3: closed})
+    placed = place(cluster, partition_count=4, replication_factor=1, randomness=First())
+    assert {assignment.replicas for assignment in placed} == {(1,)}
+    with pytest.raises(InvalidReplicationFactor, match=r"only 1 broker\(s\) are registered"):
+        place(cluster, partition_count=1, replication_factor=2, randomness=First())
+
+
+def test_thousands_are_placed_as_evenly_as_few() -> None:
+    placed = place(_cluster(dict.fromkeys(range(40))), partition_count=10_000, replication_factor=3, randomness=First())
+    leaders = Counter(assignment.replicas[0] for assignment in placed)
+    assert (len(placed), max(leaders.values())) == (10_000, 250)
 
 
 def test_fenced_brokers_take_replicas_only_when_they_must() -> None:

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 from millbeck.metadata.features import FeatureRange
 from millbeck.metadata.image.cluster import BrokerRegistration, ClusterImage, ControllerRegistration, Endpoint
+from millbeck.metadata.image.directories import LOST_DIRECTORY, MIGRATING_DIRECTORY, UNASSIGNED_DIRECTORY
 
 BROKER = BrokerRegistration(
     broker_id=1,
@@ -49,3 +50,27 @@ def test_clients_are_told_of_unfenced_brokers_by_id() -> None:
     assert (image.is_active(5), image.is_active(3), image.is_active(9)) == (True, False, False)
     assert image.broker(9) is None
     assert len(list(image.records())) == 3
+
+
+def test_a_directory_counts_as_online_unless_it_is_known_not_to_be() -> None:
+    known = [BROKER.has_online(each) for each in (b"d" * 16, b"x" * 16, LOST_DIRECTORY)]
+    assert known == [True, False, False]
+    assert BROKER.has_online(UNASSIGNED_DIRECTORY)
+    assert BROKER.has_online(MIGRATING_DIRECTORY)
+    assert replace(BROKER, directories=()).has_online(b"x" * 16)
+    assert not replace(BROKER, directories=()).has_online(LOST_DIRECTORY)
+
+
+def test_a_broker_with_one_directory_has_no_choice() -> None:
+    assert BROKER.default_directory == b"d" * 16
+    assert replace(BROKER, directories=(b"d" * 16, b"e" * 16)).default_directory == UNASSIGNED_DIRECTORY
+    assert replace(BROKER, directories=()).default_directory == MIGRATING_DIRECTORY
+
+
+def test_new_replicas_go_where_a_directory_is_open() -> None:
+    assert BROKER.takes_new_replicas
+    assert not replace(BROKER, in_controlled_shutdown=True).takes_new_replicas
+    closed = replace(BROKER, cordoned_directories=(b"d" * 16,))
+    assert not closed.takes_new_replicas
+    assert replace(closed, directories=(b"d" * 16, b"e" * 16)).takes_new_replicas
+    assert replace(BROKER, is_fenced=True, cordoned_directories=None).takes_new_replicas
