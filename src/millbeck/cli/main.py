@@ -14,15 +14,19 @@ import click
 from millbeck import __version__
 
 COMMANDS: Final = {
+    "cluster": ("millbeck.cli.cluster", "Show the cluster's id and nodes."),
     "config": ("millbeck.cli.config", "Show and change settings of topics, brokers and groups."),
     "consume": ("millbeck.cli.consume", "Print the records of topics."),
     "doctor": ("millbeck.cli.doctor", "Look for what keeps a node from running well here."),
     "dump-log": ("millbeck.cli.dump_log", "Print what log files hold, without a broker."),
+    "elect-leaders": ("millbeck.cli.elect_leaders", "Have leaders of partitions chosen anew."),
+    "feature": ("millbeck.cli.feature", "Show and change feature levels."),
     "group": ("millbeck.cli.group", "List, describe, reset and delete consumer groups."),
     "log-dirs": ("millbeck.cli.log_dirs", "Show the brokers' log directories and what lies in them."),
     "perf": ("millbeck.cli.perf", "Measure how fast records go in and out."),
     "produce": ("millbeck.cli.produce", "Send lines as records to a topic."),
     "quorum": ("millbeck.cli.quorum", "Show the quorum that keeps the metadata."),
+    "reassign": ("millbeck.cli.reassign", "Move partitions to other brokers."),
     "server": ("millbeck.cli.server", "Run a node with a server.properties file."),
     "storage": ("millbeck.cli.storage", "Format log directories, or look at them."),
     "topic": ("millbeck.cli.topic", "List, create, describe, change and delete topics."),

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
         NewTopic,
         ProducerDescription,
         QuorumDescription,
+        Reassignment,
         ResourceType,
         TopicDescription,
         TopicListing,
@@ -195,6 +196,40 @@ class Admin:
         from millbeck.client.admin.nodes import update_features
 
         return await update_features(self.cluster, updates, validate_only=validate_only, timeout_s=timeout_s)
+
+    # replicas
+
+    async def elect_leaders(
+        self,
+        partitions: Iterable[TopicPartition] | None = None,
+        *,
+        unclean: bool = False,
+        timeout_s: float | None = None,
+    ) -> Outcomes[TopicPartition, None]:
+        """Elect preferred leaders, or unclean ones where there is none; of all partitions when None are named."""
+        from millbeck.client.admin.replicas import elect_leaders
+
+        return await elect_leaders(self.cluster, partitions, unclean=unclean, timeout_s=timeout_s)
+
+    async def alter_reassignments(
+        self, targets: Mapping[TopicPartition, Sequence[int] | None], *, timeout_s: float | None = None
+    ) -> Outcomes[TopicPartition, bool]:
+        """Move partitions to other brokers; None takes a move back."""
+        from millbeck.client.admin.replicas import alter_reassignments
+
+        return await alter_reassignments(self.cluster, targets, timeout_s=timeout_s)
+
+    async def list_reassignments(
+        self, partitions: Iterable[TopicPartition] | None = None, *, timeout_s: float | None = None
+    ) -> dict[TopicPartition, Reassignment]:
+        from millbeck.client.admin.replicas import list_reassignments
+
+        return await list_reassignments(self.cluster, partitions, timeout_s=timeout_s)
+
+    async def unregister_broker(self, broker_id: int, *, timeout_s: float | None = None) -> None:
+        from millbeck.client.admin.replicas import unregister_broker
+
+        await unregister_broker(self.cluster, broker_id, timeout_s=timeout_s)
 
     # groups
 

@@ -266,3 +266,12 @@ class FeatureDescription:
 class FeatureUpdate:
     level: int
     upgrade_type: UpgradeType = UpgradeType.UPGRADE
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reassignment:
+    """A partition on its way: ``replicas`` are all that it has meanwhile."""
+
+    replicas: tuple[int, ...]
+    adding: tuple[int, ...]
+    removing: tuple[int, ...]

@@ -1,0 +1,172 @@
+"""``millbeck feature``: which levels of which features the cluster uses, and raising or lowering them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import click
+
+from millbeck.cli.connecting import Target, run_admin, target_options
+from millbeck.cli.output import output_option, show_rows
+from millbeck.cli.verbs import VerbGroup
+
+if TYPE_CHECKING:
+    from millbeck.client.admin import Admin
+    from millbeck.client.admin.results import FeatureDescription, UpgradeType
+
+METADATA_VERSION = "metadata.version"
+
+
+@click.group(cls=VerbGroup, flags={})
+def command() -> None:
+    """Feature levels: what Kafka's kafka-features does."""
+
+
+@command.command("describe")
+@output_option
+@target_options
+def describe(output: str, target: Target) -> None:
+    """Show the levels that are supported and the one that is in use.
+
+    \b
+    Examples:
+      millbeck feature describe
+    """
+
+    async def work(admin: Admin) -> None:
+        show_rows(feature_rows(await admin.describe_features()), output)
+
+    run_admin(target, work)
+
+
+def _change_options(function: click.decorators.FC) -> click.decorators.FC:
+    for option in (
+        click.option("--dry-run", is_flag=True, help="Only say what would happen."),
+        click.option("-f", "--feature", "features", multiple=True, metavar="NAME=LEVEL", help="Can be repeated."),
+        click.option("-r", "--release-version", metavar="RELEASE", help="The metadata.version of a release: 4.3-IV0."),
+        click.option("--metadata", "release_version", metavar="RELEASE", help="The same as --release-version."),
+    ):
+        function = option(function)
+    return function
+
+
+@command.command("upgrade")
+@_change_options
+@target_options
+@click.pass_context
+def upgrade(
+    ctx: click.Context, release_version: str | None, features: tuple[str, ...], dry_run: bool, target: Target
+) -> None:
+    """Raise levels. Nodes that do not know a level can not be part of the cluster afterwards.
+
+    \b
+    Examples:
+      millbeck feature upgrade --release-version 4.3-IV0
+      millbeck feature upgrade --feature eligible.leader.replicas.version=1
+    """
+    from millbeck.client.admin.results import UpgradeType
+
+    _change(ctx, levels_of(ctx, release_version, features), UpgradeType.UPGRADE, dry_run, target)
+
+
+@command.command("downgrade")
+@_change_options
+@click.option("--unsafe", is_flag=True, help="Even where metadata is lost by it.")
+@target_options
+@click.pass_context
+def downgrade(
+    ctx: click.Context,
+    release_version: str | None,
+    features: tuple[str, ...],
+    dry_run: bool,
+    unsafe: bool,
+    target: Target,
+) -> None:
+    """Lower levels, where nothing is lost by it.
+
+    \b
+    Examples:
+      millbeck feature downgrade --feature eligible.leader.replicas.version=0
+    """
+    from millbeck.client.admin.results import UpgradeType
+
+    kind = UpgradeType.UNSAFE_DOWNGRADE if unsafe else UpgradeType.SAFE_DOWNGRADE
+    _change(ctx, levels_of(ctx, release_version, features), kind, dry_run, target)
+
+
+@command.command("disable")
+@click.option("-f", "--feature", "features", multiple=True, required=True, metavar="NAME", help="Can be repeated.")
+@click.option("--unsafe", is_flag=True, help="Even where metadata is lost by it.")
+@click.option("--dry-run", is_flag=True, help="Only say what would happen.")
+@target_options
+@click.pass_context
+def disable(ctx: click.Context, features: tuple[str, ...], unsafe: bool, dry_run: bool, target: Target) -> None:
+    """Take features out of use: level 0.
+
+    \b
+    Examples:
+      millbeck feature disable --feature eligible.leader.replicas.version
+    """
+    from millbeck.client.admin.results import UpgradeType
+
+    kind = UpgradeType.UNSAFE_DOWNGRADE if unsafe else UpgradeType.SAFE_DOWNGRADE
+    _change(ctx, dict.fromkeys(features, 0), kind, dry_run, target)
+
+
+def feature_rows(found: FeatureDescription) -> list[dict[str, object]]:
+    from millbeck.metadata.features import release_of
+
+    def level(name: str, number: int) -> str:
+        return release_of(number) if name == METADATA_VERSION and number > 0 else str(number)
+
+    rows: list[dict[str, object]] = []
+    for name in sorted({*found.supported, *found.finalized}):
+        low, high = found.supported.get(name, (0, 0))
+        finalized = found.finalized.get(name, (0, 0))[1]
+        rows.append(
+            {
+                "feature": name,
+                "supported_min": level(name, low),
+                "supported_max": level(name, high),
+                "finalized": level(name, finalized),
+                "epoch": found.finalized_epoch,
+            }
+        )
+    return rows
+
+
+def levels_of(ctx: click.Context, release_version: str | None, features: Sequence[str]) -> dict[str, int]:
+    """What was asked for, by feature."""
+    from millbeck.metadata.features import metadata_version_of
+
+    levels: dict[str, int] = {}
+    try:
+        if release_version is not None:
+            levels[METADATA_VERSION] = metadata_version_of(release_version)
+        for text in features:
+            name, equals, level = text.partition("=")
+            if not equals or not name or not (level.isascii() and level.isdigit()):
+                raise ValueError(f"--feature: {text!r} is not NAME=LEVEL")
+            if name in levels:
+                raise ValueError(f"{name} is asked for twice")
+            levels[name] = int(level)
+    except ValueError as error:
+        raise click.UsageError(str(error), ctx) from error
+    if not levels:
+        raise click.UsageError("which feature? Use --feature or --release-version", ctx)
+    return levels
+
+
+def _change(ctx: click.Context, levels: Mapping[str, int], kind: UpgradeType, is_dry_run: bool, target: Target) -> None:
+    async def work(admin: Admin) -> None:
+        from millbeck.cli.topic import raise_failures
+        from millbeck.client.admin.results import FeatureUpdate
+
+        updates = {name: FeatureUpdate(level=level, upgrade_type=kind) for name, level in levels.items()}
+        outcomes = await admin.update_features(updates, validate_only=is_dry_run)
+        for name, update in outcomes.succeeded.items():
+            click.echo(f"{name} {'would be' if is_dry_run else 'is'} at level {update.level}")
+        raise_failures(outcomes.failed)
+
+    run_admin(target, work)

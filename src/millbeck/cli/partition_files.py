@@ -1,0 +1,74 @@
+"""Files that name partitions, in the JSON that Kafka's tools read and write."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import click
+
+from millbeck.kernel.ids import TopicPartition
+
+
+def read_partitions(path: str) -> list[TopicPartition]:
+    """``{"partitions": [{"topic": "a", "partition": 0}]}``; raises `click.ClickException`."""
+    return [_partition(path, entry) for entry in _entries(path, _read(path), "partitions")]
+
+
+def read_topics(path: str) -> list[str]:
+    """``{"topics": [{"topic": "a"}]}``."""
+    names = []
+    for entry in _entries(path, _read(path), "topics"):
+        if not isinstance(entry, dict) or not isinstance(entry.get("topic"), str):
+            raise click.ClickException(f'{path}: {entry!r} is not {{"topic": name}}')
+        names.append(entry["topic"])
+    return names
+
+
+def read_assignment(path: str) -> dict[TopicPartition, tuple[int, ...]]:
+    """``{"partitions": [{"topic": "a", "partition": 0, "replicas": [1, 2]}]}``."""
+    found: dict[TopicPartition, tuple[int, ...]] = {}
+    for entry in _entries(path, _read(path), "partitions"):
+        partition = _partition(path, entry)
+        replicas = entry.get("replicas")
+        if not isinstance(replicas, list) or not replicas or not all(type(each) is int for each in replicas):
+            raise click.ClickException(f"{path}: {partition.topic}-{partition.partition} names no replicas")
+        if len(set(replicas)) != len(replicas):
+            raise click.ClickException(f"{path}: {partition.topic}-{partition.partition} names a replica twice")
+        if partition in found:
+            raise click.ClickException(f"{path}: {partition.topic}-{partition.partition} comes twice")
+        found[partition] = tuple(replicas)
+    return found
+
+
+def assignment_text(assignment: Mapping[TopicPartition, Sequence[int]]) -> str:
+    """What `read_assignment` reads."""
+    entries = [
+        {"topic": each.topic, "partition": each.partition, "replicas": list(replicas)}
+        for each, replicas in sorted(assignment.items())
+    ]
+    return json.dumps({"version": 1, "partitions": entries})
+
+
+def _read(path: str) -> Any:
+    try:
+        with open(path, encoding="utf-8") as file:
+            return json.load(file)
+    except (OSError, ValueError) as error:
+        raise click.ClickException(f"{path}: {error}") from error
+
+
+def _entries(path: str, content: Any, name: str) -> list[Any]:
+    entries = content.get(name) if isinstance(content, dict) else None
+    if not isinstance(entries, list) or not entries:
+        raise click.ClickException(f"{path}: there is no list of {name} in it")
+    return entries
+
+
+def _partition(path: str, entry: Any) -> TopicPartition:
+    name = entry.get("topic") if isinstance(entry, dict) else None
+    index = entry.get("partition") if isinstance(entry, dict) else None
+    if not isinstance(name, str) or type(index) is not int or index < 0:
+        raise click.ClickException(f"{path}: {entry!r} names no topic and partition")
+    return TopicPartition(name, index)

@@ -1,0 +1,291 @@
+"""``millbeck reassign``: move partitions to other brokers, at a bounded rate, and see how far that is."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from millbeck.cli.connecting import Target, run_admin, target_options
+from millbeck.cli.partition_files import assignment_text, read_assignment, read_topics
+from millbeck.cli.verbs import VerbGroup
+from millbeck.kernel.ids import TopicPartition
+
+if TYPE_CHECKING:
+    from millbeck.client.admin import Admin
+    from millbeck.client.admin.results import Reassignment, TopicDescription
+
+RATES: Final = ("leader.replication.throttled.rate", "follower.replication.throttled.rate")
+REPLICAS: Final = ("leader.replication.throttled.replicas", "follower.replication.throttled.replicas")
+
+_file_option = click.option(
+    "--reassignment-json-file",
+    "path",
+    required=True,
+    metavar="FILE",
+    help="Partitions and the replicas they are to have.",
+)
+
+
+@click.group(
+    cls=VerbGroup,
+    flags={
+        "--generate": "generate",
+        "--execute": "execute",
+        "--verify": "verify",
+        "--list": "list",
+        "--cancel": "cancel",
+    },
+)
+def command() -> None:
+    """Move partitions between brokers: what Kafka's kafka-reassign-partitions does."""
+
+
+@command.command("generate")
+@click.option("--topics-to-move-json-file", "path", required=True, metavar="FILE", help='{"topics": [{"topic": …}]}')
+@click.option("--broker-list", required=True, metavar="ID,…", help="The brokers that are to have the replicas.")
+@click.option("--disable-rack-aware", is_flag=True, help="Spread replicas over brokers, whatever their racks.")
+@target_options
+def generate(path: str, broker_list: str, disable_rack_aware: bool, target: Target) -> None:
+    """Propose replicas for the partitions of some topics, spread over the brokers named.
+
+    \b
+    Examples:
+      millbeck reassign generate --topics-to-move-json-file topics.json --broker-list 1,2,3
+    """
+    brokers = _brokers(broker_list)
+    names = read_topics(path)
+
+    async def work(admin: Admin) -> None:
+        topics = (await admin.describe_topics(names)).all()
+        nodes = {node.node_id: node.rack for node in (await admin.describe_cluster()).nodes}
+        unknown = [broker for broker in brokers if broker not in nodes]
+        if unknown:
+            raise click.ClickException(f"--broker-list: there is no broker {unknown[0]}")
+        racks = {broker: None if disable_rack_aware else nodes[broker] for broker in brokers}
+        current = current_assignment(topics)
+        click.echo("Current partition replica assignment")
+        click.echo(assignment_text(current))
+        click.echo("\nProposed partition reassignment configuration")
+        click.echo(assignment_text(proposal(current, racks)))
+
+    run_admin(target, work)
+
+
+@command.command("execute")
+@_file_option
+@click.option("--throttle", type=click.IntRange(min=1), metavar="BYTES", help="Bytes a second that moving may take.")
+@click.option("--additional", is_flag=True, help="Change moves that are under way.")
+@target_options
+def execute(path: str, throttle: int | None, additional: bool, target: Target) -> None:
+    """Begin to move partitions; print where they were, which takes everything back when executed.
+
+    \b
+    Examples:
+      millbeck reassign execute --reassignment-json-file plan.json --throttle 50000000
+    """
+    wanted = read_assignment(path)
+
+    async def work(admin: Admin) -> None:
+        moving = await admin.list_reassignments()
+        if moving and not additional:
+            raise click.ClickException("there are moves under way: wait for them, or use --additional to change them")
+        names = list(dict.fromkeys(partition.topic for partition in wanted))
+        current = current_assignment((await admin.describe_topics(names)).all())
+        missing = [partition for partition in wanted if partition not in current]
+        if missing:
+            raise click.ClickException(f"there is no partition {missing[0].topic}-{missing[0].partition}")
+        click.echo("Current partition replica assignment, for going back")
+        click.echo(assignment_text({partition: current[partition] for partition in wanted}))
+        if throttle is not None:
+            await _throttle(admin, current, wanted, throttle)
+        outcomes = await admin.alter_reassignments(wanted)
+        for partition in sorted(outcomes.succeeded):
+            click.echo(f"{partition.topic}-{partition.partition}: on its way")
+        _raise(outcomes.failed)
+
+    run_admin(target, work)
+
+
+@command.command("verify")
+@_file_option
+@click.option("--preserve-throttles", is_flag=True, help="Leave the bounds on the rate when everything has moved.")
+@target_options
+def verify(path: str, preserve_throttles: bool, target: Target) -> None:
+    """Say how far each move is; when all are done, take the bounds on the rate away.
+
+    \b
+    Examples:
+      millbeck reassign verify --reassignment-json-file plan.json
+    """
+    wanted = read_assignment(path)
+
+    async def work(admin: Admin) -> None:
+        moving = await admin.list_reassignments(list(wanted))
+        names = list(dict.fromkeys(partition.topic for partition in wanted))
+        current = current_assignment((await admin.describe_topics(names)).all())
+        for partition, replicas in sorted(wanted.items()):
+            click.echo(f"{partition.topic}-{partition.partition}: {progress(partition, replicas, current, moving)}")
+        if not moving and not preserve_throttles:
+            await _unthrottle(admin, names)
+            click.echo("no partition is moving; bounds on the rate are gone")
+
+    run_admin(target, work)
+
+
+@command.command("list")
+@target_options
+def list_moves(target: Target) -> None:
+    """List partitions that are moving.
+
+    \b
+    Examples:
+      millbeck reassign list
+    """
+
+    async def work(admin: Admin) -> None:
+        moving = await admin.list_reassignments()
+        for partition, move in sorted(moving.items()):
+            click.echo(
+                f"{partition.topic}-{partition.partition}: replicas {_ids(move.replicas)}, adding {_ids(move.adding)}, "
+                f"removing {_ids(move.removing)}"
+            )
+        if not moving:
+            click.echo("no partition is moving")
+
+    run_admin(target, work)
+
+
+@command.command("cancel")
+@_file_option
+@click.option("--preserve-throttles", is_flag=True, help="Leave the bounds on the rate.")
+@target_options
+def cancel(path: str, preserve_throttles: bool, target: Target) -> None:
+    """Take moves back that are under way: partitions keep the replicas they had.
+
+    \b
+    Examples:
+      millbeck reassign cancel --reassignment-json-file plan.json
+    """
+    wanted = read_assignment(path)
+
+    async def work(admin: Admin) -> None:
+        moving = await admin.list_reassignments(list(wanted))
+        outcomes = await admin.alter_reassignments(dict.fromkeys(moving, None))
+        for partition in sorted(outcomes.succeeded):
+            click.echo(f"{partition.topic}-{partition.partition}: taken back")
+        if not moving:
+            click.echo("no partition is moving")
+        if not preserve_throttles:
+            await _unthrottle(admin, list(dict.fromkeys(partition.topic for partition in wanted)))
+        _raise(outcomes.failed)
+
+    run_admin(target, work)
+
+
+def current_assignment(topics: Mapping[str, TopicDescription]) -> dict[TopicPartition, tuple[int, ...]]:
+    return {
+        TopicPartition(name, partition.partition): tuple(partition.replicas)
+        for name, topic in topics.items()
+        for partition in topic.partitions
+    }
+
+
+def proposal(
+    current: Mapping[TopicPartition, Sequence[int]], racks: Mapping[int, str | None]
+) -> dict[TopicPartition, tuple[int, ...]]:
+    """As many replicas as before, leaders in turn, replicas on racks that have none yet before the others."""
+    brokers = sorted(racks)
+    proposed: dict[TopicPartition, tuple[int, ...]] = {}
+    for turn, partition in enumerate(sorted(current)):
+        count = len(current[partition])
+        if count > len(brokers):
+            raise click.ClickException(
+                f"{partition.topic}-{partition.partition} has {count} replicas, and --broker-list names {len(brokers)}"
+            )
+        first = turn % len(brokers)
+        # The distance between leader and followers grows with each round, so that they do not always meet.
+        shift = turn // len(brokers)
+        rest = [*brokers[first + 1 :], *brokers[:first]]
+        rest = rest[shift % len(rest) :] + rest[: shift % len(rest)] if rest else rest
+        chosen = [brokers[first]]
+        while len(chosen) < count:
+            used = [racks[broker] for broker in chosen if racks[broker] is not None]
+            left = [broker for broker in rest if broker not in chosen]
+            chosen.append(next((broker for broker in left if racks[broker] not in used), left[0]))
+        proposed[partition] = tuple(chosen)
+    return proposed
+
+
+def progress(
+    partition: TopicPartition,
+    wanted: Sequence[int],
+    current: Mapping[TopicPartition, Sequence[int]],
+    moving: Mapping[TopicPartition, Reassignment],
+) -> str:
+    if partition in moving:
+        return f"still moving, adding {_ids(moving[partition].adding)}"
+    if partition not in current:
+        return "there is no such partition"
+    if tuple(current[partition]) == tuple(wanted):
+        return "done"
+    return f"not moving, and has replicas {_ids(current[partition])} instead of {_ids(wanted)}"
+
+
+async def _throttle(
+    admin: Admin,
+    current: Mapping[TopicPartition, Sequence[int]],
+    wanted: Mapping[TopicPartition, Sequence[int]],
+    bytes_per_second: int,
+) -> None:
+    """Bound what moving takes: at the replicas there are, as leaders, and at those to come, as followers."""
+    from millbeck.client.admin.results import ConfigChange, ConfigResource, ResourceType
+
+    changes: dict[ConfigResource, list[ConfigChange]] = {}
+    brokers: dict[int, None] = {}
+    by_topic: dict[str, tuple[list[str], list[str]]] = {}
+    for partition, replicas in sorted(wanted.items()):
+        leaders, followers = by_topic.setdefault(partition.topic, ([], []))
+        before = current[partition]
+        leaders += [f"{partition.partition}:{broker}" for broker in before]
+        followers += [f"{partition.partition}:{broker}" for broker in replicas if broker not in before]
+        brokers |= dict.fromkeys([*before, *replicas])
+    for name, lists in by_topic.items():
+        changes[ConfigResource(ResourceType.TOPIC, name)] = [
+            ConfigChange(name=setting, value=",".join(texts)) for setting, texts in zip(REPLICAS, lists, strict=True)
+        ]
+    for broker in sorted(brokers):
+        changes[ConfigResource(ResourceType.BROKER, str(broker))] = [
+            ConfigChange(name=setting, value=str(bytes_per_second)) for setting in RATES
+        ]
+    (await admin.incremental_alter_configs(changes)).all()
+
+
+async def _unthrottle(admin: Admin, topics: Sequence[str]) -> None:
+    from millbeck.client.admin.results import ConfigChange, ConfigOperation, ConfigResource, ResourceType
+
+    def gone(settings: Sequence[str]) -> list[ConfigChange]:
+        return [ConfigChange(name=setting, operation=ConfigOperation.DELETE) for setting in settings]
+
+    nodes = (await admin.describe_cluster()).nodes
+    changes = {ConfigResource(ResourceType.TOPIC, name): gone(REPLICAS) for name in topics}
+    changes |= {ConfigResource(ResourceType.BROKER, str(node.node_id)): gone(RATES) for node in nodes}
+    (await admin.incremental_alter_configs(changes)).all()
+
+
+def _brokers(text: str) -> list[int]:
+    parts = [part.strip() for part in text.split(",")]
+    if not all(part.isascii() and part.isdigit() for part in parts) or len(set(parts)) != len(parts):
+        raise click.UsageError(f"--broker-list: {text!r} is not a list of different broker ids")
+    return [int(part) for part in parts]
+
+
+def _ids(replicas: Sequence[int]) -> str:
+    return ",".join(map(str, replicas)) or "none"
+
+
+def _raise(failed: Mapping[TopicPartition, Exception]) -> None:
+    from millbeck.cli.topic import raise_failures
+
+    raise_failures({f"{each.topic}-{each.partition}": error for each, error in failed.items()})

@@ -1,0 +1,64 @@
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+
+import click
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from millbeck.cli.reassign import progress, proposal
+from millbeck.client.admin.results import Reassignment
+from millbeck.kernel.ids import TopicPartition
+
+T = [TopicPartition("t", index) for index in range(60)]
+
+
+@settings(max_examples=60)
+@given(st.integers(1, 6), st.integers(1, 4), st.integers(1, 30))
+def test_a_proposal_keeps_the_count_and_spreads_leaders(broker_count: int, replica_count: int, count: int) -> None:
+    replica_count = min(replica_count, broker_count)
+    proposed = proposal(
+        {partition: tuple(range(100, 100 + replica_count)) for partition in T[:count]},
+        dict.fromkeys(range(broker_count)),
+    )
+    assert all(len(set(replicas)) == replica_count for replicas in proposed.values())
+    leaders = Counter(replicas[0] for replicas in proposed.values())
+    assert max(leaders.values()) - min(leaders.get(broker, 0) for broker in range(broker_count)) <= 1
+
+
+def test_racks_come_before_brokers() -> None:
+    racks = {1: "a", 2: "a", 3: "b", 4: "b", 5: None, 6: None}
+    for replicas in proposal(dict.fromkeys(T, (1, 2)), {k: v for k, v in racks.items() if v}).values():
+        assert racks[replicas[0]] != racks[replicas[1]]
+
+
+def test_followers_are_not_always_the_same_neighbours() -> None:
+    proposed = proposal(dict.fromkeys(T, (1, 2)), dict.fromkeys((1, 2, 3, 4)))
+    assert len({replicas for replicas in proposed.values() if replicas[0] == 1}) == 3
+
+
+def test_more_replicas_than_brokers_are_refused() -> None:
+    with pytest.raises(click.ClickException, match="t-0 has 3 replicas"):
+        proposal({T[0]: (1, 2, 3)}, {1: None, 2: None})
+
+
+def test_progress() -> None:
+    moving = {T[0]: Reassignment(replicas=(1, 2), adding=(2,), removing=(1,))}
+    current = {T[0]: (1, 2), T[1]: (2,), T[2]: (3,)}
+    assert [progress(each, (2,), current, moving) for each in T[:4]] == [
+        "still moving, adding 2",
+        "done",
+        "not moving, and has replicas 3 instead of 2",
+        "there is no such partition",
+    ]
+
+
+def test_usage(fails: Callable[..., str], tmp_path: Path) -> None:
+    path = tmp_path / "topics.json"
+    path.write_text('{"topics": [{"topic": "t"}]}')
+    arguments = ("reassign", "generate", "--topics-to-move-json-file", str(path), "--broker-list")
+    assert "different broker ids" in fails(*arguments, "1,1")
+    assert "different broker ids" in fails(*arguments, "one")

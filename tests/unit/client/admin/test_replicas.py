@@ -1,0 +1,127 @@
+"""Administration of replicas, against brokers that answer as they are told."""
+
+from __future__ import annotations
+
+import pytest
+from fake_cluster import Call, FakeCluster, simulate
+
+from millbeck.client.admin import Admin
+from millbeck.client.admin.results import Reassignment
+from millbeck.kernel.errors import (
+    BrokerIdNotRegistered,
+    ClusterAuthorizationFailed,
+    ElectionNotNeeded,
+    InvalidReplicaAssignment,
+    NotController,
+)
+from millbeck.kernel.ids import TopicPartition
+from millbeck.wire.messages import alter_partition_reassignments as altering
+from millbeck.wire.messages import elect_leaders as electing
+from millbeck.wire.messages import list_partition_reassignments as listing
+from millbeck.wire.messages.unregister_broker import UnregisterBrokerRequest, UnregisterBrokerResponse
+
+A0, A1, B0 = TopicPartition("a", 0), TopicPartition("a", 1), TopicPartition("b", 0)
+
+
+def open_admin(cluster: FakeCluster) -> Admin:
+    return Admin(cluster.environment, {"bootstrap.servers": cluster.bootstrap})
+
+
+def test_electing_leaders_of_some_and_of_all() -> None:
+    async def scenario(cluster: FakeCluster) -> None:
+        asked = []
+
+        def answer(call: Call) -> electing.ElectLeadersResponse:
+            asked.append(call.message)
+            result = electing.ElectLeadersPartitionResult
+            return electing.ElectLeadersResponse(
+                replica_election_results=[
+                    electing.ReplicaElectionResult("a", [result(0), result(1, ElectionNotNeeded.code, "why")])
+                ]
+            )
+
+        cluster.on(electing.ElectLeadersRequest, answer)
+        async with open_admin(cluster) as admin:
+            outcomes = await admin.elect_leaders([A0, A1], unclean=True)
+            await admin.elect_leaders()
+        assert list(outcomes.succeeded) == [A0]
+        assert isinstance(outcomes.failed[A1], ElectionNotNeeded)
+        assert [(each.topic, each.partitions) for each in asked[0].topic_partitions] == [("a", [0, 1])]
+        assert (asked[0].election_type, asked[1].election_type, asked[1].topic_partitions) == (1, 0, None)
+
+    simulate(scenario)
+
+
+def test_moving_partitions_and_taking_a_move_back() -> None:
+    async def scenario(cluster: FakeCluster) -> None:
+        codes = {("a", 1): InvalidReplicaAssignment.code}
+        asked = []
+
+        def answer(call: Call) -> altering.AlterPartitionReassignmentsResponse:
+            asked.append(call.message)
+            return altering.AlterPartitionReassignmentsResponse(
+                error_message=None,
+                responses=[
+                    altering.ReassignableTopicResponse(
+                        topic.name,
+                        [
+                            altering.ReassignablePartitionResponse(
+                                each.partition_index, codes.get((topic.name, each.partition_index), 0), None
+                            )
+                            for each in topic.partitions
+                        ],
+                    )
+                    for topic in call.message.topics
+                ],
+            )
+
+        cluster.on(altering.AlterPartitionReassignmentsRequest, answer)
+        cluster.next(
+            altering.AlterPartitionReassignmentsRequest,
+            altering.AlterPartitionReassignmentsResponse(error_code=NotController.code, error_message=None),
+        )
+        async with open_admin(cluster) as admin:
+            outcomes = await admin.alter_reassignments({A0: [1, 2], A1: [1], B0: None})
+        assert outcomes.succeeded == {A0: True, B0: True}
+        assert isinstance(outcomes.failed[A1], InvalidReplicaAssignment)
+        sent = {topic.name: [each.replicas for each in topic.partitions] for topic in asked[0].topics}
+        assert sent == {"a": [[1, 2], [1]], "b": [None]}
+
+    simulate(scenario)
+
+
+def test_what_is_moving() -> None:
+    async def scenario(cluster: FakeCluster) -> None:
+        cluster.on(
+            listing.ListPartitionReassignmentsRequest,
+            lambda call: listing.ListPartitionReassignmentsResponse(
+                error_message=None,
+                topics=[
+                    listing.OngoingTopicReassignment(
+                        "a", [listing.OngoingPartitionReassignment(0, [1, 2, 3], [3], [1])]
+                    )
+                ],
+            ),
+        )
+        async with open_admin(cluster) as admin:
+            moving = await admin.list_reassignments([A0])
+        assert moving == {A0: Reassignment(replicas=(1, 2, 3), adding=(3,), removing=(1,))}
+
+    simulate(scenario)
+
+
+@pytest.mark.parametrize("error", [None, BrokerIdNotRegistered, ClusterAuthorizationFailed])
+def test_forgetting_a_broker(error: type[Exception] | None) -> None:
+    async def scenario(cluster: FakeCluster) -> None:
+        code = getattr(error, "code", 0)
+        cluster.on(
+            UnregisterBrokerRequest, lambda call: UnregisterBrokerResponse(error_code=code, error_message="text")
+        )
+        async with open_admin(cluster) as admin:
+            if error is None:
+                await admin.unregister_broker(7)
+            else:
+                with pytest.raises(error, match="text"):
+                    await admin.unregister_broker(7)
+
+    simulate(scenario)
