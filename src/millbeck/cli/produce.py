@@ -209,15 +209,19 @@ class Sending:
 
 async def lines_of(source: IO[bytes], delimiter: bytes) -> AsyncIterator[bytes]:
     """Lines as they come. Reading waits in a thread, so that records go out while somebody types."""
-    rest = b""
+    rest = bytearray()
     async for chunk in _chunks_of(source):
-        *lines, rest = (rest + chunk).split(delimiter)
-        for line in lines:
-            yield line
+        # Only what is new can end a line: a long one would otherwise be looked through again with every piece of it.
+        unseen = max(0, len(rest) - len(delimiter) + 1)
+        rest += chunk
+        if rest.find(delimiter, unseen) >= 0:
+            *lines, rest = rest.split(delimiter)
+            for line in lines:
+                yield bytes(line)
         if len(rest) > LINE_BYTES_MAX:
             raise click.ClickException(f"a line is longer than {LINE_BYTES_MAX} bytes")
     if rest:
-        yield rest
+        yield bytes(rest)
 
 
 async def _chunks_of(source: IO[bytes]) -> AsyncIterator[bytes]:

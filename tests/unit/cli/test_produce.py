@@ -41,6 +41,15 @@ def test_lines_come_whole_however_they_arrive(text: bytes, delimiter: bytes, exp
     assert asyncio.run(gathered(Trickle(text), delimiter)) == expected
 
 
+def test_a_line_without_an_end_is_given_up_soon() -> None:
+    class Endless(io.BytesIO):
+        def read1(self, size: int | None = -1, /) -> bytes:
+            return b"x" * (size or 1)
+
+    with pytest.raises(click.ClickException, match="a line is longer than 67108864 bytes"):
+        asyncio.run(gathered(Endless(), b"\n"))
+
+
 def test_lines_come_from_a_descriptor_too(tmp_path: Path) -> None:
     path = tmp_path / "lines"
     path.write_bytes(b"one\ntwo\n" * 20_000)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import NamedTuple
 
+from millbeck.kernel.errors import ApiError
 from millbeck.kernel.ids import TopicPartition
 from millbeck.records.batch import NO_PRODUCER_EPOCH, NO_PRODUCER_ID, NO_SEQUENCE, records_of
 from millbeck.records.builder import BatchBuilder
@@ -47,6 +48,7 @@ class ProducerBatch:
         "identity",
         "is_closed",
         "is_over",
+        "last_error",
         "not_before_s",
         "order",
         "partition",
@@ -58,6 +60,8 @@ class ProducerBatch:
         self.partition = partition
         self.created_s = created_s
         self.attempts = 0
+        self.last_error: ApiError | None = None
+        """Why the last attempt failed."""
         self.not_before_s = 0.0
         """Not to be sent again earlier."""
         self.order: tuple[int, ...] = ()

@@ -140,10 +140,11 @@ class Sender:
                     break
                 expired.append((queue, batch))
         for queue, batch in expired:
+            reason = "" if batch.last_error is None else f"; the last attempt: {batch.last_error}"
             batch.fail(
                 DeliveryTimeout(
                     f"{batch.record_count} records for {batch.partition} were not acknowledged within "
-                    f"delivery.timeout.ms ({self._config.delivery_timeout_ms})"
+                    f"delivery.timeout.ms ({self._config.delivery_timeout_ms}){reason}"
                 )
             )
             # One in flight keeps its place until its answer tells whether its sequence was used.
@@ -325,6 +326,7 @@ class Sender:
         if self._retries(queue, batch, error):
             if _is_about_leadership(error):
                 self._cluster.refresh_soon()
+            batch.last_error = error.with_traceback(None)
             batch.not_before_s = self._loop.time() + self._cluster.backoff.delay_s(batch.attempts)
             queue.put_back(batch)
             return
