@@ -153,7 +153,10 @@ def test_a_groups_life(run: Callable[..., Result], millbeck: Millbeck, refused: 
 
 def test_settings(millbeck: Millbeck, refused: Millbeck) -> None:
     millbeck("topic", "create", "configured")
-    assert millbeck("config", "describe", "--topic", "configured") == "topics configured: nothing was changed\n"
+    # What a new cluster sets for all brokers, and nothing else.
+    assert millbeck("config", "describe", "--topic", "configured").splitlines()[2:] == [
+        "min.insync.replicas  1      all brokers"
+    ]
     millbeck("config", "alter", "--topic", "configured", "--add-config", "retention.ms=5,max.message.bytes=99")
     (shown,) = as_json(
         millbeck("config", "--describe", "--entity-type", "topics", "--entity-name", "configured", "-o", "json")
@@ -161,6 +164,7 @@ def test_settings(millbeck: Millbeck, refused: Millbeck) -> None:
     assert {each["name"]: each["value"] for each in shown["configs"]} == {
         "retention.ms": "5",
         "max.message.bytes": "99",
+        "min.insync.replicas": "1",
     }
     assert "INVALID_CONFIG" in refused("config", "alter", "--topic", "configured", "--add-config", "cats=1")
     millbeck("config", "alter", "--broker-defaults", "--add-config", "max.connections=500")

@@ -16,7 +16,12 @@ from typing import NamedTuple
 
 from millbeck.metadata.batches import control_batch, data_batch, read_batches
 from millbeck.metadata.fault import MetadataFault
-from millbeck.metadata.features import LATEST_METADATA_VERSION, METADATA_VERSION
+from millbeck.metadata.features import (
+    ELIGIBLE_LEADER_REPLICAS_FROM_THE_START,
+    ELIGIBLE_LEADER_REPLICAS_VERSION,
+    LATEST_METADATA_VERSION,
+    METADATA_VERSION,
+)
 from millbeck.metadata.records import FeatureLevelRecord, MetadataRecord
 from millbeck.records.control import ControlValue, KRaftVersion, SnapshotFooter, SnapshotHeader, Voters
 
@@ -102,8 +107,16 @@ def read_snapshot(data: bytes | memoryview) -> Snapshot:
 
 
 def bootstrap_records(metadata_version: int = LATEST_METADATA_VERSION) -> list[MetadataRecord]:
-    """What a new cluster begins with: the metadata version; every other feature stays at level 0."""
+    """What a cluster begins with that nobody said more of: the metadata version; every other feature is at level 0."""
     return [FeatureLevelRecord(name=METADATA_VERSION, feature_level=metadata_version)]
+
+
+def formatted_records(metadata_version: int = LATEST_METADATA_VERSION) -> list[MetadataRecord]:
+    """What a new directory begins with: also the features that Kafka begins with at that version and that are here."""
+    records = bootstrap_records(metadata_version)
+    if metadata_version >= ELIGIBLE_LEADER_REPLICAS_FROM_THE_START:
+        records.append(FeatureLevelRecord(name=ELIGIBLE_LEADER_REPLICAS_VERSION, feature_level=1))
+    return records
 
 
 def bootstrap_checkpoint(records: Sequence[MetadataRecord], *, now_ms: int) -> bytes:

@@ -44,6 +44,7 @@ from millbeck.metadata.snapshot import (
     SnapshotId,
     bootstrap_checkpoint,
     bootstrap_records,
+    formatted_records,
     parse_name,
     read_snapshot,
     snapshot_batches,
@@ -79,6 +80,17 @@ def test_the_bootstrap_checkpoint_is_kafkas() -> None:
     assert [(batch.base_offset, batch.epoch, batch.size_bytes) for batch in written] == [
         (batch.base_offset, batch.epoch, batch.size_bytes) for batch in theirs
     ]
+
+
+def test_a_new_directory_begins_with_what_kafka_begins_with() -> None:
+    levels = {
+        metadata_version: [(record.name, record.feature_level) for record in formatted_records(metadata_version)]
+        for metadata_version in (25, 26)
+    }
+    assert levels == {
+        25: [("metadata.version", 25)],
+        26: [("metadata.version", 26), ("eligible.leader.replicas.version", 1)],
+    }
 
 
 def test_a_new_cluster_begins_with_the_metadata_version_alone() -> None:

@@ -6,6 +6,7 @@ from typing import Any
 
 from house import House
 
+from millbeck.metadata.features import SUPPORTED_FEATURES
 from millbeck.security.principal import ANONYMOUS
 from millbeck.server.broker import Broker
 from millbeck.server.dispatch import Route
@@ -42,7 +43,7 @@ def registering(house: House, broker_id: int = 2, **fields: Any) -> BrokerRegist
         "cluster_id": broker_of(house).cluster_id,
         "incarnation_id": bytes([broker_id]) * 16,
         "listeners": [Listener("PLAINTEXT", f"n{broker_id}", 9092, 0)],
-        "features": [Feature("metadata.version", 7, 30)],
+        "features": [Feature(name, levels.min_level, levels.max_level) for name, levels in SUPPORTED_FEATURES.items()],
         "log_dirs": [bytes([100 + broker_id]) * 16],
         **fields,
     }

@@ -378,7 +378,9 @@ async def honours_cleanup_policy(house: House, client: Client) -> None:
 # Stored and listed, while one node or this release makes them idle.
 
 
-async def assert_listed(client: Client, name: str, value: str) -> None:
+async def assert_listed(
+    client: Client, name: str, value: str, inherited: ConfigSource = ConfigSource.DEFAULT_CONFIG
+) -> None:
     """A topic is given the option; it is listed with the topic as its source, also after it was changed back."""
     topic = "listed"
     await create(client, topic, **{name.replace(".", "_"): value})
@@ -387,12 +389,12 @@ async def assert_listed(client: Client, name: str, value: str) -> None:
     assert (entry.synonyms[0].name, entry.synonyms[0].value) == (name, value)
     await alter(client, name, None, resource_type=TOPIC, of=topic)
     entry = (await described(client, topic))[name]
-    assert (entry.value, entry.config_source) == (TOPIC_OPTIONS[name].default_text, ConfigSource.DEFAULT_CONFIG)
+    assert (entry.value, entry.config_source) == (TOPIC_OPTIONS[name].default_text, inherited)
 
 
 @honours("min.insync.replicas")
 async def honours_min_insync_replicas(house: House, client: Client) -> None:
-    await assert_listed(client, "min.insync.replicas", "2")
+    await assert_listed(client, "min.insync.replicas", "2", ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG)
     await alter(client, "min.insync.replicas", "2", resource_type=TOPIC, of="listed")
     assert await produce(client, b"x", topic="listed", acks=-1) == 0
 

@@ -21,6 +21,7 @@ from millbeck.metadata.snapshot import (
     SnapshotId,
     bootstrap_checkpoint,
     bootstrap_records,
+    formatted_records,
     parse_name,
     read_snapshot,
 )
@@ -96,7 +97,7 @@ def write_bootstrap(
     files: Files, log_directory: str, *, now_ms: int, metadata_version: int = LATEST_METADATA_VERSION
 ) -> None:
     """Part of formatting: what the cluster's log will begin with, in the directory that holds the log's."""
-    content = bootstrap_checkpoint(bootstrap_records(metadata_version), now_ms=now_ms)
+    content = bootstrap_checkpoint(formatted_records(metadata_version), now_ms=now_ms)
     replace_file(files, f"{log_directory}/{BOOTSTRAP_NAME}", content)
 
 

@@ -45,8 +45,8 @@ def test_features_are_told_with_their_levels(version: int) -> None:
         assert supported.pop("metadata.version") == (MINIMUM_METADATA_VERSION, LATEST_METADATA_VERSION)
         # Clients that ask in an older version can not take a lowest level of zero.
         assert ("eligible.leader.replicas.version" in supported) == (version >= 4)
-        (finalized,) = response.finalized_features
-        assert (finalized.name, finalized.max_version_level) == ("metadata.version", LATEST_METADATA_VERSION)
+        finalized = {each.name: each.max_version_level for each in response.finalized_features}
+        assert finalized == {"metadata.version": LATEST_METADATA_VERSION, "eligible.leader.replicas.version": 1}
         assert response.finalized_features_epoch >= 0
 
     in_house(scenario)

@@ -147,7 +147,8 @@ def test_a_broker_speaks_for_itself_and_for_the_default_of_all() -> None:
         )
         assert entries["node.id"].read_only
         assert not entries["log.retention.ms"].read_only
-        assert await described(client, BROKER, "") == {}
+        # Set by the controller itself: brokers must agree on it while eligible leaders are tracked.
+        assert list(await described(client, BROKER, "")) == ["min.insync.replicas"]
         assert (await change(client, BROKER, "", ("log.retention.ms", SET, "5000"))).error_code == 0
         entry = (await described(client, BROKER, ""))["log.retention.ms"]
         assert (entry.value, entry.config_source) == ("5000", ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG)

@@ -95,9 +95,12 @@ def test_every_version_changes_what_can_be_changed(version: int) -> None:
         assert await outcome(lossy) == InvalidUpdateVersion.code
         assert house.node is not None
         feature = "eligible.leader.replicas.version"
+        assert house.node.broker.image.features.level(feature) == 1
         if version >= 1:
-            assert await outcome(updating(feature, 1, validate_only=True)) == 0
-            assert house.node.broker.image.features.level(feature) == 0
+            assert await outcome(updating(feature, 0, validate_only=True, **downgrade)) == 0
+            assert house.node.broker.image.features.level(feature) == 1
+        assert await outcome(updating(feature, 0, **downgrade)) == 0
+        assert house.node.broker.image.features.level(feature) == 0
         assert await outcome(updating(feature, 1)) == 0
         features = house.node.broker.image.features
         assert (features.metadata_version, features.level(feature)) == (LATEST_METADATA_VERSION, 1)
