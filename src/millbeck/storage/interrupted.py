@@ -2,7 +2,7 @@
 
 ``.deleted`` and ``.tmp`` files go. ``.swap`` files are segments whose cleaning had finished: those they replace go, and
 they get their names. ``.cleaned`` files belong to a cleaning that had not finished and go, with any ``.swap`` file at
-or after the first of them. Index files without a ``.log`` go too.
+or after the first of them that stands beside the segment it was to replace. Index files without a ``.log`` go too.
 
 Settling may itself be cut short by a crash, and be settled the next time. So what says how to settle is there, durably,
 until all that it asks for is durable: ``.cleaned`` files go after the ``.swap`` files they speak against, and ``.swap``
@@ -65,7 +65,11 @@ def _remove_leftovers(files: Files, directory: str, names: list[str]) -> None:
     swaps = [name for name in names if name.endswith(SWAP_SUFFIX)]
     if cleaned:
         lowest = min(offset_of(name) for name in cleaned)
+        present = frozenset(names)
         for name in [name for name in swaps if offset_of(name) >= lowest]:
+            if name.partition(".")[0] + LOG_SUFFIX not in present:
+                # What it replaces has gone, so this swap was beyond undoing, whatever else was begun later.
+                continue
             remove(files, directory, name)
             swaps.remove(name)
         files.sync_directory(directory)

@@ -55,9 +55,24 @@ def test_an_index_without_its_log_goes(world: Any) -> None:
 
 def test_cleaned_files_and_swaps_at_or_after_them_go(world: Any) -> None:
     left = prepared(
-        world, "00000000000000000005.log.cleaned", "00000000000000000005.log.swap", "00000000000000000008.index.swap"
+        world,
+        "00000000000000000005.log",
+        "00000000000000000005.log.swap",
+        "00000000000000000005.index.cleaned",
+        "00000000000000000008.log",
+        "00000000000000000008.index.swap",
     )
-    assert left == ["00000000000000000000.log"]
+    assert left == ["00000000000000000000.log", "00000000000000000005.log", "00000000000000000008.log"]
+
+
+def test_a_swap_whose_old_segment_is_gone_is_finished_whatever_was_begun_later(world: Any) -> None:
+    left = prepared(
+        world,
+        "00000000000000000005.log.swap",
+        "00000000000000000005.index.swap",
+        "00000000000000000000.txnindex.cleaned",
+    )
+    assert left == ["00000000000000000000.log", "00000000000000000005.index", "00000000000000000005.log"]
 
 
 def test_a_finished_swap_replaces_what_it_covers(world: Any) -> None:

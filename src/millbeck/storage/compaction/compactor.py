@@ -92,6 +92,7 @@ class _Compaction:
 
     def run(self) -> Outcome:
         job, statistics = self._job, self._statistics
+        self._make_room()
         offset_map = mapping.build(job, self._open, self._throttle, statistics)
         end_offset = offset_map.latest_offset + 1
         self._report()
@@ -103,6 +104,18 @@ class _Compaction:
         ]
         self._files.sync_directory(job.directory)
         return Outcome(segments=tuple(segments), cleaned_offset=end_offset, statistics=statistics)
+
+    def _make_room(self) -> None:
+        """Remove what an interrupted compaction has left, durably and before anything is begun.
+
+        A start takes a ``.cleaned`` file for a sign that swaps from there on are not to be finished; a stale one must
+        not speak about a swap that comes after it, nor a new one about a swap that came before.
+        """
+        files, directory = self._files, self._job.directory
+        for name in files.names(directory):
+            if name.endswith(CLEANED_SUFFIX):
+                files.unlink(f"{directory}/{name}")
+        files.sync_directory(directory)
 
     def _rewrite(self, rewriter: Rewriter, sources: list[Source]) -> NewSegment:
         job = self._job

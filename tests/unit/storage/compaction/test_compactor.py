@@ -145,3 +145,16 @@ def test_discard_removes_what_a_round_has_made(table: Any) -> None:
     discard(table.world.files, table.world.path, [made.base_offset for made in outcome.segments])
     discard(table.world.files, table.world.path, [made.base_offset for made in outcome.segments])
     assert table.world.names(".cleaned") == []
+
+
+def test_what_an_interrupted_round_has_left_is_gone_before_anything_is_written(table: Any) -> None:
+    table.put((b"a", b"1"))
+    table.roll()
+    table.world.write_file("00000000000000000000.txnindex.cleaned", b"stale")
+    table.world.write_file("00000000000000000077.log.cleaned", b"stale")
+    compact(table.job(), table.world.files)
+    assert table.world.names(".cleaned") == [
+        "00000000000000000000.index.cleaned",
+        "00000000000000000000.log.cleaned",
+        "00000000000000000000.timeindex.cleaned",
+    ]
