@@ -8,12 +8,15 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from replicas import Cluster
 
 from millbeck import compiled
 from millbeck.kernel.errors import (
     ApiError,
     FencedLeaderEpoch,
     KafkaStorageError,
+    NotEnoughReplicas,
+    NotLeaderOrFollower,
     OffsetOutOfRange,
     OutOfOrderSequenceNumber,
     UnknownLeaderEpoch,
@@ -427,3 +430,231 @@ def test_a_flush_that_cannot_begin_keeps_no_append_from_its_answer() -> None:
     world.end_turn()
     assert world.answers == [("a", "ok")]
     assert [type(error) for error in world.errors] == [OSError]
+
+
+# Several replicas.
+
+
+def led(**config: str) -> Cluster:
+    cluster = Cluster(**config)
+    cluster.elect(1)
+    return cluster
+
+
+def test_who_waits_for_all_is_settled_in_offset_order_as_the_watermark_passes() -> None:
+    cluster = led()
+    cluster.fetch_bytes = 1
+    appends = [cluster.produce(label) for label in "abc"]
+    assert [append.outcome for append in appends] == [None, None, None]
+    cluster.fetch_all(2)
+    assert [append.outcome for append in appends] == ["ok", None, None]
+    cluster.fetch_all(1)
+    assert [append.outcome for append in appends] == ["ok", "ok", None]
+    assert cluster.produce("one", acks_all=False).outcome == "ok"
+
+
+def test_a_duplicate_of_what_waits_is_settled_with_it_and_not_behind_later_batches() -> None:
+    cluster = led()
+    cluster.fetch_bytes = 1
+    first = cluster.produce("a", **numbered(0))
+    second = cluster.produce("b", **numbered(1))
+    again = cluster.produce("a", **numbered(0))
+    assert again.first_offset == 0
+    cluster.fetch_all(2)
+    assert (first.outcome, second.outcome, again.outcome) == ("ok", None, "ok")
+
+
+def test_with_too_few_in_sync_nothing_is_appended_for_all_and_the_watermark_stands_still() -> None:
+    cluster = led()
+    waiting = cluster.produce("a")
+    cluster.change_isr((1,))
+    assert waiting.outcome == "NotEnoughReplicasAfterAppend"
+    with pytest.raises(NotEnoughReplicas):
+        cluster.produce("b")
+    partition = cluster[1].partition
+    assert (partition.log.end_offset, partition.high_watermark) == (1, 0)
+    assert cluster.produce("c", acks_all=False).outcome == "ok"
+    assert partition.high_watermark == 0
+    cluster.change_isr((1, 2))
+    cluster.fetch_all()
+    assert partition.high_watermark == 2
+
+
+def test_one_proposal_is_out_at_a_time_and_the_next_follows_its_answer() -> None:
+    cluster = led()
+    cluster.change_isr((1,))
+    cluster.fetch_all(1)
+    assert [proposal.isr for _, proposal in cluster.proposals] == [(1, 2)]
+    assert cluster.decide() == [(1, 2)]
+    assert [proposal.isr for _, proposal in cluster.proposals] == [(1, 2, 3)]
+    assert cluster.decide() == [(1, 2, 3)]
+    assert cluster[1].partition.partition_epoch == cluster.partition_epoch
+
+
+def test_a_refused_proposal_is_withdrawn_and_made_again_when_somebody_looks() -> None:
+    cluster = led()
+    cluster.change_isr((1, 2))
+    cluster.fetch(3)
+    cluster.ineligible.append(3)
+    assert cluster.decide() == []
+    partition = cluster[1].partition
+    assert partition.replicas is not None
+    assert (partition.replicas.pending, partition.replicas.maximal) == (None, (1, 2))
+    cluster.fetch(3)
+    assert cluster.proposals == []
+    cluster.ineligible.clear()
+    partition.check_followers()
+    assert cluster.decide() == [(1, 2, 3)]
+
+
+def test_answers_about_another_time_change_nothing() -> None:
+    cluster = led()
+    cluster.change_isr((1, 2))
+    cluster.fetch(3)
+    ((partition, proposal),) = cluster.proposals
+    cluster.elect(1)
+    partition.isr_answered(proposal, (1, 2, 3), 99)
+    partition.isr_refused(proposal)
+    assert partition.replicas is not None
+    assert (partition.replicas.isr, partition.partition_epoch) == ((1, 2), cluster.partition_epoch)
+
+
+def test_metadata_older_than_an_answer_is_passed_over() -> None:
+    cluster = led()
+    cluster.change_isr((1, 2))
+    cluster.fetch(3)
+    cluster.decide()
+    partition = cluster[1].partition
+    assert not partition.lead(cluster.leader_epoch, cluster.partition_epoch - 1, (1, 2, 3), (1, 2))
+    assert partition.replicas is not None
+    assert partition.replicas.isr == (1, 2, 3)
+
+
+def test_a_member_that_has_lost_what_it_had_leaves_at_once() -> None:
+    cluster = led()
+    cluster.produce("a")
+    cluster.fetch_all()
+    partition = cluster[1].partition
+    assert partition.high_watermark == 1
+    partition.follower_fetches(3, -1, 0, 0, None)
+    assert [proposal.isr for _, proposal in cluster.proposals] == [(1, 2)]
+
+
+def test_nobody_fetches_from_one_that_does_not_lead_or_has_no_followers() -> None:
+    cluster = led()
+    with pytest.raises(NotLeaderOrFollower):
+        cluster[2].partition.follower_fetches(3, -1, 0, 0, None)
+    with pytest.raises(NotLeaderOrFollower):
+        World().partition.follower_fetches(2, -1, 0, 0, None)
+    cluster[1].partition.follower_fetches(2, 9, 0, 0, None)
+    with pytest.raises(NotLeaderOrFollower):
+        cluster[1].partition.follower_fetches(2, 8, 0, 0, None)
+
+
+def test_a_deposed_leader_answers_everybody_and_writes_nothing_more() -> None:
+    cluster = led()
+    waiting = cluster.produce("written")
+    replica = cluster[1]
+    data = validate(batches.build([Record(-1, NOW_MS, None, b"staged")]), Rules(max_message_bytes=1000), NOW_MS)
+    outcomes: list[ApiError | None] = []
+    replica.partition.append(data, wants_all=False, now_ms=NOW_MS, settle=outcomes.append)
+    cluster.elect(2)
+    assert waiting.outcome == "NotLeaderOrFollower"
+    assert [type(error) for error in outcomes] == [NotLeaderOrFollower]
+    assert replica.values() == [b"written"]
+    with pytest.raises(NotLeaderOrFollower):
+        cluster.produce("late", node_id=1)
+
+
+def test_what_is_staged_when_the_epoch_changes_belongs_to_the_old_one() -> None:
+    cluster = led()
+    partition = cluster[1].partition
+    data = validate(batches.build([Record(-1, NOW_MS, None, b"old")]), Rules(max_message_bytes=1000), NOW_MS)
+    partition.append(data, wants_all=False, now_ms=NOW_MS, settle=lambda error: None)
+    cluster.elect(1)
+    assert (partition.log.end_offset, partition.epoch_start_offset) == (1, 1)
+    cluster.produce("new")
+    assert partition.log.epochs.entries() == [(0, 0), (1, 1)]
+
+
+def test_a_new_leader_knows_what_is_committed_when_its_followers_have_come() -> None:
+    cluster = led()
+    cluster.produce("a")
+    cluster.fetch_all(2)
+    cluster.elect(2)
+    partition = cluster[2].partition
+    assert not partition.knows_committed
+    cluster.fetch_all()
+    assert partition.knows_committed
+    assert partition.high_watermark == 1
+
+
+def test_only_the_leader_of_that_epoch_answers() -> None:
+    cluster = led()
+    cluster[1].partition.check_leads(0)
+    with pytest.raises(NotLeaderOrFollower):
+        cluster[2].partition.check_leads(0)
+    with pytest.raises(UnknownLeaderEpoch):
+        cluster[2].partition.check_leads(1)
+
+
+def test_followers_are_told_of_growth_at_once_and_of_the_watermark_by_the_way() -> None:
+    class Follower(Watching):
+        def __init__(self) -> None:
+            super().__init__()
+            self.by_the_way = 0
+
+        def watermark_grew(self, partition: Partition) -> None:
+            self.by_the_way += 1
+
+    cluster = led()
+    follower = Follower()
+    partition = cluster[1].partition
+    partition.end_watchers[follower] = None
+    cluster.produce("a")
+    assert (follower.told, follower.by_the_way) == ([0], 0)
+    cluster.fetch_all(2)
+    assert (follower.told, follower.by_the_way) == ([0], 1)
+    cluster[1].around.wakes_followers = True
+    cluster.produce("b")
+    cluster.fetch_all(2)
+    assert (follower.told, follower.by_the_way) == ([0, 1, 2], 1)
+    cluster.elect(2)
+    assert len(follower.told) == 4
+
+
+def test_a_follower_believes_its_leader_as_far_as_its_log_goes() -> None:
+    cluster = led()
+    cluster.produce("a")
+    cluster.fetch(2)
+    partition = cluster[2].partition
+    watcher = Watching()
+    partition.watchers[watcher] = None
+    partition.leader_said(9, 0)
+    assert (partition.high_watermark, watcher.told) == (1, [1])
+    partition.leader_said(0, 5)
+    assert (partition.high_watermark, partition.log.log_start_offset) == (1, 1)
+
+
+def test_only_an_append_that_others_must_have_outlives_its_turn() -> None:
+    assert not World().partition.may_wait
+    assert World(flush_messages="1").partition.may_wait
+    assert led()[1].partition.may_wait
+
+
+def test_a_replica_that_stays_alone_waits_for_nobody() -> None:
+    cluster = led()
+    waiting = cluster.produce("a")
+    partition = cluster[1].partition
+    partition.lead(5, 5, (1,), (1,))
+    cluster[1].end_turn()
+    assert (waiting.outcome, partition.replicas, partition.high_watermark) == ("ok", None, 1)
+
+
+def test_a_flush_is_told_once_to_who_waits_for_it() -> None:
+    partition = World().partition
+    told: list[int] = []
+    partition.on_flushed = lambda: told.append(1)
+    partition.flushed()
+    partition.flushed()
+    assert told == [1]
