@@ -48,6 +48,8 @@ from millbeck.wire.messages.fetch import (
 )
 
 NO_SESSION: Final = 0
+THROTTLED_MS: Final = 200
+"""How long a throttled partition stays out of requests before it is looked at again."""
 _EPOCH_MAX: Final = 0x7FFFFFFF
 _SESSION_ERRORS: Final = (FetchSessionIdNotFound.code, InvalidFetchSessionEpoch.code, FetchSessionTopicIdError.code)
 
@@ -136,14 +138,19 @@ class Fetcher:
         now_ms: Callable[[], int],
         wall_ms: Callable[[], int],
         broker_epoch: Callable[[], int],
+        is_held_back: Callable[[Partition], bool] = lambda partition: False,
+        copied: Callable[[Partition, int], None] = lambda partition, size_bytes: None,
     ) -> None:
-        """``now_ms`` is a monotonic clock, ``wall_ms`` stamps appends."""
+        """``now_ms`` is a monotonic clock, ``wall_ms`` stamps appends. ``is_held_back`` says whether a partition's
+        replication is throttled for now; ``copied`` is told what came for each."""
         self.leader_id = leader_id
         self.limits = limits
         self._node_id = node_id
         self._now_ms = now_ms
         self._wall_ms = wall_ms
         self._broker_epoch = broker_epoch
+        self._is_held_back = is_held_back
+        self._copied = copied
         self._followed: dict[Key, Followed] = {}
         self._changed: dict[Key, Followed] = {}
         """In the session, or to come into it, with something to tell."""
@@ -238,7 +245,10 @@ class Fetcher:
                 key: followed for key, followed in self._followed.items() if followed.state is State.FETCHING
             }
         topics: dict[Uuid, FetchTopic] = {}
-        for key, followed in self._changed.items():
+        for key, followed in list(self._changed.items()):
+            if self._is_held_back(followed.partition):
+                self._rest(key, followed, "its replication is throttled", THROTTLED_MS)
+                continue
             asked = self._ask(followed.partition)
             if asked == followed.told:
                 continue
@@ -356,6 +366,7 @@ class Fetcher:
             if result.records:
                 partition.append_as_follower(result.records, self._wall_ms())
                 self.bytes_in += len(result.records)
+                self._copied(partition, len(result.records))
             partition.leader_said(result.high_watermark, result.log_start_offset)
         except (UnexpectedAppendOffset, ApiError) as error:
             if partition.log.is_offline:
@@ -385,12 +396,13 @@ class Fetcher:
             self._leave_session(key, followed)
         return step
 
-    def _rest(self, key: Key, followed: Followed, reason: str) -> None:
-        logger.info(
-            "%s rests before it fetches from broker %s again: %s", followed.partition.name, self.leader_id, reason
-        )
+    def _rest(self, key: Key, followed: Followed, reason: str, rest_ms: int | None = None) -> None:
+        if rest_ms is None:
+            logger.info(
+                "%s rests before it fetches from broker %s again: %s", followed.partition.name, self.leader_id, reason
+            )
         followed.state = State.RESTING
-        followed.rest_until_ms = self._now_ms() + self.limits.backoff_ms
+        followed.rest_until_ms = self._now_ms() + (self.limits.backoff_ms if rest_ms is None else rest_ms)
         self._resting[key] = followed
         self._leave_session(key, followed)
 

@@ -19,6 +19,7 @@ from millbeck.replication.fetcher import FetchLimits
 from millbeck.replication.in_sync import NO_BROKER_EPOCH, Surroundings
 from millbeck.replication.partition import Partition
 from millbeck.replication.selector import ReplicaView, selector_named
+from millbeck.replication.throttle import Throttle, is_listed
 from millbeck.server.drivers.isr_changes import IsrChangeDriver, Send
 from millbeck.server.drivers.replica_fetchers import ReplicaFetchers
 from millbeck.server.tls import peer_context
@@ -83,6 +84,13 @@ class Replication:
             self._is_eligible,
             options.replica_lag_time_max_ms,
             broker_epoch,
+        )
+        now_ms = broker.deadlines.now_ms
+        self._leader_throttle = Throttle(
+            lambda: broker.config.replication_throttle.leader_replication_throttled_rate, now_ms
+        )
+        self._follower_throttle = Throttle(
+            lambda: broker.config.replication_throttle.follower_replication_throttled_rate, now_ms
         )
         self._selector = selector_named(options.replica_selector_class)
         self.around.wakes_followers = self._selector is not None
@@ -201,6 +209,41 @@ class Replication:
                 views.append(ReplicaView(follower.broker_id, registration.rack, follower.end_offset, lag_ms, False))
         chosen = self._selector.select(rack, views)
         return -1 if chosen is None or chosen.is_leader else chosen.broker_id
+
+    # Throttles: only those are held back that are not in sync.
+
+    def holds_back(self, partition: Partition, follower_id: int) -> bool:
+        """Whether a follower has to wait for what it wants to copy from here."""
+        replicas = partition.replicas
+        return (
+            self._is_throttled_leader(partition)
+            and replicas is not None
+            and follower_id not in replicas.isr
+            and self._leader_throttle.is_exceeded
+        )
+
+    def sent(self, partition: Partition, size_bytes: int) -> None:
+        """A follower was given this much."""
+        if self._is_throttled_leader(partition):
+            self._leader_throttle.record(size_bytes)
+
+    def is_held_back(self, partition: Partition) -> bool:
+        if not self._is_throttled_follower(partition) or not self._follower_throttle.is_exceeded:
+            return False
+        registration = self._broker.image.topics.partition(partition.name.topic, partition.name.partition)
+        return registration is not None and self._broker.node_id not in registration.isr
+
+    def copied(self, partition: Partition, size_bytes: int) -> None:
+        if self._is_throttled_follower(partition):
+            self._follower_throttle.record(size_bytes)
+
+    def _is_throttled_leader(self, partition: Partition) -> bool:
+        entries = partition.log.config.leader_replication_throttled_replicas
+        return is_listed(entries, partition.name.partition, self._broker.node_id)
+
+    def _is_throttled_follower(self, partition: Partition) -> bool:
+        entries = partition.log.config.follower_replication_throttled_replicas
+        return is_listed(entries, partition.name.partition, self._broker.node_id)
 
     def _is_eligible(self, broker_id: int, broker_epoch: int) -> bool:
         registration = self._broker.image.cluster.broker(broker_id)

@@ -10,7 +10,16 @@ from replicas import NOW_MS, TOPIC_ID, Cluster, Replica, serve
 from millbeck.kernel import errors
 from millbeck.records import batch as batches
 from millbeck.records.record import Record
-from millbeck.replication.fetcher import AwaitFlush, Fetcher, FetchLimits, FindOffsets, State, Step, Truncate
+from millbeck.replication.fetcher import (
+    THROTTLED_MS,
+    AwaitFlush,
+    Fetcher,
+    FetchLimits,
+    FindOffsets,
+    State,
+    Step,
+    Truncate,
+)
 from millbeck.testing.sim.disk_faults import DiskCall
 from millbeck.wire.messages.fetch import (
     EpochEndOffset,
@@ -256,6 +265,21 @@ def test_one_that_rests_leaves_the_session_and_comes_back_into_it() -> None:
     following.fetcher.remove(following.partition)
     assert [topic.topic_id for topic in following.ask().forgotten_topics_data] == [TOPIC_ID]
     assert following.fetcher.partitions == [stranger]
+
+
+def test_a_throttled_partition_stays_out_of_requests_for_a_while() -> None:
+    following = Following()
+    held = [True]
+    copied: list[int] = []
+    following.fetcher._is_held_back = lambda partition: held[0]
+    following.fetcher._copied = lambda partition, size_bytes: copied.append(size_bytes)
+    assert following.fetcher.request() is None
+    assert following.fetcher.due_ms == following.cluster.now_ms + THROTTLED_MS
+    following.cluster.now_ms += THROTTLED_MS
+    held[0] = False
+    assert offsets_in(following.ask()) == [0]
+    following.answer(FetchedPartition(0, 0, 0, -1, 0, records=data()))
+    assert copied == [len(data())]
 
 
 def test_with_flush_messages_of_one_nothing_is_asked_before_the_disk_has_it() -> None:

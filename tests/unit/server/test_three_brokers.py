@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
+import pytest
 from three_brokers import ThreeBrokers
 
 from millbeck.kernel.environment import Environment
 from millbeck.kernel.errors import NotEnoughReplicas, RequestTimedOut
+from millbeck.metadata.records import ConfigRecord
 
 
 def in_cluster(scenario: Any, **settings: str) -> Any:
@@ -128,3 +130,22 @@ def test_with_flush_on_every_message_nothing_acknowledged_is_lost_with_all_power
         assert await cluster.produce(environment, b"10") == (0, 10)
 
     in_cluster(scenario)
+
+
+@pytest.mark.parametrize("side", ["leader", "follower"])
+def test_a_throttled_move_takes_its_time_and_clients_do_not_notice(side: str) -> None:
+    async def scenario(cluster: ThreeBrokers, environment: Environment) -> None:
+        await cluster.create(replicas=(1, 2), **{f"{side}_replication_throttled_replicas": "*"})
+        rate = ConfigRecord(resource_type=4, resource_name="", name=f"{side}.replication.throttled.rate", value="20000")
+        await cluster.decide(rate)
+        for _ in range(40):
+            assert (await cluster.produce(environment, b"x" * 20_000))[0] == 0
+        loop = asyncio.get_running_loop()
+        started = loop.time()
+        await cluster.change(replicas=[1, 2, 3], adding_replicas=[3])
+        while 3 not in cluster.registration().isr:
+            assert (await cluster.produce(environment, b"y"))[0] == 0
+            await asyncio.sleep(0.5)
+        assert 15 <= loop.time() - started <= 60, "800 KB at 20 KB/s, with what the first window lets through"
+
+    in_cluster(scenario, replica_fetch_max_bytes="40000")

@@ -60,6 +60,11 @@ class Neighbourhood(Protocol):
 
     def broker_epoch(self) -> int: ...
 
+    def is_held_back(self, partition: Partition) -> bool:
+        """Whether copying it is throttled for now."""
+
+    def copied(self, partition: Partition, size_bytes: int) -> None: ...
+
 
 class ReplicaFetchers:
     """Every partition this node follows, with the fetcher it is on."""
@@ -150,6 +155,8 @@ class FetchLine:
             now_ms=node.deadlines.now_ms,
             wall_ms=node.environment.clock.wall_ms,
             broker_epoch=node.neighbourhood.broker_epoch,
+            is_held_back=node.neighbourhood.is_held_back,
+            copied=node.neighbourhood.copied,
         )
 
     def add(self, partition: Partition) -> None:

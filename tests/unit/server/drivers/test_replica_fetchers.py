@@ -106,6 +106,11 @@ class Follower:
     def broker_epoch(self) -> int:
         return -1
 
+    def is_held_back(self, partition: Partition) -> bool:
+        return False
+
+    def copied(self, partition: Partition, size_bytes: int) -> None: ...
+
 
 async def lead(house: House, client: Client, isr: tuple[int, ...] = (1, 2), **configs: str) -> bytes:
     topic_id = await create(client, **configs)

@@ -377,7 +377,12 @@ class Fetching:
         if diverging is not None:
             result.diverging_epoch = EpochEndOffset(diverging.epoch, diverging.end_offset)
             return Found(wanted, result, topic, log.end_offset, None)
-        piece = self._read(partition, wanted, size_bytes_max, at_least_one)
+        replication = self.call.broker.replication
+        piece = None
+        if not replication.holds_back(partition, self.follower_id):
+            piece = self._read(partition, wanted, size_bytes_max, at_least_one)
+            if piece is not None:
+                replication.sent(partition, piece.size)
         if self._is_first_look:
             try:
                 partition.follower_fetches(

@@ -1,0 +1,41 @@
+"""How fast replicas may be copied."""
+
+from __future__ import annotations
+
+import pytest
+
+from millbeck.replication.throttle import Throttle, is_listed
+
+
+@pytest.mark.parametrize(
+    ("entries", "listed"),
+    [((), False), (("*",), True), (("0:1", "3:7"), True), (("3:8", "4:7"), False), (("7:3",), False)],
+)
+def test_replicas_are_listed_by_partition_and_broker_or_all_together(entries: tuple[str, ...], listed: bool) -> None:
+    assert is_listed(entries, 3, 7) is listed
+
+
+def test_a_rate_is_that_of_the_last_seconds() -> None:
+    now_ms, rate = 50_000, 100
+    throttle = Throttle(lambda: rate, lambda: now_ms)
+    assert throttle.rate_now == 0
+    throttle.record(1000)
+    assert (throttle.rate_now, throttle.is_exceeded) == (100, False)
+    throttle.record(1)
+    assert throttle.is_exceeded
+    rate = 101
+    assert not throttle.is_exceeded
+    now_ms += 10_999
+    assert throttle.rate_now > 90
+    now_ms += 1
+    assert throttle.rate_now == 0
+
+
+def test_a_steady_stream_has_its_own_rate() -> None:
+    now_ms = 0
+    throttle = Throttle(lambda: 0, lambda: now_ms)
+    for _ in range(600):
+        now_ms += 100
+        throttle.record(50)
+    assert 450 <= throttle.rate_now <= 560
+    assert throttle.is_exceeded
