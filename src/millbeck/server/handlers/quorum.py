@@ -3,7 +3,7 @@
 Behaviour
 - The only topic with a quorum is ``__cluster_metadata``, partition 0. On a single node its voter is the node itself,
   which is always caught up.
-- UpdateFeatures says what would be possible; nothing can be changed in this release.
+- UpdateFeatures changes all levels it names or none; every node must know the new ones.
 Versions
 - DescribeQuorum 1: times; 2: nodes and directory ids. UpdateFeatures 1: kinds of downgrade; 2: one outcome.
 """
@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from millbeck.controller.features import QuorumFeatures
 from millbeck.kernel.errors import ClusterAuthorizationFailed, UnknownTopicOrPartition
 from millbeck.kernel.names import CLUSTER_METADATA_TOPIC
 from millbeck.security.authorizer import CLUSTER_NAME, Operation, ResourceType
@@ -75,6 +76,7 @@ async def handle_update_features(call: Call, request: UpdateFeaturesRequest) -> 
     if not call.may(Operation.ALTER, ResourceType.CLUSTER, CLUSTER_NAME):
         raise ClusterAuthorizationFailed
     broker = call.broker
+    quorum = QuorumFeatures(node_id=broker.node_id, voters=tuple(broker.quorum.settings.static_voters))
     return await broker.quorum.submit(
-        lambda image: broker.controller.update_features(image, request, version=call.version)
+        lambda image: broker.controller.update_features(image, request, version=call.version, quorum=quorum)
     )

@@ -1,0 +1,53 @@
+"""What a controller counts for its metrics: brokers, partitions in trouble, elections that may have lost records."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from millbeck.metadata.delta import MetadataDelta
+from millbeck.metadata.image import MetadataImage
+from millbeck.metadata.records import NO_LEADER
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ControllerCounts:
+    """Each under the name that Kafka's metric has, or nearly."""
+
+    active_brokers: int
+    fenced_brokers: int
+    in_controlled_shutdown: int
+    topics: int
+    partitions: int
+    offline_partitions: int
+    preferred_replica_imbalance: int
+
+
+def counts_of(image: MetadataImage) -> ControllerCounts:
+    """A few milliseconds for ten thousand partitions: for whoever collects metrics, not for every change."""
+    brokers = image.cluster.brokers.values()
+    partitions = offline = imbalanced = 0
+    for topic in image.topics.by_id.values():
+        for partition in topic.partitions.values():
+            partitions += 1
+            offline += partition.leader == NO_LEADER
+            imbalanced += not partition.has_preferred_leader
+    return ControllerCounts(
+        active_brokers=sum(not broker.is_fenced for broker in brokers),
+        fenced_brokers=sum(broker.is_fenced for broker in brokers),
+        in_controlled_shutdown=sum(broker.in_controlled_shutdown for broker in brokers),
+        topics=len(image.topics.by_id),
+        partitions=partitions,
+        offline_partitions=offline,
+        preferred_replica_imbalance=imbalanced,
+    )
+
+
+def unclean_elections(delta: MetadataDelta) -> int:
+    """How many partitions got a leader that was neither in sync nor eligible before."""
+    found = 0
+    for topic, index, partition in delta.topics.changed_partitions():
+        before = topic.partitions.get(index)
+        if before is None or partition.leader in (NO_LEADER, before.leader):
+            continue
+        found += partition.leader not in before.isr and partition.leader not in before.eligible_leader_replicas
+    return found
