@@ -65,6 +65,7 @@ nemesis: $(READY) build
 
 bench: $(READY) build
 	$(BIN)/python -m bench
+	$(BIN)/python -m bench.compaction
 
 bench-full: $(READY) build
 	$(BIN)/python -m bench --full

@@ -281,3 +281,10 @@ def test_a_server_prints_its_addresses(tmp_path: Path) -> None:
     assert server.wait(30) == 0
     for process in (formatting, server):
         process.communicate()
+
+
+def test_a_compacted_topic_is_described_with_its_dirty_ratio(millbeck: Millbeck) -> None:
+    millbeck("topic", "create", "table", "--config", "cleanup.policy=compact")
+    (described,) = as_json(millbeck("topic", "describe", "table", "-o", "json"))
+    assert [each["dirty_ratio"] for each in described["partitions"]] == [0.0]
+    assert re.search(r"\tDirtyRatio: 0.00$", millbeck("topic", "describe", "table"), re.MULTILINE)

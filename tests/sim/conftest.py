@@ -15,3 +15,8 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         chosen = metafunc.config.getoption("--seed")
         seeds = [int(chosen)] if chosen else list(range(int(metafunc.config.getoption("--seeds"))))
         metafunc.parametrize("seed", seeds)
+    if "table_seed" in metafunc.fixturenames:
+        # Longer runs, of which fewer fit the time of the tests.
+        chosen = metafunc.config.getoption("--seed")
+        count = max(1, int(metafunc.config.getoption("--seeds")) // 4)
+        metafunc.parametrize("table_seed", [int(chosen)] if chosen else list(range(count)))

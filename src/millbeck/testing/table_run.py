@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from millbeck.kernel.environment import Environment
-from millbeck.testing.node_run import HOST, LIMIT_SECONDS, PORT, NodeRun, Plan
+from millbeck.testing.node_run import HOST, PORT, NodeRun, Plan
 from millbeck.testing.sim.checkers import check_table
 from millbeck.testing.sim.disk_faults import DiskCall
 from millbeck.testing.sim.history import Anomaly
@@ -31,7 +31,11 @@ class TablePlan(Plan):
     key_count: int
     delete_retention_ms: int
     worker_death: float
+    thread_delay_s: float
+    """Long ones make the moments long in which a swap is half done."""
     broker_options: tuple[tuple[str, str], ...]
+    limit_s: float = 400.0
+    """Of virtual time; a run that gets stuck takes so long to be noticed."""
 
     @classmethod
     def drawn(cls, seed: int) -> TablePlan:
@@ -61,6 +65,7 @@ class TablePlan(Plan):
             key_count=dice.choice([2, 5, 20]),
             delete_retention_ms=delete_retention_ms,
             worker_death=dice.choice([0.0, 0.3]),
+            thread_delay_s=dice.choice([0.002, 0.1]),
             broker_options=(
                 ("log.cleaner.backoff.ms", "150"),
                 ("log.cleaner.threads", str(dice.randint(1, 2))),
@@ -77,12 +82,13 @@ class TableRun(NodeRun):
         self.table_plan = plan
         self.history: TableHistory = TableHistory(plan.delete_retention_ms)
         self.world.options.worker_death = plan.worker_death
+        self.world.options.thread_delay_s = plan.thread_delay_s
 
     def settings(self) -> dict[str, str]:
         return {**super().settings(), **dict(self.table_plan.broker_options)}
 
     def run(self) -> list[Anomaly]:
-        self.world.run(self._scenario, limit_s=LIMIT_SECONDS)
+        self.world.run(self._scenario, limit_s=self.table_plan.limit_s)
         return check_table(self.history, acknowledged_count_min=self.plan.batch_count)
 
     async def _scenario(self, environment: Environment) -> None:

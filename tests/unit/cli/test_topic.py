@@ -56,6 +56,14 @@ def test_a_description_is_in_the_words_of_kafkas_tool() -> None:
     ]
 
 
+def test_compacted_partitions_are_shown_with_their_dirty_ratio_where_it_is_known() -> None:
+    shown = {"partition": 0, "leader": 1, "replicas": [1], "isr": [1], "elr": [], "last_known_elr": []}
+    topic = {"name": "t", "id": "abc", "partition_count": 3, "replication_factor": 1, "configs": {}}
+    lines = described_lines({**topic, "partitions": [{**shown, "dirty_ratio": ratio} for ratio in (0.456, 0, None)]})
+    assert [line.split("\t")[-1] for line in lines[1:]] == ["DirtyRatio: 0.46", "DirtyRatio: 0.00", "DirtyRatio: -"]
+    assert "DirtyRatio" not in described_lines({**topic, "partitions": [shown]})[1]
+
+
 def test_an_assignment_names_brokers_by_partition() -> None:
     assert parse_assignment("1:2,2:3,3") == [[1, 2], [2, 3], [3]]
     with pytest.raises(click.UsageError, match="broker:broker"):

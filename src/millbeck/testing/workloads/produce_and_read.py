@@ -126,7 +126,7 @@ class Producer:
     async def _converse(self, client: WireClient, batch_count: int) -> None:
         """Send again what was not answered, then go on, until something breaks."""
         replies = deque(self._send(client, waiting) for waiting in self._unanswered)
-        window = self._dice.randint(1, 5)
+        window = self._window()
         while replies or self._makes_more(batch_count):
             while self._makes_more(batch_count) and len(replies) < window:
                 waiting = self._make()
@@ -135,6 +135,10 @@ class Producer:
             await self._settle(replies.popleft())
             if self._dice.random() < 0.3:
                 await asyncio.sleep(self._dice.random() * 0.2)
+
+    def _window(self) -> int:
+        """How many batches may be in flight."""
+        return self._dice.randint(1, 5)
 
     def _make(self) -> InFlight:
         sends = []

@@ -36,7 +36,5 @@ def _of_scan(scan: Scan, writes: list[Write], delete_retention_ms: int) -> list[
                 anomalies.append(Anomaly("early removal", f"a read at {scan.began_ms} found nothing of {write}"))
         elif seen_offset < write.offset:
             kind = "resurrected" if write.is_tombstone else "stale read"
-            anomalies.append(
-                Anomaly(kind, f"a read at {scan.began_ms} ended with {key} at {seen_offset}: {write}")
-            )
+            anomalies.append(Anomaly(kind, f"a read at {scan.began_ms} ended with {key} at {seen_offset}: {write}"))
     return anomalies
