@@ -3,15 +3,22 @@
 The driver calls `advance` until it says that the end is reached and looks at its clock between the calls. Control
 batches end transactions; records of a type this version does not know are skipped, as Kafka skips them; anything else
 that cannot be read ends the load, and with it the shard.
+
+The topic is a compacted one, so of each key only the latest record counts, compacted already or not. A look at the keys
+of all batches that were given, before any of them is replayed, spares most of the work where a group commits again and
+again. What is not committed may be taken back, and what is part of a transaction waits for its end: such records are
+all replayed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from millbeck.coordinator.runtime.shard import NO_PRODUCER_ID, Shard
 from millbeck.records import batch, control
+from millbeck.records.header import BatchHeader
+from millbeck.records.kernels.compaction import NEEDLESS, gather
 
 Buffer = bytes | memoryview
 
@@ -20,13 +27,21 @@ RECORDS_PER_STEP = 128
 
 class Loader:
     def __init__(
-        self, shard: Shard[Any], batches: Iterator[Buffer], reached: Callable[[int], None] = lambda _: None
+        self,
+        shard: Shard[Any],
+        batches: Iterable[Buffer],
+        reached: Callable[[int], None] = lambda _: None,
+        committed_offset: int = 0,
     ) -> None:
         """``batches`` gives the partition's batches in order, each a whole one.
 
-        ``reached`` is called with each batch's first offset before it is replayed."""
+        ``reached`` is called with each batch's first offset before it is replayed. Below ``committed_offset``, a record
+        is not replayed when a later one of these batches has its key."""
         self._shard = shard
         self._reached = reached
+        self._committed_offset = committed_offset
+        self._needless: dict[int, bytes] = {}
+        """For a batch by its first offset, a byte for each record."""
         self._steps = self._replay(batches)
         self.record_count = 0
         self.skipped_count = 0
@@ -37,20 +52,52 @@ class Loader:
         """Replay a few more records; True when there are none left."""
         return next(self._steps, None) is None
 
-    def _replay(self, batches: Iterator[Buffer]) -> Iterator[bool]:
+    def _replay(self, batches: Iterable[Buffer]) -> Iterator[bool]:
+        if self._committed_offset:
+            batches = list(batches)
+            yield from self._look_ahead(batches)
         for data in batches:
             header = batch.read_header(data)
             self._reached(header.base_offset)
             if header.is_control:
                 self._replay_control(data, header.producer_id)
             else:
-                producer_id = header.producer_id if header.is_transactional else NO_PRODUCER_ID
-                for index, record in enumerate(batch.records_of(data)):
-                    self._replay_record(record.key, record.value, record.offset, producer_id)
-                    if index % RECORDS_PER_STEP == RECORDS_PER_STEP - 1:
-                        yield True
+                yield from self._replay_data(data, header)
             self.next_offset = header.next_offset
             yield True
+
+    def _look_ahead(self, batches: Iterable[Buffer]) -> Iterator[bool]:
+        """Find the records that later ones replace. Malformed ones are left for the replay to find."""
+        latest: dict[bytes, int] = {}
+        marks = bytearray()
+        places: list[tuple[int, int]] = []
+        for data in batches:
+            header = batch.verify(data)
+            if header.is_control or header.is_transactional or header.next_offset > self._committed_offset:
+                continue
+            payload = batch.payload_of(data, header)
+            if gather(payload, 0, header.record_count, 0, 0, latest, marks)[0]:
+                return
+            places.append((header.base_offset, len(marks)))
+            yield True
+        begin = 0
+        for base_offset, end in places:
+            self._needless[base_offset] = bytes(marks[begin:end])
+            begin = end
+
+    def _replay_data(self, data: Buffer, header: BatchHeader) -> Iterator[bool]:
+        producer_id = header.producer_id if header.is_transactional else NO_PRODUCER_ID
+        marks = self._needless.get(header.base_offset)
+        if marks is not None and marks.count(NEEDLESS) == len(marks):
+            self.record_count += header.record_count
+            return
+        for index, record in enumerate(batch.records_of(data)):
+            if marks is not None and marks[index] == NEEDLESS:
+                self.record_count += 1
+            else:
+                self._replay_record(record.key, record.value, record.offset, producer_id)
+            if index % RECORDS_PER_STEP == RECORDS_PER_STEP - 1:
+                yield True
 
     def _replay_record(self, key: bytes | None, value: bytes | None, offset: int, producer_id: int) -> None:
         self.record_count += 1

@@ -127,7 +127,7 @@ class ShardDriver(Generic[S, R]):
                 chunk = await self._read(offset, end_offset)
                 if chunk is None:
                     break
-                loader = Loader(self.host.shard, _batches_of(chunk), self._reached)
+                loader = Loader(self.host.shard, _batches_of(chunk), self._reached, self.partition.high_watermark)
                 await self._replay(loader)
                 offset = loader.next_offset
         except Exception:

@@ -14,7 +14,9 @@ from millbeck.coordinator.group.records import (
     offset_commit,
 )
 from millbeck.coordinator.runtime.loader import RECORDS_PER_STEP, Loader
+from millbeck.kernel.errors import CorruptMessage
 from millbeck.records import batch, control
+from millbeck.records.compression import Codec
 from millbeck.records.record import UNASSIGNED, Record
 from millbeck.wire.errors import DecodeError
 
@@ -130,3 +132,73 @@ def test_readers_see_the_committed_part_of_what_was_loaded(worlds: ModuleType) -
     world.commit_log()
     assert world.fetched(None) == {("t", 0): 2, ("t", 1): 2, ("t", 2): 2}
     assert stable.is_done
+
+
+# Records that later ones replace.
+
+
+class Replayed:
+    """A shard that notes which offsets it was given."""
+
+    def __init__(self) -> None:
+        self.offsets: list[int] = []
+
+    def decode(self, key: bytes, value: bytes | None) -> object:
+        return (key, value)
+
+    def replay(self, record: object, *, offset: int, producer_id: int) -> None:
+        self.offsets.append(offset)
+
+    def replay_end_transaction(self, *, producer_id: int, is_committed: bool) -> None:
+        self.offsets.append(-producer_id)
+
+
+def replayed(*batches: bytes, committed_offset: int) -> tuple[list[int], Loader]:
+    shard: Any = Replayed()
+    loader = Loader(shard, iter(batches), committed_offset=committed_offset)
+    while not loader.advance():
+        pass
+    return shard.offsets, loader
+
+
+def plain(keys: str, base_offset: int, **details: Any) -> bytes:
+    return built([(key.encode(), b"v") for key in keys], base_offset, **details)
+
+
+def test_only_the_latest_record_of_a_key_is_replayed_below_what_is_committed() -> None:
+    batches = (plain("abca", 0), plain("bb", 4), plain("cd", 6))
+    assert replayed(*batches, committed_offset=8)[0] == [3, 5, 6, 7]
+    assert replayed(*batches, committed_offset=7)[0] == [2, 3, 5, 6, 7]
+    assert replayed(*batches, committed_offset=0)[0] == list(range(8))
+    _, loader = replayed(*batches, committed_offset=8)
+    assert (loader.record_count, loader.next_offset, loader.skipped_count) == (8, 8, 0)
+
+
+@pytest.mark.parametrize("codec", [Codec.NONE, Codec.LZ4])
+def test_compressed_or_not(codec: Codec) -> None:
+    assert replayed(plain("aab", 0, codec=codec), plain("b", 3, codec=codec), committed_offset=4)[0] == [1, 3]
+
+
+def test_records_of_transactions_are_all_replayed_and_replace_nothing() -> None:
+    details = {"producer_id": 7, "producer_epoch": 0, "base_sequence": 0, "is_transactional": True}
+    batches = (plain("a", 0), plain("aa", 1, **details), marker(7, committed=True, base_offset=3), plain("b", 4))
+    assert replayed(*batches, committed_offset=9)[0] == [0, 1, 2, -7, 4]
+
+
+def test_looking_ahead_comes_to_the_same_state(world: Any) -> None:
+    entries = [commit_of(index % 7, index) for index in range(100)]
+    batches = [built(entries[begin : begin + 10], begin) for begin in range(0, 100, 10)]
+    loader = Loader(world.shard, iter(batches), committed_offset=100)
+    while not loader.advance():
+        pass
+    assert {index: offset_of(world, index) for index in range(7)} == {
+        index: max(number for number in range(100) if number % 7 == index) for index in range(7)
+    }
+
+
+def test_damage_ends_the_load_when_looking_ahead_too(world: Any) -> None:
+    damaged = bytearray(plain("ab", 0))
+    damaged[-1] ^= 1
+    loader = Loader(world.shard, iter([bytes(damaged)]), committed_offset=2)
+    with pytest.raises(CorruptMessage):
+        loader.advance()
