@@ -119,7 +119,8 @@ class Replication:
     # The node's side.
 
     def start(self) -> None:
-        """Look after followers, from now on."""
+        """The node is registered: fetch, and look after followers, from now on."""
+        self.fetchers.start()
         self.isr_changes.start()
 
     def close(self) -> None:

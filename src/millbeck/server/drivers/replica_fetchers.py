@@ -93,8 +93,17 @@ class ReplicaFetchers:
         self.spawn = spawn
         self.report = report
         self._fetcher_count = fetcher_count
+        self.is_started = False
         self._lines: dict[tuple[int, int], FetchLine] = {}
         self._line_of: dict[Partition, FetchLine] = {}
+
+    def start(self) -> None:
+        """Fetch from now on. Before this node is registered its fetches would carry no epoch, and leaders, who look at
+        a follower's epoch when its fetch says something new, would not let it into the ISR.
+        """
+        self.is_started = True
+        for line in self._lines.values():
+            line.begin()
 
     def follow(self, partition: Partition) -> None:
         """Fetch from the partition's leader from now on; nothing when it has none."""
@@ -168,6 +177,9 @@ class FetchLine:
     def remove(self, partition: Partition) -> None:
         self.fetcher.remove(partition)
 
+    def begin(self) -> None:
+        self._arrange(0)
+
     def close(self) -> None:
         self._is_closed = True
         self._cancel_timer()
@@ -193,6 +205,8 @@ class FetchLine:
 
     def _ask(self) -> None:
         if self._is_asking or self._is_connecting or self._is_closed or not len(self.fetcher):
+            return
+        if not self._node.is_started:
             return
         connection = self._connection
         if connection is None:

@@ -60,6 +60,7 @@ class Follower:
             spawn=lambda work: self.tasks.append(asyncio.ensure_future(work)),
             report=self.errors.append,
         )
+        self.fetchers.start()
 
     def partition(self, topic_id: bytes, index: int = 0, epoch: int = 1) -> Partition:
         name = TopicPartition("t", index)
@@ -275,5 +276,21 @@ def test_an_idle_follower_asks_twice_a_second() -> None:
         assert leader.replicas is not None
         assert leader.replicas.followers[2].session is session
         follower.fetchers.close()
+
+    in_house(scenario)
+
+
+def test_nothing_is_fetched_before_the_node_is_registered() -> None:
+    async def scenario(house: House, client: Client, environment: Environment) -> None:
+        topic_id = await lead(house, client)
+        follower = Follower(environment)
+        follower.fetchers.is_started = False
+        mine = follower.partition(topic_id)
+        follower.fetchers.follow(mine)
+        await produce(client, b"a", acks=1)
+        await asyncio.sleep(3)
+        assert mine.log.end_offset == 0
+        follower.fetchers.start()
+        await until(lambda: mine.log.end_offset == 1)
 
     in_house(scenario)
