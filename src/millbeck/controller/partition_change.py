@@ -129,7 +129,7 @@ class PartitionChange:
     def _eligible(self) -> tuple[int, ...]:
         if not self._context.tracks_eligible_leaders:
             return ()
-        if len(self.isr) >= min(self.min_insync_replicas, len(self.replicas)):
+        if len(self.isr) >= self.min_insync_replicas:
             return ()
         partition = self.partition
         return tuple(

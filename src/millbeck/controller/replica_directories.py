@@ -37,13 +37,11 @@ def assign_replicas_to_directories(
     if image.features.metadata_version < DIRECTORY_ASSIGNMENT_FROM:
         raise UnsupportedVersion("Directory assignment is not supported yet.")
     broker = checked_broker(image, request.broker_id, request.broker_epoch)
-    online = ElectionRules(image, rules)
-    offline = ElectionRules(image, rules, removed=request.broker_id)
+    elections = ElectionRules(image, rules)
     # A replica that is named twice is where it was said to be last.
     records: dict[tuple[Uuid, int], MetadataRecord] = {}
     directories: list[AssignReplicasToDirsDirectoryResult] = []
     for asked in request.directories:
-        elections = online if broker.has_online(asked.id) else offline
         topics: list[AssignReplicasToDirsTopicResult] = []
         for topic in asked.topics:
             outcomes: list[AssignReplicasToDirsPartitionResult] = []

@@ -133,6 +133,15 @@ def test_a_silent_broker_is_fenced_when_its_session_ends(cluster: Cluster) -> No
     assert result.records
 
 
+def test_a_shutdown_that_expired_is_not_gone_on_with(cluster: Cluster, replayed: Replayed) -> None:
+    cluster.beat(1, want_shut_down=True)
+    result = cluster.brokers.fence_one_stale(cluster.image, NOW_MS + 9001)
+    cluster.image = replayed(cluster.image, result.records)
+    assert cluster.image.cluster.brokers[1].is_fenced
+    for _ in range(2):
+        assert states(cluster.beat(1, now_ms=NOW_MS + 9002)) == (True, False, False)
+
+
 def test_a_stale_process_is_told_so(cluster: Cluster) -> None:
     epoch = cluster.image.cluster.brokers[1].epoch
     for broker_id, claimed in ((1, epoch - 1), (7, epoch)):

@@ -111,6 +111,18 @@ def test_leadership_goes_back_to_the_preferred(driver: Driver) -> None:
     assert [each.leader for each in driver.image.topics.by_name["t"].partitions.values()] == [1, 3]
 
 
+def test_many_leaders_go_back_some_at_a_time(
+    driver: Driver, with_topic: WithTopic, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("millbeck.controller.elections.ELECTION_COUNT_MAX", 1)
+    driver.image = with_topic(driver.image, {"replicas": [1, 2], "leader": 2}, name="u", topic_id=b"u" * 16)
+    driver.now_ms = 61_000
+    driver.beat(1, 2, 3)
+    assert driver.work() == 3
+    leaders = [topic.partitions[0].leader for topic in driver.image.topics.by_name.values()]
+    assert leaders == [1, 1]
+
+
 def test_but_not_where_that_is_switched_off(
     make_controller: Callable[..., Controller], driver: Driver, replayed: Replayed
 ) -> None:

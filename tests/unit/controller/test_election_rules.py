@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from millbeck.controller import OptionRules
 from millbeck.controller.election_rules import ElectionRules, partitions_where
@@ -28,6 +29,18 @@ def test_a_topics_options_come_before_the_clusters(
     default = ConfigRecord(resource_type=4, resource_name="", name="min.insync.replicas", value="2")
     rules = ElectionRules(replayed(image, [default]), make_rules())
     assert [rules.options_of(name).min_insync_replicas for name in ("plain", "own", "risky")] == [2, 3, 2]
+
+
+def test_who_comes_back_to_leave_does_not_lead(
+    three_brokers: MetadataImage, with_topic: WithTopic, make_rules: Rules
+) -> None:
+    image = with_topic(three_brokers, {"replicas": [1], "leader": -1})
+    everything = list(partitions_where(image, lambda partition: True))
+    for leaving, elections in ((False, 1), (True, 0)):
+        broker = replace(image.cluster.brokers[1], is_fenced=True, in_controlled_shutdown=leaving)
+        image = replace(image, cluster=replace(image.cluster, brokers={1: broker}))
+        assert ElectionRules(image, make_rules()).changes(everything) == []
+        assert len(ElectionRules(image, make_rules(), added=1).changes(everything)) == elections
 
 
 def test_changes_are_made_where_something_is_different(

@@ -53,7 +53,10 @@ def test_a_fenced_broker_has_no_session(tracker: HeartbeatTracker, three_brokers
 
 
 def test_a_new_process_begins_a_new_session(tracker: HeartbeatTracker, three_brokers: MetadataImage) -> None:
+    tracker.shutdown_begun(three_brokers.cluster.brokers[1], offset=9, now_ms=1000)
     broker = replace(three_brokers.cluster.brokers[1], epoch=50)
+    assert not tracker.is_shutting_down(broker, 8000)
+    assert not tracker.is_caught_up(broker, 49, 8000)
     tracker.registered(broker, offset=50, now_ms=8000)
     assert not tracker.is_caught_up(broker, 49, 8000)
     assert tracker.is_caught_up(broker, 50, 8000)
