@@ -12,7 +12,6 @@ from typing import Final
 from millbeck.controller.nodes import Registration
 from millbeck.controller.producer_ids import ProducerIdBlock
 from millbeck.kernel.errors import by_code
-from millbeck.kernel.ids import TopicPartition
 from millbeck.metadata.delta import MetadataDelta
 from millbeck.metadata.image import Endpoint, MetadataImage, ResourceType
 from millbeck.server.broker import Broker
@@ -139,8 +138,6 @@ class BrokerPart:
             if topic.name == OFFSETS_TOPIC:
                 for index in topic.partitions:
                     broker.groups.partition_lost(index)
-            for index in topic.partitions:
-                broker.cleaner.partition_gone(TopicPartition(topic.name, index))
         changes = await broker.logs.apply(image, delta)
         offsets_topic = image.topics.named(OFFSETS_TOPIC)
         if offsets_topic is not None:

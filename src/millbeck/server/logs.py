@@ -206,6 +206,7 @@ class Logs:
         """Tell who waits, and let the files go."""
         self._broker.replication.gone(partition)
         partition.close(error)
+        self._broker.cleaner.partition_gone(partition.name)
         directory = self._directory_of.pop(partition.name)
         try:
             self._remove_later(directory.delete_log(partition.name, self._broker.environment.randomness.uuid()))
@@ -366,6 +367,7 @@ class Logs:
 
         Nothing when it is no longer wanted just before the cut. Raises `KafkaStorageError`, OSError.
         """
+        self._broker.cleaner.partition_truncated(partition.name, 0 if starts_over else offset)
         flush = partial(self.flush, partition)
         in_thread = self._broker.in_thread
         try:

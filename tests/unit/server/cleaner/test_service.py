@@ -588,3 +588,18 @@ def test_a_checkpoint_beyond_the_log_is_not_believed() -> None:
         assert len(await read(client)) < 40
 
     in_house(scenario, **OFTEN)
+
+
+def test_a_log_that_is_cut_tells_the_cleaner() -> None:
+    async def scenario(house: House, client: Client, environment: Environment) -> None:
+        errand = await held_run(house, client)
+        checkpoint = cleaner_of(house)._checkpoint_of(NAME)
+        assert checkpoint is not None
+        checkpoint.note(NAME, 30)
+        assert house.node is not None
+        await house.node.broker.logs.truncate(partition_of(house), 12)
+        assert errand.is_stopped
+        assert checkpoint.offset_of(NAME) == 12
+        assert partition_of(house).log.end_offset == 12
+
+    in_house(scenario, **OFTEN)
