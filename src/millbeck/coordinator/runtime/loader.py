@@ -18,11 +18,12 @@ from typing import Any
 from millbeck.coordinator.runtime.shard import NO_PRODUCER_ID, Shard
 from millbeck.records import batch, control
 from millbeck.records.header import BatchHeader
-from millbeck.records.kernels.compaction import NEEDLESS, gather
 
 Buffer = bytes | memoryview
 
 RECORDS_PER_STEP = 128
+_NEEDLESS = 1
+"""A mark of `records.kernels.compaction`: a later record has the same key."""
 
 
 class Loader:
@@ -68,6 +69,8 @@ class Loader:
 
     def _look_ahead(self, batches: Iterable[Buffer]) -> Iterator[bool]:
         """Find the records that later ones replace. Malformed ones are left for the replay to find."""
+        from millbeck.records.kernels.compaction import gather  # a node without groups does without it
+
         latest: dict[bytes, int] = {}
         marks = bytearray()
         places: list[tuple[int, int]] = []
@@ -88,11 +91,11 @@ class Loader:
     def _replay_data(self, data: Buffer, header: BatchHeader) -> Iterator[bool]:
         producer_id = header.producer_id if header.is_transactional else NO_PRODUCER_ID
         marks = self._needless.get(header.base_offset)
-        if marks is not None and marks.count(NEEDLESS) == len(marks):
+        if marks is not None and marks.count(_NEEDLESS) == len(marks):
             self.record_count += header.record_count
             return
         for index, record in enumerate(batch.records_of(data)):
-            if marks is not None and marks[index] == NEEDLESS:
+            if marks is not None and marks[index] == _NEEDLESS:
                 self.record_count += 1
             else:
                 self._replay_record(record.key, record.value, record.offset, producer_id)

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import logging
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from millbeck.kernel.environment import Errand
 from millbeck.kernel.ids import TopicPartition
 from millbeck.kernel.units import MIB
-from millbeck.storage.compaction.job import Outcome, Progress
-from millbeck.storage.compaction.plan import Survey
 from millbeck.storage.log import Log
+
+if TYPE_CHECKING:
+    from millbeck.storage.compaction.job import Outcome
+    from millbeck.storage.compaction.plan import Survey
 
 PROGRESS_LOG_SECONDS: Final = 30.0
 
@@ -25,7 +27,8 @@ class CleanerRun:
         self.began = now
         self.is_stopped = False
         self.errand: Errand[Outcome] | None = None
-        self.progress = Progress(bytes_done=0, bytes_total=0)
+        self._bytes_done = 0
+        self._bytes_total = 0
         self._now = now
         self._told_at = now
 
@@ -41,9 +44,11 @@ class CleanerRun:
 
     def reported(self, progress: object, now: float) -> None:
         """Word from the worker; a long run is told of in the log."""
+        from millbeck.storage.compaction.job import Progress
+
         if not isinstance(progress, Progress):
             return
-        self.progress = progress
+        self._bytes_done, self._bytes_total = progress.bytes_done, progress.bytes_total
         self._now = now
         if now - self._told_at >= PROGRESS_LOG_SECONDS:
             self._told_at = now
@@ -57,11 +62,10 @@ class CleanerRun:
 
     @property
     def share_done(self) -> float:
-        total = self.progress.bytes_total
-        return self.progress.bytes_done / total if total else 0.0
+        return self._bytes_done / self._bytes_total if self._bytes_total else 0.0
 
     @property
     def bytes_per_second(self) -> float:
         """Of source data, on the average of the run so far."""
         elapsed = self._now - self.began
-        return self.progress.bytes_done / elapsed if elapsed > 0 else 0.0
+        return self._bytes_done / elapsed if elapsed > 0 else 0.0

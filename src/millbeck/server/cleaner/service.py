@@ -8,6 +8,8 @@ A run ends early when its partition is deleted, goes offline or is no longer com
 has written is removed. A log that cannot be compacted (damage, a read that failed, something unexpected) is left alone
 until the next start: it is said in the log and counted in the metrics. A full disk, and a worker that was killed, are
 tried again.
+
+What compaction itself takes is loaded when there is a compacted log: a node starts without it.
 """
 
 from __future__ import annotations
@@ -15,7 +17,7 @@ from __future__ import annotations
 import asyncio
 import errno
 import logging
-from typing import Final, cast
+from typing import TYPE_CHECKING, Final, cast
 
 from millbeck.kernel.environment import WorkerDied, WorkStopped
 from millbeck.kernel.errors import ApiError, KafkaStorageError
@@ -27,10 +29,11 @@ from millbeck.server.cleaner.checkpoint import CleanerCheckpoint
 from millbeck.server.cleaner.run import CleanerRun
 from millbeck.server.cleaner.statistics import CleanerStatistics
 from millbeck.server.turns import Turns
-from millbeck.storage.compaction import plan as planning
-from millbeck.storage.compaction.job import CompactionCancelled, CompactionError, Outcome, SourceGone
-from millbeck.storage.compaction.plan import Plan, Survey
 from millbeck.storage.directory import LogDirectory
+
+if TYPE_CHECKING:
+    from millbeck.storage.compaction.job import Outcome
+    from millbeck.storage.compaction.plan import Plan, Survey
 
 DEATHS_MAX: Final = 3
 """A log whose workers died so often in a row is at fault itself: it may need more memory than there is."""
@@ -132,6 +135,8 @@ class Cleaner:
         checkpoint = self._checkpoint_of(partition.name)
         if checkpoint is None:
             return None
+        from millbeck.storage.compaction import plan as planning
+
         found = planning.survey(
             partition.log,
             checkpoint=checkpoint.offset_of(partition.name),
@@ -236,6 +241,8 @@ class Cleaner:
 
     async def _clean(self, number: int, partition: Partition, surveyed: Survey) -> bool:
         """Compact one log as far as its keys fit the memory; whether it went well."""
+        from millbeck.storage.compaction.job import CompactionCancelled, CompactionError, SourceGone
+
         now = self._broker.environment.clock.monotonic()
         run = self.running[partition.name] = CleanerRun(number, partition.log, surveyed, now)
         self._share_rate()
@@ -280,6 +287,8 @@ class Cleaner:
         return True
 
     def _prepare(self, run: CleanerRun) -> Plan | None:
+        from millbeck.storage.compaction import plan as planning
+
         options = self._broker.config.cleaner
         threads = max(1, options.log_cleaner_threads)
         return planning.prepare(
@@ -294,7 +303,6 @@ class Cleaner:
         return min(1.0, max(0.0, self._broker.config.cleaner.log_cleaner_io_buffer_load_factor))
 
     async def _work(self, run: CleanerRun, plan: Plan) -> Outcome:
-        # Loaded when it is needed: a node that compacts nothing does without.
         from millbeck.server.cleaner import work
 
         environment = self._broker.environment
@@ -308,6 +316,7 @@ class Cleaner:
 
     async def _install(self, run: CleanerRun, plan: Plan, outcome: Outcome) -> None:
         """Put the new segments in place of the old, durably; a swap that has begun is not stopped."""
+        from millbeck.storage.compaction.job import SourceGone
         from millbeck.storage.swap import Swap, SwapState
 
         swap = Swap(plan, outcome)

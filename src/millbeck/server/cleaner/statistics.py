@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
-from millbeck.storage.compaction.job import Statistics
-from millbeck.storage.compaction.plan import Survey
+if TYPE_CHECKING:
+    from millbeck.storage.compaction.job import Statistics
+    from millbeck.storage.compaction.plan import Survey
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

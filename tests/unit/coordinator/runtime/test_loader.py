@@ -13,10 +13,12 @@ from millbeck.coordinator.group.records import (
     group_tombstone,
     offset_commit,
 )
+from millbeck.coordinator.runtime import loader as loader_module
 from millbeck.coordinator.runtime.loader import RECORDS_PER_STEP, Loader
 from millbeck.kernel.errors import CorruptMessage
 from millbeck.records import batch, control
 from millbeck.records.compression import Codec
+from millbeck.records.kernels.compaction import NEEDLESS
 from millbeck.records.record import UNASSIGNED, Record
 from millbeck.wire.errors import DecodeError
 
@@ -202,3 +204,7 @@ def test_damage_ends_the_load_when_looking_ahead_too(world: Any) -> None:
     loader = Loader(world.shard, iter([bytes(damaged)]), committed_offset=2)
     with pytest.raises(CorruptMessage):
         loader.advance()
+
+
+def test_the_marks_are_those_of_the_kernel() -> None:
+    assert loader_module._NEEDLESS == NEEDLESS

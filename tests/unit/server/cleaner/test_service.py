@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import subprocess
+import sys
 from dataclasses import replace
 from typing import Any
 
@@ -603,3 +605,12 @@ def test_a_log_that_is_cut_tells_the_cleaner() -> None:
         assert partition_of(house).log.end_offset == 12
 
     in_house(scenario, **OFTEN)
+
+
+def test_a_node_starts_without_what_compaction_takes() -> None:
+    program = (
+        "import sys, millbeck.server.node; "
+        "print([name for name in sys.modules if 'compaction' in name or name.endswith('storage.swap')])"
+    )
+    found = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert found.stdout.strip() == "[]"
