@@ -130,7 +130,7 @@ class Table:
         self.sequences: dict[int, int] = {}
         self.checkpoint: int | None = None
         self.untouchable_from = 0
-        """Nothing below it may be truncated: it was compacted, so it was committed."""
+        """Nothing below it may be truncated: it was below the high watermark when the log was compacted."""
         self.clean_since: dict[int, int] = {}
         """When each tombstone was first compacted, by offset."""
         self.directory = self._open_directory()
@@ -250,7 +250,7 @@ class Table:
         if plan is None:
             return False
         started_ms, upper = self.clock_ms, plan.job.upper_offset
-        self.untouchable_from = max(self.untouchable_from, upper)
+        self.untouchable_from = max(self.untouchable_from, self.log.end_offset)
         before = [bytes(one.data) for one in self.batches() if one.header.base_offset >= upper]
         try:
             outcome = compact(plan.job, self.log.environment.files, open_source=plan.open_source)
@@ -398,7 +398,7 @@ class Table:
             if one.header.is_control:
                 continue
             for record in batches.records_of(one.data):
-                if record.offset < cleaned_offset:
+                if self.log.log_start_offset <= record.offset < cleaned_offset:
                     assert record.key is not None
                     assert latest[record.key].offset == record.offset
                     transaction = known[record.offset].transaction

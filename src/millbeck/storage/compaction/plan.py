@@ -20,6 +20,7 @@ from millbeck.kernel.environment import File
 from millbeck.kernel.ids import TopicPartition
 from millbeck.kernel.units import LONG_MAX, MIB
 from millbeck.storage.compaction.job import CompactionJob, LastOfProducer, Source
+from millbeck.storage.file_cache import CachedFile
 from millbeck.storage.offset_index import CorruptIndex
 from millbeck.storage.segment import CorruptSegment, Segment
 from millbeck.storage.timestamps import largest_timestamp
@@ -161,7 +162,7 @@ class LeasedSource:
 class Plan:
     """A job and the leases on its sources; release it exactly once, whatever becomes of the job."""
 
-    __slots__ = ("_files", "_is_released", "job", "log", "segments")
+    __slots__ = ("_files", "_leased", "job", "log", "segments")
 
     def __init__(self, log: Log, job: CompactionJob, segments: list[Segment]) -> None:
         self.log = log
@@ -169,10 +170,13 @@ class Plan:
         self.segments = segments
         """The segments the job's sources stand for, in the same order."""
         self._files: dict[str, File] = {}
-        self._is_released = False
+        self._leased: list[CachedFile] = []
+        """Not the segments' own: truncation gives a segment another one."""
         try:
             for segment in segments:
-                self._files[segment.log_path] = segment.handle.lease()
+                handle = segment.handle
+                self._files[handle.path] = handle.lease()
+                self._leased.append(handle)
         except OSError:
             self.release()
             raise
@@ -182,10 +186,9 @@ class Plan:
         return LeasedSource(self._files[source.path])
 
     def release(self) -> None:
-        if not self._is_released:
-            self._is_released = True
-            for segment in self.segments[: len(self._files)]:
-                segment.handle.release()
+        leased, self._leased = self._leased, []
+        for handle in leased:
+            handle.release()
 
 
 def prepare(log: Log, surveyed: Survey, *, now_ms: int, map_bytes_max: int, read_bytes: int = 1 * MIB) -> Plan | None:

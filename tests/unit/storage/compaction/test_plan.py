@@ -129,3 +129,12 @@ def test_sources_are_leased_until_release(table: Any) -> None:
     plan.release()
     plan.release()
     assert [one.handle.leases for one in table.log.segments] == [0, 0, 0, 0]
+
+
+def test_a_lease_is_on_the_file_not_on_the_segment(table: Any) -> None:
+    fill(table)
+    plan = table.plan()
+    table.log.truncate_to(3)
+    plan.release()
+    assert [one.handle.leases for one in table.log.segments] == [0, 0]
+    assert plan.open_source(plan.job.sources[0]) is not None
