@@ -14,7 +14,6 @@ from millbeck.controller.election_rules import ElectionRules, partitions_where
 from millbeck.kernel.errors import StaleBrokerEpoch
 from millbeck.kernel.ids import Uuid
 from millbeck.metadata.delta import advance
-from millbeck.metadata.features import ELIGIBLE_LEADER_REPLICAS_FROM
 from millbeck.metadata.image import BrokerRegistration, MetadataImage
 from millbeck.metadata.records import (
     NO_LEADER,
@@ -71,11 +70,9 @@ def restarted(image: MetadataImage, rules: ConfigRules, broker_id: int, *, is_cl
     """A new process has the id: what the old one led is led by others, or by nobody until the new one is unfenced.
 
     After an unclean end the new process may lack what the old one acknowledged: then it is neither in sync nor
-    eligible anywhere, where such things are told apart.
+    eligible anywhere. Where eligible leaders are not tracked it makes no difference.
     """
-    if is_clean or image.features.metadata_version < ELIGIBLE_LEADER_REPLICAS_FROM:
-        return _without(image, rules, broker_id)
-    return _forgotten(image, rules, broker_id)
+    return _without(image, rules, broker_id) if is_clean else _forgotten(image, rules, broker_id)
 
 
 def unregistered(image: MetadataImage, rules: ConfigRules, broker: BrokerRegistration) -> list[MetadataRecord]:

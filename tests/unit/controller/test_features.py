@@ -138,6 +138,8 @@ def test_every_node_must_know_the_new_level(
         known = replayed(image, controller.register_controller(image, other).records)
         assert words in message(known, QuorumFeatures(voters=(1, 2), node_id=1))
         assert bool(words) == bool(message(known, QuorumFeatures(voters=(1, 2), node_id=1)))
+    # What this controller said before it was upgraded does not count.
+    assert message(known, QuorumFeatures(voters=(2,), node_id=2)) == ""
     broker = replace(one_broker.cluster.brokers[1], features=older)
     image = replace(image, cluster=replace(image.cluster, brokers={1: broker}))
     assert "Broker 1 only supports versions 7-29" in message(image, QuorumFeatures(node_id=1))
