@@ -117,10 +117,12 @@ class AwaitFlush(Step):
 class Followed:
     """One partition of a fetcher. ``told`` is what the leader knows of it in the present session."""
 
-    __slots__ = ("partition", "rest_until_ms", "state", "step", "told")
+    __slots__ = ("lag", "partition", "rest_until_ms", "state", "step", "told")
 
     def __init__(self, partition: Partition) -> None:
         self.partition = partition
+        self.lag = 0
+        """Records between our end and the leader's high watermark, as of its last answer."""
         self.state = State.FETCHING
         self.rest_until_ms = 0
         self.step: Step | None = None
@@ -164,6 +166,10 @@ class Fetcher:
 
     def __len__(self) -> int:
         return len(self._followed)
+
+    @property
+    def followed(self) -> list[Followed]:
+        return list(self._followed.values())
 
     @property
     def partitions(self) -> list[Partition]:
@@ -233,6 +239,11 @@ class Fetcher:
     def due_ms(self) -> int | None:
         """When the next resting partition wants to be asked for."""
         return min((followed.rest_until_ms for followed in self._resting.values()), default=None)
+
+    @property
+    def has_questions(self) -> bool:
+        """Whether some partition is to be asked for now; none is while another waits for its flush."""
+        return not self._unflushed and any(each.state is State.FETCHING for each in self._followed.values())
 
     def request(self) -> FetchRequest | None:
         """The next request. None when there is nothing to ask for, or something is to be flushed first."""
@@ -368,6 +379,7 @@ class Fetcher:
                 self.bytes_in += len(result.records)
                 self._copied(partition, len(result.records))
             partition.leader_said(result.high_watermark, result.log_start_offset)
+            followed.lag = max(0, result.high_watermark - partition.log.end_offset)
         except (UnexpectedAppendOffset, ApiError) as error:
             if partition.log.is_offline:
                 self.remove(partition)

@@ -94,6 +94,8 @@ class Replication:
         )
         self._selector = selector_named(options.replica_selector_class)
         self.around.wakes_followers = self._selector is not None
+        self.bytes_out = 0
+        """Given to followers since the node started."""
         self.isr_changes = IsrChangeDriver(
             broker.environment.clock,
             alter_partition,
@@ -225,6 +227,7 @@ class Replication:
 
     def sent(self, partition: Partition, size_bytes: int) -> None:
         """A follower was given this much."""
+        self.bytes_out += size_bytes
         if self._is_throttled_leader(partition):
             self._leader_throttle.record(size_bytes)
 

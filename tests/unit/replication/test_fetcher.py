@@ -67,6 +67,24 @@ def offsets_in(request: FetchRequest) -> list[int]:
     return [asked.fetch_offset for topic in request.topics for asked in topic.partitions]
 
 
+def test_the_lag_is_what_the_leaders_high_watermark_is_ahead() -> None:
+    following = Following()
+    (followed,) = following.fetcher.followed
+    assert followed.lag == 0
+    assert following.fetcher.has_questions
+    following.ask()
+    following.answer(FetchedPartition(0, high_watermark=10, records=data()))
+    assert followed.lag == 9
+    following.ask()
+    following.answer(FetchedPartition(0, high_watermark=2, records=data(1)))
+    assert followed.lag == 0
+    following.answer_error(errors.FencedLeaderEpoch)
+    following.ask()
+    following.answer_error(errors.FencedLeaderEpoch)
+    assert following.state is State.FENCED
+    assert not following.fetcher.has_questions
+
+
 def test_the_first_request_names_the_partition_and_the_replica_and_asks_for_a_session() -> None:
     following = Following()
     request = following.ask()

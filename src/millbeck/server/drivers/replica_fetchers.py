@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from typing import Any, Final, Protocol
 
 from millbeck.client.addresses import Address
@@ -95,6 +95,8 @@ class ReplicaFetchers:
         self._fetcher_count = fetcher_count
         self.is_started = False
         self._lines: dict[tuple[int, int], FetchLine] = {}
+        self._bytes_in_before = 0
+        """Of lines that are closed."""
         self._line_of: dict[Partition, FetchLine] = {}
 
     def start(self) -> None:
@@ -128,12 +130,14 @@ class ReplicaFetchers:
         for key, line in list(self._lines.items()):
             if not len(line.fetcher):
                 del self._lines[key]
+                self._bytes_in_before += line.fetcher.bytes_in
                 line.close()
 
     def close(self) -> None:
         self._line_of.clear()
         lines, self._lines = list(self._lines.values()), {}
         for line in lines:
+            self._bytes_in_before += line.fetcher.bytes_in
             line.close()
 
     @property
@@ -141,14 +145,20 @@ class ReplicaFetchers:
         return list(self._line_of)
 
     @property
+    def lines(self) -> Mapping[tuple[int, int], FetchLine]:
+        """By leader, and by number among those to the same leader."""
+        return self._lines
+
+    @property
     def bytes_in(self) -> int:
-        return sum(line.fetcher.bytes_in for line in self._lines.values())
+        """Since the node started; it never shrinks."""
+        return self._bytes_in_before + sum(line.fetcher.bytes_in for line in self._lines.values())
 
 
 class FetchLine:
     """One fetcher with its connection: connecting, asking, resting, or idle."""
 
-    __slots__ = ("_connection", "_is_asking", "_is_closed", "_is_connecting", "_node", "_timer", "fetcher")
+    __slots__ = ("_connection", "_is_asking", "_is_closed", "_is_connecting", "_node", "_timer", "fetcher", "requests")
 
     def __init__(self, node: ReplicaFetchers, leader_id: int) -> None:
         self._node = node
@@ -157,6 +167,8 @@ class FetchLine:
         self._is_asking = False
         self._is_closed = False
         self._timer: Timer | None = None
+        self.requests = 0
+        """Sent so far."""
         self.fetcher = Fetcher(
             leader_id,
             node.node_id,
@@ -179,6 +191,12 @@ class FetchLine:
 
     def begin(self) -> None:
         self._arrange(0)
+
+    @property
+    def is_stuck(self) -> bool:
+        """Whether there is something to ask, and nothing on its way that will. That would be a defect."""
+        is_moving = self._is_asking or self._is_connecting or self._timer is not None
+        return self._node.is_started and not self._is_closed and not is_moving and self.fetcher.has_questions
 
     def close(self) -> None:
         self._is_closed = True
@@ -222,6 +240,7 @@ class FetchLine:
                 self._arrange(max(0, due_ms - self._node.deadlines.now_ms()))
             return
         self._is_asking = True
+        self.requests += 1
         timeout_s = (request.max_wait_ms + self._node.request_timeout_ms()) / 1000
         try:
             connection.submit(
