@@ -17,9 +17,12 @@ Nothing here does I/O or reads a clock; times are milliseconds of a monotonic cl
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 from millbeck.kernel.errors import NotLeaderOrFollower
+
+if TYPE_CHECKING:
+    from millbeck.replication.partition import Partition
 
 UNKNOWN: Final = -1
 NO_BROKER_EPOCH: Final = -1
@@ -29,6 +32,12 @@ class FetchTimes(Protocol):
     """A follower's fetch session: each of its fetches speaks for all partitions in it."""
 
     used_ms: int
+    epoch: int
+    """Counts its fetches."""
+
+    def readable_grew(self, partition: Partition) -> None: ...
+
+    def watermark_grew(self, partition: Partition) -> None: ...
 
 
 class Follower:
@@ -43,6 +52,7 @@ class Follower:
         "leader_end_offset",
         "log_start_offset",
         "session",
+        "stale_epoch",
     )
 
     def __init__(self, broker_id: int, caught_up_ms: int) -> None:
@@ -55,12 +65,23 @@ class Follower:
         self.leader_end_offset = UNKNOWN
         """Where our log ended when it fetched last."""
         self.session: FetchTimes | None = None
+        self.stale_epoch: int | None = None
+        """The fetch of its session after which it left the ISR: what was known of it then no longer counts."""
+
+    @property
+    def is_fresh(self) -> bool:
+        """Whether it has fetched since it left the ISR, be it by an idle session's fetch."""
+        return self.stale_epoch is None or (self.session is not None and self.session.epoch != self.stale_epoch)
+
+    def leaves(self) -> None:
+        self.stale_epoch = -1 if self.session is None else self.session.epoch
 
     def fetched(self, offset: int, log_start_offset: int, leader_end_offset: int, now_ms: int) -> None:
         if offset >= leader_end_offset:
             self.caught_up_ms = max(self.caught_up_ms, now_ms)
         elif self.leader_end_offset != UNKNOWN and offset >= self.leader_end_offset:
             self.caught_up_ms = max(self.caught_up_ms, self.fetched_ms)
+        self.stale_epoch = None
         self.end_offset = offset
         self.log_start_offset = log_start_offset
         self.leader_end_offset = max(leader_end_offset, self.leader_end_offset)
@@ -105,7 +126,7 @@ class Surroundings:
     epoch (-1 is not compared), not fenced and not shutting down.
     """
 
-    __slots__ = ("broker_epoch", "is_eligible", "lag_ms_max", "node_id", "now_ms", "wakes_followers")
+    __slots__ = ("broker_epoch", "is_eligible", "lag_ms_max", "node_id", "now_ms", "wakes_followers", "write_failed")
 
     def __init__(
         self,
@@ -121,6 +142,8 @@ class Surroundings:
         self.is_eligible = is_eligible
         self.lag_ms_max = lag_ms_max
         self.broker_epoch = broker_epoch
+        self.write_failed: Callable[[Partition], None] = lambda partition: None
+        """Told of a leader that cannot write, because its disk is full or gone."""
         self.wakes_followers = False
         """Tell followers of a high watermark at once: where consumers read from them."""
 
@@ -157,6 +180,9 @@ class InSync:
         self.commit(isr)
 
     def commit(self, isr: tuple[int, ...]) -> None:
+        for broker_id in self.isr:
+            if broker_id not in isr and broker_id in self.followers:
+                self.followers[broker_id].leaves()
         self.isr = self.maximal = isr
         self.pending = None
 

@@ -274,6 +274,8 @@ class Partition:
                 raise self.log.offline_error()
             self.log.write_staged()
         except ApiError as error:
+            if self._around is not None:
+                self._around.write_failed(self)
             self._fail(pending, error)
             return
         except Exception as error:
@@ -432,7 +434,10 @@ class Partition:
         replicas = self.replicas
         if replicas is not None and self.is_leader:
             for follower in replicas.followers.values():
-                self._propose(replicas, replicas.expansion(follower, self.high_watermark, self.epoch_start_offset))
+                # Its session speaks for it as long as the partition is in that.
+                session = follower.session
+                if session is not None and session in self.end_watchers and follower.is_fresh:
+                    self._propose(replicas, replicas.expansion(follower, self.high_watermark, self.epoch_start_offset))
 
     def _propose(self, replicas: InSync, isr: tuple[int, ...] | None) -> None:
         if isr is not None and self.isr_changes is not None:
@@ -488,6 +493,12 @@ class Partition:
     def was_truncated(self) -> None:
         """The log was cut, or started over: the high watermark stays within it."""
         self.high_watermark = min(max(self.high_watermark, self.log.log_start_offset), self.log.end_offset)
+
+    def replace_log(self, log: Log) -> None:
+        """The log was opened anew, perhaps with less in it."""
+        assert not self.is_leader, f"{self.name} is led here"
+        self.log = log
+        self.was_truncated()
 
     # reads
 

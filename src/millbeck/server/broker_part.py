@@ -27,6 +27,7 @@ from millbeck.server.replication import Replication
 from millbeck.storage.directory import NO_BROKER_EPOCH, LogDirectory
 from millbeck.wire.messages.allocate_producer_ids import AllocateProducerIdsRequest, AllocateProducerIdsResponse
 from millbeck.wire.messages.alter_partition import AlterPartitionRequest, AlterPartitionResponse
+from millbeck.wire.messages.assign_replicas_to_dirs import AssignReplicasToDirsRequest, AssignReplicasToDirsResponse
 
 LARGE_CHANGE_PARTITIONS: Final = 200
 PRODUCER_IDS_SECONDS_MAX: Final = 30.0
@@ -51,7 +52,10 @@ class BrokerPart:
         self._settle_memory = settle_memory
         paths = set(config.directories)
         broker.replication = Replication(
-            broker, alter_partition=self._alter_partition, broker_epoch=lambda: self.membership.epoch
+            broker,
+            alter_partition=self._alter_partition,
+            assign_directories=self._assign_directories,
+            broker_epoch=lambda: self.membership.epoch,
         )
         broker.logs = Logs(
             broker,
@@ -120,6 +124,10 @@ class BrokerPart:
     async def _alter_partition(self, request: AlterPartitionRequest) -> AlterPartitionResponse:
         timeout_s = self._broker.config.replication.request_timeout_ms / 1000
         return await self._channels.partitions.request(request, AlterPartitionResponse, timeout_s=timeout_s)
+
+    async def _assign_directories(self, request: AssignReplicasToDirsRequest) -> AssignReplicasToDirsResponse:
+        timeout_s = self._broker.config.replication.request_timeout_ms / 1000
+        return await self._channels.directories.request(request, AssignReplicasToDirsResponse, timeout_s=timeout_s)
 
     async def _allocate_producer_ids(self) -> ProducerIdBlock:
         request = AllocateProducerIdsRequest(broker_id=self._broker.node_id, broker_epoch=self.epoch)

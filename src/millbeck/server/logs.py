@@ -20,6 +20,7 @@ from millbeck.kernel.options import Layers
 from millbeck.kernel.units import MIB
 from millbeck.metadata.delta import MetadataDelta
 from millbeck.metadata.image import MetadataImage, PartitionRegistration
+from millbeck.metadata.image.directories import is_reserved
 from millbeck.replication.partition import Partition
 from millbeck.server.broker import Broker
 from millbeck.server.log_steps import detach_old_segments, truncate
@@ -97,6 +98,7 @@ class Logs:
                 partition = self._place(image, before.name, before.topic_id, index, registration)
                 if partition is not None:
                     changes.note(partition, registration, broker.node_id)
+                    self._tell_directory(partition, registration)
             else:
                 self._leave(before.topic_id, index, changes)
             await turns.give_way()
@@ -127,7 +129,7 @@ class Logs:
             return partition
         key = TopicPartition(name, index)
         try:
-            opened = self._open_or_create(key, topic_id, topic.config)
+            opened = self._open_or_create(key, topic_id, topic.config, registration.directory(broker.node_id))
         except (OSError, ApiError) as error:
             log.error("%s has no usable log: %s", key, error)
             topic.unusable[index] = f"{key} has no usable log: {error}"
@@ -161,7 +163,15 @@ class Logs:
         changes.gone.append(partition)
         self._take_away(partition, NotLeaderOrFollower(f"{partition.name} has moved to other brokers"))
 
-    def _open_or_create(self, key: TopicPartition, topic_id: Uuid, config: LogConfig) -> Log:
+    def _tell_directory(self, partition: Partition, registration: PartitionRegistration) -> None:
+        meta = self._directory_of[partition.name].meta
+        if meta is not None:
+            registered = registration.directory(self._broker.node_id)
+            is_choice = len(self.directories) > 1
+            self._broker.replication.is_in(partition, meta.directory_id, registered, is_choice=is_choice)
+
+    def _open_or_create(self, key: TopicPartition, topic_id: Uuid, config: LogConfig, registered: Uuid) -> Log:
+        """``registered`` is the directory that the metadata has the replica in."""
         now_ms = self._broker.now_ms()
         directory, found_id = self._on_disk.pop(key, (None, None))
         if directory is not None and found_id == topic_id:
@@ -173,7 +183,10 @@ class Logs:
         online = [each for each in self.directories if each.offline_reason is None]
         if not online:
             raise KafkaStorageError("every log directory is offline")
-        directory = min(online, key=lambda each: len(each.logs))
+        named = [each for each in online if each.meta is not None and each.meta.directory_id == registered]
+        if not named and len(online) < len(self.directories) and not is_reserved(registered):
+            raise KafkaStorageError("its log directory is offline")
+        directory = min(named or online, key=lambda each: len(each.logs))
         self._directory_of[key] = directory
         return directory.create_log(key, topic_id, config, now_ms=now_ms)
 
@@ -225,7 +238,7 @@ class Logs:
         """A directory failed: whoever waits for one of its logs is answered."""
         for partition in self._broker.topics.all_partitions():
             if partition.log.is_offline:
-                self._broker.replication.gone(partition)
+                self._broker.replication.went_offline(partition)
                 partition.flushed()
 
     # settings
@@ -378,6 +391,21 @@ class Logs:
         finally:
             partition.was_truncated()
 
+    async def mend(self, partition: Partition) -> bool:
+        """Open a damaged log anew, cut before its first bad batch; False when the partition leads by now, or is gone.
+
+        Raises OSError, `KafkaStorageError`.
+        """
+        damaged, directory = partition.log, self._directory_of.get(partition.name)
+        if directory is None:
+            return False
+        while (job := directory.lowering_job(damaged, damaged.damaged_offset)) is not None:
+            await self._broker.in_thread(job)
+        if partition.is_leader or directory.logs.get(partition.name) is not damaged:
+            return False
+        partition.replace_log(directory.mend_log(damaged, now_ms=self._broker.now_ms()))
+        return not partition.log.is_offline
+
     async def _flush_due(self) -> None:
         for partition in self._broker.topics.all_partitions():
             if partition.log.flush_is_due(self._broker.now_ms()):
@@ -413,6 +441,8 @@ class Logs:
                 await self._scrub_log(Scrubber(partition.log))
             except OSError as error:
                 log.error("scrubbing %s: %s", partition.name, error)
+            if partition.log.damaged_offset >= 0:
+                self._broker.replication.mending.look()
 
     async def _scrub_log(self, scrubber: Scrubber) -> None:
         while (job := scrubber.next_job()) is not None:

@@ -13,24 +13,34 @@ from typing import TYPE_CHECKING
 from millbeck.client.addresses import Address
 from millbeck.client.connection import ConnectionSettings
 from millbeck.kernel.errors import NotController
+from millbeck.kernel.ids import Uuid
 from millbeck.metadata.delta import MetadataDelta
 from millbeck.metadata.image import PartitionRegistration
+from millbeck.metadata.image.directories import MIGRATING_DIRECTORY, UNASSIGNED_DIRECTORY
 from millbeck.replication.fetcher import FetchLimits
 from millbeck.replication.in_sync import NO_BROKER_EPOCH, Surroundings
 from millbeck.replication.partition import Partition
 from millbeck.replication.selector import ReplicaView, selector_named
 from millbeck.replication.throttle import Throttle, is_listed
+from millbeck.server.drivers.directory_assignments import DirectoryAssignments, Replica
+from millbeck.server.drivers.directory_assignments import Send as SendAssignments
 from millbeck.server.drivers.isr_changes import IsrChangeDriver, Send
 from millbeck.server.drivers.replica_fetchers import ReplicaFetchers
+from millbeck.server.mending import Mending
 from millbeck.server.tls import peer_context
 from millbeck.server.turns import Turns
 from millbeck.wire.messages.alter_partition import AlterPartitionRequest, AlterPartitionResponse
+from millbeck.wire.messages.assign_replicas_to_dirs import AssignReplicasToDirsRequest, AssignReplicasToDirsResponse
 
 if TYPE_CHECKING:
     from millbeck.server.broker import Broker
 
 
 async def no_controller(request: AlterPartitionRequest) -> AlterPartitionResponse:
+    raise NotController
+
+
+async def no_controller_for_directories(request: AssignReplicasToDirsRequest) -> AssignReplicasToDirsResponse:
     raise NotController
 
 
@@ -69,11 +79,13 @@ class Replication:
         broker: Broker,
         *,
         alter_partition: Send = no_controller,
+        assign_directories: SendAssignments = no_controller_for_directories,
         broker_epoch: Callable[[], int] = lambda: NO_BROKER_EPOCH,
         connection_settings: Callable[[], ConnectionSettings] | None = None,
     ) -> None:
-        """``alter_partition`` carries a request to the active controller. ``broker_epoch`` is that of the node's own
-        registration. ``connection_settings`` are for connections to other brokers (TLS where their listener has it).
+        """``alter_partition`` and ``assign_directories`` carry requests to the active controller. ``broker_epoch`` is
+        that of the node's own registration. ``connection_settings`` are for connections to other brokers (TLS where
+        their listener has it).
         """
         self._broker = broker
         self._connection_settings = connection_settings
@@ -103,8 +115,14 @@ class Replication:
             broker_epoch=self.broker_epoch,
             partitions=broker.topics.all_partitions,
             lag_ms_max=lambda: self.around.lag_ms_max,
+            looked=lambda: self.mending.look(),
             spawn=broker.spawn,
         )
+        self.assignments = DirectoryAssignments(
+            assign_directories, node_id=broker.node_id, broker_epoch=broker_epoch, spawn=broker.spawn
+        )
+        self.mending = Mending(broker, self.assignments)
+        self.around.write_failed = self.mending.write_failed
         self.fetchers = ReplicaFetchers(
             broker.environment,
             broker.deadlines,
@@ -139,6 +157,7 @@ class Replication:
             self.fetchers.follow(partition)
             await turns.give_way()
         self.fetchers.close_idle()
+        self.mending.look()
         if any(registration is not None for registration in delta.cluster.brokers.changed.values()):
             # A broker that was fenced when its replicas had caught up may be in sync now.
             for partition in self._broker.topics.all_partitions():
@@ -146,7 +165,17 @@ class Replication:
                 await turns.give_way()
 
     def gone(self, partition: Partition) -> None:
-        """It is deleted, moved away, or its log is offline."""
+        """It is deleted or moved away."""
+        self.fetchers.stop(partition)
+        self.mending.gone(partition)
+
+    def is_in(self, partition: Partition, directory: Uuid, registered: Uuid, *, is_choice: bool) -> None:
+        """A replica's log is in ``directory``; the controller is told when it should know and does not."""
+        is_known = directory == registered or self.mending.is_lost(partition)
+        if not is_known and (is_choice or registered not in (UNASSIGNED_DIRECTORY, MIGRATING_DIRECTORY)):
+            self.assignments.assign(Replica(partition.topic_id, partition.name.partition), directory)
+
+    def went_offline(self, partition: Partition) -> None:
         self.fetchers.stop(partition)
 
     # What fetchers and partitions ask.

@@ -162,6 +162,31 @@ class LogDirectory:
         self._unopened.pop(log.topic_partition, None)
         self.logs[log.topic_partition] = log
 
+    def mend_log(self, damaged: Log, *, now_ms: int) -> Log:
+        """Open a damaged log anew without its first bad batch and what came after: another replica has it.
+
+        First run what `lowering_job` returns for ``damaged_offset``, until it returns None. Raises OSError. It reads
+        everything from the damaged segment on; a log that is damaged before that, too, is returned offline.
+        """
+        key = damaged.topic_partition
+        assert self.logs.get(key) is damaged, f"{damaged} is not here"
+        self._check_online()
+        damaged.close_files()
+        log = loading.open_log(
+            self._environment,
+            self._path_of(key),
+            key,
+            damaged.topic_id,
+            damaged.config,
+            now_ms=now_ms,
+            recovery_point=damaged.damaged_offset,
+            log_start_offset=damaged.log_start_offset,
+            had_clean_shutdown=False,
+        )
+        self.offline_count -= 1
+        self._add(log)
+        return log
+
     def all_opened(self) -> None:
         """Every log that is to be served has been opened: the checkpoints forget the others."""
         self._unopened.clear()

@@ -213,7 +213,7 @@ class _Loader:
         log = self._make(
             segments, log_start_offset, max(end_offset, log_start_offset), end_offset, ProducerState(), EpochCache()
         )
-        log.go_offline(str(problem))
+        log.found_corrupt(problem)
         return log
 
     def _log(

@@ -74,6 +74,7 @@ class Log:
         "active",
         "base_offsets",
         "config",
+        "damaged_offset",
         "detached",
         "directory",
         "durability",
@@ -127,6 +128,8 @@ class Log:
         self.producer_state = producer_state
         self.epochs = epochs
         self.offline_reason: str | None = None
+        self.damaged_offset = -1
+        """Where the segment begins in which damage was found; -1 when the log is offline for another reason, or not."""
         self._is_closing = False
         self._staged: list[Staged] = []
         self._staged_bytes = 0
@@ -725,7 +728,9 @@ class Log:
             logger.log(logging.INFO if is_wanted else logging.ERROR, "%s is offline: %s", self.topic_partition, reason)
 
     def found_corrupt(self, error: CorruptSegment) -> KafkaStorageError:
-        """Damage below what recovery may cut: only this log goes offline."""
+        """Damage below what recovery may cut: only this log goes offline. See `LogDirectory.mend_log`."""
+        if self.offline_reason is None:
+            self.damaged_offset = error.base_offset
         self.go_offline(str(error))
         return self.offline_error()
 

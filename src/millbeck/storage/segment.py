@@ -58,6 +58,11 @@ class CorruptSegment(Exception):
         self.path = path
         self.position = position
 
+    @property
+    def base_offset(self) -> int:
+        """Where the segment begins: its file is named after that."""
+        return int(self.path.rpartition("/")[2].partition(".")[0])
+
 
 class ColdRead(Exception):
     """What was asked for is not in memory. Run ``job`` on a thread, call ``release`` on the loop, and ask again."""

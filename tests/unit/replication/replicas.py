@@ -42,9 +42,16 @@ LAG_MS = 30_000
 RULES = Rules(max_message_bytes=1_000_000)
 
 
-@dataclass(slots=True)
 class Session:
-    used_ms: int = 0
+    """What the leader knows of a follower's session."""
+
+    def __init__(self) -> None:
+        self.used_ms = 0
+        self.epoch = 0
+
+    def readable_grew(self, partition: Partition) -> None: ...
+
+    def watermark_grew(self, partition: Partition) -> None: ...
 
 
 class Replica:
@@ -302,6 +309,8 @@ class Cluster:
 def serve(leader: Replica, follower: Replica, request: FetchRequest) -> FetchResponse:
     """What the leader's Fetch handler does for a follower; every request is a full one."""
     follower.session.used_ms = leader.cluster.now_ms
+    follower.session.epoch += 1
+    leader.partition.end_watchers[follower.session] = None
     answers = []
     for topic in request.topics:
         results = [_serve_one(leader, follower, request, asked) for asked in topic.partitions]

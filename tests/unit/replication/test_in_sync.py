@@ -112,6 +112,7 @@ def test_a_follower_is_caught_up_when_it_has_everything_or_had_it_lately() -> No
 def test_an_idle_session_speaks_for_the_partitions_it_does_not_name() -> None:
     class Session:
         used_ms = 9000
+        epoch = 1
 
     follower = Follower(2, 0)
     follower.fetched(10, 0, 10, 5000)
@@ -194,3 +195,22 @@ def test_a_member_can_be_left_out_at_once() -> None:
     assert in_sync.without(2) == (1, 3)
     in_sync.propose((1, 3), 0, 0)
     assert in_sync.without(3) is None
+
+
+def test_who_has_left_is_not_known_before_it_fetches_again() -> None:
+    class Session:
+        used_ms = 0
+        epoch = 7
+
+    in_sync = replicas(Clock())
+    session = Session()
+    for broker_id in (2, 3):
+        reach(in_sync, broker_id, 10, 10).session = session
+    in_sync.commit((1, 2))
+    assert (in_sync.followers[2].is_fresh, in_sync.followers[3].is_fresh) == (True, False)
+    session.epoch = 8
+    assert in_sync.followers[3].is_fresh, "an idle session has fetched"
+    in_sync.begin((1, 2, 3), (1,), is_new_leader=False)
+    assert not in_sync.followers[2].is_fresh
+    reach(in_sync, 2, 10, 10)
+    assert in_sync.followers[2].is_fresh

@@ -193,17 +193,30 @@ def test_a_follower_knows_its_high_watermark_again_after_a_restart() -> None:
     in_house(scenario)
 
 
-def test_a_replica_joins_when_its_broker_is_unfenced_without_another_word_from_it() -> None:
+def test_a_replica_joins_when_its_broker_is_unfenced_with_the_next_fetch_of_its_session() -> None:
     async def scenario(house: House, client: Client, environment: Environment) -> None:
         topic_id = await replicate(house, client, isr=(1,))
         partition = partition_of(house)
         assert partition.replicas is not None
         await decide(house, BrokerRegistrationChangeRecord(broker_id=2, broker_epoch=0, fenced=1))
-        await follow_along(house, client, topic_id, 0)
+
+        async def fetch_on(*partitions: tuple[int, int], session: tuple[int, int]) -> int:
+            request = fetch(*partitions, topic_id=topic_id, session=session)
+            request.replica_state = ReplicaState(2, -1)
+            session_id: int = (await client.ask(request, 17)).session_id
+            return session_id
+
+        session_id = await fetch_on((0, 0), session=(0, 0))
         assert partition.replicas.pending is None
         await decide(house, BrokerRegistrationChangeRecord(broker_id=2, broker_epoch=0, fenced=-1))
         assert partition.replicas.pending is not None
         assert partition.replicas.pending.isr == (1, 2)
+        await decide(house, change(topic_id, isr=[1, 2]), change(topic_id, isr=[1]))
+        partition.consider_followers()
+        assert partition.replicas.pending is None, "it was put out, and has not been heard of since"
+        await fetch_on(session=(session_id, 1))
+        partition.consider_followers()
+        assert partition.replicas.pending is not None
 
     in_house(scenario)
 

@@ -17,7 +17,7 @@ from millbeck.controller.result import Result
 from millbeck.kernel.environment import Environment
 from millbeck.kernel.errors import FencedLeaderEpoch, InvalidUpdateVersion, NotController
 from millbeck.metadata.image import PartitionRegistration
-from millbeck.metadata.image.directories import UNASSIGNED_DIRECTORY
+from millbeck.metadata.image.directories import LOST_DIRECTORY, UNASSIGNED_DIRECTORY
 from millbeck.metadata.records import (
     ConfigRecord,
     MetadataRecord,
@@ -41,6 +41,13 @@ from millbeck.wire.messages.alter_partition import (
     AlterPartitionResponse,
     AlterPartitionTopicResult,
 )
+from millbeck.wire.messages.assign_replicas_to_dirs import (
+    AssignReplicasToDirsDirectoryResult,
+    AssignReplicasToDirsPartitionResult,
+    AssignReplicasToDirsRequest,
+    AssignReplicasToDirsResponse,
+    AssignReplicasToDirsTopicResult,
+)
 from millbeck.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 
 T = TypeVar("T")
@@ -58,6 +65,8 @@ class ThreeBrokers:
         """Everything that was decided, for nodes that come back."""
         self.isr_changes: list[tuple[int, ...]] = []
         self.is_reachable = True
+        self.assigned: list[tuple[int, bytes]] = []
+        """Who said that it is in which directory."""
 
     def run(self, scenario: Callable[[ThreeBrokers, Environment], Coroutine[Any, Any, T]], limit_s: float = 900) -> T:
         async def whole(environment: Environment) -> T:
@@ -98,6 +107,7 @@ class ThreeBrokers:
         node = Node(environment, config, NodeSettings(checks_views=True))
         await node.start()
         node.broker.replication.isr_changes._send = self.alter_partition
+        node.broker.replication.assignments._send = self.assign_directories
         self.nodes[node_id] = node
         await node.failed
 
@@ -164,6 +174,22 @@ class ThreeBrokers:
         return AlterPartitionPartitionResult(
             0, 0, after.leader, after.leader_epoch, isr, partition_epoch=after.partition_epoch
         )
+
+    async def assign_directories(self, request: AssignReplicasToDirsRequest) -> AssignReplicasToDirsResponse:
+        """One whose directory is lost is in sync no more, and another one leads."""
+        await asyncio.sleep(0.005)
+        (directory,) = request.directories
+        self.assigned.append((request.broker_id, directory.id))
+        current = self.registration()
+        if directory.id == LOST_DIRECTORY:
+            isr = [member for member in current.isr if member != request.broker_id]
+            if current.leader == request.broker_id:
+                await self.change(isr=isr, leader=isr[0])
+            else:
+                await self.change(isr=isr)
+        outcome = AssignReplicasToDirsPartitionResult(0)
+        topics = [AssignReplicasToDirsTopicResult(TOPIC_ID, [outcome])]
+        return AssignReplicasToDirsResponse(directories=[AssignReplicasToDirsDirectoryResult(directory.id, topics)])
 
     # Clients.
 

@@ -74,15 +74,17 @@ class IsrChangeDriver:
         broker_epoch: Callable[[], int],
         partitions: Callable[[], Iterable[Partition]],
         lag_ms_max: Callable[[], int],
+        looked: Callable[[], None] = lambda: None,
         spawn: Callable[[Coroutine[Any, Any, None]], object],
     ) -> None:
-        """``partitions`` are all of the node's, led here or not."""
+        """``partitions`` are all of the node's, led here or not; ``looked`` is called after each look at them."""
         self._clock = clock
         self._send = send
         self._node_id = node_id
         self._broker_epoch = broker_epoch
         self._partitions = partitions
         self._lag_ms_max = lag_ms_max
+        self._looked = looked
         self._spawn = spawn
         self._proposed: dict[Partition, IsrProposal] = {}
         self._overtaken: dict[Partition, IsrProposal] = {}
@@ -117,6 +119,7 @@ class IsrChangeDriver:
         for partition in list(self._partitions()):
             partition.check_followers()
             await turns.give_way()
+        self._looked()
 
     # Sending.
 

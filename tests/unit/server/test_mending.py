@@ -1,0 +1,98 @@
+"""Damaged and full replicas step back, are mended, and come back."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+from typing import Any
+
+import pytest
+from three_brokers import ThreeBrokers
+
+from millbeck.kernel.environment import Environment
+from millbeck.kernel.errors import KafkaStorageError
+from millbeck.metadata.image.directories import LOST_DIRECTORY
+from millbeck.server.mending import Mending
+from millbeck.storage.segment import CorruptSegment
+from millbeck.testing.sim.disk_faults import DiskCall
+from millbeck.testing.sim.inode import Inode
+
+
+def in_cluster(scenario: Any, **settings: str) -> Any:
+    return ThreeBrokers(**settings).run(scenario)
+
+
+async def fill(cluster: ThreeBrokers, environment: Environment, count: int = 12) -> None:
+    for number in range(count):
+        assert (await cluster.produce(environment, b"%d" % number * 50))[0] == 0
+    await cluster.until(lambda: all(cluster.partition(each).high_watermark == count for each in (1, 2, 3)))
+
+
+def damage(cluster: ThreeBrokers, node_id: int) -> None:
+    """A byte within the log's first segments goes bad, and somebody notices."""
+    log = cluster.partition(node_id).log
+    segment = log.segments[1]
+    inode = cluster.machines[node_id].disk.find(segment.log_path)
+    assert isinstance(inode, Inode)
+    inode.rot(8 * 100)
+    with pytest.raises(KafkaStorageError):
+        raise log.found_corrupt(CorruptSegment(segment.log_path, 0, "a test found it"))
+    cluster.nodes[node_id].broker.replication.mending.look()
+
+
+@pytest.mark.parametrize("victim", [1, 2])
+def test_a_damaged_replica_is_cut_and_copied_anew_before_it_is_in_sync_again(victim: int) -> None:
+    async def scenario(cluster: ThreeBrokers, environment: Environment) -> None:
+        await cluster.create(min_insync_replicas="2", internal_segment_bytes="1000")
+        await fill(cluster, environment)
+        damage(cluster, victim)
+        await cluster.until(lambda: victim not in cluster.registration().isr)
+        assert cluster.leader != victim
+        await cluster.until(lambda: victim in cluster.registration().isr)
+        assert cluster.bytes_of(victim) == cluster.bytes_of(3)
+        directory = cluster.nodes[victim].broker.logs.directories[0].meta
+        assert directory is not None
+        assert cluster.assigned == [(victim, LOST_DIRECTORY), (victim, directory.directory_id)]
+        assert cluster.nodes[victim].broker.replication.mending.mended == 1
+        assert await cluster.produce(environment, b"more") == (0, 12)
+
+    in_cluster(scenario)
+
+
+def test_the_last_replica_is_not_cut() -> None:
+    async def scenario(cluster: ThreeBrokers, environment: Environment) -> None:
+        await cluster.create(internal_segment_bytes="1000")
+        await fill(cluster, environment)
+        for other in (2, 3):
+            cluster.crash(other)
+        await cluster.change(isr=[1])
+        damage(cluster, 1)
+        await asyncio.sleep(60)
+        assert cluster.assigned == []
+        assert cluster.partition(1).log.is_offline
+
+    in_cluster(scenario)
+
+
+def test_a_full_disk_hands_over_and_takes_back_when_there_is_room(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The disk is full for the partition alone: a node whose metadata log cannot be written ends."""
+    has_room = False
+
+    async def scenario(cluster: ThreeBrokers, environment: Environment) -> None:
+        nonlocal has_room
+        await cluster.create(min_insync_replicas="2")
+        await fill(cluster, environment)
+        monkeypatch.setattr(Mending, "_has_room", lambda self, partition: has_room)
+        cluster.machines[1].disk.fail_next(DiskCall.WRITE, path_part="/t-0/", error=errno.ENOSPC)
+        assert (await cluster.produce(environment, b"x"))[0] == KafkaStorageError.code
+        await cluster.until(lambda: cluster.leader == 2)
+        assert (await cluster.produce(environment, b"x"))[0] == 0
+        assert cluster.assigned == [(1, LOST_DIRECTORY)]
+        await asyncio.sleep(40)
+        assert len(cluster.assigned) == 1
+        has_room = True
+        await cluster.until(lambda: len(cluster.assigned) == 2)
+        await cluster.until(lambda: 1 in cluster.registration().isr)
+        assert cluster.bytes_of(1) == cluster.bytes_of(2)
+
+    in_cluster(scenario)
