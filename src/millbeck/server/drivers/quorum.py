@@ -43,6 +43,7 @@ from millbeck.raft.events import LogFlushed, ShutdownRequested, Started
 from millbeck.raft.machine import QuorumMachine, QuorumNotSupported
 from millbeck.raft.quorum_state import QuorumStateFault
 from millbeck.raft.voters import Leader
+from millbeck.server.decision_statistics import DecisionStatistics
 from millbeck.server.drivers import metadata_files
 from millbeck.server.drivers.metadata_loading import load
 from millbeck.server.drivers.metadata_snapshots import MetadataSnapshots, SnapshotOptions
@@ -102,6 +103,7 @@ class QuorumDriver:
         self.image: MetadataImage = EMPTY
         self.failure: MetadataLogFailed | None = None
         self.machine: QuorumMachine | None = None
+        self.statistics = DecisionStatistics()
         self._voters = voters
         self._spawn = spawn
         self._on_fatal = on_fatal
@@ -194,9 +196,16 @@ class QuorumDriver:
             raise self.failure
         if self._is_stopped or self.machine is None or not self.machine.is_leader:
             raise NotController
+        clock = self.environment.clock
+        began_s = clock.monotonic()
         result = decide(self._appended_image)
         self._append(result.records, is_atomic=result.is_atomic)
+        appended_s = clock.monotonic()
+        self.statistics.decided(appended_s - began_s)
         await self._wait_committed(self.log.end_offset)
+        if result.records:
+            committed_s = clock.monotonic()
+            self.statistics.committed(committed_s - appended_s, committed_s)
         return result.response
 
     async def stop(self) -> None:
@@ -279,6 +288,7 @@ class QuorumDriver:
             except BatchTooLarge as error:
                 raise PolicyViolation(f"The change is too large to be made at once: {error}") from error
             except MetadataFault as error:
+                self.statistics.fault_count += 1
                 logger.exception("a decision contradicts the image it was made on")
                 raise UnknownServerError(str(error)) from error
             self._write(batch, image, delta, now_ms)
@@ -347,6 +357,7 @@ class QuorumDriver:
     def _fail(self, message: str, cause: BaseException) -> MetadataLogFailed:
         if self.failure is None:
             logger.critical("%s", message)
+            self.statistics.fault_count += 1
             self.failure = MetadataLogFailed(message)
             self.failure.__cause__ = cause
             self.snapshots.stop()
