@@ -3,7 +3,7 @@
 It is a compare-and-set. The leader names the leader epoch and the partition epoch it knows; unless both are the current
 ones nothing changes, since it has decided on a state that is gone. Epochs newer than ours mean that we are not the
 controller any more. Who comes into the ISR must be active, and be the process that the leader has seen catching up:
-from version 3 on it names each one's broker epoch.
+from version 3 on it names each one's broker epoch. A log whose directory is lost is in sync with nobody.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ def _alter_one(
     members = asked.new_isr_with_epochs or [BrokerState(broker_id=member) for member in asked.new_isr]
     _check_epochs(partition, broker_id, asked)
     _check_isr(partition, [member.broker_id for member in members], asked.leader_recovery_state)
-    _check_eligible(image.cluster, members)
+    _check_eligible(image.cluster, partition, members)
     change = elections.change(topic, partition)
     change.isr = tuple(member.broker_id for member in members)
     change.recovery_state = asked.leader_recovery_state
@@ -124,8 +124,10 @@ def _check_isr(partition: PartitionRegistration, isr: Sequence[int], recovery_st
         raise InvalidRequest("A leader that has recovered does not begin again.")
 
 
-def _check_eligible(cluster: ClusterImage, members: Sequence[BrokerState]) -> None:
+def _check_eligible(cluster: ClusterImage, partition: PartitionRegistration, members: Sequence[BrokerState]) -> None:
     for member in members:
         broker = cluster.brokers.get(member.broker_id)
         if broker is None or not broker.is_active or member.broker_epoch not in (ANY_EPOCH, broker.epoch):
             raise IneligibleReplica(f"Broker {member.broker_id} is gone, not active, or another process by now.")
+        if not broker.has_online(partition.directory(member.broker_id)):
+            raise IneligibleReplica(f"The directory of the replica on broker {member.broker_id} is offline.")

@@ -42,12 +42,26 @@ def counts_of(image: MetadataImage) -> ControllerCounts:
     )
 
 
-def unclean_elections(delta: MetadataDelta) -> int:
-    """How many partitions got a leader that was neither in sync nor eligible before."""
-    found = 0
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ElectionCounts:
+    """How many partitions got another leader, and how many of those one that was not in sync."""
+
+    elections: int
+    unclean: int
+    """Neither in sync nor eligible before: records may be lost."""
+    from_eligible: int
+    """Not in sync, but known to have everything that was acknowledged (KIP-966)."""
+
+
+def elections_in(delta: MetadataDelta) -> ElectionCounts:
+    elections = unclean = from_eligible = 0
     for topic, index, partition in delta.topics.changed_partitions():
         before = topic.partitions.get(index)
         if before is None or partition.leader in (NO_LEADER, before.leader):
             continue
-        found += partition.leader not in before.isr and partition.leader not in before.eligible_leader_replicas
-    return found
+        elections += 1
+        if partition.leader not in before.isr:
+            is_eligible = partition.leader in before.eligible_leader_replicas
+            from_eligible += is_eligible
+            unclean += not is_eligible
+    return ElectionCounts(elections=elections, unclean=unclean, from_eligible=from_eligible)

@@ -35,6 +35,12 @@ from millbeck.wire.messages.alter_partition_reassignments import (
     ReassignablePartition,
     ReassignableTopic,
 )
+from millbeck.wire.messages.assign_replicas_to_dirs import (
+    AssignReplicasToDirsDirectory,
+    AssignReplicasToDirsPartition,
+    AssignReplicasToDirsRequest,
+    AssignReplicasToDirsTopic,
+)
 from millbeck.wire.messages.broker_heartbeat import BrokerHeartbeatRequest
 from millbeck.wire.messages.create_topics import (
     CreatableReplicaAssignment,
@@ -82,6 +88,12 @@ class Process:
     incarnation: int = 0
     closed_under: int = -1
     """The epoch under which the last process ended in good order."""
+    lost: dict[bytes, None] = field(default_factory=dict)
+    """Directories that failed under the process that runs."""
+
+    @property
+    def directories(self) -> tuple[bytes, bytes]:
+        return bytes([self.broker_id, 1]) * 8, bytes([self.broker_id, 2]) * 8
 
 
 @dataclass
@@ -228,18 +240,25 @@ class ClusterModel:
             return "in sync and eligible at once"
         if partition.leader != -1 and partition.leader not in isr:
             return "the leader is not in sync"
-        fenced = [member for member in isr if not self.image.cluster.is_active(member)]
-        if fenced and (self.tracks or len(isr) > 1):
-            return f"{fenced} are not active, and in sync"
+        away = [member for member in isr if not self._may_serve(partition, member)]
+        if away and (self.tracks or len(isr) > 1):
+            return f"{away} can not serve, and are in sync"
+        if partition.leader in away:
+            return "the leader can not serve"
         if not isr and not self.tracks:
             return "nobody is in sync"
         if eligible and len(isr) >= self.min_isr(topic, partition):
             return "some are eligible although enough are in sync"
         if partition.leader_recovery_state == RECOVERING and len(isr) > 1:
             return "in sync with a leader that recovers"
-        if partition.leader == -1 and any(self.image.cluster.is_active(member) for member in (isr or eligible)):
+        if partition.leader == -1 and any(self._may_serve(partition, member) for member in (isr or eligible)):
             return "somebody could lead, and nobody does"
         return None
+
+    def _may_serve(self, partition: PartitionRegistration, broker_id: int) -> bool:
+        """As far as the controller knows."""
+        cluster = self.image.cluster
+        return cluster.is_active(broker_id) and cluster.brokers[broker_id].has_online(partition.directory(broker_id))
 
     def _check_data(self, topic: TopicImage, index: int, partition: PartitionRegistration) -> None:
         """Whoever is in sync or eligible has all that is committed, unless it has failed and nobody knows yet."""
@@ -292,12 +311,12 @@ class ClusterModel:
             incarnation_id=bytes([process.broker_id, process.incarnation % 256, process.incarnation // 256])
             + bytes(13),
             endpoints=(Endpoint(listener="PLAINTEXT", host=f"h{process.broker_id}", port=9092),),
-            directories=(bytes([process.broker_id]) * 16,),
+            directories=process.directories,
             previous_broker_epoch=process.closed_under,
         )
         epoch = self._submit(lambda image: self.controller.register_broker(image, registration, now_ms=self.now_ms))
         if isinstance(epoch, int):
-            process.epoch, process.closed_under = epoch, -1
+            process.epoch, process.closed_under, process.lost = epoch, -1, {}
             self._count("registrations")
 
     def beat(self, a: int, b: int) -> None:
@@ -318,7 +337,12 @@ class ClusterModel:
         if process.epoch is None:
             return False
         request = BrokerHeartbeatRequest(
-            process.broker_id, process.epoch, self.image.offset, want_fence=want_fence, want_shut_down=want_shut_down
+            process.broker_id,
+            process.epoch,
+            self.image.offset,
+            want_fence=want_fence,
+            want_shut_down=want_shut_down,
+            offline_log_dirs=list(process.lost),
         )
         answer = self._submit(lambda image: self.controller.broker_heartbeat(image, request, now_ms=self.now_ms))
         if isinstance(answer, ApiError):
@@ -365,6 +389,30 @@ class ClusterModel:
         self.controller.deactivate()
         self.controller.activate(self.image, now_ms=self.now_ms)
 
+    def assign(self, a: int, b: int) -> None:
+        """A broker says in which directory it has put its replicas, whether or not that is still there."""
+        process = self._process(a)
+        if process.epoch is None:
+            return
+        directory = process.directories[b % 2]
+        topics = [
+            AssignReplicasToDirsTopic(topic.topic_id, [AssignReplicasToDirsPartition(index)])
+            for topic, index, partition in self._partitions()
+            if process.broker_id in partition.replicas and (index + b // 2) % 2
+        ]
+        request = AssignReplicasToDirsRequest(
+            process.broker_id, process.epoch, [AssignReplicasToDirsDirectory(directory, topics)]
+        )
+        self._submit(lambda image: self.controller.assign_replicas_to_directories(image, request))
+
+    def lose_directory(self, a: int, b: int) -> None:
+        """One of a broker's two directories fails, and its next heartbeat tells of it."""
+        process = self._process(a)
+        if process.epoch is not None and not process.lost:
+            process.lost[process.directories[b % 2]] = None
+            self._count("lost directories")
+            self._beat(process, want_shut_down=False, want_fence=False)
+
     def unregister(self, a: int, b: int) -> None:
         process = self._process(a)
         if process.epoch is None and b % 4 == 0:
@@ -378,9 +426,14 @@ class ClusterModel:
         return topic, index, partition, self.data[(topic.topic_id, index)]
 
     def _leads(self, partition: PartitionRegistration) -> bool:
-        """Whether the process that was elected is the one that runs."""
-        broker = self.image.cluster.brokers.get(partition.leader)
-        return broker is not None and self.processes[partition.leader].epoch == broker.epoch
+        """Whether the process that was elected is the one that runs, and has the log."""
+        return partition.leader != -1 and self._serves(partition, partition.leader)
+
+    def _serves(self, partition: PartitionRegistration, broker_id: int) -> bool:
+        process, broker = self.processes[broker_id], self.image.cluster.brokers.get(broker_id)
+        if broker is None or process.epoch != broker.epoch:
+            return False
+        return partition.directory(broker_id) not in process.lost
 
     def produce(self, a: int, b: int) -> None:
         _, _, partition, data = self._chosen(a)
@@ -399,10 +452,7 @@ class ClusterModel:
         """A follower takes over what its leader has, losing what the leader has not."""
         _, _, partition, data = self._chosen(a)
         follower = partition.replicas[b % len(partition.replicas)]
-        process, broker = self.processes[follower], self.image.cluster.brokers.get(follower)
-        if follower == partition.leader or not self._leads(partition):
-            return
-        if broker is None or process.epoch != broker.epoch:
+        if follower == partition.leader or not self._leads(partition) or not self._serves(partition, follower):
             return
         replica = data.of(follower)
         replica.records[:] = data.of(partition.leader).records
@@ -461,7 +511,7 @@ class ClusterModel:
                 and len(data.of(replica).records) >= len(data.committed)
                 and data.of(replica).records == log[: len(data.of(replica).records)]
                 and self.image.cluster.is_active(replica)
-                and self.processes[replica].epoch == self.image.cluster.brokers[replica].epoch
+                and self._serves(partition, replica)
             )
             wanted = b >> bit & 1
             if replica != partition.leader and wanted and (is_caught_up or replica in partition.isr):
@@ -543,6 +593,7 @@ class ClusterModel:
 OPERATIONS: tuple[str, ...] = (
     *("start", "beat", "time_passes", "time_passes", "settle"),
     *("shut_down", "power_loss", "come_back", "new_controller", "unregister"),
+    *("assign", "lose_directory"),
     *("produce", "produce", "produce", "replicate", "replicate", "replicate", "flush"),
     *("ask_for_isr", "ask_for_isr", "overtake", "linger", "deliver", "deliver", "deliver", "drop"),
     *("reassign", "elect", "set_minimum"),

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from tests.model.controller.cluster_model import Broken, ClusterModel, run_operations, run_seed
 
-from millbeck.controller import alter_partition, broker_changes, eligible_leaders
+from millbeck.controller import alter_partition, broker_changes, eligible_leaders, replica_directories
 from millbeck.controller.partition_change import PartitionChange
 from millbeck.controller.reassignment import Reassignment
 from millbeck.kernel.errors import InvalidRequest
@@ -31,8 +31,8 @@ def alter_partition_without_the_epoch_compare(patch: pytest.MonkeyPatch) -> None
 def alter_partition_without_broker_epochs(patch: pytest.MonkeyPatch) -> None:
     original = alter_partition._check_eligible
 
-    def check(cluster: Any, members: Any) -> None:
-        original(cluster, [BrokerState(member.broker_id, -1) for member in members])
+    def check(cluster: Any, partition: Any, members: Any) -> None:
+        original(cluster, partition, [BrokerState(member.broker_id, -1) for member in members])
 
     patch.setattr(alter_partition, "_check_eligible", check)
 
@@ -45,7 +45,29 @@ def fenced_broker_stays_in_isr(patch: pytest.MonkeyPatch) -> None:
 
 
 def fenced_broker_may_come_in(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(alter_partition, "_check_eligible", lambda cluster, members: None)
+    patch.setattr(alter_partition, "_check_eligible", lambda cluster, partition, members: None)
+
+
+def lost_directory_stays_in_isr(patch: pytest.MonkeyPatch) -> None:
+    original = broker_changes.directories_lost
+
+    def lost(image: MetadataImage, rules: Any, broker: Any, offline: Any) -> list[MetadataRecord]:
+        records = original(image, rules, broker, offline)
+        return [record for record in records if isinstance(record, BrokerRegistrationChangeRecord)]
+
+    patch.setattr(broker_changes, "directories_lost", lost)
+
+
+def assigned_to_a_lost_directory_and_in_sync(patch: pytest.MonkeyPatch) -> None:
+    original = replica_directories._assigned
+
+    def assigned(elections: Any, topic_id: bytes, index: int, broker_id: int, directory: bytes) -> Any:
+        record = original(elections, topic_id, index, broker_id, directory)
+        if record is not None:
+            record.isr = None
+        return record
+
+    patch.setattr(replica_directories, "_assigned", assigned)
 
 
 def unclean_shutdown_ignored_by_elr(patch: pytest.MonkeyPatch) -> None:
@@ -103,6 +125,8 @@ MUTANTS: tuple[Patch, ...] = (
     alter_partition_without_the_epoch_compare,
     fenced_broker_stays_in_isr,
     fenced_broker_may_come_in,
+    lost_directory_stays_in_isr,
+    assigned_to_a_lost_directory_and_in_sync,
     unclean_shutdown_ignored_by_elr,
     eligible_by_an_old_number,
     eligible_although_enough_are_in_sync,

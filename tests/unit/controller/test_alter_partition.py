@@ -118,6 +118,16 @@ def test_only_active_brokers_come_in(controller: Controller, image: MetadataImag
         assert (answer.error_code, records) == (107, [])
 
 
+def test_a_log_in_a_lost_directory_does_not_come_in(
+    controller: Controller, three_brokers: MetadataImage, with_topic: WithTopic
+) -> None:
+    directories = [three_brokers.cluster.brokers[broker_id].directories[0] for broker_id in (1, 2)]
+    lost = {"replicas": [1, 2, 3], "isr": [1, 2], "directories": [*directories, b"lost" * 4]}
+    image = with_topic(three_brokers, lost)
+    answer, records = outcome(controller, image, asked(image, [1, 2, 3]))
+    assert (answer.error_code, records) == (107, [])
+
+
 def test_a_process_that_is_not_registered_is_not_heard(controller: Controller, image: MetadataImage) -> None:
     request = asked(image, [1])
     request.broker_epoch += 1
