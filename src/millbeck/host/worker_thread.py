@@ -150,8 +150,8 @@ class WorkerThread:
             try:
                 sink.write(encode_frame(*message))
                 sink.flush()
-            except OSError:
-                pass  # it died: whoever waits for its answer hears of that
+            except (OSError, ValueError):
+                pass  # it died, and the pipe may be closed: whoever waits for its answer hears of that
 
         sink.write(encode_frame(worker_process.DO, errand.number, errand.order))
         sink.flush()

@@ -152,6 +152,24 @@ def test_a_running_job_is_stopped(jobs: Any) -> None:
     asyncio.run(scenario())
 
 
+def test_words_for_a_worker_that_died_are_lost_without_a_sound(jobs: Any) -> None:
+    async def scenario() -> None:
+        pool = workers()
+        started: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+        errand = pool.start(jobs.deaf, None, started.set_result)
+        os.kill(await started, signal.SIGKILL)
+        while not errand.result.done():
+            errand.tell("anyone?")
+            await asyncio.sleep(0)
+        errand.tell("nobody")
+        errand.stop()
+        with pytest.raises(WorkerDied):
+            await errand.result
+        pool.close()
+
+    asyncio.run(scenario())
+
+
 def test_an_idle_worker_ends_after_a_while(jobs: Any) -> None:
     async def scenario() -> bool:
         pool = workers(idle_seconds=0.01)
