@@ -324,3 +324,28 @@ def test_the_drained_callback_may_send_again(connecting_machine: Machine) -> Non
 
     assert connecting_machine.run(scenario)
     assert releases.counts == [1, 1, 1, 1]
+
+
+def test_what_has_arrived_is_received_at_once_or_left_to_the_transport(connecting_machine: Machine) -> None:
+    """Every byte is given once, by the one or the other; receiving never waits and never fails."""
+
+    async def scenario(environment):
+        sender, receiver = await _joined(connecting_machine, environment)
+        received = bytearray()
+        buffer = bytearray(64)
+
+        def arrived(data: bytes) -> None:
+            count = sender.outlet.receive(memoryview(buffer))
+            received.extend(data + buffer[:count])
+
+        sender.data_received = arrived
+        for index in range(20):
+            receiver.transport.write(bytes([index]) * 10)
+            await asyncio.sleep(0.001)
+        while len(received) < 200:
+            await asyncio.sleep(0.001)
+        receiver.transport.close()
+        await sender.lost.wait()
+        return bytes(received), sender.outlet.receive(memoryview(buffer))
+
+    assert connecting_machine.run(scenario) == (b"".join(bytes([index]) * 10 for index in range(20)), 0)

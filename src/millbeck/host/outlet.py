@@ -111,6 +111,15 @@ class SocketOutlet:
             return None
         return None if sent == size else _after(buffers, sent)
 
+    def receive(self, buffer: memoryview) -> int:
+        if self._is_over or self._transport.is_closing():
+            return 0
+        try:
+            return os.readv(self._descriptor, [buffer])
+        except OSError:
+            # Nothing there; whatever else it is, the end of the connection too, the transport meets it.
+            return 0
+
     def resume_writing(self) -> None:
         """The transport's own buffer is never used, so it never pauses anybody."""
 

@@ -55,6 +55,9 @@ class TransportOutlet:
         if not self._is_busy and not self._is_pumping:
             self._pump()
 
+    def receive(self, buffer: memoryview) -> int:
+        return 0
+
     def resume_writing(self) -> None:
         # The TLS layer pauses and resumes for messages of its own, too.
         if self._is_busy and not self._is_pumping and not self._is_over:

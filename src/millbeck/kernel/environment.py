@@ -221,6 +221,10 @@ class Outlet(Protocol):
         """Hand over; what the kernel takes at once is not queued. Never raises: a failure aborts the connection.
         Buffers must not change afterwards. On a closed or closing outlet the parts are dropped, slices released."""
 
+    def receive(self, buffer: memoryview) -> int:
+        """Bytes that have come meanwhile, read into ``buffer`` without waiting; 0 when there are none, or when only the
+        transport can read them. Its ``buffer_updated`` is not called for them."""
+
     def resume_writing(self) -> None:
         """The protocol forwards its own ``resume_writing`` here (the outlet sets the transport's limits itself)."""
 

@@ -36,6 +36,16 @@ class Histogram:
             value = _LARGEST if value > _LARGEST else _SMALLEST
         self._current[floor(log2(value) * _BUCKETS_PER_DOUBLING)] += 1
 
+    def record_many(self, value: float, count: int) -> None:
+        """One value that stands for ``count``."""
+        self.total += value * (count - 1)
+        self.record(value)
+        self._current[self._bucket_of(value)] += count - 1
+
+    @staticmethod
+    def _bucket_of(value: float) -> int:
+        return floor(log2(min(max(value, _SMALLEST), _LARGEST)) * _BUCKETS_PER_DOUBLING)
+
     @property
     def count(self) -> int:
         return self._count_before + sum(self._current.values())

@@ -10,6 +10,7 @@ from millbeck.kernel.errors import ApiError, UnknownServerError
 from millbeck.security.authorizer import CLUSTER_NAME, Operation, ResourceType, authorized_operations
 from millbeck.security.principal import Principal
 from millbeck.server.connection import Connection, release_slices
+from millbeck.server.request_metrics import RequestTimes
 from millbeck.wire import codec
 from millbeck.wire.framing import response_prefix
 
@@ -31,6 +32,7 @@ class Call:
         "parts",
         "received_at",
         "request",
+        "times",
         "version",
     )
 
@@ -53,6 +55,8 @@ class Call:
         self.received_at = received_at
         self.request: Any = None
         self.parts: Sequence[Part] | None = None
+        self.times: RequestTimes | None = None
+        """Set when this request is one of those whose stages are timed."""
         self.is_holding = False
 
     def hold(self) -> None:
@@ -73,7 +77,10 @@ class Call:
         assert self.parts is None, "answered twice"
         self.parts = parts
         connection = self.connection
-        self.handler.statistics.finished(connection.listener.now() - self.received_at)
+        answered_at = connection.now()
+        self.handler.statistics.finished(answered_at - self.received_at)
+        if self.times is not None:
+            self.times.answered(answered_at)
         if connection.is_lost:
             release_slices(parts)
             return

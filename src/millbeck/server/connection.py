@@ -4,8 +4,8 @@ Requests take effect in the order they arrive and are answered in that order. A 
 ``buffer_updated`` and becomes a `Call`, which keeps its place in the line of replies. Only a wait after an append
 leaves the connection free for the next request; any other wait holds it (`Call.hold`). A held connection is read until
 something comes, which is kept for later and is the last that is read: so a peer that goes away while its fetch is
-parked is noticed. Reading also stops at 64 unanswered requests, at a mebibyte of replies made in one turn, and while
-the peer does not take its replies.
+parked is noticed. Reading also stops at 64 unanswered requests, at a mebibyte of replies that cannot leave yet, and
+while the peer does not take its replies.
 """
 
 from __future__ import annotations
@@ -26,6 +26,10 @@ if TYPE_CHECKING:
 UNANSWERED_MAX: Final = 64
 OUTPUT_HIGH_WATER_BYTES: Final = 1024 * 1024
 
+READ_ON_BYTES_MAX: Final = 16 * 1024
+READS_ON_MAX: Final = 4
+LOOKS_SKIPPED_MAX: Final = 63
+
 log = logging.getLogger(__name__)
 
 
@@ -33,6 +37,10 @@ def release_slices(parts: Sequence[Part]) -> None:
     for part in parts:
         if isinstance(part, FileSlice):
             part.release()
+
+
+def bytes_in_memory(parts: Sequence[Part]) -> int:
+    return sum([len(part) for part in parts if not isinstance(part, FileSlice)])
 
 
 class Requests(Protocol):
@@ -58,11 +66,13 @@ class Connection:
         "_is_held",
         "_is_marked",
         "_is_paused",
-        "_now",
+        "_looks_skipped",
+        "_looks_to_skip",
         "_on_lost",
         "_outlet",
         "_output_left_bytes",
         "_output_stalled_at",
+        "_queued_bytes",
         "_reader",
         "_requests",
         "_shared_buffer",
@@ -76,6 +86,7 @@ class Connection:
         "listener",
         "local_host",
         "local_port",
+        "now",
         "number",
         "peer_host",
         "peer_port",
@@ -86,7 +97,7 @@ class Connection:
         self.listener = listener
         self._requests = listener.requests
         self._shared_buffer = listener.shared_buffer
-        self._now = listener.now
+        self.now = listener.now
         self._turn = listener.turn
         self.number = number
         self.peer_host = ""
@@ -100,10 +111,13 @@ class Connection:
         self._frame_started_at = 0.0
         self._output_stalled_at = 0.0
         self._output_left_bytes = 0
-        self._unsent_bytes = 0  # of replies that were made in this turn, before the reader's pace is known
+        self._unsent_bytes = 0  # in memory, of replies that were made and not handed to the outlet
+        self._queued_bytes = 0  # in memory, of replies that the outlet has and the peer does not take
         self._calls: list[Call] = []
         self._is_held = False
         self._is_paused = False
+        self._looks_skipped = 0
+        self._looks_to_skip = 0
         self._is_marked = False
         self._is_draining = False
         self._is_closing = False
@@ -124,7 +138,7 @@ class Connection:
             self.peer_host, self.peer_port = peer[0], peer[1]
         if local:
             self.local_host, self.local_port = local[0], local[1]
-        self.active_at = self.listener.now()
+        self.active_at = self.now()
         self._outlet = self.listener.network.outlet(self._transport)
         self._outlet.on_drained(self._drained)
         refusal = self.listener.admit(self)
@@ -154,9 +168,37 @@ class Connection:
             self._received(nbytes)
         finally:
             turn.end()
+        if nbytes <= READ_ON_BYTES_MAX:
+            self._read_more()
+
+    def _read_more(self) -> None:
+        """Take what has come meanwhile without another round of the loop, which costs more than a look.
+
+        Only where looking has paid lately, and only so often: other connections wait meanwhile.
+        """
+        if self._looks_skipped < self._looks_to_skip:
+            self._looks_skipped += 1
+            return
+        self._looks_skipped = 0
+        outlet, turn = self._outlet, self._turn
+        assert outlet is not None
+        for _ in range(READS_ON_MAX):
+            if self._is_paused or self._is_held or self._is_closing or not turn.begin():
+                return
+            count = 0
+            try:
+                count = outlet.receive(self._reader.buffer_for_receive())
+                if count > 0:
+                    self._received(count)
+            finally:
+                turn.end()
+            if count <= 0:
+                self._looks_to_skip = min(2 * self._looks_to_skip + 1, LOOKS_SKIPPED_MAX)
+                return
+            self._looks_to_skip = 0
 
     def _received(self, nbytes: int) -> None:
-        self.active_at = self._now()
+        self.active_at = self.now()
         try:
             if self._is_held:
                 self._reader.keep(nbytes)
@@ -215,6 +257,7 @@ class Connection:
         self._calls.clear()
         self.listener.memory.changed(self, self._held_bytes, 0)
         self._held_bytes = 0
+        self.listener.replies.holds(self, 0)
         callbacks = self._on_lost or {}
         self._on_lost = None
         for callback in callbacks:
@@ -227,7 +270,7 @@ class Connection:
         self._requests.handle(self, frame)
         calls = self._calls
         if calls and (reply := calls[-1].parts) is not None:
-            self._unsent_bytes += sum([len(part) for part in reply if not isinstance(part, FileSlice)])
+            self._unsent_bytes += bytes_in_memory(reply)
         return (
             not (self._is_held or self._is_closing or self._is_draining)
             and len(calls) < UNANSWERED_MAX
@@ -266,29 +309,48 @@ class Connection:
     def flush_replies(self) -> None:
         """Send every reply at the head of the line; called once a turn."""
         self._is_marked = False
-        self._unsent_bytes = 0
         if self.is_lost:
             return
         calls = self._calls
         parts: list[Part] = []
+        timed: list[Call] = []
         answered_count = 0
         for call in calls:
             if call.parts is None:
                 break
             parts += call.parts
             answered_count += 1
+            if call.times is not None:
+                timed.append(call)
         del calls[:answered_count]
+        self._unsent_bytes = 0
+        if calls:
+            self._unsent_bytes = sum([bytes_in_memory(call.parts) for call in calls if call.parts is not None])
         outlet = self._outlet
         assert outlet is not None
         if parts:
+            sending_at = self.now() if timed else 0.0
             outlet.send(parts)
-            if outlet.queued_bytes > OUTPUT_HIGH_WATER_BYTES and not self._is_paused:
-                self._pause()
+            for call in timed:
+                if call.times is not None:
+                    call.times.sent(sending_at, self.now())
+            if outlet.queued_bytes:
+                self._queued(bytes_in_memory(parts))
         if self._is_draining and not calls:
             self._is_closing = True
             outlet.close_when_drained()
         elif self._is_paused and not self._is_held and len(calls) < UNANSWERED_MAX:
             self._go_on()
+
+    def _queued(self, added_bytes: int) -> None:
+        """The peer has not taken everything: tell the node what memory that holds, and read no more if it is much."""
+        outlet = self._outlet
+        assert outlet is not None
+        queued_bytes = outlet.queued_bytes
+        self._queued_bytes = min(self._queued_bytes + added_bytes, queued_bytes)
+        self.listener.replies.holds(self, self._queued_bytes + self._unsent_bytes)
+        if queued_bytes > OUTPUT_HIGH_WATER_BYTES and not self._is_paused:
+            self._pause()
 
     def _go_on(self) -> None:
         """Look at what was kept while the connection was held, then read again."""
@@ -304,7 +366,7 @@ class Connection:
         except FrameTooLarge as size:
             self.close(f"frame of {size} bytes")
             return
-        self._frame_started_at = self.listener.now() if self._reader.is_inside_frame else 0.0
+        self._frame_started_at = self.now() if self._reader.is_inside_frame else 0.0
         if self._reader.held_bytes != self._held_bytes and not self._account():
             return
         if self._is_paused and (goes_on or self._only_listens):
@@ -319,6 +381,8 @@ class Connection:
             self._transport.pause_reading()
 
     def _drained(self) -> None:
+        self._queued_bytes = 0
+        self.listener.replies.holds(self, self._unsent_bytes)
         if self._is_paused and not self._is_held and len(self._calls) < UNANSWERED_MAX:
             self._go_on()
 
@@ -348,6 +412,8 @@ class Connection:
         if not left_bytes or left_bytes < self._output_left_bytes or not self._output_stalled_at:
             self._output_stalled_at = now if left_bytes else 0.0
         self._output_left_bytes = left_bytes
+        if left_bytes < self._queued_bytes:
+            self._queued(0)
         if self._output_stalled_at and now - self._output_stalled_at > stall_max:
             return f"did not read its replies for {stall_max:g} s"
         if self._frame_started_at and not self._is_paused and now - self._frame_started_at > frame_max:

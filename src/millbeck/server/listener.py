@@ -12,7 +12,7 @@ from millbeck.replication.turn import Turn
 from millbeck.server.connection import Connection, Requests
 from millbeck.server.connection_protocol import ConnectionProtocol
 from millbeck.server.receive import SharedBuffer
-from millbeck.server.request_memory import RequestMemory
+from millbeck.server.request_memory import ReplyMemory, RequestMemory
 from millbeck.wire.messages.api_versions import ApiVersion
 
 
@@ -63,6 +63,7 @@ class Listener:
         limits: ConnectionLimits,
         per_ip: dict[str, int],
         memory: RequestMemory | None = None,
+        replies: ReplyMemory | None = None,
         tls: ssl.SSLContext | None = None,
         send_buffer_bytes: int = -1,
         receive_buffer_bytes: int = -1,
@@ -91,6 +92,7 @@ class Listener:
         self._backlog = backlog
         self._listening: Listening | None = None
         self.memory = memory or RequestMemory()
+        self.replies = replies or ReplyMemory()
         self.is_open = False
 
     @property

@@ -21,7 +21,7 @@ from millbeck.server.config import NodeConfig, parse_ip_overrides
 from millbeck.server.connection import Requests
 from millbeck.server.listener import ConnectionLimits, Listener, ListenerAddress
 from millbeck.server.receive import SharedBuffer
-from millbeck.server.request_memory import RequestMemory
+from millbeck.server.request_memory import ReplyMemory, RequestMemory
 from millbeck.server.tls import renew_certificate, server_context
 from millbeck.wire.messages.api_versions import ApiVersion
 
@@ -63,6 +63,7 @@ class Listening:
         self._tls: dict[str, ssl.SSLContext] = {}
         self._limits = ConnectionLimits(connections_max=0, connections_max_per_ip=0, overrides_per_ip={})
         self.listeners: list[Listener] = []
+        self.replies = ReplyMemory()
         self.apply_limits()
 
     async def start(self, audiences: Iterable[Audience]) -> None:
@@ -85,6 +86,7 @@ class Listening:
                     limits=self._limits,
                     per_ip=per_ip,
                     memory=memory,
+                    replies=self.replies,
                     tls=self._tls_of(address),
                     send_buffer_bytes=config.socket.socket_send_buffer_bytes,
                     receive_buffer_bytes=config.socket.socket_receive_buffer_bytes,

@@ -100,7 +100,7 @@ class Node:
             config,
             network=environment.network,
             turn=self.broker.turn,
-            now=self._loop.time,
+            now=environment.clock.monotonic,
             checks_views=self.settings.checks_views,
         )
         self.broker_part: BrokerPart | None = None

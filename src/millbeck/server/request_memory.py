@@ -1,9 +1,13 @@
-"""Memory for requests that have not arrived whole, bounded over all connections.
+"""Memory for requests that have not arrived whole and for replies that are not taken, bounded over all connections.
 
 A request that comes in one piece needs none. When half-received ones together hold more than the limit
 (``queued.max.request.bytes``, or 256 MiB where that is not set), connections that want more are not read until others
 are done. One of them may always go on, so requests keep completing even when every connection waits; those that make
 no progress are closed by the deadline for it.
+
+A reply that its reader takes at once counts for nothing. When those that wait for slow readers together hold more than
+the limit, the connection that holds the most is closed: no other way gives memory back, and one reply of one client may
+be as large as all of another's. Slices of files are not counted, they are not in memory.
 """
 
 from __future__ import annotations
@@ -51,3 +55,29 @@ class RequestMemory:
             if self.held_bytes > self.limit_bytes:
                 self._favoured = following
             following.read_on()
+
+
+class SlowReader(Protocol):
+    def close(self, reason: str) -> None:
+        """Drop the connection and everything it holds."""
+
+
+class ReplyMemory:
+    __slots__ = ("_holders", "closed_count", "held_bytes", "limit_bytes")
+
+    def __init__(self, limit_bytes: int = DEFAULT_LIMIT_BYTES) -> None:
+        self.limit_bytes = limit_bytes
+        self.held_bytes = 0
+        self.closed_count = 0
+        self._holders: dict[SlowReader, int] = {}
+
+    def holds(self, holder: SlowReader, size_bytes: int) -> None:
+        """A connection's replies take this much memory now; whoever holds the most may be closed here."""
+        self.held_bytes += size_bytes - self._holders.pop(holder, 0)
+        if size_bytes:
+            self._holders[holder] = size_bytes
+        while self.held_bytes > self.limit_bytes:
+            largest = max(self._holders, key=self._holders.__getitem__)
+            self.held_bytes -= self._holders.pop(largest)
+            self.closed_count += 1
+            largest.close(f"replies that are not read hold more than {self.limit_bytes} bytes, its own the most of all")

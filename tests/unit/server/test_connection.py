@@ -12,7 +12,13 @@ from standing_in import needs_sources
 from millbeck.kernel.environment import FileSlice, Part
 from millbeck.replication.turn import Turn
 from millbeck.server.call import Call
-from millbeck.server.connection import OUTPUT_HIGH_WATER_BYTES, UNANSWERED_MAX, CloseConnection, Connection
+from millbeck.server.connection import (
+    OUTPUT_HIGH_WATER_BYTES,
+    READS_ON_MAX,
+    UNANSWERED_MAX,
+    CloseConnection,
+    Connection,
+)
 from millbeck.server.listener import ConnectionLimits, Listener, ListenerAddress
 from millbeck.server.receive import SharedBuffer
 
@@ -47,9 +53,14 @@ class FakeOutlet:
         self.drained: Callable[[], None] = lambda: None
         self.is_closed = False
         self.closes_when_drained = False
+        self.takes_nothing = False
+        self.arriving: list[bytes] = []
+        self.looks = 0
 
     def send(self, parts: Sequence[Part]) -> None:
         self.sent += [bytes(cast(bytes, part)) for part in parts]
+        if self.takes_nothing:
+            self.queued_bytes += sum(len(cast(bytes, part)) for part in parts)
 
     def on_drained(self, callback: Callable[[], None]) -> None:
         self.drained = callback
@@ -61,6 +72,14 @@ class FakeOutlet:
 
     def closed(self) -> None:
         self.is_closed = True
+
+    def receive(self, buffer: memoryview) -> int:
+        self.looks += 1
+        if not self.arriving:
+            return 0
+        data = self.arriving.pop(0)
+        buffer[: len(data)] = data
+        return len(data)
 
 
 class FakeNetwork:
@@ -417,3 +436,83 @@ def test_a_request_that_was_kept_and_is_answered_is_not_taken_for_one_without_pr
     limits = {"idle_max": 600.0, "frame_max": 30.0, "stall_max": 60.0}
     assert house.connection.overdue(house.now + 31, **limits) is None
     assert "idle" in (house.connection.overdue(house.now + 601, **limits) or "")
+
+
+def test_replies_that_wait_behind_another_count_until_they_leave() -> None:
+    house = House()
+    house.requests.on_request = lambda call: call.complete((b"x" * 700_000,)) if len(house.requests.calls) > 1 else None
+    house.send(request(1), request(2))
+    house.turn()
+    assert not house.transport.is_paused
+    house.send(request(3), request(4))
+    assert len(house.requests.calls) == 3
+    house.turn()
+    assert house.transport.is_paused
+    house.requests.calls[0].complete((b"one",))
+    house.turn()
+    assert len(house.requests.calls) == 4
+
+
+def test_the_connection_that_holds_the_most_unread_replies_is_closed_when_all_together_hold_too_much() -> None:
+    house = House()
+    replies = house.listener.replies
+    replies.limit_bytes = 1000
+    house.outlet.takes_nothing = True
+    house.send(request(1))
+    house.requests.calls[0].complete((b"x" * 800,))
+    house.turn()
+    assert (replies.held_bytes, house.transport.is_aborted) == (800, False)
+    house.send(request(2))
+    house.requests.calls[1].complete((b"x" * 300,))
+    house.turn()
+    assert (replies.held_bytes, replies.closed_count, house.transport.is_aborted) == (0, 1, True)
+    house.connection.connection_lost(None)
+    assert replies.held_bytes == 0
+
+
+def test_replies_that_were_taken_no_longer_count() -> None:
+    house = House()
+    house.outlet.takes_nothing = True
+    house.send(request(1))
+    house.requests.calls[0].complete((b"x" * 800,))
+    house.turn()
+    house.outlet.queued_bytes = 500
+    assert house.connection.overdue(101.0, idle_max=600, frame_max=60, stall_max=60) is None
+    assert house.listener.replies.held_bytes == 500
+    house.outlet.queued_bytes = 0
+    house.connection._drained()
+    assert house.listener.replies.held_bytes == 0
+
+
+def alone(house: House) -> None:
+    """From now on the connection is the only one that wakes the loop."""
+    house.connection._turn = Turn(house.scheduled.append, house.errors.append, lambda: True)
+
+
+def test_a_connection_that_is_alone_takes_what_has_come_meanwhile() -> None:
+    house = House()
+    house.requests.on_request = lambda call: call.complete((b"ok",))
+    alone(house)
+    house.outlet.arriving = [framed(request(number)) for number in range(2, 10)]
+    house.send(request(1))
+    assert house.requests.frames == [request(number) for number in range(1, 2 + READS_ON_MAX)]
+    assert len(house.outlet.sent) == 1 + READS_ON_MAX
+    house.send(request(50))
+    assert house.outlet.arriving == []
+
+
+def test_looking_in_vain_is_done_less_and_less_often() -> None:
+    house = House()
+    house.requests.on_request = lambda call: call.complete((b"ok",))
+    alone(house)
+    for number in range(100):
+        house.send(request(number))
+    assert 5 <= house.outlet.looks <= 8
+
+
+def test_a_held_connection_does_not_look() -> None:
+    house = House()
+    house.requests.on_request = lambda call: call.hold()
+    alone(house)
+    house.send(request(1))
+    assert house.outlet.looks == 0

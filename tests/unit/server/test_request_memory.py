@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from millbeck.server.request_memory import DEFAULT_LIMIT_BYTES, RequestMemory
+from millbeck.server.request_memory import DEFAULT_LIMIT_BYTES, ReplyMemory, RequestMemory
 
 
 class Connection:
@@ -67,3 +67,35 @@ def test_someone_can_always_go_on_and_nothing_is_forgotten(steps: list[tuple[int
     for connection in connections:
         connection.hold(memory, 0)
     assert memory.held_bytes == 0
+
+
+class Slow:
+    def __init__(self) -> None:
+        self.reasons: list[str] = []
+
+    def close(self, reason: str) -> None:
+        self.reasons.append(reason)
+
+
+def test_unread_replies_stay_within_the_limit_at_the_cost_of_those_who_hold_the_most() -> None:
+    memory = ReplyMemory(100)
+    small, large, middle = Slow(), Slow(), Slow()
+    memory.holds(small, 10)
+    memory.holds(large, 60)
+    memory.holds(middle, 30)
+    assert memory.held_bytes == 100
+    memory.holds(small, 11)
+    assert [len(each.reasons) for each in (small, large, middle)] == [0, 1, 0]
+    assert "100 bytes" in large.reasons[0]
+    assert (memory.held_bytes, memory.closed_count) == (41, 1)
+    memory.holds(large, 0)
+    assert memory.held_bytes == 41
+    memory.holds(middle, 0)
+    assert memory.held_bytes == 11
+
+
+def test_one_reply_above_the_limit_costs_its_own_connection() -> None:
+    memory = ReplyMemory(100)
+    slow = Slow()
+    memory.holds(slow, 101)
+    assert (len(slow.reasons), memory.held_bytes) == (1, 0)
