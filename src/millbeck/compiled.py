@@ -36,6 +36,7 @@ MODULES: Final = (
     "millbeck.server.dispatch",
     "millbeck.server.fetch_sessions",
     "millbeck.server.handlers.fetch.fetching",
+    "millbeck.server.handlers.fetch.found",
     "millbeck.server.handlers.fetch.handler",
     "millbeck.server.handlers.fetch.reading",
     "millbeck.server.handlers.produce",

@@ -172,6 +172,8 @@ class Partition:
         """
         if leader_epoch <= self.leader_epoch and self.is_leader and partition_epoch < self.partition_epoch:
             return False
+        if leader_epoch < self.leader_epoch and not self.is_leader:
+            return False
         is_new = leader_epoch > self.leader_epoch or not self.is_leader
         is_new_leader = not self.is_leader
         if is_new:
@@ -187,21 +189,27 @@ class Partition:
         if around is not None:
             self.leader_id = around.node_id
         self.high_watermark = min(self.high_watermark, self.log.end_offset)
-        if len(replicas) <= 1 or around is None:
+        if len(replicas) > 1 and around is not None:
+            self._lead_others(around, replicas, isr, is_new_leader=is_new)
+        else:
             self.replicas = None
             if is_new_leader:
                 # There is nobody who could have less.
                 self.high_watermark = self.log.end_offset
-        else:
-            if self.replicas is None:
-                self.replicas = InSync(around)
-                is_new_leader = True
-            self.replicas.begin(replicas, isr, is_new_leader=is_new_leader or is_new)
-            self._refuse_without_enough()
         self._turn.mark_watermark(self)
         if is_new:
             self._tell_all()
         return is_new
+
+    def _lead_others(
+        self, around: Surroundings, replicas: tuple[int, ...], isr: tuple[int, ...], *, is_new_leader: bool
+    ) -> None:
+        in_sync = self.replicas
+        if in_sync is None:
+            in_sync = self.replicas = InSync(around)
+            is_new_leader = True
+        in_sync.begin(replicas, isr, is_new_leader=is_new_leader)
+        self._refuse_without_enough()
 
     def follow(self, leader_id: int, leader_epoch: int, partition_epoch: int) -> bool:
         """The controller named another leader, or none (-1); True when that is news to whoever fetches from it."""

@@ -39,6 +39,8 @@ class Mending:
 
     def look(self) -> None:
         """For damaged logs, and for room on disks that were full; every now and then, and after each image."""
+        if not self._reported and not any(directory.offline_count for directory in self._broker.logs.directories):
+            return
         for partition in self._broker.topics.all_partitions():
             if partition.log.damaged_offset >= 0:
                 if self._reported.get(partition):

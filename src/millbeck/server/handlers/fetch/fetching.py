@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
-from millbeck.kernel.environment import FileSlice, Part
+from millbeck.kernel.environment import Part
 from millbeck.kernel.errors import (
     ApiError,
     KafkaStorageError,
@@ -18,6 +18,7 @@ from millbeck.replication.partition import Partition
 from millbeck.security.authorizer import Operation, ResourceType
 from millbeck.server.call import Call
 from millbeck.server.fetch_sessions import FetchSession, PartitionKey, Wanted
+from millbeck.server.handlers.fetch.found import Found, give_back
 from millbeck.server.handlers.fetch.reading import load
 from millbeck.server.leader_hints import ABOUT_LEADERS, addresses_of, leader_of
 from millbeck.server.topics import LocalTopic
@@ -41,65 +42,6 @@ WARMINGS_MAX: Final = 8
 try looks cold; after this many the search goes on as if it were warm, which by then it is."""
 
 log = logging.getLogger(__name__)
-
-
-class Found:
-    """What one partition has for the reply: a finished result, and the slice its records are still in.
-
-    ``end_offset`` is where this reader has to stop, -1 when that is not known.
-    """
-
-    __slots__ = ("end_offset", "result", "slice", "topic", "wanted")
-
-    def __init__(
-        self,
-        wanted: Wanted,
-        result: PartitionResult,
-        topic: LocalTopic | None,
-        end_offset: int,
-        slice_: FileSlice | None,
-    ) -> None:
-        self.wanted = wanted
-        self.result = result
-        self.topic = topic
-        self.end_offset = end_offset
-        self.slice = slice_
-
-    def leave_out(self) -> None:
-        """Its records had no room in this reply."""
-        self.slice = None
-        if self.result.aborted_transactions:
-            self.result.aborted_transactions = []
-
-    @property
-    def is_cut_short(self) -> bool:
-        """There is data, and only the limits of the request kept it out."""
-        return (
-            self.slice is None
-            and self.result.diverging_epoch is None
-            and self.result.preferred_read_replica < 0
-            and self.wanted.fetch_offset < self.end_offset
-        )
-
-    @property
-    def needs_answer(self) -> bool:
-        """Something that does not wait for data."""
-        result = self.result
-        return result.error_code != 0 or result.diverging_epoch is not None or result.preferred_read_replica >= 0
-
-    @property
-    def is_news(self) -> bool:
-        """Something that the client of a session has not been told."""
-        wanted, result = self.wanted, self.result
-        return (
-            self.slice is not None
-            or result.records_size > 0
-            or result.error_code != 0
-            or result.diverging_epoch is not None
-            or result.preferred_read_replica >= 0
-            or wanted.told_high_watermark != result.high_watermark
-            or wanted.told_log_start_offset != result.log_start_offset
-        )
 
 
 class Fetching:
@@ -236,13 +178,13 @@ class Fetching:
         try:
             is_enough = self._find(found)
         except ColdRead as cold:
-            _give_back(found)
+            give_back(found)
             self.call.hold()
             # Without the exception: that would keep this frame, and with it the received bytes, alive.
             self.call.broker.spawn(self._start_warm(cold.job, cold.release))
             return True
         except BaseException:
-            _give_back(found)
+            give_back(found)
             raise
         if not (is_enough or is_last):
             self._leave(found)
@@ -515,9 +457,3 @@ class Fetching:
             elif not outcome.is_cut_short:
                 session.is_quiet(wanted)
         return is_news or self.is_full
-
-
-def _give_back(found: list[Found]) -> None:
-    for outcome in found:
-        if outcome.slice is not None:
-            outcome.slice.release()
