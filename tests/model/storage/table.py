@@ -298,9 +298,13 @@ class Table:
         self.disk.unmount(files)
 
     def reopen(self) -> None:
+        start = self.log.log_start_offset
         self.directory = self._open_directory()
         self.log = self.directory.open_log(KEY, TOPIC_ID, self.config, now_ms=self.clock_ms)
         assert not self.log.is_offline, self.log.offline_reason
+        if self.log.log_start_offset != start:
+            # A start that no checkpoint knew of is lost with the process; the reader had begun there.
+            self.reader = Reader(self.log.log_start_offset, self.clock_ms)
 
     # What must hold.
 
