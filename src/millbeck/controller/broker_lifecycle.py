@@ -108,14 +108,17 @@ class BrokerLifecycle:
         """`StaleBrokerEpoch` tells a process that another one has its id, or that it must register again."""
         tracker = self._active_tracker()
         broker = broker_changes.checked_broker(image, request.broker_id, request.broker_epoch)
+        # Directories first: who is let in must not be given what it has just lost.
+        records = self._directory_records(image, broker, request)
+        image = broker_changes.after(image, records)
+        broker = image.cluster.brokers[broker.broker_id]
         before = self._state_of(broker, now_ms)
         state = self._next_state(image, broker, before, request, now_ms)
-        records = [] if state is before else self._records_for(image, broker, state)
+        changes = [] if state is before else self._records_for(image, broker, state)
         if state is BrokerState.SHUTTING_DOWN:
-            tracker.shutdown_begun(broker, offset=image.offset + len(records), now_ms=now_ms)
+            tracker.shutdown_begun(broker, offset=image.offset + len(changes), now_ms=now_ms)
         elif state is not BrokerState.UNFENCED:
             tracker.shutdown_ended(broker.broker_id)
-        records += self._directory_records(image, broker, request, records)
         is_caught_up = tracker.is_caught_up(broker, request.current_metadata_offset, now_ms)
         tracker.heard(broker, metadata_offset=request.current_metadata_offset, now_ms=now_ms)
         response = BrokerHeartbeatResponse(
@@ -123,7 +126,7 @@ class BrokerLifecycle:
             is_fenced=state in (BrokerState.FENCED, BrokerState.MAY_END),
             should_shut_down=state is BrokerState.MAY_END,
         )
-        return Result(response=response, records=records, is_atomic=False)
+        return Result(response=response, records=records + changes, is_atomic=False)
 
     def _state_of(self, broker: BrokerRegistration, now_ms: int) -> BrokerState:
         if broker.is_fenced:
@@ -169,17 +172,11 @@ class BrokerLifecycle:
         return [] if broker.is_fenced else broker_changes.fenced(image, self._rules, broker)
 
     def _directory_records(
-        self,
-        image: MetadataImage,
-        broker: BrokerRegistration,
-        request: BrokerHeartbeatRequest,
-        earlier: list[MetadataRecord],
+        self, image: MetadataImage, broker: BrokerRegistration, request: BrokerHeartbeatRequest
     ) -> list[MetadataRecord]:
-        """What the heartbeat says of directories, decided on what it has led to already."""
+        """What the heartbeat says of directories that is new."""
         records: list[MetadataRecord] = []
         if request.offline_log_dirs and image.features.metadata_version >= DIRECTORY_ASSIGNMENT_FROM:
-            image = broker_changes.after(image, earlier)
-            broker = image.cluster.brokers[broker.broker_id]
             records += broker_changes.directories_lost(image, self._rules, broker, request.offline_log_dirs)
         cordoned = request.cordoned_log_dirs
         if (

@@ -158,7 +158,7 @@ def test_only_the_active_controller_hears_heartbeats(cluster: Cluster) -> None:
         cluster.beat(1)
 
 
-def test_a_lost_directory_is_dealt_with_on_what_the_heartbeat_did_first(cluster: Cluster, replayed: Replayed) -> None:
+def test_a_lost_directory_is_dealt_with_before_anything_else(cluster: Cluster, replayed: Replayed) -> None:
     directory = cluster.image.cluster.brokers[1].directories[0]
     broker = replace(cluster.image.cluster.brokers[1], directories=(directory, b"another disk----"))
     cluster.image = replace(
@@ -170,6 +170,19 @@ def test_a_lost_directory_is_dealt_with_on_what_the_heartbeat_did_first(cluster:
     # Both the shutdown and the lost directory take leadership away; that is one change, not two.
     assert [each.leader_epoch for each in partitions.values()] == [epoch + 1 for epoch in epochs]
     assert cluster.image.cluster.brokers[1].directories == (b"another disk----",)
+
+
+def test_who_is_let_in_does_not_lead_what_it_has_lost(cluster: Cluster) -> None:
+    directory = cluster.image.cluster.brokers[1].directories[0]
+    broker = replace(cluster.image.cluster.brokers[1], directories=(directory, b"another disk----"))
+    cluster.image = replace(
+        cluster.image, cluster=replace(cluster.image.cluster, brokers={**cluster.image.cluster.brokers, 1: broker})
+    )
+    cluster.beat(1, want_fence=True)
+    epoch = cluster.image.topics.by_name["t"].partitions[1].leader_epoch
+    assert states(cluster.beat(1, offline_log_dirs=[directory])) == (True, False, False)
+    alone = cluster.image.topics.by_name["t"].partitions[1]
+    assert (alone.leader, alone.leader_epoch) == (-1, epoch)
 
 
 def test_directories_closed_to_new_partitions_are_remembered(cluster: Cluster) -> None:
