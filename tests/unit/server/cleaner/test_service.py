@@ -312,6 +312,7 @@ def test_a_deleted_topic_ends_its_run_and_another_of_its_name_begins_anew() -> N
         checkpoint.note(NAME, 10)
         await delete(client)
         assert errand.is_stopped
+        assert checkpoint.offset_of(NAME) is None
         await until(lambda: not cleaner_of(house).running)
         assert cleaner_of(house).uncleanable == {}
         await create(client, **SMALL)
@@ -572,8 +573,7 @@ def test_a_checkpoint_that_cannot_be_written_is_written_later() -> None:
         await fill(client)
         await until(lambda: cleaner_of(house).statistics.run_count)
         assert checkpoint_of(house) == ""
-        await fill(client, start=40)
-        await until(lambda: cleaner_of(house).statistics.run_count == 2)
+        await cleaner_of(house)._save_checkpoints()
         assert "t 0 " in checkpoint_of(house)
 
     in_house(scenario, **OFTEN)
@@ -584,12 +584,16 @@ def test_a_checkpoint_beyond_the_log_is_not_believed() -> None:
         await create(client, **SMALL)
         checkpoint = cleaner_of(house)._checkpoint_of(NAME)
         assert checkpoint is not None
-        checkpoint.note(NAME, 1_000_000)
-        await fill(client)
-        await until(lambda: cleaner_of(house).statistics.run_count)
-        assert len(await read(client)) < 40
+        checkpoint.note(NAME, 30)
+        await fill(client, count=5)
+        for count in (0, 35):  # also when the log has grown beyond it
+            await fill(client, count=count)
+            surveyed = cleaner_of(house).survey(partition_of(house))
+            assert surveyed is not None
+            assert surveyed.first_dirty_offset == 0
+            assert surveyed.was_reset == (count == 0)
 
-    in_house(scenario, **OFTEN)
+    in_house(scenario, log_cleaner_backoff_ms="1000000")
 
 
 def test_a_log_that_is_cut_tells_the_cleaner() -> None:

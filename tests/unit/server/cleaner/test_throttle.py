@@ -95,6 +95,19 @@ def test_a_new_rate_is_obeyed_at_once_even_in_the_middle_of_a_nap() -> None:
     assert slow.now - 100.0 < 1.0
 
 
+def test_what_was_done_at_another_rate_is_slept_off_at_the_new_one() -> None:
+    place = Place()
+    throttle = throttle_in(place, 1000.0)
+
+    def slow_down(seconds: float) -> None:
+        place.now += seconds
+        place.said = 500.0 if seconds else None
+
+    place.pause = slow_down  # type: ignore[method-assign]
+    throttle(1000)
+    assert place.now - 100.0 == pytest.approx(1.5, abs=0.01)
+
+
 @pytest.mark.parametrize("nonsense", ["fast", 0, -5, None])
 def test_words_that_are_no_rate_are_passed_over(nonsense: Any) -> None:
     place = Place()
