@@ -16,6 +16,7 @@ from millbeck.cli.ports import PortUnusable, check_port_is_free
 from millbeck.host import real_environment
 from millbeck.host.loop import HostLoop
 from millbeck.host.memory import keep_freed_memory
+from millbeck.host.process import process_numbers
 from millbeck.kernel.environment import Environment
 from millbeck.kernel.errors import InvalidConfig
 from millbeck.server.config import NodeConfig
@@ -96,7 +97,8 @@ async def _run(
     keep_freed_memory()
     loop = asyncio.get_running_loop()
     assert isinstance(loop, HostLoop)
-    node = Node(environment, config, NodeSettings(manages_memory=True, is_alone=loop.serves_one_event))
+    settings = NodeSettings(manages_memory=True, is_alone=loop.serves_one_event, process_numbers=process_numbers)
+    node = Node(environment, config, settings)
     stop = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, stop.set)

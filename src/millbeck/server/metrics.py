@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 from millbeck.kernel.metrics import Rows
 from millbeck.server.cleaner.metrics import declare_cleaner_metrics
+from millbeck.server.process_metrics import declare_process_metrics
+from millbeck.server.quorum_metrics import declare_quorum_metrics
 from millbeck.server.topics import TopicCounts
 
 if TYPE_CHECKING:
@@ -28,7 +30,8 @@ def declare_metrics(node: Node) -> None:
     _declare_partitions(node)
     _declare_broker(node)
     _declare_groups(node)
-    _declare_quorum(node)
+    declare_quorum_metrics(node.registry, node.broker.quorum, node.environment.clock)
+    declare_process_metrics(node.registry, node.settings.process_numbers, node.listening.replies)
     if node.broker_part is not None:
         declare_cleaner_metrics(node.registry, node.broker)
 
@@ -243,25 +246,6 @@ def _declare_groups(node: Node) -> None:
         return [((state,), count) for state, count in totals.items()]
 
     registry.gauge_from("kafka_coordinator_group_groupmetadatamanager_numgroups", "Groups by state.", ["state"], groups)
-
-
-def _declare_quorum(node: Node) -> None:
-    broker, registry = node.broker, node.registry
-    single: tuple[tuple[str, str, Callable[[], float]], ...] = (
-        ("current_leader", "The leader of the metadata quorum.", lambda: node.node_id),
-        ("current_epoch", "The quorum's epoch.", lambda: broker.quorum.epoch),
-        ("current_vote", "For whom this node voted in the epoch.", lambda: node.node_id),
-        ("high_watermark", "The end of what is committed.", lambda: broker.quorum.high_watermark),
-        ("log_end_offset", "The end of the metadata log.", lambda: broker.quorum.log.end_offset),
-    )
-    for name, help_text, read in single:
-        registry.gauge(f"kafka_server_raftmetrics_{name}", help_text).child().read = read
-    registry.gauge_from(
-        "kafka_server_raftmetrics_current_state",
-        "The node's role in the quorum.",
-        ["state"],
-        lambda: [(("leader",), 1)],
-    )
 
 
 def _one_row(read: Callable[[], float]) -> Callable[[], Rows]:

@@ -43,6 +43,7 @@ from millbeck.server.log_steps import sync_for_closing
 from millbeck.server.loop_watch import LoopWatch
 from millbeck.server.metrics import declare_metrics
 from millbeck.server.metrics_endpoint import MetricsEndpoint
+from millbeck.server.process_metrics import Numbers
 from millbeck.server.quorum_config import is_alone, quorum_settings
 from millbeck.server.request_metrics import RequestMetrics
 from millbeck.server.routes import CONTROLLER_ROUTES, FORWARDED, ROUTES
@@ -67,6 +68,8 @@ class NodeSettings:
     serves_metrics: bool = True
     is_alone: Callable[[], bool] | None = None
     """Whether what runs now is the only event of this turn of the loop, where the loop can tell (`host.loop`)."""
+    process_numbers: Numbers | None = None
+    """What the operating system counts of the process, where it is the node's own (`host.process`)."""
 
 
 class Node:

@@ -1,0 +1,79 @@
+"""Metrics of the metadata quorum under Kafka's names, and what of them is worked out from the images as they come."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final
+
+from millbeck.kernel.environment import Clock
+from millbeck.metadata.delta import MetadataDelta
+from millbeck.metadata.image import MetadataImage
+
+if TYPE_CHECKING:
+    from millbeck.kernel.metrics import Registry
+    from millbeck.server.drivers.quorum import QuorumDriver
+
+WINDOW_SECONDS: Final = 30.0
+COMMITS_KEPT_MAX: Final = 1000
+
+
+class Commits:
+    """The commits of the last half minute: how many records, and how long each took from its append to here."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._started_ms = clock.wall_ms()
+        self._offset = -1
+        self._recent: deque[tuple[float, int, int]] = deque(maxlen=COMMITS_KEPT_MAX)
+
+    async def published(self, image: MetadataImage, delta: MetadataDelta) -> None:
+        # What was there before the node started took no time.
+        if image.timestamp_ms >= self._started_ms:
+            latency_ms = max(0, self._clock.wall_ms() - image.timestamp_ms)
+            self._recent.append((self._clock.monotonic(), image.offset - self._offset, latency_ms))
+        self._offset = image.offset
+
+    def _now(self) -> list[tuple[float, int, int]]:
+        oldest = self._clock.monotonic() - WINDOW_SECONDS
+        while self._recent and self._recent[0][0] < oldest:
+            self._recent.popleft()
+        return list(self._recent)
+
+    def records_rate(self) -> float:
+        return sum(count for _, count, _ in self._now()) / WINDOW_SECONDS
+
+    def latency_average_ms(self) -> float:
+        recent = self._now()
+        return sum(latency_ms for _, _, latency_ms in recent) / len(recent) if recent else 0.0
+
+    def latency_max_ms(self) -> float:
+        return max((latency_ms for _, _, latency_ms in self._now()), default=0)
+
+
+def declare_quorum_metrics(registry: Registry, quorum: QuorumDriver, clock: Clock) -> None:
+    """Call it before the quorum starts."""
+    commits = Commits(clock)
+    quorum.subscribe(commits.published)
+    single: tuple[tuple[str, str, Callable[[], float]], ...] = (
+        ("current_leader", "The leader of the metadata quorum, -1 when none is known.", lambda: quorum.leader.node_id),
+        ("current_epoch", "The quorum's epoch.", lambda: quorum.epoch),
+        (
+            "current_vote",
+            "For whom this node voted in the epoch, -1 for nobody.",
+            lambda: quorum.node_id if quorum.is_active else -1,
+        ),
+        ("high_watermark", "The end of what is committed.", lambda: quorum.high_watermark),
+        ("log_end_offset", "The end of the metadata log.", lambda: quorum.log.end_offset),
+        ("append_records_rate", "Records a second committed in the last half minute.", commits.records_rate),
+        ("commit_latency_avg", "Milliseconds from append to commit, lately.", commits.latency_average_ms),
+        ("commit_latency_max", "The most milliseconds from append to commit, lately.", commits.latency_max_ms),
+    )
+    for name, help_text, read in single:
+        registry.gauge(f"kafka_server_raftmetrics_{name}", help_text).child().read = read
+    registry.gauge_from(
+        "kafka_server_raftmetrics_current_state",
+        "The node's role in the quorum.",
+        ["state"],
+        lambda: [(("leader" if quorum.is_active else "follower",), 1)],
+    )
