@@ -161,7 +161,7 @@ class ConfigControl:
         follow_ups: list[MetadataRecord] = []
         if image.features.tracks_eligible_leaders:
             eligible_leaders.check_option(resource, changes)
-            follow_ups = eligible_leaders.records_for_option(resource, before, changes)
+            follow_ups = eligible_leaders.records_for_option(image, resource, changes)
         # A broker's options are written even when they stay the same: that makes brokers read files anew (KAFKA-14136).
         options: list[MetadataRecord] = [
             ConfigRecord(resource_type=resource.type, resource_name=resource.name, name=name, value=text)

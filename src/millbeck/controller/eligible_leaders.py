@@ -14,7 +14,7 @@ from millbeck.controller.election_rules import MIN_INSYNC_REPLICAS
 from millbeck.kernel.errors import InvalidConfig, InvalidUpdateVersion
 from millbeck.metadata.features import ELIGIBLE_LEADER_REPLICAS_VERSION
 from millbeck.metadata.image import CLUSTER_DEFAULT, ConfigResource, MetadataImage, ResourceType
-from millbeck.metadata.records import ClearElrRecord, ConfigRecord, MetadataRecord
+from millbeck.metadata.records import ClearElrRecord, ConfigRecord, MetadataRecord, PartitionChangeRecord
 
 ALL_TOPICS = ""
 
@@ -55,14 +55,33 @@ def check_option(resource: ConfigResource, changes: Mapping[str, str | None]) ->
 
 
 def records_for_option(
-    resource: ConfigResource, before: Mapping[str, str], changes: Mapping[str, str | None]
+    image: MetadataImage, resource: ConfigResource, changes: Mapping[str, str | None]
 ) -> list[MetadataRecord]:
-    """What follows from a change of the option: those who were eligible by the old number are forgotten."""
-    if MIN_INSYNC_REPLICAS not in changes or before.get(MIN_INSYNC_REPLICAS) == changes[MIN_INSYNC_REPLICAS]:
+    """What follows from a change of the option: those who were eligible by the old number are forgotten.
+
+    Where nobody is in sync nothing has been committed since, and they are eligible by any number: they stay, since
+    without them nobody could lead. Kafka has one record for all, which can not tell them apart.
+    """
+    before = image.configs.of(resource).get(MIN_INSYNC_REPLICAS)
+    if MIN_INSYNC_REPLICAS not in changes or before == changes[MIN_INSYNC_REPLICAS]:
         return []
     if resource.type == ResourceType.TOPIC:
-        return [ClearElrRecord(topic_name=resource.name)]
-    return [ClearElrRecord(topic_name=ALL_TOPICS)] if resource == CLUSTER_DEFAULT else []
+        topic = image.topics.named(resource.name)
+        topics = [] if topic is None else [topic]
+    elif resource == CLUSTER_DEFAULT:
+        topics = [image.topics.by_name[name] for name in sorted(image.topics.by_name)]
+    else:
+        return []
+    if all(partition.isr for topic in topics for partition in topic.partitions.values()):
+        return [ClearElrRecord(topic_name=resource.name if resource.type == ResourceType.TOPIC else ALL_TOPICS)]
+    return [
+        PartitionChangeRecord(
+            partition_id=index, topic_id=topic.topic_id, eligible_leader_replicas=[], last_known_elr=[]
+        )
+        for topic in topics
+        for index, partition in topic.partitions.items()
+        if partition.isr and (partition.eligible_leader_replicas or partition.last_known_elr)
+    ]
 
 
 def _option(resource: ConfigResource, value: str | None) -> ConfigRecord:

@@ -101,8 +101,9 @@ class PartitionChange:
                 self.isr, eligible = (leader,), ()
                 self.recovery_state = RECOVERING
             elif leader in eligible:
+                # With the number of replicas that must be in sync lowered meanwhile, one may be enough already.
                 self.isr = (leader,)
-                eligible = tuple(replica for replica in eligible if replica != leader)
+                eligible = self._eligible()
         elif self.replicas is not partition.replicas and any(
             replica not in self.replicas for replica in partition.replicas
         ):

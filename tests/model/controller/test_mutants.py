@@ -80,7 +80,7 @@ def unclean_shutdown_ignored_by_elr(patch: pytest.MonkeyPatch) -> None:
 
 
 def eligible_by_an_old_number(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(eligible_leaders, "records_for_option", lambda resource, before, changes: [])
+    patch.setattr(eligible_leaders, "records_for_option", lambda image, resource, changes: [])
 
 
 def eligible_although_enough_are_in_sync(patch: pytest.MonkeyPatch) -> None:

@@ -46,6 +46,22 @@ def test_who_was_eligible_by_another_number_is_forgotten(
     assert altered(controller, image, BROKER, "", "3")[1][1:] == [ClearElrRecord(topic_name="")]
 
 
+@pytest.mark.parametrize(("kind", "name"), [(TOPIC, "t"), (BROKER, "")])
+def test_where_nobody_is_in_sync_they_stay_by_any_number(
+    controller: Controller, tracking: MetadataImage, with_topic: WithTopic, replayed: Replayed, kind: int, name: str
+) -> None:
+    image = with_topic(
+        tracking,
+        {"replicas": [1, 2, 3], "isr": [1], "eligible_leader_replicas": [2]},
+        {"replicas": [1, 2, 3], "isr": [], "leader": -1, "eligible_leader_replicas": [2], "last_known_elr": [1]},
+    )
+    code, records = altered(controller, image, kind, name, "3")
+    assert (code, len(records)) == (0, 2)
+    partitions = replayed(image, records).topics.by_name["t"].partitions
+    assert [each.eligible_leader_replicas for each in partitions.values()] == [(), (2,)]
+    assert partitions[1] is image.topics.by_name["t"].partitions[1]
+
+
 def test_one_broker_has_no_number_of_its_own(controller: Controller, image: MetadataImage) -> None:
     assert altered(controller, image, BROKER, "1", "2") == (40, [])
     assert altered(controller, image, BROKER, "", None, DELETE) == (40, [])

@@ -134,6 +134,7 @@ def test_an_eligible_leader_is_elected_when_nobody_is_in_sync() -> None:
     after = changed(waiting, tracks=True, minimum=2, alive=(1, 3))
     assert (after.leader, after.isr, after.eligible_leader_replicas) == (3, (3,), (2,))
     assert (after.leader_recovery_state, after.last_known_elr) == (RECOVERED, ())
+    assert changed(waiting, tracks=True, minimum=1, alive=(1, 3)).eligible_leader_replicas == ()
     in_sync = partition(isr=(1,), eligible_leader_replicas=(2,), leader=NO_LEADER)
     assert change(in_sync, tracks=True, minimum=2, alive=(2,)) is None
 
