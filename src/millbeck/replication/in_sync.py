@@ -107,13 +107,17 @@ class Member(NamedTuple):
 class IsrProposal:
     """A set of in-sync replicas that the controller is asked to commit, if nothing else has changed meanwhile."""
 
-    __slots__ = ("isr", "leader_epoch", "members", "partition_epoch")
+    __slots__ = ("grows", "isr", "leader_epoch", "members", "partition_epoch")
 
-    def __init__(self, members: tuple[Member, ...], leader_epoch: int, partition_epoch: int) -> None:
+    def __init__(
+        self, members: tuple[Member, ...], leader_epoch: int, partition_epoch: int, *, grows: bool = False
+    ) -> None:
         self.members = members
         self.isr = tuple(member.broker_id for member in members)
         self.leader_epoch = leader_epoch
         self.partition_epoch = partition_epoch
+        self.grows = grows
+        """Whether it has more members than what was committed when it was made."""
 
     def __repr__(self) -> str:
         return f"<ISR {self.isr} at leader epoch {self.leader_epoch}, partition epoch {self.partition_epoch}>"
@@ -267,6 +271,6 @@ class InSync:
             else Member(broker_id, around.broker_epoch())
             for broker_id in isr
         )
-        self.pending = IsrProposal(members, leader_epoch, partition_epoch)
+        self.pending = IsrProposal(members, leader_epoch, partition_epoch, grows=len(isr) > len(self.isr))
         self.maximal = (*self.isr, *(broker_id for broker_id in isr if broker_id not in self.isr))
         return self.pending

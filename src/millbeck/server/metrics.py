@@ -6,9 +6,14 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from millbeck.kernel.metrics import Rows
+from millbeck.replication.partition import Partition
 from millbeck.server.cleaner.metrics import declare_cleaner_metrics
+from millbeck.server.controller_metrics import declare_controller_metrics
+from millbeck.server.metadata_metrics import declare_broker_metadata_metrics, declare_metadata_metrics
+from millbeck.server.metric_tables import declare_single
 from millbeck.server.process_metrics import declare_process_metrics
 from millbeck.server.quorum_metrics import declare_quorum_metrics
+from millbeck.server.replica_metrics import declare_replica_metrics
 from millbeck.server.topics import TopicCounts
 
 if TYPE_CHECKING:
@@ -26,13 +31,20 @@ _TOPIC_COUNTERS: tuple[tuple[str, str, Callable[[TopicCounts], int]], ...] = (
 
 
 def declare_metrics(node: Node) -> None:
-    _declare_topics(node)
-    _declare_partitions(node)
-    _declare_broker(node)
-    _declare_groups(node)
+    """Before the quorum starts. What only a broker or only a controller has, the other does not show."""
+    _declare_node(node)
     declare_quorum_metrics(node.registry, node.broker.quorum, node.environment.clock)
+    declare_metadata_metrics(node.registry, node.broker.quorum)
     declare_process_metrics(node.registry, node.settings.process_numbers, node.listening.replies)
+    if node.controller_part is not None:
+        declare_controller_metrics(node)
     if node.broker_part is not None:
+        _declare_topics(node)
+        _declare_partitions(node)
+        _declare_broker(node)
+        _declare_groups(node)
+        declare_replica_metrics(node.registry, node.broker, node.broker_part.membership)
+        declare_broker_metadata_metrics(node.registry, node.broker)
         declare_cleaner_metrics(node.registry, node.broker)
 
 
@@ -49,9 +61,11 @@ def _declare_topics(node: Node) -> None:
 def _declare_partitions(node: Node) -> None:
     topics, registry = node.broker.topics, node.registry
 
-    def each(read: Callable[..., int]) -> Callable[[], Rows]:
+    def each(read: Callable[[Partition], int], *, only_led: bool = False) -> Callable[[], Rows]:
         return lambda: [
-            ((partition.name.topic, partition.name.partition), read(partition)) for partition in topics.all_partitions()
+            ((partition.name.topic, partition.name.partition), read(partition))
+            for partition in topics.all_partitions()
+            if partition.is_leader or not only_led
         ]
 
     labels = ["topic", "partition"]
@@ -60,121 +74,62 @@ def _declare_partitions(node: Node) -> None:
         "kafka_log_log_numlogsegments", "Segments of the log.", labels, each(lambda p: len(p.log.segments))
     )
     registry.gauge_from(
-        "kafka_topic_partition_current_offset", "The high watermark.", labels, each(lambda p: p.high_watermark)
-    )
-    registry.gauge_from(
-        "kafka_topic_partition_oldest_offset", "The log start offset.", labels, each(lambda p: p.log.log_start_offset)
-    )
-    image = node.broker
-
-    def registrations(read: Callable[..., int]) -> Callable[[], Rows]:
-        return lambda: [
-            ((topic.name, index), read(partition))
-            for topic in image.image.topics.by_name.values()
-            for index, partition in topic.partitions.items()
-        ]
-
-    registry.gauge_from("kafka_topic_partition_replicas", "Replicas.", labels, registrations(lambda p: len(p.replicas)))
-    registry.gauge_from(
-        "kafka_topic_partition_in_sync_replica", "Replicas in sync.", labels, registrations(lambda p: len(p.isr))
-    )
-    registry.gauge_from(
-        "kafka_topic_partition_leader_is_preferred",
-        "Whether the first replica leads.",
+        "kafka_topic_partition_current_offset",
+        "The high watermark, as its leader has it.",
         labels,
-        registrations(lambda p: int(p.leader == p.replicas[0])),
+        each(lambda p: p.high_watermark, only_led=True),
     )
     registry.gauge_from(
-        "kafka_topic_partition_under_replicated_partition",
-        "Whether a replica is out of sync.",
+        "kafka_topic_partition_oldest_offset",
+        "The log start offset, as its leader has it.",
         labels,
-        registrations(lambda p: int(len(p.isr) < len(p.replicas))),
+        each(lambda p: p.log.log_start_offset, only_led=True),
     )
-    registry.gauge_from(
-        "kafka_cluster_partition_replicascount", "Replicas.", labels, registrations(lambda p: len(p.replicas))
-    )
-    for name, help_text, compare in (
-        ("underminisr", "Whether fewer replicas are in sync than min.insync.replicas asks for.", int.__lt__),
-        ("atminisr", "Whether exactly as many replicas are in sync as min.insync.replicas asks for.", int.__eq__),
-    ):
-        registry.gauge_from(f"kafka_cluster_partition_{name}", help_text, labels, _against_min_isr(node, compare))
     registry.gauge_from(
         "kafka_topic_partitions",
         "Partitions.",
         ["topic"],
-        lambda: [((topic.name,), len(topic.partitions)) for topic in image.image.topics.by_name.values()],
+        lambda: [((topic.name,), len(topic.partitions)) for topic in node.broker.image.topics.by_name.values()],
     )
 
 
 def _declare_broker(node: Node) -> None:
-    broker, registry = node.broker, node.registry
-    single: tuple[tuple[str, str, Callable[[], float]], ...] = (
+    broker = node.broker
+    declare_single(
+        node.registry,
+        "",
         (
-            "kafka_server_replicamanager_leadercount",
-            "Partitions led here.",
-            lambda: len(broker.topics.all_partitions()),
-        ),
-        (
-            "kafka_server_replicamanager_partitioncount",
-            "Partitions with a replica here.",
-            lambda: len(broker.topics.all_partitions()),
-        ),
-        (
-            "kafka_server_replicamanager_underreplicatedpartitions",
-            "Partitions led here with a replica out of sync.",
-            lambda: sum(
-                len(partition.isr) < len(partition.replicas)
-                for topic in broker.image.topics.by_name.values()
-                for partition in topic.partitions.values()
+            (
+                "kafka_log_logmanager_offlinelogdirectorycount",
+                "Log directories that failed.",
+                lambda: sum(directory.offline_reason is not None for directory in broker.logs.directories),
             ),
-        ),
-        (
-            "kafka_server_replicamanager_underminisrpartitioncount",
-            "Partitions with fewer replicas in sync than min.insync.replicas, which counts at most all of them.",
-            lambda: sum(is_under for _, is_under in _against_min_isr(node, int.__lt__)()),
-        ),
-        (
-            "kafka_log_logmanager_offlinelogdirectorycount",
-            "Log directories that failed.",
-            lambda: sum(directory.offline_reason is not None for directory in broker.logs.directories),
-        ),
-        (
-            "millbeck_offline_partitions",
-            "Partitions whose log here is damaged or unreachable.",
-            lambda: sum(partition.log.is_offline for partition in broker.topics.all_partitions()),
-        ),
-        ("kafka_controller_kafkacontroller_activecontrollercount", "Whether this node is the controller.", lambda: 1),
-        (
-            "kafka_controller_kafkacontroller_offlinepartitionscount",
-            "Partitions without a leader.",
-            lambda: sum(
-                not partition.has_leader
-                for topic in broker.image.topics.by_name.values()
-                for partition in topic.partitions.values()
+            (
+                "millbeck_offline_partitions",
+                "Partitions whose log here is damaged or unreachable.",
+                lambda: sum(partition.log.is_offline for partition in broker.topics.all_partitions()),
             ),
-        ),
-        ("kafka_controller_controllerstats_uncleanleaderelections_total", "Unclean elections.", lambda: 0),
-        (
-            "kafka_server_fetchsessioncache_numincrementalfetchsessions",
-            "Fetch sessions.",
-            lambda: len(broker.fetch_sessions),
-        ),
-        (
-            "kafka_server_fetchsessioncache_numincrementalfetchpartitionscached",
-            "Partitions in fetch sessions.",
-            lambda: broker.fetch_sessions.partitions_cached,
-        ),
-        (
-            "millbeck_unexpected_errors_total",
-            "Errors that should not happen, see the log.",
-            lambda: broker.unexpected_errors,
+            (
+                "kafka_server_fetchsessioncache_numincrementalfetchsessions",
+                "Fetch sessions.",
+                lambda: len(broker.fetch_sessions),
+            ),
+            (
+                "kafka_server_fetchsessioncache_numincrementalfetchpartitionscached",
+                "Partitions in fetch sessions.",
+                lambda: broker.fetch_sessions.partitions_cached,
+            ),
         ),
     )
-    for name, help_text, read in single:
-        if name.endswith("_total"):
-            registry.counter_from(name, help_text, [], _one_row(read))
-        else:
-            registry.gauge(name, help_text).child().read = read
+
+
+def _declare_node(node: Node) -> None:
+    broker, registry = node.broker, node.registry
+    declare_single(
+        registry,
+        "millbeck_",
+        (("unexpected_errors_total", "Errors that should not happen, see the log.", lambda: broker.unexpected_errors),),
+    )
     registry.gauge_from(
         "kafka_server_socket_server_metrics_connection_count",
         "Open connections.",
@@ -202,19 +157,6 @@ def _declare_broker(node: Node) -> None:
             for each in broker.image.cluster.brokers.values()
         ],
     )
-
-
-def _against_min_isr(node: Node, compare: Callable[[int, int], bool]) -> Callable[[], Rows]:
-    """Of every partition, how its replicas in sync compare with what is asked for, which is at most all of them."""
-
-    def rows() -> Rows:
-        for topic in node.broker.topics.by_name.values():
-            image = node.broker.image.topics.named(topic.name)
-            for index, partition in ({} if image is None else image.partitions).items():
-                needed = min(topic.config.min_insync_replicas, len(partition.replicas))
-                yield (topic.name, index), int(compare(len(partition.isr), needed))
-
-    return rows
 
 
 def _declare_groups(node: Node) -> None:
@@ -246,8 +188,3 @@ def _declare_groups(node: Node) -> None:
         return [((state,), count) for state, count in totals.items()]
 
     registry.gauge_from("kafka_coordinator_group_groupmetadatamanager_numgroups", "Groups by state.", ["state"], groups)
-
-
-def _one_row(read: Callable[[], float]) -> Callable[[], Rows]:
-    """A counter without labels."""
-    return lambda: [((), read())]

@@ -61,7 +61,7 @@ def declare_quorum_metrics(registry: Registry, quorum: QuorumDriver, clock: Cloc
         (
             "current_vote",
             "For whom this node voted in the epoch, -1 for nobody.",
-            lambda: quorum.node_id if quorum.is_active else -1,
+            lambda: _vote(quorum),
         ),
         ("high_watermark", "The end of what is committed.", lambda: quorum.high_watermark),
         ("log_end_offset", "The end of the metadata log.", lambda: quorum.log.end_offset),
@@ -74,6 +74,13 @@ def declare_quorum_metrics(registry: Registry, quorum: QuorumDriver, clock: Cloc
     registry.gauge_from(
         "kafka_server_raftmetrics_current_state",
         "The node's role in the quorum.",
-        ["state"],
-        lambda: [(("leader" if quorum.is_active else "follower",), 1)],
+        ["current_state"],
+        lambda: [] if quorum.machine is None else [((quorum.machine.role.value,), 1)],
     )
+
+
+def _vote(quorum: QuorumDriver) -> int:
+    if quorum.machine is None:
+        return -1
+    # A leader's file does not repeat that it voted for itself.
+    return quorum.node_id if quorum.machine.is_leader else quorum.machine.state.voted_id

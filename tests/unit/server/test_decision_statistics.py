@@ -10,11 +10,8 @@ from millbeck.server.decision_statistics import DecisionStatistics
 def test_decisions_and_their_times_are_counted() -> None:
     statistics = DecisionStatistics()
     statistics.decided(0.25)
-    statistics.committed(0.5, 100.0)
-    statistics.committed(1.0, 100.0)
     assert (statistics.decision_count, statistics.fault_count) == (1, 0)
     assert (statistics.processing_ms.count, statistics.processing_ms.total) == (1, 250)
-    assert statistics.commit_ms.average(101.0) == 750
 
 
 def test_the_driver_counts_what_it_decides() -> None:
@@ -25,7 +22,6 @@ def test_the_driver_counts_what_it_decides() -> None:
         await create(client)
         assert statistics.decision_count > before
         assert statistics.processing_ms.count == statistics.decision_count
-        assert statistics.commit_ms.maximum(environment.clock.monotonic()) > 0
         assert statistics.fault_count == 0
 
     in_house(scenario)

@@ -8,6 +8,7 @@ from typing import Any, cast
 
 from asking import create, fetch, in_house, partition_of, produce
 from house import Client, House, one_batch
+from scraping import samples
 
 from millbeck.kernel.environment import Environment
 from millbeck.wire.messages.api_versions import ApiVersionsRequest
@@ -19,28 +20,11 @@ from millbeck.wire.messages.offset_commit import (
 )
 from millbeck.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 
-LINE = re.compile(r"([a-z_][a-z0-9_]*)(?:\{(.*)\})? (\S+)")
-
-
-def samples(house: House) -> dict[str, float]:
-    """Every sample of the page, by name and labels; fails on a line that is none."""
-    assert house.node is not None
-    found: dict[str, float] = {}
-    for line in house.node.render_metrics().splitlines():
-        if line.startswith("#") or not line:
-            continue
-        match = LINE.fullmatch(line)
-        assert match is not None, line
-        key = match[1] + (f"{{{match[2]}}}" if match[2] else "")
-        assert key not in found, key
-        found[key] = float(match[3])
-    return found
-
 
 def test_an_empty_node_has_all_its_gauges() -> None:
     async def scenario(house: House, client: Client, environment: Environment) -> None:
         await client.ask(ApiVersionsRequest(), 0)
-        found = samples(house)
+        found = samples(house.node)
         for name, value in {
             "kafka_server_replicamanager_leadercount": 0,
             "kafka_server_replicamanager_partitioncount": 0,
@@ -52,7 +36,7 @@ def test_an_empty_node_has_all_its_gauges() -> None:
             "kafka_controller_controllerstats_uncleanleaderelections_total": 0,
             'kafka_server_socket_server_metrics_connection_count{listener="PLAINTEXT"}': 1,
             "kafka_server_raftmetrics_current_leader": 1,
-            'kafka_server_raftmetrics_current_state{state="leader"}': 1,
+            'kafka_server_raftmetrics_current_state{current_state="leader"}': 1,
             "millbeck_unexpected_errors_total": 0,
             "millbeck_offline_partitions": 0,
         }.items():
@@ -81,7 +65,7 @@ def test_records_and_bytes_are_counted_by_topic() -> None:
         await client.ask(request, 9)
         await client.ask(fetch((0, 0), (1, 0)), 11)
         await client.ask(fetch((0, 50)), 11)
-        found = samples(house)
+        found = samples(house.node)
         for name, value in {
             "messagesin": 6,
             "bytesin": 3 * len(batch),
@@ -101,7 +85,7 @@ def test_partitions_show_their_sizes_offsets_and_replicas() -> None:
         await create(client, min_insync_replicas="2")
         await produce(client, b"a", b"b", b"c")
         partition_of(house).log.delete_records(1)
-        found = samples(house)
+        found = samples(house.node)
         labels = '{topic="t",partition="0"}'
         for name, value in {
             "kafka_log_log_size": partition_of(house).log.size_bytes,
@@ -120,7 +104,7 @@ def test_partitions_show_their_sizes_offsets_and_replicas() -> None:
         assert found['kafka_topic_partitions{topic="t"}'] == 1
         assert found["kafka_server_replicamanager_leadercount"] == 1
         partition_of(house).log.go_offline("a test")
-        assert samples(house)["millbeck_offline_partitions"] == 1
+        assert samples(house.node)["millbeck_offline_partitions"] == 1
 
     in_house(scenario)
 
@@ -135,7 +119,7 @@ def test_groups_show_their_lag_with_or_without_members() -> None:
         commit = OffsetCommitRequest(group_id="g", generation_id_or_member_epoch=-1, topics=topics)
         while (await client.ask(commit, 7)).topics[0].partitions[0].error_code not in (0, 3):
             await asyncio.sleep(0.1)
-        found = samples(house)
+        found = samples(house.node)
         labels = '{consumergroup="g",topic="t",partition="0"}'
         assert found[f"kafka_consumergroup_current_offset{labels}"] == 1
         assert found[f"kafka_consumergroup_lag{labels}"] == 3
@@ -152,7 +136,7 @@ def test_requests_and_sessions_are_counted() -> None:
         await create(client, partitions=3)
         await client.ask(fetch((0, 0), (1, 0), session=(0, 0)), 11)
         await client.ask(fetch(session=(99, 1)), 11)
-        found = samples(house)
+        found = samples(house.node)
         assert found['kafka_network_requestmetrics_requests_total{request="Fetch"}'] == 2
         errors = 'kafka_network_requestmetrics_errors_total{request="Fetch",error="FETCH_SESSION_ID_NOT_FOUND"}'
         assert found[errors] == 1

@@ -33,7 +33,11 @@ def test_commits_of_the_last_half_minute_are_counted_and_timed() -> None:
         assert count > 3
         assert abs(after["append_records_rate"] - count / 30) < 0.001
         assert 500 <= after["commit_latency_avg"] <= after["commit_latency_max"] < 5000
-        assert (after["current_leader"], after["current_vote"], after['current_state{state="leader"}']) == (1, 1, 1)
+        assert (after["current_leader"], after["current_vote"], after['current_state{current_state="leader"}']) == (
+            1,
+            1,
+            1,
+        )
 
     in_house(scenario)
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from millbeck.server.recent import WINDOW_SECONDS, RecentRate, RecentValues
+from millbeck.server.recent import RecentRate
 
 
 def test_a_rate_is_that_of_the_last_while() -> None:
@@ -31,15 +31,3 @@ def test_a_rate_is_never_beyond_what_the_counter_did(steps: list[tuple[float, in
         value += growth
         fastest = max(fastest, growth / seconds)
         assert 0 <= rate.read(value, now_s) <= fastest * 1.001
-
-
-def test_averages_forget_what_is_old() -> None:
-    recent = RecentValues()
-    assert (recent.average(5.0), recent.maximum(5.0)) == (0, 0)
-    recent.record(4, 100.0)
-    recent.record(8, 101.0)
-    assert (recent.average(102.0), recent.maximum(102.0)) == (6, 8)
-    recent.record(1, 100.0 + WINDOW_SECONDS / 2)
-    assert (recent.average(131.0), recent.maximum(131.0)) == (13 / 3, 8)
-    assert (recent.average(165.0), recent.maximum(165.0)) == (1, 1)
-    assert (recent.average(1000.0), recent.maximum(1000.0)) == (0, 0)

@@ -186,10 +186,10 @@ class IsrChangeDriver:
     def _take(self, partition: Partition, proposal: IsrProposal, result: AlterPartitionPartitionResult) -> bool:
         code = result.error_code
         if code == 0:
-            before = () if partition.replicas is None else partition.replicas.isr
             partition.isr_answered(proposal, tuple(result.isr), result.partition_epoch)
-            self.expansions += len(result.isr) > len(before)
-            self.shrinks += len(result.isr) < len(before)
+            # The metadata may have said it before this answer: the proposal knows what it was compared with.
+            self.expansions += proposal.grows
+            self.shrinks += not proposal.grows
             log.info("%s has the in-sync replicas %s now", partition.name, result.isr)
             return True
         self.failures += 1

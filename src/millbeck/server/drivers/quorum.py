@@ -200,12 +200,8 @@ class QuorumDriver:
         began_s = clock.monotonic()
         result = decide(self._appended_image)
         self._append(result.records, is_atomic=result.is_atomic)
-        appended_s = clock.monotonic()
-        self.statistics.decided(appended_s - began_s)
+        self.statistics.decided(clock.monotonic() - began_s)
         await self._wait_committed(self.log.end_offset)
-        if result.records:
-            committed_s = clock.monotonic()
-            self.statistics.committed(committed_s - appended_s, committed_s)
         return result.response
 
     async def stop(self) -> None:

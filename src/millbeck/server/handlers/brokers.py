@@ -60,9 +60,14 @@ async def handle_broker_registration(call: Call, request: BrokerRegistrationRequ
 async def handle_broker_heartbeat(call: Call, request: BrokerHeartbeatRequest) -> BrokerHeartbeatResponse:
     _check_action(call)
     broker = call.broker
-    return await broker.quorum.submit(
-        lambda image: broker.controller.broker_heartbeat(image, request, now_ms=_monotonic_ms(call))
-    )
+    began_ms = _monotonic_ms(call)
+    try:
+        return await broker.quorum.submit(
+            lambda image: broker.controller.broker_heartbeat(image, request, now_ms=_monotonic_ms(call))
+        )
+    finally:
+        if _monotonic_ms(call) - began_ms > broker.config.membership.broker_session_timeout_ms:
+            broker.quorum.statistics.late_heartbeat_count += 1
 
 
 @handles(64)

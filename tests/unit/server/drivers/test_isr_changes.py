@@ -38,7 +38,8 @@ class StandIn:
         self.checks = 0
 
     def proposal(self, isr: tuple[int, ...] = (1, 2), partition_epoch: int = 7) -> IsrProposal:
-        self.replicas.pending = IsrProposal(tuple(Member(each, each * 10) for each in isr), 3, partition_epoch)
+        members = tuple(Member(each, each * 10) for each in isr)
+        self.replicas.pending = IsrProposal(members, 3, partition_epoch, grows=len(isr) > 1)
         return self.replicas.pending
 
     def isr_answered(self, proposal: IsrProposal, isr: tuple[int, ...], partition_epoch: int) -> None:

@@ -1,0 +1,57 @@
+"""How far a node has followed the metadata."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+from asking import create, in_house
+from house import Client, House
+from scraping import samples
+
+from millbeck.kernel.environment import Environment
+from millbeck.metadata.features import LATEST_METADATA_VERSION
+from millbeck.metadata.image import EMPTY
+from millbeck.raft.voters import Leader
+from millbeck.server.metadata_metrics import MetadataLag
+
+
+def test_a_broker_shows_what_it_has_applied() -> None:
+    async def scenario(house: House, client: Client, environment: Environment) -> None:
+        assert house.node is not None
+        await create(client)
+        broker, prefix = house.node.broker, "kafka_server_brokermetadatametrics_"
+        found = samples(house.node)
+        assert found["kafka_server_metadataloader_currentcontrollerid"] == 1
+        assert found["kafka_server_metadataloader_currentmetadataversion"] == LATEST_METADATA_VERSION
+        assert found[prefix + "last_applied_record_offset"] == broker.quorum.high_watermark - 1
+        assert found[prefix + "last_applied_record_timestamp"] == broker.image.timestamp_ms
+        assert found[prefix + "last_applied_record_lag_ms"] == 0
+        assert found[prefix + "metadata_load_error_count"] == 0
+        assert found[prefix + "metadata_apply_error_count"] == 0
+        broker.topics.by_name["t"].unusable[5] = "a test"
+        assert samples(house.node)[prefix + "metadata_apply_error_count"] == 1
+
+    in_house(scenario)
+
+
+def test_without_a_leader_whom_it_could_follow_a_node_is_late() -> None:
+    async def scenario(house: House, client: Client, environment: Environment) -> None:
+        assert house.node is not None
+        quorum = house.node.broker.quorum
+        image = quorum.image
+        lag = MetadataLag(quorum, lambda: image)
+        assert lag.read_ms() == 0
+        quorum._is_stopped = True
+        assert quorum.leader == Leader(epoch=quorum.epoch)
+        assert lag.read_ms() == 0
+        await asyncio.sleep(3)
+        assert lag.read_ms() == pytest.approx(3000, abs=2)
+        quorum._is_stopped = False
+        assert lag.read_ms() == 0
+        image = EMPTY
+        assert lag.read_ms() == 0
+        await asyncio.sleep(2)
+        assert lag.read_ms() == pytest.approx(2000, abs=2)
+
+    in_house(scenario)
