@@ -2,11 +2,14 @@
 
 The first thing it does is to see to the settings that finalized features rely on, which a new cluster has not got yet.
 It never reads a clock. The driver asks when to come back (`next_ms`), comes, and carries out one duty after another
-(`step`) until none is due. A driver that comes much later than it said it would was not running, and then nobody could
-be heard: sessions begin anew, so that a paused controller does not fence the whole cluster.
+(`step`) until none is due. It is asked to come several times within a session, so that it is known when it was not
+running: then nobody could be heard, and sessions are prolonged by that time. A paused controller does not fence the
+whole cluster when it wakes, and a broker that is gone is still noticed after its session and the pause.
 """
 
 from __future__ import annotations
+
+from typing import Final
 
 from millbeck.controller.broker_lifecycle import BrokerLifecycle
 from millbeck.controller.config_rules import ConfigRules
@@ -16,6 +19,8 @@ from millbeck.controller.options import ControllerOptions
 from millbeck.controller.result import Result
 from millbeck.kernel.errors import NotController
 from millbeck.metadata.image import MetadataImage
+
+TICKS_PER_SESSION: Final = 4
 
 
 class Duties:
@@ -37,11 +42,12 @@ class Duties:
         self._unclean_ms = now_ms + self._options.unclean_election_interval_ms
 
     def next_ms(self, image: MetadataImage, now_ms: int) -> int:
-        """When `step` is to be called; never later than a session that begins now could expire."""
+        """When `step` is to be called."""
         tracker = self._brokers.tracker
         if tracker is None:
             raise NotController
-        next_ms = min(tracker.next_expiry_ms(image, now_ms), self._unclean_ms)
+        tick_ms = now_ms + tracker.session_timeout_ms // TICKS_PER_SESSION
+        next_ms = min(tick_ms, tracker.next_expiry_ms(image, now_ms), self._unclean_ms)
         if self._options.rebalances_leaders:
             next_ms = min(next_ms, self._balance_ms)
         if not self._has_begun:
@@ -55,8 +61,8 @@ class Duties:
         if tracker is None:
             raise NotController
         expected_ms, self._expected_ms = self._expected_ms, None
-        if expected_ms is not None and now_ms - expected_ms > tracker.session_timeout_ms // 2:
-            tracker.renew(now_ms)
+        if expected_ms is not None and now_ms - expected_ms > tracker.session_timeout_ms // TICKS_PER_SESSION:
+            tracker.prolong(now_ms - expected_ms, now_ms)
         if not self._has_begun:
             self._has_begun = True
             tracks = image.features.tracks_eligible_leaders

@@ -112,10 +112,10 @@ class HeartbeatTracker:
         ]
         return min(contacts, default=now_ms) + self.session_timeout_ms + 1
 
-    def renew(self, now_ms: int) -> None:
-        """The controller itself was not running: nobody could be heard, and everybody gets the time to be."""
+    def prolong(self, late_ms: int, now_ms: int) -> None:
+        """The controller itself was not running for so long: nobody could be heard, and nobody is blamed."""
         for session in self._sessions.values():
-            session.contact_ms = now_ms
+            session.contact_ms = min(session.contact_ms + late_ms, now_ms)
 
     def _session(self, broker: BrokerRegistration, now_ms: int) -> _Session:
         session = self._sessions.get(broker.broker_id)

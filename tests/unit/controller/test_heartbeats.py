@@ -86,7 +86,10 @@ def test_a_shutdown_is_known_when_every_active_broker_has_seen_it(
 
 
 def test_the_controllers_own_absence_is_nobodys_fault(tracker: HeartbeatTracker, three_brokers: MetadataImage) -> None:
-    tracker.renew(61_000)
+    tracker.heard(three_brokers.cluster.brokers[2], metadata_offset=0, now_ms=61_000)
+    tracker.prolong(60_000, 61_000)
+    # Who was heard since has lost nothing.
+    assert not tracker.has_session(three_brokers.cluster.brokers[2], 61_001 + TIMEOUT_MS)
     assert tracker.stale_broker(three_brokers, 61_000 + TIMEOUT_MS) is None
     assert tracker.stale_broker(three_brokers, 61_001 + TIMEOUT_MS) is not None
 
