@@ -124,6 +124,11 @@ class VoterHistory:
         return self._sets[-1][0]
 
     @property
+    def previous(self) -> VoterSet | None:
+        """The set before the latest, when that is not forgotten."""
+        return self._sets[-2][1] if len(self._sets) > 1 else None
+
+    @property
     def kraft_version(self) -> int:
         return self._versions[-1][1]
 

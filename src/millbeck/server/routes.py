@@ -48,6 +48,8 @@ from millbeck.server.handlers.offsets import handle_offset_commit, handle_offset
 from millbeck.server.handlers.produce import handle_produce
 from millbeck.server.handlers.producers import handle_describe_producers
 from millbeck.server.handlers.quorum import handle_describe_quorum, handle_update_features
+from millbeck.server.handlers.raft import RAFT_ROUTES
+from millbeck.server.handlers.raft_voters import handle_add_raft_voter, handle_remove_raft_voter
 from millbeck.server.handlers.reassignments import (
     handle_alter_partition_reassignments,
     handle_list_partition_reassignments,
@@ -97,6 +99,8 @@ ROUTES: Final[tuple[Route, ...]] = (
     handle_unregister_broker,
     handle_list_config_resources,
     handle_describe_topic_partitions,
+    handle_add_raft_voter,
+    handle_remove_raft_voter,
 )
 """What the listeners for clients serve."""
 
@@ -122,10 +126,13 @@ CONTROLLER_ROUTES: Final[tuple[Route, ...]] = (
     handle_allocate_producer_ids,
     handle_controller_registration,
     handle_assign_replicas_to_dirs,
+    handle_add_raft_voter,
+    handle_remove_raft_voter,
+    *RAFT_ROUTES,
 )
 """What the controllers' listeners serve: what clients ask of a controller itself, and what nodes say to it."""
 
-FORWARDED: Final = frozenset({19, 20, 33, 37, 43, 44, 45, 46, 55, 57, 64})
+FORWARDED: Final = frozenset({19, 20, 33, 37, 43, 44, 45, 46, 55, 57, 64, 80, 81})
 """What brokers take from clients and the active controller does."""
 
 _NO_SASL: Final = "clients are not authenticated by SASL in this release"
@@ -134,7 +141,6 @@ _NO_ACCESS_LISTS: Final = "there are no access control lists in this release"
 _NO_TOKENS: Final = "there are no delegation tokens in this release"
 _NO_QUOTAS: Final = "there are no client quotas in this release"
 _NO_CREDENTIALS: Final = "there are no SCRAM credentials in this release"
-_BETWEEN_NODES: Final = "nodes say this to each other, and this release has one node"
 _CLASSIC_GROUPS: Final = "groups are of the classic kind in this release"
 _NO_TELEMETRY: Final = "clients that see it would send their metrics, which nobody collects"
 _NO_SHARE_GROUPS: Final = "there are no share groups in this release"
@@ -160,10 +166,6 @@ NOT_SERVED: Final[Mapping[int, str]] = {
     49: _NO_QUOTAS,
     50: _NO_CREDENTIALS,
     51: _NO_CREDENTIALS,
-    52: _BETWEEN_NODES,
-    53: _BETWEEN_NODES,
-    54: _BETWEEN_NODES,
-    59: _BETWEEN_NODES,
     65: _NO_TRANSACTIONS,
     66: _NO_TRANSACTIONS,
     68: _CLASSIC_GROUPS,
@@ -174,9 +176,6 @@ NOT_SERVED: Final[Mapping[int, str]] = {
     77: _NO_SHARE_GROUPS,
     78: _NO_SHARE_GROUPS,
     79: _NO_SHARE_GROUPS,
-    80: _BETWEEN_NODES,
-    81: _BETWEEN_NODES,
-    82: _BETWEEN_NODES,
     83: _NO_SHARE_GROUPS,
     84: _NO_SHARE_GROUPS,
     85: _NO_SHARE_GROUPS,

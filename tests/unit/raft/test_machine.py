@@ -1,91 +1,194 @@
+"""The rules that no role owns: what a restart may do, what is persisted, and what members learn from each other."""
+
 from __future__ import annotations
 
 import pytest
 
-from millbeck.raft.effects import AppendLeaderChange, MoveHighWatermark, PersistState
-from millbeck.raft.events import LogFlushed, ShutdownRequested, Started
-from millbeck.raft.machine import QuorumMachine, QuorumNotSupported, Role
+from millbeck.raft.effects import Answer, AppendControl, ChangeLeader, MoveHighWatermark, PersistState, Send
+from millbeck.raft.events import LogFlushed, ResignRequested, ShutdownRequested, Started, TimePassed
+from millbeck.raft.messages import (
+    FENCED_LEADER_EPOCH,
+    INVALID_REQUEST,
+    INVALID_VOTER_KEY,
+    NOT_AVAILABLE,
+    BeginEpochAsk,
+    EndEpochAsk,
+    EpochEnd,
+    VersionsAsk,
+    VoteAsk,
+)
 from millbeck.raft.quorum_state import QuorumState
+from millbeck.raft.roles import NEVER_MS, Role
+from millbeck.raft.voters import Leader, ReplicaKey
 from millbeck.records.control import LeaderChange, VoterId
+from millbeck.testing.raft.bench import Member, asks, directory, endpoint, only
 
 
-def _machine(state: QuorumState | None = None) -> QuorumMachine:
-    return QuorumMachine(node_id=1, voters=(1,), state=state)
+def alone(state: QuorumState | None = None, epochs: list[int] | None = None) -> Member:
+    return Member(1, voters=(1,), state=state, epochs=epochs)
 
 
-def _started(end_offset: int = 0, epoch: int = 0) -> Started:
-    return Started(log_end_offset=end_offset, log_last_epoch=epoch)
-
-
-def test_the_vote_is_persisted_first_then_leadership_then_the_leader_change() -> None:
-    machine = _machine()
-    vote, leadership, change = machine.step(_started())
+def test_alone_the_vote_is_persisted_first_then_leadership_then_the_leader_change() -> None:
+    member = alone()
+    effects = member.start()
+    vote, leadership, change = effects[:3]
     assert vote == PersistState(state=QuorumState(leader_epoch=1, voted_id=1, current_voters=(1,)))
     assert leadership == PersistState(state=QuorumState(leader_epoch=1, leader_id=1, current_voters=(1,)))
     voters = (VoterId(node_id=1),)
-    assert change == AppendLeaderChange(value=LeaderChange(leader_id=1, voters=voters, granting_voters=voters), epoch=1)
-    assert (machine.role, machine.epoch, machine.is_leader) == (Role.LEADER, 1, True)
+    value = LeaderChange(leader_id=1, voters=voters, granting_voters=voters)
+    assert change == AppendControl(values=(value,), epoch=1)
+    assert only(effects, Send) == []
+    assert (member.role, member.machine.epoch, member.machine.is_leader) == (Role.LEADER, 1, True)
+    assert member.machine.next_deadline_ms == NEVER_MS
 
 
 EPOCHS = {
-    "new": (None, 0, 1),
-    "restart": (QuorumState(leader_epoch=4, leader_id=1, current_voters=(1,)), 4, 5),
-    "died as candidate": (QuorumState(leader_epoch=5, voted_id=1, current_voters=(1,)), 4, 6),
-    "state was lost": (None, 7, 8),
-    "state is older than the log": (QuorumState(leader_epoch=2), 9, 10),
+    "new": (None, [], 1),
+    "restart": (QuorumState(leader_epoch=4, leader_id=1, current_voters=(1,)), [4], 5),
+    "died as candidate": (QuorumState(leader_epoch=5, voted_id=1, current_voters=(1,)), [4], 6),
+    "state was lost": (None, [7], 8),
+    "state is older than the log": (QuorumState(leader_epoch=2), [9], 10),
 }
 
 
-@pytest.mark.parametrize(("state", "log_epoch", "expected"), EPOCHS.values(), ids=EPOCHS.keys())
-def test_no_epoch_is_led_twice(state: QuorumState | None, log_epoch: int, expected: int) -> None:
-    machine = _machine(state)
-    persisted = [effect for effect in machine.step(_started(10, log_epoch)) if isinstance(effect, PersistState)]
-    assert machine.epoch == expected
-    assert [effect.state.leader_epoch for effect in persisted] == [expected, expected]
+@pytest.mark.parametrize(("state", "epochs", "expected"), EPOCHS.values(), ids=EPOCHS.keys())
+def test_no_epoch_is_led_twice(state: QuorumState | None, epochs: list[int], expected: int) -> None:
+    member = alone(state, epochs)
+    persisted = only(member.start(), PersistState)
+    assert member.machine.epoch == expected
+    assert [effect.state.leader_epoch for effect in persisted][-2:] == [expected, expected]
 
 
-def test_nothing_is_committed_before_a_record_of_the_epoch() -> None:
-    machine = _machine()
-    machine.step(_started(end_offset=20, epoch=3))
-    assert machine.step(LogFlushed(end_offset=20)) == []
-    assert machine.high_watermark == -1
-    assert machine.step(LogFlushed(end_offset=21)) == [MoveHighWatermark(high_watermark=21)]
+def test_alone_what_is_flushed_is_committed_from_the_epochs_first_record_on() -> None:
+    member = alone(epochs=[3] * 20)
+    member.start()
+    assert member.step(LogFlushed(end_offset=20)) == []
+    assert member.flush() == [MoveHighWatermark(high_watermark=21)]
+    assert member.flush() == []
 
 
-def test_the_high_watermark_never_goes_back() -> None:
-    machine = _machine()
-    machine.step(_started())
-    assert machine.step(LogFlushed(end_offset=5)) == [MoveHighWatermark(high_watermark=5)]
-    assert machine.step(LogFlushed(end_offset=5)) == []
-    assert machine.step(LogFlushed(end_offset=3)) == []
-    assert machine.high_watermark == 5
+def test_who_led_before_a_restart_is_resigned_in_that_epoch_and_says_so() -> None:
+    member = Member(1, state=QuorumState(leader_epoch=4, leader_id=1), epochs=[4, 4])
+    effects = member.start()
+    assert (member.role, member.machine.epoch) == (Role.RESIGNED, 4)
+    assert sorted(asks(effects, EndEpochAsk)) == [2, 3]
+    assert only(effects, AppendControl) == []
+    vote = VoteAsk(epoch=4, candidate=ReplicaKey(2, directory(2)), log_end=EpochEnd(3, 9))
+    (answer,) = only(member.asked(vote), Answer)
+    assert not answer.reply.is_granted  # type: ignore[attr-defined]
 
 
-def test_who_resigned_commits_nothing() -> None:
-    machine = _machine()
-    assert machine.step(LogFlushed(end_offset=5)) == []
-    machine.step(_started())
-    assert machine.step(ShutdownRequested()) == []
-    assert (machine.role, machine.is_leader) == (Role.RESIGNED, False)
-    assert machine.step(LogFlushed(end_offset=5)) == []
+def test_a_restarted_candidate_does_not_stand_in_the_same_epoch() -> None:
+    member = Member(1, state=QuorumState(leader_epoch=4, voted_id=1), epochs=[3])
+    member.start()
+    assert member.role is Role.UNATTACHED
+    assert member.machine.voted.node_id == 1
 
 
-def test_a_process_starts_once() -> None:
-    machine = _machine()
-    machine.step(_started())
-    with pytest.raises(AssertionError, match="started while leader"):
-        machine.step(_started())
+def test_a_restarted_follower_goes_on_following() -> None:
+    state = QuorumState(leader_epoch=4, leader_id=2, voted_id=2, current_voters=(1, 2, 3))
+    member = Member(1, state=state, epochs=[4])
+    effects = member.start()
+    assert (member.role, member.machine.leader.node_id, member.machine.voted.node_id) == (Role.FOLLOWER, 2, 2)
+    assert only(effects, PersistState) == []
 
 
-@pytest.mark.parametrize("voters", [(2,), (1, 2, 3), ()], ids=["another", "three", "none"])
-def test_other_quorums_are_refused_by_name(voters: tuple[int, ...]) -> None:
-    with pytest.raises(QuorumNotSupported, match="node 1 can only be in a quorum of itself"):
-        QuorumMachine(node_id=1, voters=voters, state=None)
+def test_without_its_file_a_voter_promises_nothing_before_it_has_followed() -> None:
+    member = Member(1, epochs=[4, 4])
+    member.start()
+    vote = VoteAsk(epoch=9, candidate=ReplicaKey(2, directory(2)), log_end=EpochEnd(8, 90))
+    (answer,) = only(member.asked(vote), Answer)
+    assert not answer.reply.is_granted  # type: ignore[attr-defined]
+    member.let_time_pass()
+    assert member.role is Role.UNATTACHED
+
+
+def test_a_new_leader_is_believed_and_persisted_before_the_answer() -> None:
+    member = Member(1)
+    member.start()
+    effects = member.asked(BeginEpochAsk(epoch=3, leader_id=2))
+    assert isinstance(effects[0], PersistState)
+    assert effects[0].state.leader_id == 2
+    kinds = [type(effect) for effect in effects]
+    assert kinds.index(PersistState) < kinds.index(Answer)
+    assert only(effects, ChangeLeader) == [ChangeLeader(leader=Leader(node_id=2, epoch=3, endpoint=endpoint(2)))]
+
+
+def test_an_old_epoch_is_fenced_and_told_of_the_new_one() -> None:
+    member = Member(1)
+    member.start()
+    member.asked(BeginEpochAsk(epoch=3, leader_id=2))
+    for ask in (BeginEpochAsk(epoch=2, leader_id=3), EndEpochAsk(epoch=2, leader_id=3)):
+        (answer,) = only(member.asked(ask), Answer)
+        assert answer.reply.error_code == FENCED_LEADER_EPOCH
+        assert (answer.reply.leader.node_id, answer.reply.leader.epoch) == (2, 3)
+
+
+def test_two_leaders_of_one_epoch_are_not_believed() -> None:
+    member = Member(1)
+    member.start()
+    member.asked(BeginEpochAsk(epoch=3, leader_id=2))
+    (answer,) = only(member.asked(BeginEpochAsk(epoch=3, leader_id=3)), Answer)
+    assert answer.reply.error_code == INVALID_REQUEST
+    assert member.machine.leader.node_id == 2
+
+
+def test_what_is_meant_for_another_directory_is_refused() -> None:
+    member = Member(1, is_static=False)
+    member.start()
+    ask = BeginEpochAsk(epoch=3, leader_id=2, voter=ReplicaKey(1, directory(1, life=9)))
+    (answer,) = only(member.asked(ask), Answer)
+    assert answer.reply.error_code == INVALID_VOTER_KEY
+    (answer,) = only(member.asked(VersionsAsk(replica=ReplicaKey(1))), Answer)
+    assert answer.reply.error_code == INVALID_REQUEST
+
+
+def test_dynamic_quorums_write_the_newer_file() -> None:
+    member = Member(1, voters=(1,), is_static=False)
+    states = [effect.state for effect in only(member.start(), PersistState)]
+    assert [(state.version, state.voted_directory_id, state.current_voters) for state in states] == [
+        (1, directory(1), ()),
+        (1, bytes(16), ()),
+    ]
+
+
+def test_a_process_that_stops_takes_leave_and_answers_no_more() -> None:
+    member = Member(2)
+    member.start()
+    member.asked(BeginEpochAsk(epoch=3, leader_id=1))
+    member.step(ShutdownRequested())
+    assert member.machine.is_stopped
+    (answer,) = only(member.asked(BeginEpochAsk(epoch=4, leader_id=1)), Answer)
+    assert answer.reply.error_code == NOT_AVAILABLE
+    alone_member = alone()
+    alone_member.start()
+    alone_member.step(ShutdownRequested())
+    assert (alone_member.role, alone_member.machine.is_stopped) == (Role.RESIGNED, True)
+    assert alone_member.step(LogFlushed(end_offset=5)) == []
+
+
+def test_a_controller_can_have_its_node_resign() -> None:
+    member = alone()
+    member.start()
+    member.step(ResignRequested(epoch=0))
+    assert member.role is Role.LEADER
+    member.step(ResignRequested(epoch=1))
+    assert member.role is Role.RESIGNED
+
+
+def test_nothing_happens_before_its_time() -> None:
+    member = Member(1)
+    member.start()
+    assert member.step(TimePassed()) == []
+    assert member.role is Role.UNATTACHED
 
 
 def test_invariants_name_what_is_wrong() -> None:
-    machine = _machine()
-    machine.step(_started(end_offset=9))
-    machine.high_watermark = 4
-    with pytest.raises(AssertionError, match="does not reach into the epoch"):
-        machine.check_invariants()
+    member = alone()
+    member.start()
+    member.machine.state = QuorumState(leader_epoch=1, leader_id=2)
+    with pytest.raises(AssertionError, match="leads, but the state names 2"):
+        member.machine.check_invariants()
+    with pytest.raises(AssertionError, match="epoch 0 after 1"):
+        member.machine.persist(epoch=0)
+    assert Started() == Started()

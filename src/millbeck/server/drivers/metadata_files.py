@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from millbeck.kernel.environment import Files, OpenMode
+from millbeck.metadata.fault import MetadataFault
 from millbeck.metadata.features import LATEST_METADATA_VERSION
 from millbeck.metadata.records import MetadataRecord
 from millbeck.metadata.snapshot import (
@@ -24,13 +25,17 @@ from millbeck.metadata.snapshot import (
     formatted_records,
     parse_name,
     read_snapshot,
+    snapshot_batches,
 )
 from millbeck.raft.quorum_state import FILE_NAME as QUORUM_STATE_NAME
 from millbeck.raft.quorum_state import QuorumState, QuorumStateFault, parse_quorum_state
-from millbeck.storage.atomic_file import read_file, replace_file
+from millbeck.records.control import Voters
+from millbeck.storage.atomic_file import parent_of, read_file, replace_file
 
 SNAPSHOT_SIZE_BYTES_MAX = 1 << 31
 QUORUM_STATE_SIZE_BYTES_MAX = 1 << 20
+INITIAL_ID = SnapshotId(0, 0)
+"""The snapshot that a cluster with its voters in the log begins with."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,6 +74,63 @@ def write_snapshot(files: Files, directory: str, snapshot_id: SnapshotId, batche
         file.close()
     files.rename(part, f"{directory}/{snapshot_id.file_name}")
     files.sync_directory(directory)
+
+
+def write_snapshot_part(files: Files, directory: str, snapshot_id: SnapshotId, position: int, data: bytes) -> None:
+    """Put fetched bytes into a snapshot that is not whole yet; position 0 begins it anew."""
+    file = files.open(f"{directory}/{snapshot_id.part_name}", OpenMode.WRITE)
+    try:
+        if position == 0:
+            file.truncate(0)
+        file.write([data], position)
+    finally:
+        file.close()
+
+
+def finish_snapshot(files: Files, directory: str, snapshot_id: SnapshotId) -> FoundSnapshot:
+    """All parts are there: check the whole, and make it a snapshot for good. Raises `MetadataFault`, OSError."""
+    part = f"{directory}/{snapshot_id.part_name}"
+    content = read_file(files, part, SNAPSHOT_SIZE_BYTES_MAX)
+    try:
+        found = FoundSnapshot(id=snapshot_id, content=read_snapshot(content or b""))
+    except MetadataFault:
+        files.unlink(part)
+        raise
+    file = files.open(part, OpenMode.WRITE)
+    try:
+        file.sync()
+    finally:
+        file.close()
+    files.rename(part, f"{directory}/{snapshot_id.file_name}")
+    files.sync_directory(directory)
+    return found
+
+
+def read_snapshot_part(
+    files: Files, directory: str, snapshot_id: SnapshotId, position: int, size_max: int
+) -> tuple[int, bytes] | None:
+    """The snapshot's size and its bytes from ``position`` on; None when it is not there any more."""
+    try:
+        file = files.open(f"{directory}/{snapshot_id.file_name}", OpenMode.READ)
+    except FileNotFoundError:
+        return None
+    try:
+        return file.size(), file.read(size_max, position)
+    finally:
+        file.close()
+
+
+def write_initial_voters(files: Files, directory: str, voters: Voters, *, now_ms: int, kraft_version: int = 1) -> None:
+    """Part of formatting, on each of a new cluster's voters: the snapshot that the log begins with names them all.
+
+    ``directory`` is the metadata log's own, which is made when it is not there.
+    """
+    files.make_directory(directory)
+    batches = snapshot_batches(
+        [], epoch=0, last_contained_log_timestamp=0, now_ms=now_ms, kraft_version=kraft_version, voters=voters
+    )
+    write_snapshot(files, directory, INITIAL_ID, list(batches))
+    files.sync_directory(parent_of(directory))
 
 
 def remove_snapshots_before(files: Files, directory: str, snapshot_id: SnapshotId) -> None:

@@ -1,4 +1,4 @@
-"""Opening the metadata log and reading it: the newest snapshot and everything after it become the first image."""
+"""Opening the metadata log and reading it: which snapshot it begins with, who votes, and what its batches say."""
 
 from __future__ import annotations
 
@@ -6,15 +6,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from millbeck.kernel.environment import Files
+from millbeck.kernel.errors import ApiError
 from millbeck.kernel.ids import TopicPartition, Uuid
 from millbeck.kernel.names import CLUSTER_METADATA_TOPIC
 from millbeck.kernel.units import DAY_MS, GIB, MIB
-from millbeck.metadata.batches import MetadataBatch, read_batches
-from millbeck.metadata.delta import MetadataDelta, advance
+from millbeck.metadata.batches import MetadataBatch, read_batch
 from millbeck.metadata.fault import MetadataFault
-from millbeck.metadata.image import EMPTY, MetadataImage
-from millbeck.metadata.records import MetadataRecord
 from millbeck.metadata.snapshot import SnapshotId
+from millbeck.records import batch as record_batch
 from millbeck.records.control import KRaftVersion, Voters
 from millbeck.server.drivers.metadata_files import FoundSnapshot, newest_snapshot
 from millbeck.storage.config import LogConfig
@@ -44,68 +43,77 @@ def open_metadata_log(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Loaded:
-    """``delta`` leads from nothing to ``image``; ``tail_bytes`` is what the log holds beyond the snapshot."""
+class Opened:
+    """What a start finds: the newest snapshot, and the control records about voters in the log after it."""
 
-    image: MetadataImage
-    delta: MetadataDelta
-    snapshot_id: SnapshotId | None
-    tail_bytes: int
+    snapshot: FoundSnapshot | None
+    voter_changes: tuple[tuple[int, KRaftVersion | Voters], ...]
 
 
-def load(files: Files, log: Log) -> Loaded:
-    """All records in one step: a fold over thousands of small batches would make as many images.
+def open_state(files: Files, log: Log) -> Opened:
+    """Find the newest snapshot, let the log begin where it ends, and look for voters in the rest.
 
     Raises `MetadataFault` when snapshot and log do not fit together or are not understood, OSError and `ApiError` when
     they can not be read.
     """
     found = newest_snapshot(files, log.directory)
-    records: list[MetadataRecord] = []
-    offset, epoch, timestamp_ms, tail_bytes = -1, -1, -1, 0
-    if found is not None:
-        records += _records_of(found)
-        offset, epoch = found.id.end_offset - 1, found.id.epoch
-        timestamp_ms = found.content.last_contained_log_timestamp
-        if log.end_offset < found.id.end_offset:
-            # The last segment went, and the one that was to follow was not durable yet. The snapshot has it all.
-            log.truncate_fully_and_start_at(found.id.end_offset)
-        log.delete_records(max(found.id.end_offset, log.log_start_offset))
-    if log.log_start_offset > offset + 1:
+    end_offset = 0 if found is None else found.id.end_offset
+    if found is not None and end_offset:
+        if not _continues(log, found.id):
+            # It was fetched when this log had fallen behind, or the last segment went and the one that was to follow
+            # was not durable yet. The snapshot has it all.
+            log.truncate_fully_and_start_at(end_offset)
+        log.delete_records(max(end_offset, log.log_start_offset))
+    if log.log_start_offset > end_offset:
         raise MetadataFault(
-            f"the log begins at offset {log.log_start_offset}, but the newest snapshot ends before {offset + 1}"
+            f"the log begins at offset {log.log_start_offset}, but the newest snapshot ends before {end_offset}"
         )
-    for batch in _batches_from(log, offset + 1):
-        if any(isinstance(value, KRaftVersion | Voters) for value in batch.control_values):
-            raise MetadataFault(_VOTERS_IN_LOG)
-        records += batch.records
-        offset, epoch, timestamp_ms = batch.last_offset, batch.epoch, batch.timestamp_ms
-        tail_bytes += batch.size_bytes
-    image, delta = advance(EMPTY, records, offset=offset, epoch=epoch, timestamp_ms=timestamp_ms)
-    snapshot_id = None if found is None else found.id
-    return Loaded(image=image, delta=delta, snapshot_id=snapshot_id, tail_bytes=tail_bytes)
+    return Opened(snapshot=found, voter_changes=tuple(_voter_changes(log, end_offset)))
 
 
-_VOTERS_IN_LOG = (
-    "the voters are kept in the metadata log (kraft.version 1); this release works with controller.quorum.voters only"
-)
+def _continues(log: Log, snapshot: SnapshotId) -> bool:
+    """Whether what the log holds beyond the snapshot came after what the snapshot stands for."""
+    if log.end_offset < snapshot.end_offset:
+        return False
+    if log.log_start_offset >= snapshot.end_offset:
+        return True
+    return log.epochs.epoch_of(snapshot.end_offset - 1) == snapshot.epoch
 
 
-def _records_of(found: FoundSnapshot) -> tuple[MetadataRecord, ...]:
-    if found.content.kraft_version != 0 or found.content.voters is not None:
-        raise MetadataFault(_VOTERS_IN_LOG)
-    return found.content.records
+def _voter_changes(log: Log, offset: int) -> Iterator[tuple[int, KRaftVersion | Voters]]:
+    for view in _views_from(log, offset, log.end_offset):
+        yield from voter_changes_of(view)
 
 
-def _batches_from(log: Log, offset: int) -> Iterator[MetadataBatch]:
-    while offset < log.end_offset:
-        found = log.read(offset, size_bytes_max=_READ_SIZE_BYTES, upto_offset=log.end_offset)
+def voter_changes_of(batch: bytes | memoryview) -> Iterator[tuple[int, KRaftVersion | Voters]]:
+    """The control records about voters in a batch, by offset; data batches are not looked into."""
+    if not record_batch.read_header(batch).is_control:
+        return
+    read = read_batch(batch)
+    for index, value in enumerate(read.control_values):
+        if isinstance(value, KRaftVersion | Voters):
+            yield read.base_offset + index, value
+
+
+def batches_from(log: Log, offset: int, upto_offset: int) -> Iterator[MetadataBatch]:
+    """Everything in ``[offset, upto_offset)``, read in large pieces. Raises `MetadataFault`, `KafkaStorageError`."""
+    for view in _views_from(log, offset, upto_offset):
+        yield read_batch(view)
+
+
+def _views_from(log: Log, offset: int, upto_offset: int) -> Iterator[memoryview]:
+    while offset < upto_offset:
+        found = log.read(offset, size_bytes_max=_READ_SIZE_BYTES, upto_offset=upto_offset)
         if found is None:
             raise MetadataFault(f"the log has nothing at offset {offset}, though it ends at {log.end_offset}")
         try:
             data = found.file.read(found.size, found.position)
         finally:
             found.release()
-        for batch in read_batches(data):
-            if batch.last_offset >= offset:
-                offset = batch.last_offset + 1
-                yield batch
+        try:
+            for header, _, view in record_batch.split(data):
+                if header.last_offset >= offset:
+                    offset = header.last_offset + 1
+                    yield view
+        except ApiError as error:
+            raise MetadataFault(f"metadata batch that can not be read: {error}") from error

@@ -19,6 +19,7 @@ from millbeck.kernel.errors import KafkaStorageError
 from millbeck.kernel.units import HOUR_MS, MIB
 from millbeck.metadata.image import MetadataImage
 from millbeck.metadata.snapshot import SnapshotId, snapshot_batches
+from millbeck.records.control import Voters
 from millbeck.server.drivers import metadata_files
 from millbeck.server.off_loop import run_off_loop
 from millbeck.storage import retention
@@ -48,13 +49,21 @@ class MetadataSnapshots:
         flush_lock: asyncio.Lock,
         spawn: Callable[[Coroutine[Any, Any, None]], object],
         on_log_failed: Callable[[Exception], object],
+        voters_at: Callable[[int], tuple[int, Voters | None]] = lambda end_offset: (0, None),
+        on_taken: Callable[[SnapshotId], None] = lambda snapshot_id: None,
     ) -> None:
+        """``voters_at`` says which ``kraft.version`` and voters counted below an offset; ``on_taken`` is told when the
+        log begins with a new snapshot."""
         self._environment = environment
         self._log = log
         self._options = options
         self._flush_lock = flush_lock
         self._spawn = spawn
         self._on_log_failed = on_log_failed
+        self._voters_at = voters_at
+        self._on_taken = on_taken
+        self.start_epoch = 0
+        """The epoch of the last record before the log's start."""
         self.newest_id: SnapshotId | None = None
         self.bytes_since = 0
         self._image: MetadataImage | None = None
@@ -104,6 +113,7 @@ class MetadataSnapshots:
         """Make a snapshot of a committed image and let the log begin after it. Raises OSError, `KafkaStorageError`."""
         covered_bytes = self.bytes_since
         snapshot_id = SnapshotId(image.offset + 1, image.epoch)
+        kraft_version, voters = self._voters_at(snapshot_id.end_offset)
         batches = []
         for batch in snapshot_batches(
             image.records(),
@@ -111,20 +121,31 @@ class MetadataSnapshots:
             last_contained_log_timestamp=image.timestamp_ms,
             now_ms=self._environment.clock.wall_ms(),
             metadata_version=image.features.metadata_version,
+            kraft_version=kraft_version,
+            voters=voters,
         ):
             batches.append(batch)
             await asyncio.sleep(0)
         files, threads = self._environment.files, self._environment.threads
         await run_off_loop(threads, metadata_files.write_snapshot, files, self._log.directory, snapshot_id, batches)
+        self.bytes_since = max(0, self.bytes_since - covered_bytes)
+        if self.newest_id is not None and self.newest_id >= snapshot_id:
+            # A later one was fetched meanwhile.
+            return self.newest_id
         self.newest_id = snapshot_id
-        self.bytes_since -= covered_bytes
         await self._forget_before(snapshot_id)
         return snapshot_id
+
+    def found(self, snapshot_id: SnapshotId) -> None:
+        """The log begins with this one: it was there at the start, or it was fetched."""
+        self.newest_id = snapshot_id
+        self.start_epoch = snapshot_id.epoch
+        self.bytes_since = 0
 
     async def _forget_before(self, snapshot_id: SnapshotId) -> None:
         log, threads = self._log, self._environment.threads
         async with self._flush_lock:
-            if self._is_stopped:
+            if self._is_stopped or log.log_start_offset >= snapshot_id.end_offset:
                 return
             now_ms = self._environment.clock.wall_ms()
             log.roll(now_ms)
@@ -138,6 +159,8 @@ class MetadataSnapshots:
                 if result.outcome is FlushOutcome.DEFERRED:
                     return
             log.delete_records(snapshot_id.end_offset)
+            self.start_epoch = snapshot_id.epoch
+            self._on_taken(snapshot_id)
             retention.detach(log, log.retention_target(now_ms, log.end_offset))
             raising = log.raising_job()
             if raising is not None:

@@ -1,8 +1,8 @@
 """The metadata quorum and the cluster's features: DescribeQuorum and UpdateFeatures.
 
 Behaviour
-- The only topic with a quorum is ``__cluster_metadata``, partition 0. On a single node its voter is the node itself,
-  which is always caught up.
+- The only topic with a quorum is ``__cluster_metadata``, partition 0. Its leader knows how far the others are; asked of
+  another node, it is NOT_LEADER_OR_FOLLOWER.
 - UpdateFeatures changes all levels it names or none; every node must know the new ones.
 Versions
 - DescribeQuorum 1: times; 2: nodes and directory ids. UpdateFeatures 1: kinds of downgrade; 2: one outcome.
@@ -13,11 +13,12 @@ from __future__ import annotations
 from typing import Final
 
 from millbeck.controller.features import QuorumFeatures
-from millbeck.kernel.errors import ClusterAuthorizationFailed, UnknownTopicOrPartition
+from millbeck.kernel.errors import ClusterAuthorizationFailed, NotLeaderOrFollower, UnknownTopicOrPartition
 from millbeck.kernel.names import CLUSTER_METADATA_TOPIC
 from millbeck.security.authorizer import CLUSTER_NAME, Operation, ResourceType
 from millbeck.server.call import Call
 from millbeck.server.dispatch import handles
+from millbeck.server.drivers.quorum_description import QuorumDescription, ReplicaDescription
 from millbeck.wire.messages.describe_quorum import (
     DescribeQuorumPartition,
     DescribeQuorumRequest,
@@ -36,39 +37,54 @@ METADATA_PARTITION: Final = 0
 def handle_describe_quorum(call: Call, request: DescribeQuorumRequest) -> DescribeQuorumResponse:
     if not call.may(Operation.DESCRIBE, ResourceType.CLUSTER, CLUSTER_NAME):
         raise ClusterAuthorizationFailed
-    host, port = call.broker.address_for(call.connection)
-    listener = QuorumListener(call.connection.listener.address.name, host, port)
+    quorum = call.broker.quorum.describe()
+    if quorum is None:
+        raise NotLeaderOrFollower("The quorum's leader is another node.")
     return DescribeQuorumResponse(
         error_message=None,
         topics=[
             DescribeQuorumTopic(
                 topic.topic_name,
-                [_describe(call, topic.topic_name, asked.partition_index) for asked in topic.partitions],
+                [_describe(quorum, topic.topic_name, asked.partition_index) for asked in topic.partitions],
             )
             for topic in request.topics
         ],
-        nodes=[QuorumNode(call.broker.node_id, [listener])] if call.version >= 2 else [],
+        nodes=_nodes(call, quorum) if call.version >= 2 else [],
     )
 
 
-def _describe(call: Call, topic: str, index: int) -> DescribeQuorumPartition:
+def _describe(quorum: QuorumDescription, topic: str, index: int) -> DescribeQuorumPartition:
     answer = DescribeQuorumPartition(index, error_message=None)
     if topic != CLUSTER_METADATA_TOPIC or index != METADATA_PARTITION:
         answer.error_code = UnknownTopicOrPartition.code
         return answer
-    broker = call.broker
-    now_ms = broker.now_ms()
-    answer.leader_id = broker.node_id
-    answer.leader_epoch = broker.quorum.epoch
-    answer.high_watermark = broker.quorum.high_watermark
-    voter = QuorumReplica(
-        broker.node_id,
-        log_end_offset=broker.quorum.log.end_offset,
-        last_fetch_timestamp=now_ms,
-        last_caught_up_timestamp=now_ms,
-    )
-    answer.current_voters = [voter]
+    answer.leader_id = quorum.leader_id
+    answer.leader_epoch = quorum.epoch
+    answer.high_watermark = quorum.high_watermark
+    answer.current_voters = [_replica(each) for each in quorum.voters]
+    answer.observers = [_replica(each) for each in quorum.observers]
     return answer
+
+
+def _replica(replica: ReplicaDescription) -> QuorumReplica:
+    return QuorumReplica(
+        replica.key.node_id,
+        replica_directory_id=replica.key.directory_id,
+        log_end_offset=replica.end_offset,
+        last_fetch_timestamp=replica.last_fetch_ms,
+        last_caught_up_timestamp=replica.last_caught_up_ms,
+    )
+
+
+def _nodes(call: Call, quorum: QuorumDescription) -> list[QuorumNode]:
+    """Where the voters listen; a node that is alone may have no listener for that, and is where it was asked."""
+    if not quorum.endpoints:
+        host, port = call.broker.address_for(call.connection)
+        return [QuorumNode(call.broker.node_id, [QuorumListener(call.connection.listener.address.name, host, port)])]
+    return [
+        QuorumNode(node_id, [QuorumListener(each.name, each.host, each.port) for each in endpoints])
+        for node_id, endpoints in sorted(quorum.endpoints.items())
+    ]
 
 
 @handles(57)

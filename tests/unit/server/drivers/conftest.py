@@ -10,16 +10,19 @@ from typing import Any, TypeVar, TypeVarTuple
 import pytest
 
 from millbeck.kernel.environment import Environment
+from millbeck.kernel.ids import ZERO_UUID
 from millbeck.metadata.delta import MetadataDelta
 from millbeck.metadata.image import MetadataImage
 from millbeck.server.drivers.metadata_loading import open_metadata_log
 from millbeck.server.drivers.metadata_snapshots import SnapshotOptions
 from millbeck.server.drivers.quorum import MetadataLogFailed, QuorumDriver
+from millbeck.server.drivers.quorum_settings import QuorumSettings
 from millbeck.storage.atomic_file import read_file
 from millbeck.storage.directory import LogDirectory
 from millbeck.storage.file_cache import FileCache
 from millbeck.storage.index_cache import IndexCache
 from millbeck.testing.sim.disk import SimDisk
+from millbeck.testing.sim.randomness import SimRandomness
 
 T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
@@ -75,7 +78,7 @@ class MetadataNode:
         unused: Any = None
         environment = Environment(
             clock=self.clock,
-            randomness=unused,
+            randomness=SimRandomness(random.Random(7)),
             files=self.files,
             network=unused,
             threads=TurnThreads(),
@@ -91,6 +94,9 @@ class MetadataNode:
         )
         log = open_metadata_log(self.logs, now_ms=self.clock.wall_ms())
         self.published.clear()
+        settings = QuorumSettings(
+            directory_id=options.pop("directory_id", ZERO_UUID), can_vote=options.pop("can_vote", True)
+        )
         driver = QuorumDriver(
             environment,
             log,
@@ -99,6 +105,7 @@ class MetadataNode:
             spawn=self._spawn,
             on_fatal=self.fatal.append,
             snapshot_options=SnapshotOptions(**options) if options else None,
+            settings=settings,
         )
 
         async def publish(image: MetadataImage, delta: MetadataDelta) -> None:

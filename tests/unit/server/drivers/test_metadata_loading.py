@@ -8,21 +8,23 @@ import pytest
 from millbeck.controller.result import Result
 from millbeck.metadata.batches import data_batch
 from millbeck.metadata.fault import MetadataFault
-from millbeck.metadata.image import MetadataImage
 from millbeck.metadata.records import ConfigRecord
 from millbeck.metadata.snapshot import SnapshotId, snapshot_batches
+from millbeck.records.control import KRaftVersion, LeaderChange, Voter, Voters, control_batch
 from millbeck.server.drivers import metadata_files
-from millbeck.server.drivers.metadata_loading import METADATA_PARTITION, METADATA_TOPIC_ID, load
+from millbeck.server.drivers.metadata_loading import (
+    METADATA_PARTITION,
+    METADATA_TOPIC_ID,
+    batches_from,
+    open_state,
+    voter_changes_of,
+)
 from millbeck.storage.producer_state import Origin
 
 
 def _set(value: str) -> Any:
     record = ConfigRecord(resource_type=4, resource_name="", name="x", value=value)
     return lambda image: Result(response=None, records=[record])
-
-
-def _value(image: MetadataImage) -> str | None:
-    return image.configs.of_all_brokers().get("x")
 
 
 def test_the_log_is_where_and_what_kafka_has_it(metadata_node: Any) -> None:
@@ -39,49 +41,59 @@ def test_nothing_is_removed_for_its_age(metadata_node: Any) -> None:
     assert (driver.log.config.retention_ms, driver.log.config.retention_bytes) == (-1, -1)
 
 
-def test_an_empty_log_is_an_empty_image(metadata_node: Any) -> None:
+def test_a_new_directory_holds_nothing(metadata_node: Any) -> None:
     log = metadata_node.make().log
-    loaded = load(metadata_node.files, log)
-    assert list(loaded.image.records()) == []
-    assert (loaded.snapshot_id, loaded.tail_bytes) == (None, 0)
+    opened = open_state(metadata_node.files, log)
+    assert (opened.snapshot, opened.voter_changes) == (None, ())
+    assert list(batches_from(log, 0, 0)) == []
 
 
-def test_a_snapshot_and_the_log_after_it_are_one_delta(metadata_node: Any) -> None:
+def _snapshot(node: Any, log: Any, snapshot_id: SnapshotId, *, value: str = "1") -> None:
+    records = [ConfigRecord(resource_type=4, resource_name="", name="x", value=value)]
+    batches = list(snapshot_batches(records, epoch=snapshot_id.epoch, last_contained_log_timestamp=8, now_ms=9))
+    metadata_files.write_snapshot(node.files, log.directory, snapshot_id, batches)
+
+
+def test_the_log_begins_where_the_newest_snapshot_ends(metadata_node: Any) -> None:
     async def scenario() -> None:
         driver = await metadata_node.started()
-        await driver.submit(_set("1"))
-        image = driver.image
-        batches = list(snapshot_batches(image.records(), epoch=1, last_contained_log_timestamp=8, now_ms=9))
-        snapshot_id = SnapshotId(image.offset + 1, image.epoch)
-        metadata_files.write_snapshot(metadata_node.files, driver.log.directory, snapshot_id, batches)
-        loaded = load(metadata_node.files, driver.log)
-        assert (loaded.snapshot_id, loaded.tail_bytes) == (snapshot_id, 0)
-        assert (loaded.image.offset, loaded.image.timestamp_ms) == (image.offset, 8)
-        await driver.submit(_set("2"))
-        loaded = load(metadata_node.files, driver.log)
-        assert _value(loaded.image) == "2"
-        assert loaded.image == driver.image
-        assert loaded.tail_bytes > 0
-        assert loaded.delta.features.changed == {"metadata.version": 30}
+        for value in "123":
+            await driver.submit(_set(value))
+        _snapshot(metadata_node, driver.log, SnapshotId(5, 1))
+        opened = open_state(metadata_node.files, driver.log)
+        assert opened.snapshot is not None
+        assert opened.snapshot.id == (5, 1)
+        assert (driver.log.log_start_offset, driver.log.end_offset) == (5, 7)
+        assert [batch.base_offset for batch in batches_from(driver.log, 5, 7)] == [5, 6]
 
     asyncio.run(scenario())
 
 
 def test_a_log_that_ends_before_its_snapshot_begins_anew_after_it(metadata_node: Any) -> None:
     log = metadata_node.make().log
-    records = [ConfigRecord(resource_type=4, resource_name="", name="x", value="1")]
-    batches = list(snapshot_batches(records, epoch=3, last_contained_log_timestamp=8, now_ms=9))
-    metadata_files.write_snapshot(metadata_node.files, log.directory, SnapshotId(50, 3), batches)
-    loaded = load(metadata_node.files, log)
+    _snapshot(metadata_node, log, SnapshotId(50, 3))
+    opened = open_state(metadata_node.files, log)
     assert (log.log_start_offset, log.end_offset) == (50, 50)
-    assert (loaded.image.offset, loaded.image.epoch, _value(loaded.image)) == (49, 3, "1")
+    assert opened.snapshot is not None
+
+
+def test_a_log_that_came_before_the_snapshot_that_was_fetched_does_not_follow_it(metadata_node: Any) -> None:
+    async def scenario() -> None:
+        driver = await metadata_node.started()
+        for value in "123":
+            await driver.submit(_set(value))
+        _snapshot(metadata_node, driver.log, SnapshotId(5, 4))
+        open_state(metadata_node.files, driver.log)
+        assert (driver.log.log_start_offset, driver.log.end_offset) == (5, 5)
+
+    asyncio.run(scenario())
 
 
 def test_a_gap_between_snapshot_and_log_is_a_fault(metadata_node: Any) -> None:
     log = metadata_node.make().log
     log.truncate_fully_and_start_at(10)
     with pytest.raises(MetadataFault, match="begins at offset 10"):
-        load(metadata_node.files, log)
+        open_state(metadata_node.files, log)
 
 
 def test_a_long_log_is_read_in_pieces(metadata_node: Any) -> None:
@@ -91,6 +103,19 @@ def test_a_long_log_is_read_in_pieces(metadata_node: Any) -> None:
         batch = data_batch(records, base_offset=0, epoch=1, timestamp_ms=1)
         log.stage(batch, leader_epoch=1, now_ms=1, origin=Origin.QUORUM)
         log.write_staged()
-    image = load(metadata_node.files, log).image
-    assert sorted(image.configs.of_all_brokers()) == ["0", "1", "2", "3", "4"]
-    assert image.offset == 4
+    found = [record.name for batch in batches_from(log, 1, 4) for record in batch.records]  # type: ignore[union-attr]
+    assert found == ["1", "2", "3"]
+
+
+def test_voters_in_the_log_are_found_by_offset(metadata_node: Any) -> None:
+    log = metadata_node.make().log
+    voters = Voters(voters=(Voter(node_id=1, directory_id=b"d" * 16, endpoints=()),))
+    values = [LeaderChange(leader_id=1, voters=(), granting_voters=()), KRaftVersion(kraft_version=1), voters]
+    for offset in (0, 3):
+        batch = control_batch(values, base_offset=offset, timestamp=1, partition_leader_epoch=1)
+        log.stage(batch, leader_epoch=1, now_ms=1, origin=Origin.QUORUM)
+        log.write_staged()
+    expected = [(1, values[1]), (2, voters), (4, values[1]), (5, voters)]
+    assert list(open_state(metadata_node.files, log).voter_changes) == expected
+    data = data_batch([ConfigRecord(name="x")], base_offset=0, epoch=1, timestamp_ms=1)
+    assert list(voter_changes_of(data)) == []

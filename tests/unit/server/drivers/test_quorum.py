@@ -25,7 +25,8 @@ from millbeck.metadata.records import (
     TopicRecord,
 )
 from millbeck.raft.machine import Role
-from millbeck.records.control import KRaftVersion, LeaderChange, VoterId, control_batch
+from millbeck.records.control import LeaderChange, Voter, VoterId, Voters
+from millbeck.server.drivers import metadata_files
 from millbeck.server.drivers.quorum import MetadataLogFailed
 from millbeck.storage.producer_state import Origin
 from millbeck.testing.sim.disk_faults import DiskCall
@@ -349,12 +350,9 @@ def test_after_stopping_there_is_no_controller(metadata_node: Any) -> None:
     asyncio.run(scenario())
 
 
-def test_more_voters_than_this_node_are_refused(metadata_node: Any) -> None:
-    async def scenario() -> None:
-        with pytest.raises(MetadataLogFailed, match="quorum of itself"):
-            await metadata_node.started(voters=(1, 2, 3))
-
-    asyncio.run(scenario())
+def test_other_voters_are_named_in_the_settings(metadata_node: Any) -> None:
+    with pytest.raises(AssertionError, match="in the settings"):
+        metadata_node.make(voters=(1, 2, 3))
 
 
 def test_a_log_that_contradicts_itself_stops_the_start(metadata_node: Any) -> None:
@@ -371,15 +369,77 @@ def test_a_log_that_contradicts_itself_stops_the_start(metadata_node: Any) -> No
     asyncio.run(scenario(removal, "does not exist"))
 
 
-def test_voters_in_the_log_are_refused(metadata_node: Any) -> None:
+def test_the_voters_in_the_log_count_more_than_those_of_the_file(metadata_node: Any) -> None:
+    async def scenario() -> None:
+        voter = Voter(node_id=1, directory_id=b"d" * 16, endpoints=(), kraft_version_max=1)
+        metadata_node.make()
+        metadata_files.write_initial_voters(
+            metadata_node.files, metadata_node.directory, Voters(voters=(voter,)), now_ms=1
+        )
+        driver = await metadata_node.started(directory_id=b"d" * 16)
+        assert driver.kraft_version == 1
+        assert driver.machine.history.latest.voters == (voter,)
+        await driver.submit(create("a"))
+        await driver.snapshots.write(driver.image)
+        metadata_node.kill()
+        again = await metadata_node.started(directory_id=b"d" * 16)
+        assert (again.epoch, again.kraft_version, names_of(again.image)) == (2, 1, ["a"])
+        assert again.machine.history.latest.voters == (voter,)
+
+    asyncio.run(scenario())
+    (batch, *_) = read_batches(metadata_node.content("00000000000000000007.log"))
+    (change,) = batch.control_values
+    assert isinstance(change, LeaderChange)
+    assert (change.version, change.voters[0].directory_id) == (1, b"d" * 16)
+    assert json.loads(metadata_node.content("quorum-state"))["data_version"] == 1
+
+
+def test_who_does_not_vote_and_knows_nobody_waits(metadata_node: Any) -> None:
+    async def scenario() -> None:
+        driver = metadata_node.make(voters=(), can_vote=False)
+        await driver.start()
+        waiting = asyncio.ensure_future(driver.wait_caught_up())
+        await asyncio.sleep(0.05)
+        assert not waiting.done()
+        assert (driver.machine.role, driver.is_active) == (Role.UNATTACHED, False)
+        with pytest.raises(NotController):
+            await driver.submit(create("a"))
+        await driver.stop()
+        with pytest.raises(NotController):
+            await waiting
+
+    asyncio.run(scenario())
+
+
+def test_leadership_is_told_once_everything_is_committed(metadata_node: Any) -> None:
+    async def scenario() -> None:
+        driver = metadata_node.make()
+        told: list[str] = []
+        driver.on_leadership(
+            gained=lambda epoch: told.append(f"gained {epoch} at {driver.image.offset}"),
+            lost=lambda epoch: told.append(f"lost {epoch}"),
+        )
+        driver.on_leader_change(lambda leader: told.append(f"leader {leader.node_id} in {leader.epoch}"))
+        await driver.start()
+        assert told == ["leader 1 in 1", "gained 1 at 3"]
+        driver.resign()
+        await asyncio.sleep(0.01)
+        assert told[2:] == ["lost 1", "leader -1 in 1"]
+        with pytest.raises(NotController):
+            await driver.submit(create("a"))
+
+    asyncio.run(scenario())
+
+
+def test_a_decision_that_is_not_committed_when_leadership_is_lost_is_answered_so(metadata_node: Any) -> None:
     async def scenario() -> None:
         driver = await metadata_node.started()
-        batch = control_batch([KRaftVersion(kraft_version=1)], base_offset=0, timestamp=1, partition_leader_epoch=1)
-        driver.log.stage(batch, leader_epoch=1, now_ms=1, origin=Origin.QUORUM)
-        driver.log.write_staged()
-        driver.log.flush()
-        metadata_node.kill()
-        with pytest.raises(MetadataLogFailed, match="kraft"):
-            await metadata_node.started()
+        waiting = asyncio.ensure_future(driver.submit(create("a")))
+        await asyncio.sleep(0)
+        driver.resign()
+        with pytest.raises(NotController):
+            await waiting
+        assert names_of(driver.commits.appended_image) == []
+        assert driver.commits.appended_image is driver.image
 
     asyncio.run(scenario())

@@ -1,0 +1,63 @@
+"""The quorum as its leader sees it: who votes, who follows, and how far each of them is."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from millbeck.raft.leading import progress_of
+from millbeck.raft.machine import QuorumMachine
+from millbeck.raft.roles import Leading, Progress
+from millbeck.raft.voters import ReplicaKey
+from millbeck.records.control import VoterEndpoint
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReplicaDescription:
+    """Times are of the wall clock, -1 when it never was."""
+
+    key: ReplicaKey
+    end_offset: int
+    last_fetch_ms: int = -1
+    last_caught_up_ms: int = -1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QuorumDescription:
+    leader_id: int
+    epoch: int
+    high_watermark: int
+    voters: tuple[ReplicaDescription, ...]
+    observers: tuple[ReplicaDescription, ...]
+    endpoints: dict[int, tuple[VoterEndpoint, ...]]
+    """Where the voters listen, as far as it is known."""
+
+
+def describe_quorum(machine: QuorumMachine, *, now_ms: int, wall_ms: int) -> QuorumDescription | None:
+    """None on every node but the leader. ``now_ms`` is the machine's clock at the moment ``wall_ms``."""
+    role = machine.role_state
+    if not isinstance(role, Leading):
+        return None
+
+    def describe(key: ReplicaKey, progress: Progress | None) -> ReplicaDescription:
+        if key.node_id == machine.node_id:
+            end_offset = machine.log.end_offset
+            return ReplicaDescription(key=key, end_offset=end_offset, last_fetch_ms=wall_ms, last_caught_up_ms=wall_ms)
+        if progress is None:
+            return ReplicaDescription(key=key, end_offset=-1)
+        offset_ms = wall_ms - now_ms
+        return ReplicaDescription(
+            key=key,
+            end_offset=progress.end_offset,
+            last_fetch_ms=progress.last_fetch_ms + offset_ms if progress.last_fetch_ms >= 0 else -1,
+            last_caught_up_ms=progress.last_caught_up_ms + offset_ms if progress.last_caught_up_ms >= 0 else -1,
+        )
+
+    voters = machine.history.latest
+    return QuorumDescription(
+        leader_id=machine.node_id,
+        epoch=machine.epoch,
+        high_watermark=machine.high_watermark,
+        voters=tuple(describe(key, progress_of(role, key)) for key in voters.keys),
+        observers=tuple(describe(key, role.progress[key]) for key in sorted(role.progress) if not voters.has(key)),
+        endpoints={voter.node_id: voter.endpoints for voter in voters.voters if voter.endpoints},
+    )
