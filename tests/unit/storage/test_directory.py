@@ -9,6 +9,7 @@ import pytest
 from millbeck.kernel.errors import KafkaStorageError
 from millbeck.kernel.ids import TopicPartition
 from millbeck.storage.atomic_file import read_file, write_file
+from millbeck.storage.checkpoints import LOG_START_OFFSETS, RECOVERY_POINTS, read_offsets
 from millbeck.storage.directory import DirectoryLocked
 from millbeck.storage.properties import MetaProperties, write_meta_properties
 from millbeck.testing.sim.disk_faults import DiskCall
@@ -207,3 +208,20 @@ def test_leftover_temporary_files_are_removed(world: Any) -> None:
     world.disk.unmount(world.files)
     world.directory = world.open_directory()
     assert not world.files.exists("/data/recovery-point-offset-checkpoint.tmp")
+
+
+def test_checkpoints_keep_what_they_say_of_logs_that_are_still_to_be_opened(world: Any) -> None:
+    world.append_many(6)
+    world.log.flush()
+    world.log.delete_records(4)
+    world.directory.checkpoint_job()()
+    world.disk.unmount(world.files)
+    world.directory = world.open_directory()
+    world.directory.create_log(OTHER, bytes(16), world.config, now_ms=world.clock_ms)
+    world.directory.checkpoint_job()()
+    assert read_offsets(world.files, "/data", RECOVERY_POINTS)[KEY] == 6
+    assert read_offsets(world.files, "/data", LOG_START_OFFSETS)[KEY] == 4
+    world.directory.all_opened()
+    world.directory.checkpoint_job()()
+    assert KEY not in read_offsets(world.files, "/data", RECOVERY_POINTS)
+    assert KEY not in read_offsets(world.files, "/data", LOG_START_OFFSETS)

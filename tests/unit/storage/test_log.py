@@ -120,6 +120,18 @@ def test_after_a_failed_write_the_next_waits_for_a_flush_that_began_later(world:
     assert world.append().first_offset == 1
 
 
+def test_a_sync_of_one_cut_does_not_settle_a_later_one(world: Any) -> None:
+    world.append_many(4)
+    world.log.cut_to(3)
+    job = world.log.flush_job()
+    world.log.cut_to(2)
+    world.log.finish_flush(job, job.run())
+    with pytest.raises(KafkaStorageError, match="not synced yet"):
+        world.append()
+    world.log.flush()
+    assert world.append().first_offset == 2
+
+
 def test_whoever_flushes_at_once_may_write_at_once(world: Any) -> None:
     world.append()
     world.disk.fail_next(DiskCall.WRITE, path_part=".log")
