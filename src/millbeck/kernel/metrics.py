@@ -26,6 +26,7 @@ from millbeck.kernel.histogram import QUANTILES, Histogram
 CHILDREN_MAX = 10_000
 OTHER = "other"
 HISTOGRAM_SLOT_MS = 20_000
+PART_LINES = 1000
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 _METRIC_NAME = re.compile(r"[a-zA-Z_:][a-zA-Z0-9_:]*", re.ASCII)
@@ -107,24 +108,23 @@ class Family(Generic[C]):
         return list(self._children.items())
 
 
+_LabelTexts = dict[tuple[str, ...], dict[tuple[object, ...], str]]
+"""What label values look like in text, by label names: thousands of partitions come in a dozen families each."""
+
+
 class _FunctionFamily:
     def __init__(self, declaration: Declaration, rows: Callable[[], Rows], children_max: int) -> None:
         self.declaration = declaration
         self._rows = rows
         self._children_max = children_max
 
-    def samples(self) -> Iterator[tuple[tuple[str, ...], Number]]:
+    def rows(self) -> list[tuple[Sequence[object], Number]]:
         """The function's rows; numbers beyond the family's size are added up under "other"."""
-        overflow: Number = 0
-        row_count = 0
-        for label_values, number in self._rows():
-            row_count += 1
-            if row_count <= self._children_max:
-                yield tuple(map(str, label_values)), number
-            else:
-                overflow += number
-        if row_count > self._children_max:
-            yield (OTHER,) * len(self.declaration.labels), overflow
+        rows = list(self._rows())
+        if len(rows) > self._children_max:
+            overflow = sum(number for _, number in rows[self._children_max :])
+            rows[self._children_max :] = [((OTHER,) * len(self.declaration.labels), overflow)]
+        return rows
 
 
 _AnyFamily = Family[Counter] | Family[Gauge] | Family[Histogram] | _FunctionFamily
@@ -181,28 +181,40 @@ class Registry:
 
     def render(self) -> str:
         """Everything in Prometheus' text format."""
-        return "".join(self.render_families())
+        return "".join(self.render_parts())
 
-    def render_families(self) -> Iterator[str]:
-        """The same, family by family, for a caller that gives the loop a turn in between."""
+    def render_parts(self) -> Iterator[str]:
+        """The same in parts that do not take long, for a caller that gives the loop a turn in between."""
         # The counter of failures stands first in the table and is read last, so that a scrape shows its own.
         first, *rest = list(self._families.values())
+        label_texts: _LabelTexts = {}
+        lines: list[str] = []
         for family in [*rest, first]:
             declaration = family.declaration
-            lines = [
-                f"# HELP {declaration.name} {_escaped_help(declaration.help)}",
-                f"# TYPE {declaration.name} {declaration.kind.value}",
-            ]
-            lines.extend(self._lines(family))
-            yield "\n".join(lines) + "\n"
+            lines.append(f"# HELP {declaration.name} {_escaped_help(declaration.help)}")
+            lines.append(f"# TYPE {declaration.name} {declaration.kind.value}")
+            if isinstance(family, _FunctionFamily):
+                rows = self._rows_of(family)
+                texts = label_texts.setdefault(declaration.labels, {})
+                for start in range(0, len(rows), PART_LINES):
+                    lines += _row_lines(declaration, rows[start : start + PART_LINES], texts)
+                    if len(lines) >= PART_LINES:
+                        yield _part(lines)
+            else:
+                lines += self._lines(family)
+                if len(lines) >= PART_LINES:
+                    yield _part(lines)
+        if lines:
+            yield _part(lines)
 
-    def _lines(self, family: _AnyFamily) -> list[str]:
-        if isinstance(family, _FunctionFamily):
-            try:
-                return [_line(family.declaration, values, number) for values, number in family.samples()]
-            except Exception:
-                self._failures.value += 1
-                return []
+    def _rows_of(self, family: _FunctionFamily) -> list[tuple[Sequence[object], Number]]:
+        try:
+            return family.rows()
+        except Exception:
+            self._failures.value += 1
+            return []
+
+    def _lines(self, family: Family[Counter] | Family[Gauge] | Family[Histogram]) -> list[str]:
         lines: list[str] = []
         for values, child in family.children():
             if isinstance(child, Histogram):
@@ -228,6 +240,25 @@ class Registry:
     def _add(self, family: F) -> F:
         self._families[family.declaration.name] = family
         return family
+
+
+def _part(lines: list[str]) -> str:
+    """The lines as text; the list is empty after that."""
+    text = "\n".join(lines) + "\n"
+    lines.clear()
+    return text
+
+
+def _row_lines(
+    declaration: Declaration, rows: list[tuple[Sequence[object], Number]], texts: dict[tuple[object, ...], str]
+) -> Iterator[str]:
+    name, labels = declaration.name, declaration.labels
+    for label_values, number in rows:
+        values = tuple(label_values)
+        text = texts.get(values)
+        if text is None:
+            text = texts[values] = _label_text(labels, tuple(map(str, values)))
+        yield f"{name}{text} {number}" if type(number) is int else f"{name}{text} {_number_text(number)}"
 
 
 def _line(declaration: Declaration, values: tuple[str, ...], number: Number) -> str:

@@ -1,13 +1,14 @@
 """``/metrics`` over plain HTTP, on the node's own loop and without a dependency.
 
 Just enough of HTTP/1.1 for a scraper and a curious person: GET and HEAD, one small request at a time, keep-alive. A
-request that is too long, or none within the deadline, ends the connection.
+request that is too long, or none within the deadline, ends the connection. The page is made in parts, with a turn of
+the loop for everybody else between them.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Final, cast
 
 from millbeck.kernel.environment import Listening, Network
@@ -19,6 +20,18 @@ CONNECTIONS_MAX: Final = 100
 INDEX: Final = "millbeck: metrics are at /metrics\n"
 
 
+class Page:
+    """One that is being made, and how it is to be sent."""
+
+    __slots__ = ("closes", "done", "is_head", "to_come")
+
+    def __init__(self, to_come: Iterator[str], *, is_head: bool, closes: bool) -> None:
+        self.to_come = to_come
+        self.done: list[str] = []
+        self.is_head = is_head
+        self.closes = closes
+
+
 class HttpConnection(asyncio.Protocol):
     def __init__(self, endpoint: MetricsEndpoint) -> None:
         self._endpoint = endpoint
@@ -26,6 +39,7 @@ class HttpConnection(asyncio.Protocol):
         self._transport: asyncio.Transport | None = None
         self._deadline: asyncio.TimerHandle | None = None
         self._next: asyncio.Handle | None = None
+        self._page: Page | None = None
         self._is_stalled = False
         self._is_paused = False
 
@@ -49,7 +63,8 @@ class HttpConnection(asyncio.Protocol):
 
     def resume_writing(self) -> None:
         self._is_stalled = False
-        self._take_request()
+        if self._page is None:
+            self._take_request()
 
     def data_received(self, data: bytes) -> None:
         self._received += data
@@ -70,7 +85,7 @@ class HttpConnection(asyncio.Protocol):
             if not self._answer(head.decode("latin-1")):
                 transport.close()
                 return
-            self._next = asyncio.get_running_loop().call_soon(self._take_request)
+            self._go_on()
         elif len(self._received) >= REQUEST_BYTES_MAX:
             self._send("431 Request Header Fields Too Large", "the request is too long\n", is_head=False, closes=True)
             transport.close()
@@ -78,6 +93,27 @@ class HttpConnection(asyncio.Protocol):
         if (len(self._received) > REQUEST_BYTES_MAX) != self._is_paused:
             self._is_paused = not self._is_paused
             (transport.pause_reading if self._is_paused else transport.resume_reading)()
+
+    def _go_on(self) -> None:
+        step = self._take_request if self._page is None else self._make_part
+        self._next = asyncio.get_running_loop().call_soon(step)
+
+    def _make_part(self) -> None:
+        page, transport = self._page, self._transport
+        assert page is not None
+        assert transport is not None
+        part = next(page.to_come, None)
+        if part is not None:
+            page.done.append(part)
+            self._go_on()
+            return
+        self._page = None
+        text = "".join(page.done)
+        self._send("200 OK", text, content_type=CONTENT_TYPE, is_head=page.is_head, closes=page.closes)
+        if page.closes:
+            transport.close()
+        else:
+            self._go_on()
 
     def close(self) -> None:
         if self._transport is not None:
@@ -104,8 +140,9 @@ class HttpConnection(asyncio.Protocol):
             self._send("405 Method Not Allowed", "only GET and HEAD\n", is_head=False, closes=True)
             return False
         if path == "/metrics":
-            self._send("200 OK", self._endpoint.render(), content_type=CONTENT_TYPE, is_head=is_head, closes=closes)
-        elif path == "/":
+            self._page = Page(self._endpoint.render(), is_head=is_head, closes=closes)
+            return True
+        if path == "/":
             self._send("200 OK", INDEX, is_head=is_head, closes=closes)
         else:
             self._send(
@@ -132,7 +169,8 @@ class HttpConnection(asyncio.Protocol):
 
 
 class MetricsEndpoint:
-    def __init__(self, network: Network, render: Callable[[], str]) -> None:
+    def __init__(self, network: Network, render: Callable[[], Iterator[str]]) -> None:
+        """``render`` makes the page, part by part."""
         self.render = render
         self.connections: dict[HttpConnection, None] = {}
         self._network = network

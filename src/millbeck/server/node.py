@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import ssl
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterator
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -108,7 +108,7 @@ class Node:
         )
         self.broker_part: BrokerPart | None = None
         self.controller_part: ControllerPart | None = None
-        self._metrics = MetricsEndpoint(environment.network, self.render_metrics)
+        self._metrics = MetricsEndpoint(environment.network, self.render_metric_parts)
 
     @property
     def listeners(self) -> list[Listener]:
@@ -282,8 +282,11 @@ class Node:
         return self.tasks.spawn(work)
 
     def render_metrics(self) -> str:
+        return "".join(self.render_metric_parts())
+
+    def render_metric_parts(self) -> Iterator[str]:
         self.registry.advance(int(self._loop.time() * 1000))
-        return self.registry.render()
+        return self.registry.render_parts()
 
     def _report(self, error: Exception) -> None:
         self.broker.report(error)

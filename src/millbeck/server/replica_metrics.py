@@ -50,6 +50,13 @@ class LedPartition(NamedTuple):
         return len(self.registration.isr) == self.needed
 
 
+class LedCounts(NamedTuple):
+    under_replicated: int = 0
+    under_min_isr: int = 0
+    at_min_isr: int = 0
+    reassigning: int = 0
+
+
 class LedPartitions:
     """All of them; gone through when the image is another than at the last question."""
 
@@ -57,12 +64,28 @@ class LedPartitions:
         self._broker = broker
         self._image: MetadataImage = EMPTY
         self._led: list[LedPartition] = []
+        self._counts = LedCounts()
 
     def read(self) -> list[LedPartition]:
-        image = self._broker.image
-        if image is not self._image:
-            self._image, self._led = image, self._find(image)
+        self._look()
         return self._led
+
+    def counts(self) -> LedCounts:
+        self._look()
+        return self._counts
+
+    def _look(self) -> None:
+        image = self._broker.image
+        if image is self._image:
+            return
+        self._image, led = image, self._find(image)
+        self._led = led
+        self._counts = LedCounts(
+            under_replicated=sum(each.is_under_replicated for each in led),
+            under_min_isr=sum(each.is_under_min_isr for each in led),
+            at_min_isr=sum(each.is_at_min_isr for each in led),
+            reassigning=sum(each.registration.is_being_reassigned for each in led),
+        )
 
     def _find(self, image: MetadataImage) -> list[LedPartition]:
         found = []
@@ -119,23 +142,23 @@ def _declare_counts(registry: Registry, broker: Broker, led: LedPartitions) -> N
             (
                 "underreplicatedpartitions",
                 "Partitions led here with a replica out of sync.",
-                lambda: sum(each.is_under_replicated for each in led.read()),
+                lambda: led.counts().under_replicated,
             ),
             (
                 "underminisrpartitioncount",
                 "Partitions led here with fewer replicas in sync than min.insync.replicas: acks=all is refused.",
-                lambda: sum(each.is_under_min_isr for each in led.read()),
+                lambda: led.counts().under_min_isr,
             ),
             (
                 "atminisrpartitioncount",
                 "Partitions led here with just as many replicas in sync as min.insync.replicas asks for.",
-                lambda: sum(each.is_at_min_isr for each in led.read()),
+                lambda: led.counts().at_min_isr,
             ),
             ("offlinereplicacount", "Replicas here that cannot be served.", lambda: _offline_count(broker)),
             (
                 "reassigningpartitions",
                 "Partitions led here that are being moved.",
-                lambda: sum(each.registration.is_being_reassigned for each in led.read()),
+                lambda: led.counts().reassigning,
             ),
             ("isrshrinks_total", "Times that replicas here lost one that was in sync.", lambda: changes.shrinks),
             ("isrexpands_total", "Times that replicas here gained one in sync.", lambda: changes.expansions),

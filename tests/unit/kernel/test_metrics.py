@@ -6,7 +6,7 @@ from math import inf, nan
 
 import pytest
 
-from millbeck.kernel.metrics import HISTOGRAM_SLOT_MS, Declaration, MetricKind, Registry
+from millbeck.kernel.metrics import HISTOGRAM_SLOT_MS, PART_LINES, Declaration, MetricKind, Registry
 
 
 @pytest.fixture
@@ -137,6 +137,23 @@ def test_a_removed_child_makes_room() -> None:
     family.child("new").value = 2
     assert samples(registry, "g{") == ['g{topic="new"} 2']
     assert len(family) == 1
+
+
+def test_parts_are_short_and_make_the_whole() -> None:
+    registry = Registry()
+    many = [((f"topic {number}", number), number) for number in range(3500)]
+    registry.gauge_from("before", "Little.", [], lambda: [((), 1)])
+    registry.gauge_from("first", "Many.", ["topic", "partition"], lambda: many)
+    registry.gauge_from("second", "The same labels.", ["topic", "partition"], lambda: [(row, -1.5) for row, _ in many])
+    registry.gauge_from("third", "Other labels.", ["name", "number"], lambda: many[:2])
+    parts = list(registry.render_parts())
+    assert "".join(parts) == registry.render()
+    assert max(part.count("\n") for part in parts) <= 2 * PART_LINES
+    lines = "".join(parts).splitlines()
+    assert 'first{topic="topic 3499",partition="3499"} 3499' in lines
+    assert 'second{topic="topic 3499",partition="3499"} -1.5' in lines
+    assert 'third{name="topic 1",number="1"} 1' in lines
+    assert lines.index("# TYPE second gauge") == lines.index('first{topic="topic 3499",partition="3499"} 3499') + 2
 
 
 def test_a_full_function_family_adds_up_the_rest() -> None:

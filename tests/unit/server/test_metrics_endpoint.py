@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterator
 from typing import Any, cast
 
 import pytest
@@ -47,9 +47,9 @@ class Scraped:
         self.endpoint = MetricsEndpoint(environment.network, self.render)
         self.port = 0
 
-    def render(self) -> str:
+    def render(self) -> Iterator[str]:
         self.render_count += 1
-        return self.text
+        yield self.text
 
     async def connect(self) -> Browser:
         _, browser = await self.environment.network.connect(Browser, host="harness", port=self.port)
@@ -150,6 +150,46 @@ def test_a_request_may_come_in_pieces_and_several_in_one() -> None:
         await asyncio.sleep(1)
         assert browser.received.count(b"up 1") == 1
         assert (await browser.ask(get() * 5)).count(b"up 1") == 5
+
+    served(scenario)
+
+
+def test_a_page_is_made_in_parts_with_turns_for_others_in_between() -> None:
+    async def scenario(scraped: Scraped) -> None:
+        turns: list[str] = []
+        loop = asyncio.get_running_loop()
+
+        def parts() -> Iterator[str]:
+            for number in range(3):
+                loop.call_soon(turns.append, "other")
+                turns.append("part")
+                yield f"part {number}\n"
+
+        scraped.endpoint.render = parts
+        browser = await scraped.connect()
+        answer = await browser.ask(get() + get("/"))
+        assert b"part 0\npart 1\npart 2\nHTTP/1.1 200 OK" in answer, "one answer after the other"
+        assert turns == ["part", "other"] * 3
+
+    served(scenario)
+
+
+def test_a_page_that_nobody_waits_for_any_more_is_not_made_to_its_end() -> None:
+    async def scenario(scraped: Scraped) -> None:
+        made: list[int] = []
+
+        def parts() -> Iterator[str]:
+            for number in range(1_000_000):
+                made.append(number)
+                if number == 5:
+                    next(iter(scraped.endpoint.connections)).close()
+                yield "x"
+
+        scraped.endpoint.render = parts
+        browser = await scraped.connect()
+        await browser.ask(get())
+        assert browser.is_lost
+        assert 5 <= len(made) < 10
 
     served(scenario)
 
