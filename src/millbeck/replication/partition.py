@@ -508,6 +508,12 @@ class Partition:
         self.log = log
         self.was_truncated()
 
+    def swap_log(self, log: Log) -> None:
+        """The same log in another place takes over, whatever the role."""
+        assert (log.log_start_offset, log.end_offset) == (self.log.log_start_offset, self.log.end_offset)
+        assert not self.log.has_staged
+        self.log = log
+
     # reads
 
     def check_leader_epoch(self, current_leader_epoch: int) -> None:

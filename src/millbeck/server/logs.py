@@ -20,7 +20,7 @@ from millbeck.kernel.options import Layers
 from millbeck.kernel.units import MIB
 from millbeck.metadata.delta import MetadataDelta
 from millbeck.metadata.image import MetadataImage, PartitionRegistration
-from millbeck.metadata.image.directories import is_reserved
+from millbeck.metadata.image.directories import LOST_DIRECTORY, is_reserved
 from millbeck.replication.partition import Partition
 from millbeck.server.broker import Broker
 from millbeck.server.log_steps import detach_old_segments, truncate
@@ -66,7 +66,12 @@ class Logs:
         """Note which logs the directories hold, before the first image comes."""
         for directory in self.directories:
             for name, topic_id in directory.partitions():
-                if name.topic != METADATA_TOPIC:
+                if name.topic == METADATA_TOPIC:
+                    continue
+                if name in self._on_disk:
+                    # A stop came while it changed places: either has everything.
+                    directory.set_aside_as_stray(name, self._broker.environment.randomness.uuid())
+                else:
                     self._on_disk[name] = (directory, topic_id)
             self._high_watermarks |= directory.read_high_watermarks()
             for removal in directory.leftovers():
@@ -390,6 +395,20 @@ class Logs:
                 self._remove_later(removal)
         finally:
             partition.was_truncated()
+            self._broker.replication.moves.truncated(partition)
+
+    def swap(self, partition: Partition, future: Log, target: LogDirectory) -> None:
+        """A replica has arrived in another directory: its old log goes. Raises OSError."""
+        source = self._directory_of[partition.name]
+        target.adopt_future(future)
+        self._directory_of[partition.name] = target
+        partition.swap_log(future)
+        self._remove_later(source.delete_log(partition.name, self._broker.environment.randomness.uuid()))
+        if target.meta is not None:
+            self._broker.replication.is_in(partition, target.meta.directory_id, LOST_DIRECTORY, is_choice=True)
+
+    def remove_tree_later(self, removal: TreeRemoval) -> None:
+        self._remove_later(removal)
 
     async def mend(self, partition: Partition) -> bool:
         """Open a damaged log anew, cut before its first bad batch; False when the partition leads by now, or is gone.

@@ -27,6 +27,7 @@ from millbeck.server.drivers.directory_assignments import Send as SendAssignment
 from millbeck.server.drivers.isr_changes import IsrChangeDriver, Send
 from millbeck.server.drivers.replica_fetchers import ReplicaFetchers
 from millbeck.server.mending import Mending
+from millbeck.server.moves import Moves
 from millbeck.server.tls import peer_context
 from millbeck.server.turns import Turns
 from millbeck.wire.messages.alter_partition import AlterPartitionRequest, AlterPartitionResponse
@@ -123,6 +124,7 @@ class Replication:
         )
         self.mending = Mending(broker, self.assignments)
         self.around.write_failed = self.mending.write_failed
+        self.moves = Moves(broker)
         self.fetchers = ReplicaFetchers(
             broker.environment,
             broker.deadlines,
@@ -168,6 +170,7 @@ class Replication:
         """It is deleted or moved away."""
         self.fetchers.stop(partition)
         self.mending.gone(partition)
+        self.moves.cancel(partition)
 
     def is_in(self, partition: Partition, directory: Uuid, registered: Uuid, *, is_choice: bool) -> None:
         """A replica's log is in ``directory``; the controller is told when it should know and does not."""

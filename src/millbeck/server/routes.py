@@ -55,6 +55,7 @@ from millbeck.server.handlers.reassignments import (
     handle_list_partition_reassignments,
 )
 from millbeck.server.handlers.replica_directories import handle_assign_replicas_to_dirs
+from millbeck.server.handlers.replica_log_dirs import handle_alter_replica_log_dirs
 from millbeck.server.handlers.topics import (
     handle_create_partitions,
     handle_create_topics,
@@ -85,6 +86,7 @@ ROUTES: Final[tuple[Route, ...]] = (
     handle_describe_configs,
     handle_alter_configs,
     handle_describe_log_dirs,
+    handle_alter_replica_log_dirs,
     handle_create_partitions,
     handle_delete_groups,
     handle_elect_leaders,
@@ -156,7 +158,6 @@ NOT_SERVED: Final[Mapping[int, str]] = {
     29: _NO_ACCESS_LISTS,
     30: _NO_ACCESS_LISTS,
     31: _NO_ACCESS_LISTS,
-    34: "logs stay in the directory they were made in",
     36: _NO_SASL,
     38: _NO_TOKENS,
     39: _NO_TOKENS,

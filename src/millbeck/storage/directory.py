@@ -82,6 +82,8 @@ class LogDirectory:
         """
         self.path = path
         self.logs: dict[TopicPartition, Log] = {}
+        self.futures: dict[TopicPartition, Log] = {}
+        """Logs on their way here from another directory."""
         self.offline_reason: str | None = None
         self.offline_count = 0
         """How many logs have gone offline, wanted or not; it only rises."""
@@ -187,6 +189,49 @@ class LogDirectory:
         self._add(log)
         return log
 
+    # Logs that move here from another directory.
+
+    def create_future_log(
+        self,
+        topic_partition: TopicPartition,
+        topic_id: Uuid,
+        config: LogConfig,
+        *,
+        now_ms: int,
+        start_offset: int,
+        unique: Uuid,
+    ) -> Log:
+        """An empty log that will take the place of one in another directory. Raises OSError."""
+        self._check_online()
+        path = f"{self.path}/{partition_directory.renamed(topic_partition, Kind.FUTURE, unique)}"
+        self._files.make_directory(path)
+        metadata = f"{path}/{partition_directory.METADATA_FILE_NAME}"
+        write_file(self._files, metadata, partition_directory.encode_metadata(topic_id), sync=False)
+        log = loading.create_log(
+            self._environment, path, topic_partition, topic_id, config, now_ms=now_ms, start_offset=start_offset
+        )
+        log.durability.note_new(SmallFile(metadata, None))
+        self.futures[topic_partition] = log
+        return log
+
+    def drop_future(self, future: Log) -> TreeRemoval:
+        del self.futures[future.topic_partition]
+        future.go_offline("it was not needed any more", is_wanted=True)
+        self.offline_count -= 1
+        future.close_files()
+        return TreeRemoval(self._files, future.directory, 0)
+
+    def adopt_future(self, future: Log) -> None:
+        """The future log is the log from now on; no flush of it may be under way. Raises OSError."""
+        key = future.topic_partition
+        assert key not in self.logs, f"{key} is open already"
+        path = self._path_of(key)
+        self._files.rename(future.directory, path)
+        future.relocate(path)
+        del self.futures[key]
+        future.durability.note_new(SmallFile(f"{path}/{partition_directory.METADATA_FILE_NAME}", None))
+        self._add(future)
+
     def all_opened(self) -> None:
         """Every log that is to be served has been opened: the checkpoints forget the others."""
         self._unopened.clear()
@@ -201,11 +246,11 @@ class LogDirectory:
         return self._set_aside(topic_partition, Kind.STRAY, unique)
 
     def leftovers(self) -> list[TreeRemoval]:
-        """Directories of logs that were deleted before the last stop and not removed yet."""
+        """Directories of logs that were deleted before the last stop and not removed yet, or had begun to move here."""
         removals = []
         for name in self._files.names(self.path):
             parsed = partition_directory.parse_name(name)
-            if parsed is not None and parsed.kind is Kind.DELETED:
+            if parsed is not None and parsed.kind in (Kind.DELETED, Kind.FUTURE):
                 removals.append(TreeRemoval(self._files, f"{self.path}/{name}", 0))
         return removals
 
@@ -311,6 +356,8 @@ class LogDirectory:
         """Close every log and unlock. True when all of it was clean, so that the next start need not recover."""
         is_clean = self.offline_reason is None
         try:
+            for future in self.futures.values():
+                future.close_files()
             for log in self.logs.values():
                 is_clean = self._close_log(log) and is_clean
             if self.offline_reason is None:
@@ -327,7 +374,7 @@ class LogDirectory:
 
     def abandon(self) -> None:
         """Let go of files and lock without a promise: the next start recovers. For a start that failed."""
-        for log in self.logs.values():
+        for log in (*self.logs.values(), *self.futures.values()):
             log.close_files()
         self._lock.release()
 

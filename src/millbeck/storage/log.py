@@ -649,6 +649,12 @@ class Log:
         self.flushed_offset = min(self.flushed_offset, end_offset)
         self.durability.note_truncated()
 
+    def relocate(self, directory: str) -> None:
+        """Its directory has another name from now on; open files stay open."""
+        self.directory = directory
+        for segment in self.segments:
+            segment.relocate(directory)
+
     # Becoming durable.
 
     def flush_is_due(self, now_ms: int) -> bool:

@@ -157,6 +157,10 @@ class Segment:
         self.tail_positions = array("q")
         self._tail_floor = LONG_MAX
 
+    def relocate(self, directory: str) -> None:
+        self.directory = directory
+        self.handle.path = self.log_path
+
     def path(self, suffix: str) -> str:
         return f"{self.directory}/{self.base_offset:020d}{suffix}{self.name_suffix}"
 

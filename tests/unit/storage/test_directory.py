@@ -2,17 +2,27 @@
 
 from __future__ import annotations
 
+import random
 from typing import Any
 
 import pytest
 
 from millbeck.kernel.errors import KafkaStorageError
 from millbeck.kernel.ids import TopicPartition
+from millbeck.records import batch as batches
+from millbeck.records.record import Record
 from millbeck.storage.atomic_file import read_file, write_file
 from millbeck.storage.checkpoints import LOG_START_OFFSETS, RECOVERY_POINTS, read_offsets
-from millbeck.storage.directory import DirectoryLocked
+from millbeck.storage.config import LogConfig
+from millbeck.storage.directory import DirectoryLocked, LogDirectory
+from millbeck.storage.file_cache import FileCache
+from millbeck.storage.index_cache import IndexCache
 from millbeck.storage.properties import MetaProperties, write_meta_properties
+from millbeck.storage.segment import CorruptSegment
+from millbeck.testing.sim.disk import SimDisk
 from millbeck.testing.sim.disk_faults import DiskCall
+from millbeck.testing.sim.files import SimFiles
+from millbeck.testing.sim.inode import Inode
 
 KEY = TopicPartition("topic", 0)
 OTHER = TopicPartition("other", 3)
@@ -225,3 +235,82 @@ def test_checkpoints_keep_what_they_say_of_logs_that_are_still_to_be_opened(worl
     world.directory.checkpoint_job()()
     assert KEY not in read_offsets(world.files, "/data", RECOVERY_POINTS)
     assert KEY not in read_offsets(world.files, "/data", LOG_START_OFFSETS)
+
+
+# Logs that move in, and logs that are mended.
+
+TOPIC_ID = bytes(range(16))
+CONFIG = LogConfig.of()
+
+
+def open_directory(files: SimFiles) -> LogDirectory:
+    return LogDirectory(
+        files,
+        "/data",
+        cache=FileCache(files, 100),
+        index_cache=IndexCache(),
+        jitter_below=lambda _: 0,
+        on_failure=lambda reason: None,
+    )
+
+
+def one_batch() -> bytes:
+    return batches.build([Record(-1, 0, None, b"x" * 40)])
+
+
+def test_a_future_log_becomes_the_log_and_keeps_its_open_files() -> None:
+    disk = SimDisk(random.Random(1))
+    files = disk.mount()
+    directory = open_directory(files)
+    future = directory.create_future_log(KEY, TOPIC_ID, CONFIG, now_ms=0, start_offset=3, unique=bytes(range(16)))
+    assert "-future" in future.directory
+    assert directory.logs == {}
+    future.stage(one_batch(), leader_epoch=1, now_ms=0)
+    future.write_staged()
+    future.flush()
+    directory.adopt_future(future)
+    assert (directory.logs, directory.futures) == ({KEY: future}, {})
+    future.stage(one_batch(), leader_epoch=1, now_ms=0)
+    future.write_staged()
+    future.flush()
+    directory.close()
+    again = open_directory(disk.mount())
+    log = again.open_log(KEY, TOPIC_ID, CONFIG, now_ms=0)
+    assert (log.log_start_offset, log.end_offset) == (3, 5)
+
+
+def test_a_future_log_that_is_dropped_or_left_is_removed() -> None:
+    disk = SimDisk(random.Random(1))
+    directory = open_directory(disk.mount())
+    arguments: dict[str, Any] = {"now_ms": 0, "start_offset": 0}
+    dropped = directory.create_future_log(KEY, TOPIC_ID, CONFIG, unique=bytes(16), **arguments)
+    directory.drop_future(dropped).run()
+    assert directory.futures == {}
+    directory.create_future_log(KEY, TOPIC_ID, CONFIG, unique=bytes(range(16)), **arguments)
+    directory.close()
+    again = open_directory(disk.mount())
+    assert again.partitions() == []
+    (leftover,) = again.leftovers()
+    leftover.run()
+    assert not any(name.endswith("-future") for name in disk.find_directory("/data").entries)
+
+
+def test_a_damaged_log_is_cut_before_its_first_bad_batch() -> None:
+    disk = SimDisk(random.Random(1))
+    directory = open_directory(disk.mount())
+    log = directory.create_log(KEY, TOPIC_ID, CONFIG, now_ms=0)
+    for _ in range(5):
+        log.stage(one_batch(), leader_epoch=1, now_ms=0)
+        log.write_staged()
+    log.flush()
+    size = log.size_bytes // 5
+    inode = disk.find(log.active.log_path)
+    assert isinstance(inode, Inode)
+    inode.rot(8 * (3 * size + 70))
+    log.found_corrupt(CorruptSegment(log.active.log_path, 3 * size, "a test"))
+    assert (log.damaged_offset, directory.offline_count) == (0, 1)
+    while (job := directory.lowering_job(log, log.damaged_offset)) is not None:
+        job()
+    mended = directory.mend_log(log, now_ms=0)
+    assert (mended.end_offset, mended.is_offline, mended.damaged_offset) == (3, False, -1)
+    assert (directory.logs, directory.offline_count) == ({KEY: mended}, 0)

@@ -18,6 +18,7 @@ from millbeck.server.broker import Broker
 from millbeck.server.call import Call
 from millbeck.server.dispatch import handles
 from millbeck.storage.directory import LogDirectory
+from millbeck.storage.log import Log
 from millbeck.wire import codec
 from millbeck.wire.framing import response_prefix
 from millbeck.wire.messages.describe_log_dirs import DescribeLogDirsRequest
@@ -58,6 +59,11 @@ async def _describe(
         topic = topics.setdefault(name.topic, TopicWithDirt(name.topic))
         ratio = _dirty_ratio(call.broker, name) if tells_dirt else UNKNOWN_RATIO
         topic.partitions.append(LogWithDirt(name.partition, log.size_bytes, 0, False, ratio))
+    for name, future in sorted(directory.futures.items()):
+        if wanted is None or name in wanted:
+            topic = topics.setdefault(name.topic, TopicWithDirt(name.topic))
+            lag = _lag_of(call.broker, name, future)
+            topic.partitions.append(LogWithDirt(name.partition, future.size_bytes, lag, True, UNKNOWN_RATIO))
     result.topics = list(topics.values())
     files = call.broker.environment.files
     try:
@@ -66,6 +72,14 @@ async def _describe(
     except OSError:
         return LogDirWithDirt(KafkaStorageError.code, directory.path)
     return result
+
+
+def _lag_of(broker: Broker, name: TopicPartition, future: Log) -> int:
+    """How much a log on its way here has still to copy."""
+    try:
+        return max(0, broker.topics.partition(name.topic, name.partition).log.end_offset - future.end_offset)
+    except ApiError:
+        return 0
 
 
 def _dirty_ratio(broker: Broker, name: TopicPartition) -> float:

@@ -1,0 +1,191 @@
+"""Replicas that move from one log directory of this node to another (AlterReplicaLogDirs).
+
+A *future* log is made in the other directory, under a name that ends in ``-future``. It copies the log it will replace,
+batch by batch, while that is written and read as ever. When it has everything, the two change places between two turns
+of the loop: the future log gets the real name, the old one goes the way of deleted ones, and the controller is told.
+
+What a truncation of the log takes back, the future log may have: it starts over. A move that a stop interrupts is
+forgotten, and its files go at the next start.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import TYPE_CHECKING, Final
+
+from millbeck.kernel.errors import ApiError, KafkaStorageError, LogDirNotFound
+from millbeck.kernel.units import MIB
+from millbeck.replication.partition import Partition
+from millbeck.replication.throttle import Throttle
+from millbeck.storage.directory import LogDirectory
+from millbeck.storage.log import Log
+from millbeck.storage.segment import ColdRead
+
+if TYPE_CHECKING:
+    from millbeck.server.broker import Broker
+
+STEP_BYTES: Final = 1 * MIB
+THROTTLED_SECONDS: Final = 0.1
+WAIT_SECONDS: Final = 0.005
+EPOCH_MAX: Final = 0x7FFFFFFF
+
+log = logging.getLogger(__name__)
+
+
+class Move:
+    """One replica on its way; ``future`` is None before it has begun, and after it was told to start over."""
+
+    __slots__ = ("future", "is_cancelled", "partition", "target")
+
+    def __init__(self, partition: Partition, target: LogDirectory) -> None:
+        self.partition = partition
+        self.target = target
+        self.future: Log | None = None
+        self.is_cancelled = False
+
+
+class Moves:
+    def __init__(self, broker: Broker) -> None:
+        self._broker = broker
+        self._moves: dict[Partition, Move] = {}
+        self._throttle = Throttle(
+            lambda: broker.config.replication_throttle.replica_alter_log_dirs_io_max_bytes_per_second,
+            broker.deadlines.now_ms,
+        )
+
+    def of(self, partition: Partition) -> Move | None:
+        return self._moves.get(partition)
+
+    @property
+    def all(self) -> list[Move]:
+        return list(self._moves.values())
+
+    def begin(self, partition: Partition, path: str) -> None:
+        """Move a replica to the directory at ``path``; where it is already, or is going, nothing changes.
+
+        Raises LOG_DIR_NOT_FOUND and KAFKA_STORAGE_ERROR.
+        """
+        logs = self._broker.logs
+        target = next((each for each in logs.directories if each.path == path.rstrip("/")), None)
+        if target is None:
+            raise LogDirNotFound(f"{path} is not one of log.dirs")
+        if target.offline_reason is not None or partition.log.is_offline:
+            raise KafkaStorageError(f"{path} or the log of {partition.name} is offline")
+        known = self._moves.get(partition)
+        if known is not None and known.target is target:
+            return
+        self.cancel(partition)
+        if logs.directory_of(partition.name) is not target:
+            move = self._moves[partition] = Move(partition, target)
+            self._broker.spawn(self._run(move))
+
+    def cancel(self, partition: Partition) -> None:
+        """The replica stays, or is gone."""
+        move = self._moves.pop(partition, None)
+        if move is not None:
+            move.is_cancelled = True
+            self._drop(move)
+
+    def truncated(self, partition: Partition) -> None:
+        """The log was cut: what was copied of it may be wrong."""
+        move = self._moves.get(partition)
+        if move is not None:
+            self._drop(move)
+
+    def _drop(self, move: Move) -> None:
+        future, move.future = move.future, None
+        if future is not None:
+            try:
+                self._broker.logs.remove_tree_later(move.target.drop_future(future))
+            except OSError as error:
+                log.error("files of a move that has ended are left: %s", error)
+
+    # Copying.
+
+    async def _run(self, move: Move) -> None:
+        partition = move.partition
+        log.info("%s moves to %s", partition.name, move.target.path)
+        try:
+            while not move.is_cancelled and not await self._step(move):
+                pass
+        except (OSError, ApiError) as error:
+            log.error("%s cannot be moved to %s: %s", partition.name, move.target.path, error)
+            if not move.is_cancelled:
+                self.cancel(partition)
+
+    async def _step(self, move: Move) -> bool:
+        """Copy a little; True when the move is over."""
+        source, future = move.partition.log, move.future
+        if source.is_offline or move.target.offline_reason is not None:
+            raise KafkaStorageError("a log directory went offline")
+        if future is None or future.end_offset < source.log_start_offset:
+            self._drop(move)
+            move.future = move.target.create_future_log(
+                source.topic_partition,
+                source.topic_id,
+                source.config,
+                now_ms=self._broker.now_ms(),
+                start_offset=source.log_start_offset,
+                unique=self._broker.environment.randomness.uuid(),
+            )
+            await self._flush(move.future)
+            return False
+        if future.end_offset >= source.end_offset:
+            return await self._finish(move, source, future)
+        if self._throttle.is_exceeded:
+            await asyncio.sleep(THROTTLED_SECONDS)
+            return False
+        data = await self._read(source, future.end_offset)
+        if data and move.future is future and move.partition.log is source:
+            self._throttle.record(len(data))
+            future.append_as_follower(data, leader_epoch=EPOCH_MAX, now_ms=self._broker.now_ms())
+        return False
+
+    async def _read(self, source: Log, offset: int) -> bytes:
+        try:
+            piece = source.read(offset, size_bytes_max=STEP_BYTES, upto_offset=source.end_offset, nowait=True)
+        except ColdRead as cold:
+            try:
+                await self._broker.in_thread(cold.job)
+            finally:
+                cold.release()
+            piece = source.read(offset, size_bytes_max=STEP_BYTES, upto_offset=source.end_offset)
+        if piece is None:
+            return b""
+        try:
+            return await self._broker.in_thread(piece.file.read, piece.size, piece.position)
+        finally:
+            piece.release()
+
+    async def _flush(self, future: Log) -> None:
+        job = future.flush_job()
+        if job is not None:
+            future.finish_flush(job, await self._broker.in_thread(job.run))
+            if future.is_offline:
+                raise future.offline_error()
+
+    async def _finish(self, move: Move, source: Log, future: Log) -> bool:
+        """Flush, and change places if nothing has come meanwhile but what a turn can copy."""
+        await self._flush(future)
+        if move.is_cancelled or move.future is not future or move.partition.log is not source:
+            return move.is_cancelled
+        if source.has_staged or future.durability.is_running:
+            await asyncio.sleep(WAIT_SECONDS)
+            return False
+        while future.end_offset < source.end_offset:
+            piece = source.read(future.end_offset, size_bytes_max=STEP_BYTES, upto_offset=source.end_offset)
+            if piece is None or piece.size > STEP_BYTES:
+                return False
+            data = piece.file.read(piece.size, piece.position)
+            piece.release()
+            future.append_as_follower(data, leader_epoch=EPOCH_MAX, now_ms=self._broker.now_ms())
+        if move.partition.waits_for_flush and future.flushed_offset < future.end_offset:
+            return False
+        for epoch, start_offset in source.epochs.entries():
+            future.assign_epoch(epoch, start_offset)
+        future.advance_log_start(source.log_start_offset)
+        del self._moves[move.partition]
+        self._broker.logs.swap(move.partition, future, move.target)
+        log.info("%s is in %s now", move.partition.name, move.target.path)
+        return True

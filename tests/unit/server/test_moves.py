@@ -1,0 +1,193 @@
+"""Replicas move between the directories of a node while they are used."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+from asking import create, delete, fetch, partition_of, produce, results
+from house import Client, House
+from three_brokers import ThreeBrokers
+
+from millbeck.controller.result import Result
+from millbeck.kernel.environment import Environment
+from millbeck.kernel.errors import KafkaStorageError, LogDirNotFound
+from millbeck.kernel.ids import TopicPartition
+from millbeck.metadata.records import ConfigRecord
+from millbeck.server.moves import Moves
+
+NAME = TopicPartition("t", 0)
+
+
+def in_house(scenario: Any, **settings: str) -> Any:
+    return House(log_dirs="/one,/two", **settings).run(scenario)
+
+
+def moves_of(house: House) -> Moves:
+    assert house.node is not None
+    return house.node.broker.replication.moves
+
+
+def place_of(house: House) -> str:
+    assert house.node is not None
+    directory = house.node.broker.logs.directory_of(NAME)
+    assert directory is not None
+    return directory.path
+
+
+def other(path: str) -> str:
+    return "/two" if path == "/one" else "/one"
+
+
+def names(house: House, path: str) -> list[str]:
+    return [name for name in house.machine.disk.find_directory(path).entries if name.startswith("t-0")]
+
+
+async def until(condition: Any, limit_s: float = 60) -> None:
+    async with asyncio.timeout(limit_s):
+        while not condition():
+            await asyncio.sleep(0.01)
+
+
+def test_a_replica_moves_while_it_is_written_and_read() -> None:
+    async def scenario(house: House, client: Client, environment: Environment) -> None:
+        await create(client, internal_segment_bytes="2000", file_delete_delay_ms="0")
+        for number in range(40):
+            await produce(client, b"%d" % number * 60)
+        partition, before = partition_of(house), place_of(house)
+        old = partition.log
+        moves_of(house).begin(partition, other(before))
+        number = 40
+        while place_of(house) == before:
+            await produce(client, b"%d" % number * 60)
+            number += 1
+        assert partition.log is not old
+        assert (partition.log.end_offset, partition.high_watermark) == (number, number)
+        assert len(partition.log.segments) > 2
+        assert partition.log.epochs.entries() == old.epochs.entries()
+        for offset in (0, 17, number - 1):
+            assert b"%d" % offset * 60 in results(await client.ask(fetch((0, offset)), 11))[0].records
+        assert await produce(client, b"after") == number
+        await asyncio.sleep(1)
+        assert (names(house, other(before)), names(house, before)) == (["t-0"], [])
+        assert moves_of(house).all == []
+        assert house.node is not None
+        await house.node.stop()
+        house.machine.crash()
+        await house.start()
+        assert place_of(house) == other(before)
+        assert partition_of(house).log.end_offset == number + 1
+
+    in_house(scenario)
+
+
+def test_producers_are_known_in_the_new_place() -> None:
+    async def scenario(house: House, client: Client, environment: Environment) -> None:
+        await create(client)
+        for sequence in range(3):
+            await produce(client, b"x", producer_id=7, producer_epoch=0, base_sequence=sequence)
+        before = place_of(house)
+        moves_of(house).begin(partition_of(house), other(before))
+        await until(lambda: place_of(house) != before)
+        assert await produce(client, b"x", producer_id=7, producer_epoch=0, base_sequence=2) == 2
+        assert await produce(client, b"x", producer_id=7, producer_epoch=0, base_sequence=3) == 3
+
+    in_house(scenario)
+
+
+def test_what_cannot_be_moved_is_refused() -> None:
+    async def scenario(house: House, client: Client, environment: Environment) -> None:
+        await create(client)
+        moves, partition = moves_of(house), partition_of(house)
+        with pytest.raises(LogDirNotFound):
+            moves.begin(partition, "/three")
+        moves.begin(partition, place_of(house))
+        assert moves.all == []
+        assert house.node is not None
+        target = next(each for each in house.node.broker.logs.directories if each.path == other(place_of(house)))
+        target.offline_reason = "a test"
+        with pytest.raises(KafkaStorageError):
+            moves.begin(partition, target.path)
+        target.offline_reason = None
+
+    in_house(scenario)
+
+
+def test_a_move_that_is_not_wanted_any_more_leaves_nothing() -> None:
+    async def scenario(house: House, client: Client, environment: Environment) -> None:
+        await create(client)
+        await produce(client, b"x" * 1000)
+        assert house.node is not None
+        rate = ConfigRecord(
+            resource_type=4, resource_name="", name="replica.alter.log.dirs.io.max.bytes.per.second", value="1"
+        )
+        await house.node.broker.quorum.submit(lambda image: Result(response=None, records=[rate]))
+        moves, partition, before = moves_of(house), partition_of(house), place_of(house)
+        moves._throttle.record(1000)
+        moves.begin(partition, other(before))
+        await asyncio.sleep(0.5)
+        move = moves.of(partition)
+        assert move is not None
+        assert move.future is not None
+        assert names(house, other(before)) != []
+        moves.begin(partition, other(before))
+        assert moves.of(partition) is move, "it is on its way already"
+        moves.begin(partition, before)
+        await asyncio.sleep(1)
+        assert (moves.all, names(house, other(before)), place_of(house)) == ([], [], before)
+        moves.begin(partition, other(before))
+        await asyncio.sleep(0.5)
+        await delete(client)
+        await asyncio.sleep(1)
+        assert (moves.all, names(house, other(before))) == ([], [])
+
+    in_house(scenario)
+
+
+def test_a_move_starts_over_when_its_log_is_cut() -> None:
+    async def scenario(house: House, client: Client, environment: Environment) -> None:
+        await create(client)
+        for number in range(5):
+            await produce(client, b"%d" % number * 200)
+        moves, partition, before = moves_of(house), partition_of(house), place_of(house)
+        moves._throttle.record(10**9)
+        assert house.node is not None
+        house.node.broker.config.replication_throttle = type(house.node.broker.config.replication_throttle).of(
+            replica_alter_log_dirs_io_max_bytes_per_second="1"
+        )
+        moves.begin(partition, other(before))
+        await asyncio.sleep(0.5)
+        move = moves.of(partition)
+        assert move is not None
+        first = move.future
+        moves.truncated(partition)
+        await asyncio.sleep(0.5)
+        assert move.future is not None
+        assert move.future is not first
+        await asyncio.sleep(30)
+        assert place_of(house) != before
+
+    in_house(scenario)
+
+
+def test_followers_move_as_well() -> None:
+    async def scenario(cluster: ThreeBrokers, environment: Environment) -> None:
+        await cluster.create(min_insync_replicas="3")
+        for number in range(10):
+            assert (await cluster.produce(environment, b"%d" % number))[0] == 0
+        broker = cluster.nodes[2].broker
+        name = cluster.partition(2).name
+        before = broker.logs.directory_of(name)
+        assert before is not None
+        target = next(each for each in broker.logs.directories if each is not before)
+        broker.replication.moves.begin(cluster.partition(2), target.path)
+        for number in range(10, 20):
+            assert await cluster.produce(environment, b"%d" % number) == (0, number)
+        await cluster.until(lambda: broker.logs.directory_of(name) is target)
+        assert await cluster.produce(environment, b"after") == (0, 20)
+        assert cluster.bytes_of(2) == cluster.bytes_of(1)
+        assert target.meta is not None
+        await cluster.until(lambda: (2, target.meta.directory_id) in cluster.assigned)
+
+    ThreeBrokers(log_dirs="/data,/data2").run(scenario)
