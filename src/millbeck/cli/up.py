@@ -20,6 +20,7 @@ from millbeck.server.node import Node
 
 DEFAULT_DATA: Final = ".millbeck"
 METRICS_PORT: Final = 9404
+NODES_MAX: Final = 9
 ADVICE: Final = Advice(
     port_in_use="choose another with --port, or --port 0 for a free one",
     address="choose another with --host",
@@ -43,6 +44,13 @@ ADVICE: Final = Advice(
 @click.option(
     "--metrics-port", type=click.IntRange(0, 65535), help=f"Port of /metrics (default {METRICS_PORT}, or a free one)."
 )
+@click.option(
+    "--nodes",
+    default=1,
+    show_default=True,
+    type=click.IntRange(1, NODES_MAX),
+    help="How many nodes; several are a cluster, each in a process of its own.",
+)
 @click.option("--set", "settings", multiple=True, metavar="KEY=VALUE", help="Any broker setting; can be repeated.")
 @click.option("--check", is_flag=True, help="Produce and consume a few records, say how it went, and end.")
 @click.option("-v", "--verbose", is_flag=True, help="Log what happens.")
@@ -54,11 +62,12 @@ def command(
     host: str,
     port: int,
     metrics_port: int | None,
+    nodes: int,
     settings: tuple[str, ...],
     check: bool,
     verbose: bool,
 ) -> None:
-    """Run one node with everything set up: storage is formatted on first use, one screen says how to connect.
+    """Run a node with everything set up: storage is formatted on first use, one screen says how to connect.
 
     Settings come from --set, which wins, and from KAFKA_… variables. Clients are told the address that they connect
     to, whatever --host is, unless advertised.listeners is set.
@@ -68,7 +77,31 @@ def command(
       millbeck up
       millbeck up --data /var/lib/millbeck --port 9092
       millbeck up --memory --port 0 --set num.partitions=4
+      millbeck up --nodes 3
     """
+    if nodes > 1:
+        from millbeck.cli.up_cluster import run_cluster
+
+        if check:
+            raise click.UsageError("--check is for one node, leave out --nodes")
+        root = _memory_directory() if memory else os.path.abspath(data)
+        try:
+            run_cluster(
+                nodes,
+                directory=root,
+                is_memory=memory,
+                host=host,
+                port=port,
+                metrics_port=METRICS_PORT if metrics_port is None else metrics_port,
+                settings=settings,
+                verbose=verbose,
+            )
+        finally:
+            if memory:
+                shutil.rmtree(root, ignore_errors=True)
+        return
+    if os.path.exists(os.path.join(data, "node-1", "meta.properties")) and not memory:
+        raise click.UsageError(f"{data} holds the nodes of a cluster: say how many with --nodes, or use another --data")
     given = given_settings(ctx)
     if memory and given.count("log.dirs") > 1:
         raise click.UsageError("--memory and --data exclude each other")

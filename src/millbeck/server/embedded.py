@@ -1,7 +1,9 @@
-"""Settings of a node that runs alone with everything in it, as ``millbeck up`` and the test fixtures start it."""
+"""Settings of nodes with everything in them, alone or a few together: ``millbeck up`` and the fixtures start those."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Final
 
 EMBEDDED: Final = {
@@ -22,4 +24,45 @@ def embedded_settings(directory: str, *, host: str, port: int, metrics_port: int
         "log.dirs": directory,
         "listeners": f"PLAINTEXT://{f'[{host}]' if ':' in host else host}:{port}",
         "metrics.http.port": str(metrics_port),
+    }
+
+
+REPLICAS_MAX: Final = 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """Where one node of several on this host keeps its logs and listens."""
+
+    node_id: int
+    directory: str
+    port: int
+    controller_port: int
+    metrics_port: int
+
+
+def cluster_settings(place: Place, places: Sequence[Place], *, host: str) -> dict[str, str]:
+    """A whole configuration of one node among several, each with both roles; every record is on three of them."""
+    shown = f"[{host}]" if ":" in host else host
+    replicas = min(len(places), REPLICAS_MAX)
+    # One of the replicas may be missing, if that leaves more than one.
+    in_sync_min = max(1, replicas - 1)
+    voters = ",".join(f"{each.node_id}@{shown}:{each.controller_port}" for each in places)
+    return {
+        "process.roles": "broker,controller",
+        "node.id": str(place.node_id),
+        "controller.quorum.voters": voters,
+        "controller.listener.names": "CONTROLLER",
+        "listeners": f"PLAINTEXT://{shown}:{place.port},CONTROLLER://{shown}:{place.controller_port}",
+        "inter.broker.listener.name": "PLAINTEXT",
+        "log.dirs": place.directory,
+        "metrics.http.port": str(place.metrics_port),
+        "default.replication.factor": str(replicas),
+        "min.insync.replicas": str(in_sync_min),
+        "group.initial.rebalance.delay.ms": "0",
+        "offsets.topic.replication.factor": str(replicas),
+        "share.coordinator.state.topic.replication.factor": str(replicas),
+        "share.coordinator.state.topic.min.isr": str(in_sync_min),
+        "transaction.state.log.replication.factor": str(replicas),
+        "transaction.state.log.min.isr": str(in_sync_min),
     }

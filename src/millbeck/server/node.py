@@ -17,6 +17,7 @@ from functools import partial
 from typing import Any
 
 from millbeck.kernel.environment import Environment
+from millbeck.kernel.errors import InvalidConfig
 from millbeck.kernel.ids import ZERO_UUID, Uuid
 from millbeck.kernel.metrics import Registry
 from millbeck.metadata.delta import MetadataDelta
@@ -119,6 +120,10 @@ class Node:
     def broker_epoch(self) -> int:
         return NO_BROKER_EPOCH if self.broker_part is None else self.broker_part.epoch
 
+    @property
+    def is_active_controller(self) -> bool:
+        return self.controller_part is not None and self.broker.quorum.is_active
+
     # starting
 
     async def start(self) -> None:
@@ -134,6 +139,8 @@ class Node:
 
     async def _start(self) -> None:
         config, quorum_is_alone = self.config, is_alone(self.config)
+        if not quorum_is_alone:
+            raise InvalidConfig("process.roles, controller.quorum.voters: a node is its own quorum in this release")
         self.watch.start()
         self._open_directories()
         opened_s = self._loop.time()

@@ -16,9 +16,9 @@ from millbeck.server.drivers.quorum_settings import QuorumSettings
 
 
 def is_alone(config: NodeConfig) -> bool:
-    """Whether the node names nobody else: then it is its own quorum, unless its directory says otherwise."""
+    """Whether the node names no other voter: then it is its own quorum, unless its directory says who votes."""
     others = [voter for voter in config.voters if voter.node_id != config.node.node_id]
-    return config.is_controller and config.is_broker and not others and not config.quorum.bootstrap_servers
+    return config.is_controller and config.is_broker and not others
 
 
 def quorum_settings(

@@ -35,13 +35,22 @@ class BrokerFailed(RuntimeError):
 class Broker:
     """A running node. `stop`, `kill` and `restart` may be called at any time; address and data stay the same."""
 
-    def __init__(self, settings: Mapping[str, str], directory: Path | None = None) -> None:
+    def __init__(
+        self,
+        settings: Mapping[str, str],
+        directory: Path | None = None,
+        *,
+        cluster_id: str | None = None,
+        port: int = 0,
+    ) -> None:
         self.settings = dict(settings)
         self.is_temporary = directory is None
-        self.directory = _temporary_directory() if directory is None else directory
-        self.port = 0
+        self.directory = _new_directory() if directory is None else directory
+        self.cluster_id = cluster_id
+        self.port = port
         self.metrics_port = 0
         self._process: subprocess.Popen[bytes] | None = None
+        self._is_ready = False
         self._errors: IO[bytes] = tempfile.TemporaryFile(prefix="millbeck-")  # noqa: SIM115
 
     @property
@@ -63,9 +72,16 @@ class Broker:
 
     def start(self) -> None:
         """Return when the node serves; raises `BrokerFailed`."""
+        if not self.is_running:
+            self.launch()
+            self.wait_until_ready()
+
+    def launch(self) -> None:
+        """Start the process, if it does not run, and return at once."""
         if self.is_running:
             return
         self._reap()
+        self._is_ready = False
         order = {
             "directory": str(self.directory),
             "is_temporary": self.is_temporary,
@@ -73,6 +89,7 @@ class Broker:
             "port": self.port,
             "metrics_port": self.metrics_port,
             "settings": self.settings,
+            "cluster_id": self.cluster_id,
         }
         self._process = subprocess.Popen(
             # -P: modules that lie in the directory of the tests must not stand in for Python's own.
@@ -82,6 +99,12 @@ class Broker:
             stderr=self._errors,
             start_new_session=True,  # Ctrl-C is for the tests; they end the node when they are done with it.
         )
+
+    def wait_until_ready(self) -> None:
+        """Until a launched node serves; raises `BrokerFailed`."""
+        assert self._process is not None, "the node was not launched"
+        if self._is_ready:
+            return
         line = _first_line(self._process, START_SECONDS_MAX)
         try:
             answer = json.loads(line)
@@ -89,6 +112,12 @@ class Broker:
         except (ValueError, KeyError) as error:
             self.kill()
             raise BrokerFailed(f"the node did not start: {self.output().strip() or 'it said nothing'}") from error
+        self._is_ready = True
+
+    def ask_to_stop(self) -> None:
+        """Tell the node to end in good order, and return at once."""
+        if self._process is not None:
+            self._process.terminate()
 
     def stop(self) -> None:
         """End the node in good order: everything acknowledged is on disk."""
@@ -156,14 +185,28 @@ def broker(
     Settings are Kafka's, with underscores for dots when given as keywords: ``broker(num_partitions=3)`` is
     ``broker({"num.partitions": 3})``. With ``data`` the logs are kept in that directory and stay there.
     """
-    named = {name.replace("_", "."): value for name, value in keywords.items()}
-    texts = {name: _text_of(value) for name, value in {**(settings or {}), **named}.items()}
-    running = Broker(texts, None if data is None else Path(data))
+    running = Broker(settings_texts(settings, keywords), None if data is None else Path(data))
     try:
         running.start()
         yield running
     finally:
         running.close()
+
+
+def settings_texts(settings: Mapping[str, object] | None, keywords: Mapping[str, object]) -> dict[str, str]:
+    """Settings as a server.properties file has them, of those given by name and by keyword."""
+    named = {name.replace("_", "."): value for name, value in keywords.items()}
+    return {name: _text_of(value) for name, value in {**(settings or {}), **named}.items()}
+
+
+@contextmanager
+def temporary_directory() -> Iterator[Path]:
+    """A directory in memory where the system has such a place, gone at the end of the block."""
+    directory = _new_directory()
+    try:
+        yield directory
+    finally:
+        shutil.rmtree(directory, ignore_errors=True)
 
 
 def _text_of(value: object) -> str:
@@ -174,7 +217,7 @@ def _text_of(value: object) -> str:
     return str(value)
 
 
-def _temporary_directory() -> Path:
+def _new_directory() -> Path:
     return Path(tempfile.mkdtemp(prefix="millbeck-", dir=_MEMORY if os.access(_MEMORY, os.W_OK) else None))
 
 

@@ -38,6 +38,8 @@ class Order:
     port: int
     metrics_port: int
     settings: dict[str, str]
+    cluster_id: str | None = None
+    """The cluster that a new directory belongs to; None makes one of its own."""
 
     def config(self) -> NodeConfig:
         embedded = embedded_settings(self.directory, host="127.0.0.1", port=self.port, metrics_port=self.metrics_port)
@@ -69,7 +71,7 @@ async def serve(order: Order) -> bool:
     watch = loop.create_task(_watch_parent(order.parent, lambda: finish(True)))
     environment = real_environment()
     config = order.config()
-    format_directories(environment, config, ignore_formatted=True)
+    format_directories(environment, config, cluster_id=order.cluster_id, ignore_formatted=True)
     node = Node(environment, config, NodeSettings(manages_memory=True))
     await node.start()
     try:

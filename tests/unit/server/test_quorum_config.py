@@ -14,7 +14,19 @@ DIRECTORY = bytes(15) + b"\x07"
 def test_who_is_alone() -> None:
     assert is_alone(NodeConfig({}))
     assert is_alone(NodeConfig({"node.id": "3", "controller.quorum.voters": "3@localhost:9093"}))
-    assert not is_alone(NodeConfig({"controller.quorum.bootstrap.servers": "localhost:9093"}))
+    assert is_alone(NodeConfig({"controller.quorum.bootstrap.servers": "localhost:9093"}))
+    broker = {
+        "process.roles": "broker",
+        "controller.quorum.bootstrap.servers": "localhost:9093",
+        "controller.listener.names": "CTL",
+    }
+    assert not is_alone(NodeConfig(broker))
+    three = {
+        "listeners": "PLAINTEXT://:9092,CTL://:9093",
+        "controller.listener.names": "CTL",
+        "controller.quorum.voters": "1@a:9093,2@b:9093,3@c:9093",
+    }
+    assert not is_alone(NodeConfig(three))
 
 
 def test_every_setting_of_the_quorum_arrives() -> None:

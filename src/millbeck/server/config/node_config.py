@@ -62,7 +62,6 @@ class NodeConfig:
         self.classic_groups = ClassicGroupOptions.resolve(layers)
         self._resolve_dynamic(layers)
         check_roles(self.node, self.listener, self.quorum, self._addresses(), self.controller_names())
-        self._check_quorum()
         self._check_listeners()
 
     @property
@@ -210,14 +209,6 @@ class NodeConfig:
         among_brokers = self.listener.inter_broker_listener_name
         if among_brokers is not None and among_brokers.upper() not in names:
             raise InvalidConfig(f"inter.broker.listener.name: {among_brokers} is not one of listeners")
-
-    def _check_quorum(self) -> None:
-        others = [voter for voter in self.quorum.voters if voter.partition("@")[0] != str(self.node.node_id)]
-        if others:
-            raise InvalidConfig(
-                f"controller.quorum.voters: {others[0]} is another node, and the quorum is this node alone "
-                f"(node.id={self.node.node_id}) in this release"
-            )
 
 
 def _with_both_ids(texts: Mapping[str, str]) -> dict[str, str]:

@@ -48,10 +48,6 @@ REFUSED: Final = {
     "remote.log.storage.system.enable": Refusal(
         _is_unset, "tiered storage is not available in this release, use false"
     ),
-    "process.roles": Refusal(
-        lambda value: len(value) == 2,
-        "a node is broker and controller at once in this release, use broker,controller",
-    ),
 }
 """By option: which values are fine, and what to do about the others."""
 

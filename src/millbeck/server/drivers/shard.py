@@ -3,7 +3,9 @@
 `ShardDriver` gives the pure `ShardHost` what it cannot have by itself. Appends are staged like any other and settle in
 the same turn of the loop, when the high watermark has passed them or the write has failed. Loading reads the log on a
 thread, chunk by chunk, and replays for at most 5 ms before the loop gets its turn; until it is over, every request is
-answered with COORDINATOR_LOAD_IN_PROGRESS. What the host raises by mistake never reaches the partition.
+answered with COORDINATOR_LOAD_IN_PROGRESS. A new leader may know of less that is committed than the one before it did:
+loading is over when everything that was loaded is, since what was acknowledged there must be seen here. What the host
+raises by mistake never reaches the partition.
 """
 
 from __future__ import annotations
@@ -60,6 +62,7 @@ class ShardDriver(Generic[S, R]):
         self._load_size_bytes = load_size_bytes
         self._codec = codec
         self.load_seconds = 0.0
+        self._awaited_offset: int | None = None
         self.host: ShardHost[S, R] = ShardHost(
             build, appender=self, scheduler=self, commit_timeout_ms=commit_timeout_ms
         )
@@ -80,6 +83,8 @@ class ShardDriver(Generic[S, R]):
 
     def readable_grew(self, partition: Partition) -> None:
         """Replicas have confirmed more, perhaps of what was in the log before this shard was loaded."""
+        if self._awaited_offset is not None:
+            self._loaded(self._awaited_offset)
         self.host.high_watermark_moved(partition.high_watermark, self._environment.clock.wall_ms())
 
     # Appender
@@ -143,6 +148,13 @@ class ShardDriver(Generic[S, R]):
         self.host.reached(offset, self.partition.high_watermark)
 
     def _loaded(self, end_offset: int) -> None:
+        """Take operations, as soon as all that was loaded is committed."""
+        if self.host.state is not State.LOADING:
+            return
+        if self.partition.high_watermark < end_offset:
+            self._awaited_offset = end_offset
+            return
+        self._awaited_offset = None
         self.host.loaded(
             end_offset=end_offset,
             high_watermark=self.partition.high_watermark,

@@ -26,7 +26,8 @@ TOPIC: Final = "history"
 RETRY_SECONDS: Final = 0.05
 REPLY_SECONDS: Final = 5.0
 TOPIC_EXISTS: Final = 36
-RETRIABLE: Final = frozenset({3, 5, 6, 56, 7})
+RETRIABLE: Final = frozenset({3, 5, 6, 7, 8, 9, 15, 19, 20, 41, 56, 74, 76, 78, 100})
+"""A replica lags, leads no more or is not there yet, or its disk has no room: asked again, nothing is lost by it."""
 FETCH_BYTES: Final = 1_000_000
 
 Trouble = (ConnectionError, OSError, TimeoutError, asyncio.TimeoutError)
@@ -55,13 +56,17 @@ class Cluster:
             except Trouble:
                 await asyncio.sleep(RETRY_SECONDS)
 
-    async def create_topic(self, partition_count: int, options: dict[str, str]) -> None:
+    async def connect_to(self, partition: int) -> WireClient:
+        """A connection to whoever leads the partition."""
+        return await self.connect()
+
+    async def create_topic(self, partition_count: int, options: dict[str, str], *, replication_factor: int = 1) -> None:
         request = CreateTopicsRequest(
             topics=[
                 CreatableTopic(
                     TOPIC,
                     num_partitions=partition_count,
-                    replication_factor=1,
+                    replication_factor=replication_factor,
                     configs=[CreatableTopicConfig(name, value) for name, value in options.items()],
                 )
             ]
@@ -98,6 +103,7 @@ class Producer:
         self._dice = dice
         self._unanswered: deque[InFlight] = deque()
         self._producer_id = -1
+        self._is_known = False
         self._sequence = 0
         self._count = 0
         self._batch_count = 0
@@ -105,7 +111,7 @@ class Producer:
     async def run(self, batch_count: int) -> None:
         """Produce until the trouble is over and at least ``batch_count`` batches were made; all are acknowledged."""
         while not self._is_done(batch_count):
-            client = await self._cluster.connect()
+            client = await self._cluster.connect_to(self._partition)
             try:
                 if self._producer_id < 0:
                     reply = await client.ask(InitProducerIdRequest(transactional_id=None), 4, timeout_s=REPLY_SECONDS)
@@ -128,7 +134,8 @@ class Producer:
         replies = deque(self._send(client, waiting) for waiting in self._unanswered)
         window = self._window()
         while replies or self._makes_more(batch_count):
-            while self._makes_more(batch_count) and len(replies) < window:
+            # A broker that does not know the producer takes any batch for its first: the second must not be that one.
+            while self._makes_more(batch_count) and len(replies) < (window if self._is_known else 1):
                 waiting = self._make()
                 self._unanswered.append(waiting)
                 replies.append(self._send(client, waiting))
@@ -168,6 +175,7 @@ class Producer:
             await asyncio.sleep(RETRY_SECONDS)
             raise ConnectionError(f"error {answer.error_code}: start over in order")
         assert answer.error_code == 0, f"{self._name} was refused: {answer}"
+        self._is_known = True
         waiting = self._unanswered.popleft()
         for index, send in enumerate(waiting.sends):
             send.acknowledged(answer.base_offset + index)
@@ -185,7 +193,7 @@ class Reader:
     async def run(self) -> None:
         """Follow the partition until the run is over."""
         while not self._cluster.is_over:
-            client = await self._cluster.connect()
+            client = await self._cluster.connect_to(self._partition)
             try:
                 while not self._cluster.is_over:
                     records = await self.poll(client, max_wait_ms=500)
@@ -200,7 +208,7 @@ class Reader:
         self.position = 0
         everything: list[tuple[int, str]] = []
         while True:
-            client = await self._cluster.connect()
+            client = await self._cluster.connect_to(self._partition)
             try:
                 while records := await self.poll(client, max_wait_ms=0):
                     everything += records

@@ -91,14 +91,6 @@ REFUSED = {
     "ZooKeeper": ({"zookeeper.connect": "localhost:2181"}, "zookeeper.connect"),
     "an authorizer": ({"authorizer.class.name": "x.Y"}, "authorizer.class.name"),
     "a contradiction": ({"log.retention.ms": "0"}, "log.retention.ms"),
-    "another voter": (
-        {
-            "controller.quorum.voters": "1@a:9093,2@b:9093",
-            "listeners": "PLAINTEXT://:9092,CTL://:9093",
-            "controller.listener.names": "CTL",
-        },
-        "2@b:9093",
-    ),
     "only another voter": ({"node.id": "3", "controller.quorum.voters": "1@a:9093"}, "node.id=3"),
     "a SASL listener": ({"listeners": "SASL_SSL://:9092"}, "SASL is not available"),
     "a listener mapped to SASL": (
@@ -129,8 +121,57 @@ def test_what_cannot_be_is_refused_by_name(texts: dict[str, str], named: str) ->
     assert named in caught.value.message
 
 
-def test_this_node_may_be_its_own_voter() -> None:
+def test_this_node_may_be_its_own_voter_or_one_of_several() -> None:
     assert NodeConfig({"node.id": "3", "controller.quorum.voters": "3@localhost:9093"}).quorum.voters
+    several = {
+        "controller.quorum.voters": "1@a:9093,2@b:9093",
+        "listeners": "PLAINTEXT://:9092,CTL://:9093",
+        "controller.listener.names": "CTL",
+    }
+    assert [voter.node_id for voter in NodeConfig(several).voters] == [1, 2]
+
+
+ROLES = {
+    "both": ({}, True, True),
+    "a broker": (
+        {
+            "process.roles": "broker",
+            "node.id": "4",
+            "controller.quorum.voters": "1@a:9093",
+            "controller.listener.names": "CTL",
+        },
+        True,
+        False,
+    ),
+    "a controller": (
+        {
+            "process.roles": "controller",
+            "controller.quorum.voters": "1@a:9093",
+            "controller.listener.names": "CTL",
+            "listeners": "CTL://:9093",
+        },
+        False,
+        True,
+    ),
+}
+
+
+@pytest.mark.parametrize(("texts", "is_broker", "is_controller"), ROLES.values(), ids=ROLES.keys())
+def test_roles(texts: dict[str, str], is_broker: bool, is_controller: bool) -> None:
+    config = NodeConfig(texts)
+    assert (config.is_broker, config.is_controller) == (is_broker, is_controller)
+    assert bool(config.client_addresses()) == is_broker
+    assert config.controllers_protocol()[1] == "PLAINTEXT"
+
+
+def test_the_brokers_own_listener() -> None:
+    assert NodeConfig({}).inter_broker_listener == "PLAINTEXT"
+    two = {
+        "listeners": "EXTERNAL://:9092,INTERNAL://:9094",
+        "listener.security.protocol.map": "EXTERNAL:PLAINTEXT,INTERNAL:PLAINTEXT",
+    }
+    assert NodeConfig(two).inter_broker_listener == "EXTERNAL"
+    assert NodeConfig(two | {"inter.broker.listener.name": "internal"}).inter_broker_listener == "INTERNAL"
 
 
 def test_a_controllers_listener_needs_no_protocol_and_may_share_no_port() -> None:

@@ -18,7 +18,6 @@ NOT_AVAILABLE = {
     "config.providers": "file",
     "cordoned.log.dirs": "/data",
     "remote.log.storage.system.enable": "true",
-    "process.roles": "broker",
 }
 NOT_AVAILABLE_WITH_TLS = {
     "ssl.keystore.type": "JKS",

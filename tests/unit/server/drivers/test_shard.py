@@ -170,18 +170,24 @@ def test_a_write_the_disk_refuses_is_taken_back_with_everything_after_it() -> No
     House().run(scenario)
 
 
-def test_what_replicas_confirm_later_is_committed_then() -> None:
+def test_a_shard_is_loaded_when_all_of_it_is_committed() -> None:
     async def scenario(house: House, client: Client, environment: Environment) -> None:
         driver = await driver_of(house, client)
         await write(driver, Result(records=[record(0)], response="done"))
-        driver.partition.high_watermark = 0
-        again = await reload(house, driver)
-        assert (again.host.written_offset, again.host.committed_offset) == (1, 0)
-        again.partition.flushed()
+        partition = driver.partition
+        partition.high_watermark = 0
+        assert house.node is not None
+        groups = house.node.broker.groups
+        groups.partition_lost(0)
+        groups.partition_led(partition)
+        again = groups._drivers[0]
+        await asyncio.sleep(1)
+        assert again.host.state is State.LOADING
+        partition.flushed()
         await asyncio.sleep(0.01)
-        assert again.host.committed_offset == 1
+        assert (again.host.state, again.host.written_offset, again.host.committed_offset) == (State.ACTIVE, 1, 1)
         again.stop()
-        assert again not in again.partition.watchers
+        assert again not in partition.watchers
 
     House().run(scenario)
 

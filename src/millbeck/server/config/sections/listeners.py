@@ -55,21 +55,22 @@ class ListenerOptions(Section):
         (),
         valid=distinct(),
         importance=Importance.HIGH,
-        doc="The listeners that serve the controller. They take no clients, and a node that is alone does not open "
-        "them. Kafka wants it set; here nothing needs it.",
+        doc="The listeners that serve the controller: other voters, brokers, and administration past the brokers. A "
+        "node that is alone needs none, where Kafka wants it set.",
     )
     inter_broker_listener_name = option(
         "inter.broker.listener.name",
         STRING,
         None,
-        doc="The listener brokers use among themselves. It must be one of listeners; idle on one node.",
+        doc="The listener brokers use among themselves. It must be one of listeners, and not a controller's.",
     )
     security_inter_broker_protocol = option(
         "security.inter.broker.protocol",
         STRING,
         "PLAINTEXT",
         valid=one_of(*PROTOCOLS_KNOWN),
-        doc="The protocol brokers use among themselves, where inter.broker.listener.name is not set. Idle on one node.",
+        doc="The protocol brokers use among themselves, where inter.broker.listener.name is not set: the listener of "
+        "that name, or else the first.",
     )
     early_start_listeners = option(
         "early.start.listeners",

@@ -1,4 +1,4 @@
-"""The metadata log and the quorum that keeps it, which on one node is that node alone."""
+"""The metadata log, the quorum that keeps it, and how brokers and their controller keep in touch."""
 
 from __future__ import annotations
 
@@ -91,8 +91,8 @@ class MetadataLogOptions(Section):
         500,
         valid=at_least(0),
         importance=Importance.LOW,
-        doc="How often an idle controller writes a record so that followers see the log move. Idle on one node, which "
-        "has no followers.",
+        doc="How often an idle controller writes a record so that followers see the log move. Accepted for "
+        "compatibility: followers learn of an idle leader from its answers.",
     )
     delete_delay_ms = option(
         "internal.metadata.delete.delay.millis",
@@ -129,7 +129,8 @@ class QuorumOptions(Section):
         (),
         valid=_VOTERS,
         importance=Importance.HIGH,
-        doc="The voters as id@host:port. In this release the quorum is this node: empty, or this node alone.",
+        doc="The voters as id@host:port, the same on every node; hosts and ports are those of controller listeners. "
+        "Empty: the directory says who votes, or else a node with both roles is its own quorum.",
     )
     bootstrap_servers = option(
         "controller.quorum.bootstrap.servers",
@@ -137,14 +138,14 @@ class QuorumOptions(Section):
         (),
         valid=_ADDRESSES,
         importance=Importance.HIGH,
-        doc="Where controllers can be found. Idle on one node, which is its own.",
+        doc="Where controllers can be found by nodes that are not told of all voters.",
     )
     auto_join_enable = option(
         "controller.quorum.auto.join.enable",
         BOOLEAN,
         False,
         importance=Importance.LOW,
-        doc="Whether a new controller becomes a voter by itself. Idle on one node.",
+        doc="Whether a new controller becomes a voter by itself, where the voters are kept in the metadata log.",
     )
     election_timeout_ms = option(
         "controller.quorum.election.timeout.ms",
@@ -152,7 +153,7 @@ class QuorumOptions(Section):
         1000,
         valid=at_least(0),
         importance=Importance.HIGH,
-        doc="How long to wait for votes before a new election. Idle on one node, which elects itself.",
+        doc="How long to wait for votes before a new election. A node that is alone elects itself at once.",
     )
     election_backoff_ms_max = option(
         "controller.quorum.election.backoff.max.ms",
@@ -160,7 +161,7 @@ class QuorumOptions(Section):
         1000,
         valid=at_least(0),
         importance=Importance.HIGH,
-        doc="The longest rest between two elections. Idle on one node.",
+        doc="The longest rest between two elections.",
     )
     fetch_timeout_ms = option(
         "controller.quorum.fetch.timeout.ms",
@@ -168,7 +169,8 @@ class QuorumOptions(Section):
         2000,
         valid=at_least(0),
         importance=Importance.HIGH,
-        doc="How long without a leader before an election is begun. Idle on one node.",
+        doc="How long without a leader before an election is begun. A leader that most voters have not fetched from "
+        "for half as long again gives up.",
     )
     append_linger_ms = option(
         "controller.quorum.append.linger.ms",
@@ -183,7 +185,7 @@ class QuorumOptions(Section):
         INT,
         2000,
         valid=at_least(0),
-        doc="How long to wait for another member's answer. Idle on one node.",
+        doc="How long to wait for another member's answer, and for a connection to a controller.",
     )
     retry_backoff_ms = option(
         "controller.quorum.retry.backoff.ms",
@@ -191,7 +193,7 @@ class QuorumOptions(Section):
         20,
         valid=at_least(0),
         importance=Importance.LOW,
-        doc="How long to rest before asking another member again. Idle on one node.",
+        doc="How long to rest before asking another member again.",
     )
     fetch_bytes_max = option(
         "controller.quorum.fetch.max.bytes",
@@ -199,7 +201,7 @@ class QuorumOptions(Section):
         1 * MIB,
         valid=at_least(1),
         importance=Importance.LOW,
-        doc="How much of the metadata log one fetch asks for. Idle on one node.",
+        doc="How much of the metadata log one fetch asks for.",
     )
     fetch_snapshot_bytes_max = option(
         "controller.quorum.fetch.snapshot.max.bytes",
@@ -207,36 +209,37 @@ class QuorumOptions(Section):
         1 * MIB,
         valid=at_least(1),
         importance=Importance.LOW,
-        doc="How much of a snapshot one fetch asks for. Idle on one node.",
+        doc="How much of a snapshot one fetch asks for.",
     )
 
 
 class MembershipOptions(Section):
-    """How brokers and their controller keep in touch, which on one node they need not."""
+    """How brokers and their controller keep in touch."""
 
     broker_heartbeat_interval_ms = option(
         "broker.heartbeat.interval.ms",
         INT,
         2000,
-        doc="How often a broker tells its controller that it lives. Idle on one node.",
+        doc="How often a broker tells its controller that it lives.",
     )
     broker_session_timeout_ms = option(
         "broker.session.timeout.ms",
         INT,
         9000,
-        doc="How long a broker that is not heard of counts as alive. Idle on one node.",
+        doc="How long a broker that is not heard of counts as alive; then others take over what it leads.",
     )
     initial_broker_registration_timeout_ms = option(
         "initial.broker.registration.timeout.ms",
         INT,
         60_000,
-        doc="How long a starting broker tries to register. Idle on one node, which registers with itself.",
+        doc="How long a starting broker tries to register before it gives up and ends.",
     )
     controller_socket_timeout_ms = option(
         "controller.socket.timeout.ms",
         INT,
         30_000,
-        doc="How long a request to the controller may take. Idle on one node.",
+        doc="How long a request to the controller may take. Accepted for compatibility: a request is tried again with "
+        "every new controller until whoever asked has no more time.",
     )
     controller_performance_sample_period_ms = option(
         "controller.performance.sample.period.ms",

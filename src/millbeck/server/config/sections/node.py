@@ -28,7 +28,7 @@ class NodeOptions(Section):
         ("broker", "controller"),
         valid=all_of(non_empty(), each_of("broker", "controller")),
         importance=Importance.HIGH,
-        doc="The roles of this process. A node that is alone has both, and that is what it is when nothing is set.",
+        doc="The roles of this process: broker, controller or both, which is what it is when nothing is set.",
     )
     node_id = option(
         "node.id",
@@ -82,14 +82,14 @@ class NodeOptions(Section):
         30_000,
         valid=at_least(1),
         importance=Importance.LOW,
-        doc="How long a broker may fail to tell its controller of a lost directory before it shuts down. Idle on one "
-        "node, which is its own controller.",
+        doc="How long a broker may fail to tell its controller of a lost directory before it shuts down.",
     )
     controlled_shutdown_enable = option(
         "controlled.shutdown.enable",
         BOOLEAN,
         True,
-        doc="Hand leadership over before stopping. Idle on one node; stopping is orderly either way.",
+        doc="Hand leadership over before stopping. A broker that is alone has nobody to hand it to; stopping is "
+        "orderly either way.",
     )
     server_max_startup_time_ms = option(
         "server.max.startup.time.ms",

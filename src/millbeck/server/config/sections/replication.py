@@ -14,70 +14,70 @@ class ReplicationOptions(Section):
         valid=at_least(1),
         update=Update.CLUSTER_WIDE,
         importance=Importance.HIGH,
-        doc="Connections that fetch from each other broker. Idle on one node.",
+        doc="Connections that fetch from each other broker.",
     )
     replica_lag_time_max_ms = option(
         "replica.lag.time.max.ms",
         LONG,
         30_000,
         importance=Importance.HIGH,
-        doc="How long a follower may lag before it is no longer in sync. Idle on one node.",
+        doc="How long a follower may lag before it is no longer in sync.",
     )
     replica_fetch_wait_max_ms = option(
         "replica.fetch.wait.max.ms",
         INT,
         500,
         importance=Importance.HIGH,
-        doc="How long a follower's fetch waits for data. Idle on one node.",
+        doc="How long a follower's fetch waits for data.",
     )
     replica_fetch_min_bytes = option(
         "replica.fetch.min.bytes",
         INT,
         1,
         importance=Importance.HIGH,
-        doc="How much data a follower's fetch waits for. Idle on one node.",
+        doc="How much data a follower's fetch waits for.",
     )
     replica_fetch_max_bytes = option(
         "replica.fetch.max.bytes",
         INT,
         1 * MIB,
         valid=at_least(0),
-        doc="How much a follower asks for of one partition. Idle on one node.",
+        doc="How much a follower asks for of one partition.",
     )
     replica_fetch_response_max_bytes = option(
         "replica.fetch.response.max.bytes",
         INT,
         10 * MIB,
         valid=at_least(0),
-        doc="How much a follower asks for at once. Idle on one node.",
+        doc="How much a follower asks for at once.",
     )
     replica_fetch_backoff_ms = option(
         "replica.fetch.backoff.ms",
         INT,
         1000,
         valid=at_least(0),
-        doc="How long a follower rests after a failed fetch. Idle on one node.",
+        doc="How long a follower rests after a failed fetch.",
     )
     replica_socket_timeout_ms = option(
         "replica.socket.timeout.ms",
         INT,
         30_000,
         importance=Importance.HIGH,
-        doc="How long a request between replicas may take. Idle on one node.",
+        doc="How long a request between replicas may take.",
     )
     replica_socket_receive_buffer_bytes = option(
         "replica.socket.receive.buffer.bytes",
         INT,
         65_536,
         importance=Importance.HIGH,
-        doc="SO_RCVBUF of followers' connections. Idle on one node.",
+        doc="SO_RCVBUF of followers' connections.",
     )
     request_timeout_ms = option(
         "request.timeout.ms",
         INT,
         30_000,
         importance=Importance.HIGH,
-        doc="How long a broker waits for another broker's answer. Idle on one node.",
+        doc="How long a broker waits for another broker's answer.",
     )
     replica_selector_class = option(
         "replica.selector.class",
@@ -90,7 +90,7 @@ class ReplicationOptions(Section):
         BOOLEAN,
         True,
         importance=Importance.HIGH,
-        doc="Whether leadership returns to preferred replicas by itself. Idle on one node.",
+        doc="Whether leadership returns to preferred replicas by itself.",
     )
     leader_imbalance_check_interval_seconds = option(
         "leader.imbalance.check.interval.seconds",
@@ -98,7 +98,7 @@ class ReplicationOptions(Section):
         300,
         valid=at_least(1),
         importance=Importance.HIGH,
-        doc="How often leaders that are not the preferred ones are looked for. Idle on one node.",
+        doc="How often leaders that are not the preferred ones are looked for.",
     )
     unclean_leader_election_interval_ms = option(
         "unclean.leader.election.interval.ms",
@@ -106,7 +106,7 @@ class ReplicationOptions(Section):
         300_000,
         valid=at_least(1),
         internal=True,
-        doc="How often partitions in need of an unclean election are looked for. Idle on one node.",
+        doc="How often partitions in need of an unclean election are looked for.",
     )
 
 

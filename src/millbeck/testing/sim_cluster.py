@@ -1,0 +1,167 @@
+"""Several nodes in one simulated world that are one cluster, and what tests want to know and do about them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from millbeck.kernel.environment import Environment
+from millbeck.kernel.ids import uuid_text
+from millbeck.server.config import NodeConfig
+from millbeck.server.formatting import format_directories
+from millbeck.server.node import Node, NodeSettings
+from millbeck.testing.sim import World
+from millbeck.testing.sim.node import Node as Machine
+from millbeck.testing.sim.options import WorldOptions
+
+PORT: Final = 9092
+CONTROLLER_PORT: Final = 9093
+CLUSTER_ID: Final = uuid_text(bytes(15) + b"\x2a")
+STOP_SECONDS_MAX: Final = 100.0
+POLL_SECONDS: Final = 0.05
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Member:
+    """One node: its number, its machine's name and its roles."""
+
+    number: int
+    name: str
+    roles: str
+
+    @property
+    def is_broker(self) -> bool:
+        return "broker" in self.roles
+
+    @property
+    def is_controller(self) -> bool:
+        return "controller" in self.roles
+
+
+def members(is_combined: bool) -> list[Member]:
+    """Three nodes with both roles, or three controllers and three brokers."""
+    if is_combined:
+        return [Member(number=number, name=f"n{number}", roles="broker,controller") for number in (1, 2, 3)]
+    controllers = [Member(number=number, name=f"c{number}", roles="controller") for number in (1, 2, 3)]
+    return controllers + [Member(number=number, name=f"b{number}", roles="broker") for number in (4, 5, 6)]
+
+
+def settings_of(member: Member, everybody: list[Member]) -> dict[str, str]:
+    voters = [each for each in everybody if each.is_controller]
+    listeners = {}
+    if member.is_broker:
+        listeners["PLAINTEXT"] = PORT
+    if member.is_controller:
+        listeners["CONTROLLER"] = CONTROLLER_PORT
+    return {
+        "process.roles": member.roles,
+        "node.id": str(member.number),
+        "controller.quorum.voters": ",".join(f"{each.number}@{each.name}:{CONTROLLER_PORT}" for each in voters),
+        "controller.listener.names": "CONTROLLER",
+        "listeners": ",".join(f"{name}://:{port}" for name, port in listeners.items()),
+        "advertised.listeners": ",".join(f"{name}://{member.name}:{port}" for name, port in listeners.items()),
+        "log.dirs": "/data",
+        "metrics.http.port": "0",
+        "broker.session.timeout.ms": "3000",
+        "broker.heartbeat.interval.ms": "500",
+        "replica.lag.time.max.ms": "3000",
+        "replica.fetch.wait.max.ms": "500",
+        "offsets.topic.num.partitions": "2",
+        "log.flush.offset.checkpoint.interval.ms": "1000",
+        "replica.high.watermark.checkpoint.interval.ms": "700",
+        "log.retention.check.interval.ms": "3000",
+    }
+
+
+class SimCluster:
+    """``nodes`` are the running ones by the names of their machines, or the last that ran there."""
+
+    def __init__(
+        self,
+        seed: int,
+        *,
+        is_combined: bool = True,
+        options: WorldOptions | None = None,
+        settings: Mapping[str, str] | None = None,
+    ) -> None:
+        self.world = World(seed, options)
+        self.members = members(is_combined)
+        self.nodes: dict[str, Node] = {}
+        self._settings = dict(settings or {})
+        self._stops: dict[str, asyncio.Event] = {}
+
+    @property
+    def brokers(self) -> list[Member]:
+        return [each for each in self.members if each.is_broker]
+
+    @property
+    def controllers(self) -> list[Member]:
+        return [each for each in self.members if each.is_controller]
+
+    @property
+    def addresses(self) -> list[tuple[str, int]]:
+        """Where clients find the brokers."""
+        return [(each.name, PORT) for each in self.brokers]
+
+    def machine(self, member: Member) -> Machine:
+        return self.world.node(member.name)
+
+    def member(self, node_id: int) -> Member:
+        return next(each for each in self.members if each.number == node_id)
+
+    def start(self, member: Member) -> None:
+        """A node that cannot register or write in time gives up, as a process would; it may be started again."""
+
+        async def main(environment: Environment) -> None:
+            config = NodeConfig(settings_of(member, self.members) | self._settings)
+            format_directories(environment, config, cluster_id=CLUSTER_ID, ignore_formatted=True)
+            stop = self._stops[member.name] = asyncio.Event()
+            node = self.nodes[member.name] = Node(environment, config, NodeSettings(checks_views=True))
+            await node.start()
+            node.failed.add_done_callback(lambda _: stop.set())
+            await stop.wait()
+            if not node.failed.done():
+                await node.stop()
+
+        self.machine(member).start(main, may_fail=True)
+
+    def start_all(self) -> None:
+        """What is not running."""
+        for member in self.members:
+            if not self.machine(member).is_running:
+                self.start(member)
+
+    async def stop(self, member: Member) -> None:
+        """End a node in good order, or give up waiting for that."""
+        stop = self._stops.get(member.name)
+        if stop is None or not self.machine(member).is_running:
+            return
+        stop.set()
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + STOP_SECONDS_MAX
+        while self.machine(member).is_running and loop.time() < deadline:
+            await asyncio.sleep(POLL_SECONDS)
+
+    def running(self) -> list[Node]:
+        return [self.nodes[each.name] for each in self.members if self.machine(each).is_running]
+
+    def active_controller(self) -> Member | None:
+        """The node that takes decisions, if there is one."""
+        for member in self.controllers:
+            node = self.nodes.get(member.name)
+            if node is not None and self.machine(member).is_running and node.is_active_controller:
+                return member
+        return None
+
+    def leader_of(self, topic: str, partition: int) -> Member | None:
+        """Who leads a partition, as the newest image there is says."""
+        images = [node.broker.image for node in self.running()]
+        found = None if not images else max(images, key=lambda image: image.offset).topics.partition(topic, partition)
+        return None if found is None or not found.has_leader else self.member(found.leader)
+
+    def unexpected_errors(self) -> dict[str, int]:
+        return {
+            name: node.broker.unexpected_errors for name, node in self.nodes.items() if node.broker.unexpected_errors
+        }
