@@ -119,7 +119,7 @@ class ReplicationThrottleOptions(Section):
         LONG_MAX,
         valid=at_least(0),
         update=Update.CLUSTER_WIDE,
-        doc="Bytes a second that leaders send to throttled replicas. Stored; idle on one node.",
+        doc="Bytes a second that leaders send to throttled replicas that are not in sync. Idle on one node.",
     )
     follower_replication_throttled_rate = option(
         "follower.replication.throttled.rate",
@@ -127,7 +127,7 @@ class ReplicationThrottleOptions(Section):
         LONG_MAX,
         valid=at_least(0),
         update=Update.CLUSTER_WIDE,
-        doc="Bytes a second that throttled replicas fetch. Stored; idle on one node.",
+        doc="Bytes a second that throttled replicas fetch while they are not in sync. Idle on one node.",
     )
     replica_alter_log_dirs_io_max_bytes_per_second = option(
         "replica.alter.log.dirs.io.max.bytes.per.second",
@@ -135,5 +135,5 @@ class ReplicationThrottleOptions(Section):
         LONG_MAX,
         valid=at_least(0),
         update=Update.CLUSTER_WIDE,
-        doc="Bytes a second for moving replicas between directories. Stored; nothing moves them in this release.",
+        doc="Bytes a second for moving replicas between the directories of a broker.",
     )
