@@ -17,7 +17,6 @@ from functools import partial
 from typing import Any
 
 from millbeck.kernel.environment import Environment
-from millbeck.kernel.errors import InvalidConfig
 from millbeck.kernel.ids import ZERO_UUID, Uuid
 from millbeck.kernel.metrics import Registry
 from millbeck.metadata.delta import MetadataDelta
@@ -139,8 +138,6 @@ class Node:
 
     async def _start(self) -> None:
         config, quorum_is_alone = self.config, is_alone(self.config)
-        if not quorum_is_alone:
-            raise InvalidConfig("process.roles, controller.quorum.voters: a node is its own quorum in this release")
         self.watch.start()
         self._open_directories()
         opened_s = self._loop.time()
