@@ -342,7 +342,9 @@ class FetchLine:
             partition.on_flushed = ended.set
             await self._node.logs.flush(partition)
             if log_.flushed_offset < log_.end_offset:
-                await asyncio.wait([asyncio.ensure_future(ended.wait())], timeout=FLUSH_LOOK_SECONDS)
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(FLUSH_LOOK_SECONDS):
+                        await ended.wait()
 
     def _find_offsets(self, step: FindOffsets) -> None:
         """Where the leader's log begins and ends, both asked at once, answered in order."""
