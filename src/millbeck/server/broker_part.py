@@ -43,8 +43,9 @@ class BrokerPart:
         channels: Channels,
         *,
         settle_memory: Callable[[], None],
+        fail: Callable[[BaseException], None],
     ) -> None:
-        """``settle_memory`` is called after a change that made many objects."""
+        """``settle_memory`` is called after a change that made many objects, ``fail`` when the node must end."""
         config = broker.config
         self._broker = broker
         self._channels = channels
@@ -84,6 +85,8 @@ class BrokerPart:
             image=lambda: broker.image,
             spawn=broker.spawn,
             register_here=self._register_here if config.is_controller else None,
+            directory_failure_timeout_ms=config.node.log_dir_failure_timeout_ms,
+            on_untold=lambda: fail(OSError("a log directory is lost, and no controller could be told of it")),
         )
 
     @property
@@ -170,11 +173,17 @@ class BrokerPart:
     # trouble and the end
 
     def directory_failed(self) -> bool:
-        """One of the directories is lost: tell who waits for its logs. Whether none is left."""
+        """One of the directories is lost: tell who waits for its logs, and the controller. Whether none is left."""
         logs = self._broker.logs
         logs.tell_of_offline_logs()
         self._broker.cleaner.look_for_offline_logs()
-        return all(directory.offline_reason is not None for directory in logs.directories)
+        lost = [each for each in logs.directories if each.offline_reason is not None]
+        if len(lost) == len(logs.directories):
+            return True
+        for directory in lost:
+            if directory.meta is not None:
+                self.membership.directory_failed(directory.meta.directory_id)
+        return False
 
     async def leave(self) -> None:
         """Hand over what others can take over, before clients are sent away."""

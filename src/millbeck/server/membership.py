@@ -98,8 +98,13 @@ class Membership:
         image: Callable[[], MetadataImage],
         spawn: Callable[[Coroutine[Any, Any, None]], object],
         register_here: Callable[[Registration], Awaitable[int]] | None = None,
+        directory_failure_timeout_ms: int = 30_000,
+        on_untold: Callable[[], None] = lambda: None,
     ) -> None:
-        """``register_here`` asks the active controller in this very process; it raises `NotController` elsewhere.
+        """``on_untold`` is called when no controller could be told of a lost directory for so long: others may believe
+        for ever that this broker has what it lost.
+
+        ``register_here`` asks the active controller in this very process; it raises `NotController` elsewhere.
 
         Whoever holds the lock on the directories knows that the process before it is gone, and need not wait until a
         controller is sure of it.
@@ -119,6 +124,9 @@ class Membership:
         self._let_in = asyncio.Event()
         self._may_end = asyncio.Event()
         self._offline_directories: dict[Uuid, None] = {}
+        self._untold_since_s: float | None = None
+        self._untold_s_max = directory_failure_timeout_ms / 1000
+        self._on_untold = on_untold
         self._is_fenced = True
         self.epoch = NO_BROKER_EPOCH
         self.state = State.STARTING
@@ -229,13 +237,23 @@ class Membership:
             answer = await self._channel.request(request, BrokerHeartbeatResponse, timeout_s=timeout_s)
         except (RequestTimedOut, UnsupportedByBroker) as error:
             log.warning("broker %d is not heard of by any controller: %s", self._node_id, error)
+            self._look_at_untold()
             return False
         if answer.error_code:
             error_name = by_code[answer.error_code].kafka_name
             log.warning("the controller refuses the heartbeat of broker %d: %s", self._node_id, error_name)
+            self._look_at_untold()
             return False
+        if len(offline) == len(self._offline_directories):
+            self._untold_since_s = None
         self._heard(answer)
         return True
+
+    def _look_at_untold(self) -> None:
+        since_s = self._untold_since_s
+        if since_s is not None and self._environment.clock.monotonic() - since_s >= self._untold_s_max:
+            log.critical("no controller could be told that a log directory is lost (log.dir.failure.timeout.ms)")
+            self._on_untold()
 
     def _heard(self, answer: BrokerHeartbeatResponse) -> None:
         if answer.is_fenced and not self._is_fenced and self.state is State.RUNNING:
@@ -249,7 +267,11 @@ class Membership:
 
     def directory_failed(self, directory_id: Uuid) -> None:
         """Tell the controller with every heartbeat from now on, and send one at once."""
+        if directory_id in self._offline_directories:
+            return
         self._offline_directories[directory_id] = None
+        if self._untold_since_s is None:
+            self._untold_since_s = self._environment.clock.monotonic()
         self._wake.set()
 
     # leaving

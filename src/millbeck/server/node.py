@@ -226,7 +226,12 @@ class Node:
             self.controller_part = ControllerPart(broker, self.channels)
         if config.is_broker:
             self.broker_part = BrokerPart(
-                broker, self.listening, self.directories, self.channels, settle_memory=self.watch.settle_again
+                broker,
+                self.listening,
+                self.directories,
+                self.channels,
+                settle_memory=self.watch.settle_again,
+                fail=self._fail,
             )
         declare_metrics(self)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 from asking import create, delete, in_house
 from house import Client, House
 
@@ -52,3 +54,22 @@ def test_letting_go_coordinates_nothing() -> None:
         assert (await client.ask(HeartbeatRequest("g", 1, "m"), 3)).error_code == NotCoordinator.code
 
     in_house(scenario)
+
+
+def test_the_controller_is_told_of_a_lost_directory_while_others_are_left() -> None:
+    async def scenario(house: House, client: Client, environment: Environment) -> None:
+        assert house.node is not None
+        await create(client, partitions=4)
+        broker = house.node.broker
+        lost = broker.logs.directories[1]
+        assert lost.meta is not None
+        assert lost.meta.directory_id in broker.image.cluster.brokers[1].directories
+        lost.failed("it was taken away")
+        async with asyncio.timeout(5):
+            while lost.meta.directory_id in broker.image.cluster.brokers[1].directories:
+                await asyncio.sleep(0.05)
+        leaders = [each.leader for each in broker.image.topics.by_name["t"].partitions.values()]
+        assert sorted(leaders) == [-1, -1, 1, 1]
+        assert not house.node.failed.done()
+
+    in_house(scenario, log_dirs="/data,/more")

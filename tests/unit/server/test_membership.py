@@ -222,6 +222,32 @@ def test_a_lost_directory_is_told_of_at_once_and_from_then_on() -> None:
     run(scenario)
 
 
+def test_a_directory_that_nobody_can_be_told_of_ends_the_node_in_time() -> None:
+    ended: list[float] = []
+
+    async def scenario(setting: Setting) -> None:
+        await setting.join()
+        await setting.membership.wait_let_in()
+
+        def refuse(_: BrokerHeartbeatRequest) -> BrokerHeartbeatResponse:
+            raise RequestTimedOut
+
+        setting.controller.heartbeat = refuse
+        began = asyncio.get_running_loop().time()
+        setting.membership.directory_failed(DIRECTORY)
+        await asyncio.sleep(9)
+        assert ended == []
+        await asyncio.sleep(4)
+        assert ended
+        assert 10 <= ended[0] - began < 13
+
+    run(
+        scenario,
+        directory_failure_timeout_ms=10_000,
+        on_untold=lambda: ended.append(asyncio.get_running_loop().time()),
+    )
+
+
 def test_leaving_waits_until_the_controller_lets_us_go() -> None:
     async def scenario(setting: Setting) -> None:
         await setting.join()
