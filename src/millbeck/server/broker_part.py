@@ -181,7 +181,8 @@ class BrokerPart:
         if len(lost) == len(logs.directories):
             return True
         for directory in lost:
-            if directory.meta is not None:
+            # Without the metadata log nothing can be said or heard: the node ends with the next record of it.
+            if directory.meta is not None and directory.path != self._broker.config.metadata_directory:
                 self.membership.directory_failed(directory.meta.directory_id)
         return False
 
