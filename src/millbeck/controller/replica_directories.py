@@ -20,6 +20,7 @@ from millbeck.kernel.errors import (
 from millbeck.kernel.ids import Uuid
 from millbeck.metadata.features import DIRECTORY_ASSIGNMENT_FROM
 from millbeck.metadata.image import MetadataImage
+from millbeck.metadata.image.directories import LOST_DIRECTORY
 from millbeck.metadata.records import MetadataRecord, PartitionChangeRecord
 from millbeck.wire.messages.assign_replicas_to_dirs import (
     AssignReplicasToDirsDirectoryResult,
@@ -77,4 +78,7 @@ def _assigned(
     broker = elections.image.cluster.brokers[broker_id]
     if not broker.has_online(directory):
         change.isr = tuple(member for member in partition.isr if member != broker_id)
+    if directory == LOST_DIRECTORY:
+        # A broker says so of one log alone when that is damaged: it may not have all that is committed.
+        change.unclean_shutdown = broker_id
     return change.build(topic_id, index)

@@ -10,6 +10,7 @@ from millbeck.controller import Controller
 from millbeck.kernel.errors import StaleBrokerEpoch, UnsupportedVersion
 from millbeck.metadata.image import MetadataImage
 from millbeck.metadata.image.directories import LOST_DIRECTORY, UNASSIGNED_DIRECTORY
+from millbeck.metadata.records import ConfigRecord, FeatureLevelRecord
 from millbeck.wire.messages.assign_replicas_to_dirs import (
     AssignReplicasToDirsDirectory,
     AssignReplicasToDirsPartition,
@@ -82,3 +83,19 @@ def test_only_the_registered_process_may_say(controller: Controller, image: Meta
     old = replace(image, features=replace(image.features, levels={"metadata.version": 16}))
     with pytest.raises(UnsupportedVersion):
         assigned(controller, old, ONE, 0)
+
+
+@pytest.mark.parametrize(("directory", "eligible"), [(b"offline disk----", (1,)), (LOST_DIRECTORY, ())])
+def test_who_says_that_its_log_is_lost_is_not_eligible_to_lead(
+    controller: Controller, image: MetadataImage, replayed: Replayed, directory: bytes, eligible: tuple[int, ...]
+) -> None:
+    tracked = replayed(
+        image,
+        [
+            FeatureLevelRecord(name="eligible.leader.replicas.version", feature_level=1),
+            ConfigRecord(resource_type=2, resource_name="t", name="min.insync.replicas", value="2"),
+        ],
+    )
+    _, records = assigned(controller, tracked, directory, 0)
+    partition = replayed(tracked, records).topics.by_id[TOPIC_ID].partitions[0]
+    assert (partition.isr, partition.eligible_leader_replicas) == ((2,), eligible)
