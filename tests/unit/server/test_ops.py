@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from asking import in_house
 from house import Client, House
-from rules import DASHBOARD, OF_TARGETS, ROOT, grouping_labels, labels_by_metric, metric_names, read_rules
+from nemesis.rules import DASHBOARD, OF_TARGETS, ROOT, grouping_labels, labels_by_metric, metric_names, read_rules
 
 from millbeck.kernel.environment import Environment
 from millbeck.kernel.metrics import MetricKind, Registry

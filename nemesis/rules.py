@@ -1,4 +1,4 @@
-"""Reads the rules that ship for Prometheus: as much of YAML as they use, and the names in their expressions."""
+"""The rules that ship for Prometheus: as much of YAML as they use, and the names in their expressions."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass, field
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[3]
+ROOT = Path(__file__).resolve().parent.parent
 RULES = ROOT / "ops" / "prometheus" / "millbeck.rules.yml"
 DASHBOARD = ROOT / "ops" / "grafana" / "millbeck.json"
 

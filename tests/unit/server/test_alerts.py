@@ -1,0 +1,242 @@
+"""The shipped alerts fire for what they are about, stay silent otherwise, and go away again."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+from asking import create, produce
+from house import Client, House
+from nemesis.alerts import Alerts
+from three_brokers import ThreeBrokers
+
+from millbeck.controller.result import Result
+from millbeck.kernel.environment import Environment
+from millbeck.kernel.errors import RequestTimedOut
+from millbeck.metadata.records import MetadataRecord, PartitionChangeRecord
+from millbeck.server.node import Node
+from millbeck.wire.messages.find_coordinator import FindCoordinatorRequest
+from millbeck.wire.messages.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+)
+
+NO_LEADER = -1
+
+
+class Scraper:
+    """Asks every node for its page, and the rules what they make of it."""
+
+    def __init__(self, nodes: Callable[[], dict[str, Node | None]]) -> None:
+        self.alerts = Alerts()
+        self._nodes = nodes
+
+    def look(self) -> list[str]:
+        pages = {name: None if node is None else self._page(name, node) for name, node in self._nodes().items()}
+        return self.alerts.scraped(asyncio.get_running_loop().time(), pages)
+
+    def _page(self, name: str, node: Node) -> str:
+        text = node.render_metrics()
+        if name == "n1":
+            return text
+        # Three brokers that a test decides for are each their own controller: one of them is enough.
+        return "".join(line for line in text.splitlines(keepends=True) if not line.startswith("kafka_controller_"))
+
+    async def until(self, name: str, limit_s: float, interval_s: float = 15) -> float:
+        """Scrape until an alert fires; how long that took."""
+        return await self._until(lambda firing: name in firing, limit_s, interval_s)
+
+    async def until_silence(self, limit_s: float, interval_s: float = 15) -> float:
+        return await self._until(lambda firing: not firing, limit_s, interval_s)
+
+    async def _until(self, is_met: Callable[[list[str]], bool], limit_s: float, interval_s: float) -> float:
+        loop = asyncio.get_running_loop()
+        began_s = loop.time()
+        while not is_met(firing := self.look()):
+            assert loop.time() - began_s <= limit_s, firing
+            await asyncio.sleep(interval_s)
+        return loop.time() - began_s
+
+
+def of_house(house: House) -> Scraper:
+    return Scraper(lambda: {"n1": house.node})
+
+
+async def decide(house: House, *records: MetadataRecord) -> None:
+    assert house.node is not None
+    await house.node.broker.quorum.submit(lambda image: Result(response=None, records=list(records)))
+
+
+async def change(house: House, topic_id: bytes, **fields: Any) -> None:
+    if "replicas" in fields:
+        fields["directories"] = [bytes(15) + b"\x01"] * len(fields["replicas"])
+    await decide(house, PartitionChangeRecord(partition_id=0, topic_id=topic_id, **fields))
+
+
+def test_one_node_that_works_is_silent() -> None:
+    async def scenario(house: House, client: Client, environment: Environment) -> None:
+        await create(client, partitions=3)
+        scraper = of_house(house)
+        for _ in range(60):
+            await produce(client, b"x" * 100)
+            await asyncio.sleep(30)
+            assert scraper.look() == []
+
+    House().run(scenario, limit_s=10_000)
+
+
+def test_an_unclean_election_fires_for_an_hour() -> None:
+    async def scenario(house: House, client: Client, environment: Environment) -> None:
+        topic_id = await create(client)
+        scraper = of_house(house)
+        scraper.look()
+        await change(house, topic_id, replicas=[1, 2], isr=[2])
+        await change(house, topic_id, leader=1, isr=[1])
+        assert scraper.look() == [], "it led before"
+        await change(house, topic_id, isr=[1, 2], leader=2)
+        await change(house, topic_id, isr=[2])
+        await change(house, topic_id, leader=1, isr=[1])
+        await change(house, topic_id, replicas=[1])
+        await asyncio.sleep(15)
+        assert scraper.look() == ["UncleanLeaderElection"]
+        assert 3500 <= await scraper.until_silence(4000, interval_s=60) <= 3700
+
+    House().run(scenario, limit_s=10_000)
+
+
+def test_a_partition_without_leader_fires_at_once() -> None:
+    async def scenario(house: House, client: Client, environment: Environment) -> None:
+        topic_id = await create(client)
+        scraper = of_house(house)
+        await change(house, topic_id, leader=NO_LEADER)
+        assert scraper.look() == ["OfflinePartitions"]
+        await change(house, topic_id, leader=1)
+        assert scraper.look() == []
+
+    House().run(scenario, limit_s=10_000)
+
+
+def test_without_an_active_controller_nodes_are_behind_as_well() -> None:
+    async def scenario(house: House, client: Client, environment: Environment) -> None:
+        assert house.node is not None
+        scraper = of_house(house)
+        house.node.broker.quorum._is_stopped = True
+        assert 29 < await scraper.until("ActiveControllers", 60) < 46
+        await scraper.until("MetadataLag", 120)
+        house.node.broker.quorum._is_stopped = False
+        assert scraper.look() == []
+
+    House().run(scenario, limit_s=10_000)
+
+
+class Busy:
+    """A clock on which the processor was busy for a share of the time."""
+
+    def __init__(self, environment: Environment, share: float) -> None:
+        self.monotonic = environment.clock.monotonic
+        self.wall_ms = environment.clock.wall_ms
+        self._share = share
+
+    def busy_seconds(self) -> float:
+        return self.monotonic() * self._share
+
+
+def test_a_busy_loop_fires_after_five_minutes() -> None:
+    async def scenario(house: House, client: Client, environment: Environment) -> None:
+        assert house.node is not None
+        scraper = of_house(house)
+        clock = house.node.watch._clock
+        house.node.watch._clock = Busy(environment, 0.8)
+        await asyncio.sleep(15)
+        assert 299 < await scraper.until("EventLoopBusy", 400) < 316
+        house.node.watch._clock = clock
+        await scraper.until_silence(60)
+
+    House().run(scenario, limit_s=10_000)
+
+
+def test_decisions_that_wait_fire_after_five_minutes() -> None:
+    async def scenario(house: House, client: Client, environment: Environment) -> None:
+        assert house.node is not None
+        scraper = of_house(house)
+        for _ in range(30):
+            for histogram in house.node.watch.lateness_ms * 10:
+                histogram.record(800)
+            await asyncio.sleep(15)
+            firing = scraper.look()
+        assert firing == ["ControllerSlow", "LoopLate"]
+        await scraper.until_silence(120)
+
+    House().run(scenario, limit_s=10_000)
+
+
+def test_a_group_that_falls_back_fires_until_it_has_caught_up() -> None:
+    async def scenario(house: House, client: Client, environment: Environment) -> None:
+        await create(client)
+        scraper = of_house(house)
+        await client.ask(FindCoordinatorRequest(key="g"), 2)
+        await commit(client, 0)
+        end_offset = 0
+        for minute in range(60):
+            await produce(client, *[b"x"] * 500)
+            end_offset += 500
+            await asyncio.sleep(60)
+            firing = scraper.look()
+            assert minute > 30 or not firing, "it has to be so for a while"
+        assert firing == ["ConsumerLagGrowing"]
+        await commit(client, end_offset)
+        assert scraper.look() == []
+
+    House().run(scenario, limit_s=10_000)
+
+
+async def commit(client: Client, offset: int) -> None:
+    topic = OffsetCommitRequestTopic("t", partitions=[OffsetCommitRequestPartition(0, offset)])
+    request = OffsetCommitRequest(group_id="g", generation_id_or_member_epoch=-1, topics=[topic])
+    while (await client.ask(request, 7)).topics[0].partitions[0].error_code:
+        await asyncio.sleep(0.1)
+
+
+def test_a_lost_directory_and_a_lost_node_fire() -> None:
+    async def scenario(house: House, client: Client, environment: Environment) -> None:
+        assert house.node is not None
+        node: Node | None = house.node
+        scraper = Scraper(lambda: {"n1": node})
+        directory = house.node.broker.logs.directories[0]
+        directory.offline_reason = "a test"
+        assert scraper.look() == ["LogDirectoryOffline"]
+        directory.offline_reason = None
+        node = None
+        assert 59 < await scraper.until("NodeDown", 120) < 76
+        node = house.node
+        assert scraper.look() == []
+
+    House().run(scenario, limit_s=10_000)
+
+
+def test_replicas_that_are_cut_off_fire_in_the_order_of_the_danger() -> None:
+    async def scenario(cluster: ThreeBrokers, environment: Environment) -> None:
+        scraper = Scraper(lambda: {f"n{node_id}": node for node_id, node in cluster.nodes.items()})
+        await cluster.create(min_insync_replicas="2")
+        assert (await cluster.produce(environment, b"a"))[0] == 0
+        assert scraper.look() == []
+        cluster.world.network.partition(["n3"], ["n1", "n2"])
+        assert (await cluster.produce(environment, b"b", timeout_ms=1000))[0] == RequestTimedOut.code
+        await cluster.until(lambda: cluster.registration().isr == (1, 2))
+        assert 299 < await scraper.until("UnderReplicated", 600) < 316
+        assert 284 < await scraper.until("AtMinIsr", 600) < 316
+        cluster.world.network.partition(["n1"], ["n2", "n3"])
+        assert (await cluster.produce(environment, b"c", node_id=1, timeout_ms=1000))[0] == RequestTimedOut.code
+        await cluster.until(lambda: cluster.registration().isr == (1,))
+        assert scraper.look() == ["UnderMinIsr", "UnderReplicated"]
+        cluster.world.network.heal()
+        await cluster.until(lambda: len(cluster.registration().isr) == 3)
+        await scraper.until_silence(60)
+
+    in_cluster(scenario)
+
+
+def in_cluster(scenario: Any) -> None:
+    ThreeBrokers(replica_lag_time_max_ms="5000").run(scenario, limit_s=5000)
