@@ -55,8 +55,8 @@ def test_runs_are_not_empty() -> None:
     assert sum(world.checks.committed_end for world in worlds) > 3_000
 
 
-def test_a_member_that_was_cut_off_does_not_disturb_the_others() -> None:
-    """What the pre-vote is for: the epoch is the same after a partition of a minority."""
+def _epochs_after_a_partition() -> tuple[int, list[int]]:
+    """The leader's epoch before a follower was cut off, and everybody's after it has come back."""
     world = RaftWorld(5, voter_count=3, observer_count=0, static=True)
     world.heal()
     world.run(1)
@@ -71,7 +71,18 @@ def test_a_member_that_was_cut_off_does_not_disturb_the_others() -> None:
     world.run_until(world.now_ms + 10_000)
     world._cut.clear()
     world.run_until(world.now_ms + 5_000)
-    assert [replica.machine.epoch for replica in world.replicas if replica.machine] == [epoch] * 3
+    return epoch, [replica.machine.epoch for replica in world.replicas if replica.machine]
+
+
+def test_a_member_that_was_cut_off_does_not_disturb_the_others() -> None:
+    epoch, epochs = _epochs_after_a_partition()
+    assert epochs == [epoch] * 3
+
+
+def test_without_the_pre_vote_it_would(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(electing, "ask_around", electing.stand)
+    epoch, epochs = _epochs_after_a_partition()
+    assert max(epochs) > epoch
 
 
 def _forgets_votes(self: Replica, state: QuorumState) -> None:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Coroutine
 from typing import Any
 
 from millbeck.kernel.environment import Environment
-from millbeck.kernel.errors import PositionOutOfRange, SnapshotNotFound
+from millbeck.kernel.errors import KafkaStorageError, PositionOutOfRange, SnapshotNotFound
 from millbeck.metadata.snapshot import SnapshotId
 from millbeck.raft import leading
 from millbeck.raft.machine import QuorumMachine
@@ -92,6 +92,9 @@ class FetchServing:
         async def read_cold() -> None:
             try:
                 cold = await run_off_loop(self._environment.threads, found.file.read, found.size, found.position)
+            except OSError as error:
+                self._answer(token, FetchReply(error_code=KafkaStorageError.code, message=str(error)))
+                return
             finally:
                 found.release()
             # Batches are immutable, but whose log they are in may have been decided meanwhile.
@@ -104,15 +107,19 @@ class FetchServing:
         self._spawn(self._read_snapshot(machine, token, ask))
 
     async def _read_snapshot(self, machine: QuorumMachine, token: int, ask: SnapshotAsk) -> None:
-        part = await run_off_loop(
-            self._environment.threads,
-            metadata_files.read_snapshot_part,
-            self._environment.files,
-            self._log.directory,
-            SnapshotId(*ask.snapshot),
-            ask.position,
-            self._settings.fetch_snapshot_bytes_max,
-        )
+        try:
+            part = await run_off_loop(
+                self._environment.threads,
+                metadata_files.read_snapshot_part,
+                self._environment.files,
+                self._log.directory,
+                SnapshotId(*ask.snapshot),
+                max(ask.position, 0),
+                self._settings.fetch_snapshot_bytes_max,
+            )
+        except OSError as error:
+            self._answer(token, SnapshotReply(error_code=KafkaStorageError.code, message=str(error)))
+            return
         error_code, size_bytes, data = 0, 0, b""
         if part is None:
             error_code = SnapshotNotFound.code

@@ -88,6 +88,7 @@ from millbeck.server.drivers.metadata_log_view import MetadataLogView
 from millbeck.server.drivers.metadata_snapshots import MetadataSnapshots, SnapshotOptions
 from millbeck.server.drivers.quorum_description import QuorumDescription, describe_quorum
 from millbeck.server.drivers.quorum_settings import QuorumSettings
+from millbeck.server.log_steps import truncate
 from millbeck.server.off_loop import run_off_loop
 from millbeck.storage.atomic_file import parent_of
 from millbeck.storage.flush import FlushOutcome
@@ -649,11 +650,12 @@ class QuorumDriver:
 
     async def _truncate(self, offset: int) -> None:
         async with self._flush_lock:
-            removals = self.log.truncate_to(offset)
+            removals = await truncate(self.log, offset, self._in_thread, self._flush_once)
+            await self._flush_rest()
         logger.info("the metadata log was cut to offset %d, where it leaves the leader's", self.log.end_offset)
         for removal in removals:
             await run_off_loop(self.environment.threads, removal.run)
-        self._told_flushed_offset = min(self._told_flushed_offset, self.log.flushed_offset)
+        self._told_flushed_offset = self.log.flushed_offset
         self._events.appendleft(LogTruncated(end_offset=self.log.end_offset))
 
     async def _install(self, snapshot_id: SnapshotId) -> None:
@@ -665,14 +667,17 @@ class QuorumDriver:
             self._events.appendleft(LogTruncated(end_offset=self.log.end_offset))
             return
         async with self.commits.replay.is_reading, self._flush_lock:
-            removals = self.log.truncate_fully_and_start_at(snapshot_id.end_offset)
+            removals = await truncate(
+                self.log, snapshot_id.end_offset, self._in_thread, self._flush_once, starts_over=True
+            )
+            await self._flush_rest()
             self.snapshots.found(snapshot_id)
             self.commits.replay.begin_with(found)
         for removal in removals:
             await run_off_loop(threads, removal.run)
         await run_off_loop(threads, metadata_files.remove_snapshots_before, files, directory, snapshot_id)
         version, voters = found.content.kraft_version, found.content.voters
-        self._told_flushed_offset = snapshot_id.end_offset
+        self._told_flushed_offset = self.log.flushed_offset
         self._events.appendleft(
             SnapshotInstalled(
                 end_offset=snapshot_id.end_offset,
@@ -680,6 +685,9 @@ class QuorumDriver:
                 voters=VoterSet.of(voters.voters) if version >= 1 and voters is not None else None,
             )
         )
+
+    async def _in_thread(self, job: Callable[[], T], /) -> T:
+        return await run_off_loop(self.environment.threads, job)
 
     def _voters_at(self, end_offset: int) -> tuple[int, Voters | None]:
         if self.machine is None:
@@ -716,6 +724,11 @@ class QuorumDriver:
                 raise MetadataFault(f"syncing it {result.outcome.value}: {result.error}")
         elif self.log.flushed_offset < self.log.end_offset:
             raise MetadataFault(f"it ends at {self.log.end_offset} and is durable up to {self.log.flushed_offset} only")
+
+    async def _flush_rest(self) -> None:
+        """After a cut: what the log is now counts as flushed before anybody is told where it ends."""
+        while self.log.flushed_offset < self.log.end_offset:
+            await self._flush_once()
 
     def _commit_failed(self, error: Exception) -> None:
         logger.error("the metadata log failed", exc_info=error)

@@ -132,10 +132,10 @@ def test_a_sync_of_the_log_that_fails_on_the_way_is_fatal(metadata_node: Any) ->
 
 def test_after_stopping_no_snapshot_is_begun(metadata_node: Any) -> None:
     async def scenario() -> None:
-        driver = await metadata_node.started(after_ms=1)
+        driver = await metadata_node.started(after_ms=200)
         await _set(driver, "a")
         await driver.stop()
-        await asyncio.sleep(0.01)
+        await asyncio.sleep(0.25)
         assert _snapshots(metadata_node) == []
 
     asyncio.run(scenario())
