@@ -170,6 +170,25 @@ def test_the_page_is_served_on_its_own_port() -> None:
     in_house(scenario)
 
 
+def test_a_node_that_is_only_a_controller_shows_nothing_of_brokers() -> None:
+    house = House(
+        process_roles="controller",
+        listeners="CTL://:9093",
+        controller_listener_names="CTL",
+        controller_quorum_voters="1@n1:9093",
+    )
+
+    async def whole(environment: Environment) -> None:
+        await house.start()
+        found = samples(house.node)
+        assert found["kafka_controller_kafkacontroller_activecontrollercount"] == 1
+        assert found["kafka_server_raftmetrics_current_leader"] == 1
+        of_brokers = ("kafka_server_replicamanager", "kafka_log", "kafka_server_brokermetadata", "kafka_consumergroup")
+        assert [name for name in found if name.startswith(of_brokers)] == []
+
+    house.world.run(whole, limit_s=100)
+
+
 def test_what_is_named_a_total_is_a_counter() -> None:
     async def scenario(house: House, client: Client, environment: Environment) -> None:
         assert house.node is not None
