@@ -39,9 +39,8 @@ MOVING = (NotCoordinator.code, CoordinatorLoadInProgress.code, CoordinatorNotAva
 Scenario = Callable[[SimCluster, SeveralNodes], Coroutine[Any, Any, None]]
 
 
-def in_cluster(scenario: Scenario, *, is_combined: bool = True, seed: int = 1, **settings: str) -> None:
-    texts = {name.replace("_", "."): text for name, text in settings.items()}
-    cluster = SimCluster(seed, is_combined=is_combined, settings=texts)
+def in_cluster(scenario: Scenario, *, is_combined: bool = True, voters_in_log: bool = False, seed: int = 1) -> None:
+    cluster = SimCluster(seed, is_combined=is_combined, voters_in_log=voters_in_log)
 
     async def whole(environment: Environment) -> None:
         cluster.start_all()
@@ -97,8 +96,9 @@ def in_sync(cluster: SimCluster, partition: int) -> int:
     return 0 if found is None else len(found.isr)
 
 
+@pytest.mark.parametrize("voters_in_log", [False, True], ids=["static", "dynamic"])
 @pytest.mark.parametrize("is_combined", [True, False], ids=["combined", "apart"])
-def test_records_survive_the_death_of_their_leader(is_combined: bool) -> None:
+def test_records_survive_the_death_of_their_leader(is_combined: bool, voters_in_log: bool) -> None:
     async def scenario(cluster: SimCluster, clients: SeveralNodes) -> None:
         for number in range(10):
             await produce(clients, 0, b"before-%d" % number)
@@ -118,7 +118,7 @@ def test_records_survive_the_death_of_their_leader(is_combined: bool) -> None:
         await produce(clients, 0, b"last")
         assert await read(clients, 0) == [*expected, b"last"]
 
-    in_cluster(scenario, is_combined=is_combined)
+    in_cluster(scenario, is_combined=is_combined, voters_in_log=voters_in_log)
 
 
 @pytest.mark.parametrize("is_combined", [True, False], ids=["combined", "apart"])

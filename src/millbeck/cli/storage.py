@@ -10,9 +10,12 @@ from millbeck.cli.output import output_option, show_rows
 from millbeck.cli.settings import node_config
 from millbeck.cli.verbs import VerbGroup
 from millbeck.host import real_environment
+from millbeck.kernel.errors import InvalidConfig
 from millbeck.kernel.ids import parse_uuid, uuid_text
-from millbeck.metadata.features import LATEST_METADATA_VERSION, metadata_version_of, release_of
+from millbeck.metadata.features import LATEST_METADATA_VERSION, METADATA_VERSION, release_of
+from millbeck.server.config import NodeConfig
 from millbeck.server.formatting import AlreadyFormatted, format_directories
+from millbeck.server.initial_quorum import InitialQuorum, check_quorum_flags, parse_initial_controllers
 from millbeck.storage.properties import MetaPropertiesError, read_meta_properties
 
 
@@ -26,33 +29,77 @@ def command() -> None:
 @click.option("-t", "--cluster-id", default=None, help="The cluster's id; a new one when not given.")
 @click.option("-g", "--ignore-formatted", is_flag=True, help="Leave directories that are ready as they are.")
 @click.option("-r", "--release-version", default=None, help="The metadata version, such as 4.3-IV0.")
-@click.option("-s", "--standalone", is_flag=True, help="A quorum of this node alone, which it is in any case.")
+@click.option("-s", "--standalone", is_flag=True, help="A quorum that begins with this node alone.")
+@click.option(
+    "-I",
+    "--initial-controllers",
+    metavar="ID@HOST:PORT:DIRECTORY,…",
+    help="The voters that a new quorum begins with, the same for each of them.",
+)
+@click.option("-N", "--no-initial-controllers", "joins", is_flag=True, help="Join a quorum that is there already.")
+@click.option(
+    "-f", "--feature", "features", multiple=True, metavar="NAME=LEVEL", help="A feature's level at the start."
+)
+@click.pass_context
 def format_storage(
-    path: str, cluster_id: str | None, ignore_formatted: bool, release_version: str | None, standalone: bool
+    ctx: click.Context,
+    path: str,
+    cluster_id: str | None,
+    ignore_formatted: bool,
+    release_version: str | None,
+    standalone: bool,
+    initial_controllers: str | None,
+    joins: bool,
+    features: tuple[str, ...],
 ) -> None:
     """Write what a new directory needs before its first start.
+
+    Voters are named by controller.quorum.voters in the file, or they are kept in the metadata log, and then one of
+    --standalone, --initial-controllers and --no-initial-controllers says how it begins.
 
     \b
     Examples:
       millbeck storage format --config server.properties --standalone
       millbeck storage format -t $(millbeck storage random-uuid) -c server.properties
+      millbeck storage format -t … -c server.properties --initial-controllers 1@a:9093:…,2@b:9093:…,3@c:9093:…
     """
+    from millbeck.cli.feature import levels_of
+
     config = node_config(path, (), os.environ)
+    levels = levels_of(ctx, release_version, features) if release_version or features else {}
+    level = levels.pop(METADATA_VERSION, LATEST_METADATA_VERSION)
     try:
         if cluster_id is not None:
             parse_uuid(cluster_id)
-        level = LATEST_METADATA_VERSION if release_version is None else metadata_version_of(release_version)
         written = format_directories(
             real_environment(),
             config,
             cluster_id=cluster_id,
             metadata_version=level,
+            features=levels,
+            quorum=quorum_of(config, standalone=standalone, initial_controllers=initial_controllers, joins=joins),
             ignore_formatted=ignore_formatted,
         )
-    except (AlreadyFormatted, MetaPropertiesError, OSError, ValueError) as error:
+    except (AlreadyFormatted, InvalidConfig, MetaPropertiesError, OSError, ValueError) as error:
         raise click.ClickException(str(error)) from error
     for directory in config.directories:
         click.echo(f"formatted {directory} with metadata.version {release_of(level)}, cluster {written}")
+
+
+def quorum_of(
+    config: NodeConfig, *, standalone: bool, initial_controllers: str | None, joins: bool
+) -> InitialQuorum | None:
+    """How the quorum begins; None when the node's file says who votes, or the node is alone without a listener."""
+    given = {
+        "--standalone": standalone,
+        "--initial-controllers": initial_controllers is not None,
+        "--no-initial-controllers": joins,
+    }
+    controllers = parse_initial_controllers(initial_controllers) if initial_controllers is not None else ()
+    check_quorum_flags(config, [flag for flag, is_given in given.items() if is_given], controllers)
+    if standalone:
+        return InitialQuorum(controllers=None) if config.controller_addresses() else None
+    return InitialQuorum(controllers=controllers) if controllers or joins else None
 
 
 @command.command("info")

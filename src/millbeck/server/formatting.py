@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Final
+
 from millbeck.kernel.environment import Environment, Files
 from millbeck.kernel.ids import uuid_text
 from millbeck.metadata.features import LATEST_METADATA_VERSION
 from millbeck.server.config import NodeConfig
-from millbeck.server.drivers.metadata_files import write_bootstrap
+from millbeck.server.drivers.metadata_files import write_bootstrap, write_initial_voters
+from millbeck.server.initial_quorum import InitialQuorum
 from millbeck.storage.properties import MetaProperties, read_meta_properties, write_meta_properties
+
+METADATA_PARTITION: Final = "__cluster_metadata-0"
 
 
 class AlreadyFormatted(Exception):
@@ -24,10 +30,13 @@ def format_directories(
     *,
     cluster_id: str | None = None,
     metadata_version: int = LATEST_METADATA_VERSION,
+    features: Mapping[str, int] | None = None,
+    quorum: InitialQuorum | None = None,
     ignore_formatted: bool = False,
 ) -> str:
     """Make every directory of a node ready; the cluster's id, a new one when none is given.
 
+    With ``quorum`` the voters are kept in the metadata log from its beginning on; without, the node's file names them.
     Raises `AlreadyFormatted` unless ``ignore_formatted``, in which case directories that are ready stay as they are.
     """
     files = environment.files
@@ -41,12 +50,16 @@ def format_directories(
         if meta is not None:
             continue
         make_durable_directory(files, directory)
+        directory_id = environment.randomness.uuid()
         if directory == config.metadata_directory:
-            write_bootstrap(files, directory, now_ms=environment.clock.wall_ms(), metadata_version=metadata_version)
+            now_ms = environment.clock.wall_ms()
+            write_bootstrap(files, directory, now_ms=now_ms, metadata_version=metadata_version, features=features or {})
+            if quorum is not None:
+                directory_id = quorum.directory_of(config.node.node_id) or directory_id
+                voters = quorum.voters(config, directory_id)
+                write_initial_voters(files, f"{directory}/{METADATA_PARTITION}", voters, now_ms=now_ms)
         # Last, because it is what says that the directory is ready.
-        meta = MetaProperties(
-            cluster_id=cluster_id, node_id=config.node.node_id, directory_id=environment.randomness.uuid()
-        )
+        meta = MetaProperties(cluster_id=cluster_id, node_id=config.node.node_id, directory_id=directory_id)
         write_meta_properties(files, directory, meta)
     return cluster_id
 

@@ -11,6 +11,7 @@ from millbeck.kernel.environment import Environment
 from millbeck.kernel.ids import uuid_text
 from millbeck.server.config import NodeConfig
 from millbeck.server.formatting import format_directories
+from millbeck.server.initial_quorum import InitialController, InitialQuorum
 from millbeck.server.node import Node, NodeSettings
 from millbeck.testing.sim import World
 from millbeck.testing.sim.node import Node as Machine
@@ -48,8 +49,15 @@ def members(is_combined: bool) -> list[Member]:
     return controllers + [Member(number=number, name=f"b{number}", roles="broker") for number in (4, 5, 6)]
 
 
-def settings_of(member: Member, everybody: list[Member]) -> dict[str, str]:
+def settings_of(member: Member, everybody: list[Member], *, voters_in_log: bool = False) -> dict[str, str]:
     voters = [each for each in everybody if each.is_controller]
+    who_votes = {
+        "controller.quorum.voters": ",".join(f"{each.number}@{each.name}:{CONTROLLER_PORT}" for each in voters)
+    }
+    if voters_in_log:
+        who_votes = {
+            "controller.quorum.bootstrap.servers": ",".join(f"{each.name}:{CONTROLLER_PORT}" for each in voters)
+        }
     listeners = {}
     if member.is_broker:
         listeners["PLAINTEXT"] = PORT
@@ -58,7 +66,7 @@ def settings_of(member: Member, everybody: list[Member]) -> dict[str, str]:
     return {
         "process.roles": member.roles,
         "node.id": str(member.number),
-        "controller.quorum.voters": ",".join(f"{each.number}@{each.name}:{CONTROLLER_PORT}" for each in voters),
+        **who_votes,
         "controller.listener.names": "CONTROLLER",
         "listeners": ",".join(f"{name}://:{port}" for name, port in listeners.items()),
         "advertised.listeners": ",".join(f"{name}://{member.name}:{port}" for name, port in listeners.items()),
@@ -75,6 +83,22 @@ def settings_of(member: Member, everybody: list[Member]) -> dict[str, str]:
     }
 
 
+def initial_quorum(everybody: list[Member]) -> InitialQuorum:
+    """For directories whose metadata log names the voters."""
+    return InitialQuorum(
+        controllers=tuple(
+            InitialController(
+                node_id=each.number,
+                host=each.name,
+                port=CONTROLLER_PORT,
+                directory_id=bytes([7]) * 15 + bytes([each.number]),
+            )
+            for each in everybody
+            if each.is_controller
+        )
+    )
+
+
 class SimCluster:
     """``nodes`` are the running ones by the names of their machines, or the last that ran there."""
 
@@ -83,6 +107,7 @@ class SimCluster:
         seed: int,
         *,
         is_combined: bool = True,
+        voters_in_log: bool = False,
         options: WorldOptions | None = None,
         settings: Mapping[str, str] | None = None,
     ) -> None:
@@ -90,6 +115,7 @@ class SimCluster:
         self.members = members(is_combined)
         self.nodes: dict[str, Node] = {}
         self._settings = dict(settings or {})
+        self._voters_in_log = voters_in_log
         self._stops: dict[str, asyncio.Event] = {}
 
     @property
@@ -115,8 +141,10 @@ class SimCluster:
         """A node that cannot register or write in time gives up, as a process would; it may be started again."""
 
         async def main(environment: Environment) -> None:
-            config = NodeConfig(settings_of(member, self.members) | self._settings)
-            format_directories(environment, config, cluster_id=CLUSTER_ID, ignore_formatted=True)
+            settings = settings_of(member, self.members, voters_in_log=self._voters_in_log)
+            config = NodeConfig(settings | self._settings)
+            quorum = initial_quorum(self.members) if self._voters_in_log and member.is_controller else None
+            format_directories(environment, config, cluster_id=CLUSTER_ID, quorum=quorum, ignore_formatted=True)
             stop = self._stops[member.name] = asyncio.Event()
             node = self.nodes[member.name] = Node(environment, config, NodeSettings(checks_views=True))
             await node.start()

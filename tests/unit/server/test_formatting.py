@@ -12,7 +12,10 @@ from millbeck.kernel.ids import parse_uuid
 from millbeck.server.config import NodeConfig
 from millbeck.server.drivers.metadata_files import read_bootstrap
 from millbeck.server.formatting import AlreadyFormatted, NotFormatted, check_formatted, format_directories
+from millbeck.server.initial_quorum import InitialQuorum
+from millbeck.server.node import Node, NodeSettings
 from millbeck.storage.properties import read_meta_properties
+from millbeck.testing import sim
 from millbeck.testing.sim.disk import SimDisk
 from millbeck.testing.sim.randomness import SimRandomness
 
@@ -109,3 +112,29 @@ def test_a_crash_in_the_middle_leaves_a_directory_that_is_not_ready() -> None:
         world.check("/a")
     cluster_id = world.format("/a")
     assert world.check("/a") == cluster_id
+
+
+def test_voters_in_the_log_are_there_from_the_start_and_the_node_leads() -> None:
+    async def main(environment: Environment) -> None:
+        texts = {
+            "log.dirs": "/data",
+            "listeners": "PLAINTEXT://:9092,CTL://:9093",
+            "controller.listener.names": "CTL",
+            "controller.quorum.bootstrap.servers": "localhost:9093",
+            "metrics.http.port": "0",
+        }
+        config = NodeConfig(texts)
+        features = {"eligible.leader.replicas.version": 0}
+        format_directories(environment, config, quorum=InitialQuorum(controllers=None), features=features)
+        node = Node(environment, config, NodeSettings())
+        await node.start()
+        machine = node.broker.quorum.machine
+        assert machine is not None
+        assert (machine.history.kraft_version, machine.history.latest.ids) == (1, (1,))
+        assert machine.history.latest.voters[0].directory_id == node.broker.logs.directories[0].meta.directory_id
+        assert node.is_active_controller
+        assert "eligible.leader.replicas.version" not in node.broker.image.features.levels
+        await node.stop()
+
+    with sim.World(1) as world:
+        world.run(main, limit_s=30)

@@ -7,13 +7,13 @@ the disk damaged it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from millbeck.kernel.environment import Files, OpenMode
 from millbeck.metadata.fault import MetadataFault
 from millbeck.metadata.features import LATEST_METADATA_VERSION
-from millbeck.metadata.records import MetadataRecord
+from millbeck.metadata.records import FeatureLevelRecord, MetadataRecord
 from millbeck.metadata.snapshot import (
     BOOTSTRAP_NAME,
     DELETED_SUFFIX,
@@ -156,10 +156,24 @@ def write_quorum_state(files: Files, directory: str, state: QuorumState) -> None
 
 
 def write_bootstrap(
-    files: Files, log_directory: str, *, now_ms: int, metadata_version: int = LATEST_METADATA_VERSION
+    files: Files,
+    log_directory: str,
+    *,
+    now_ms: int,
+    metadata_version: int = LATEST_METADATA_VERSION,
+    features: Mapping[str, int] | None = None,
 ) -> None:
-    """Part of formatting: what the cluster's log will begin with, in the directory that holds the log's."""
-    content = bootstrap_checkpoint(formatted_records(metadata_version), now_ms=now_ms)
+    """Part of formatting: what the cluster's log will begin with, in the directory that holds the log's.
+
+    ``features`` are levels other than those a new cluster has at that version.
+    """
+    levels = {
+        record.name: record.feature_level
+        for record in formatted_records(metadata_version)
+        if isinstance(record, FeatureLevelRecord)
+    } | dict(features or {})
+    records = [FeatureLevelRecord(name=name, feature_level=level) for name, level in levels.items() if level]
+    content = bootstrap_checkpoint(records, now_ms=now_ms)
     replace_file(files, f"{log_directory}/{BOOTSTRAP_NAME}", content)
 
 
