@@ -9,6 +9,7 @@ from millbeck.kernel.metrics import Rows
 from millbeck.replication.partition import Partition
 from millbeck.server.cleaner.metrics import declare_cleaner_metrics
 from millbeck.server.controller_metrics import declare_controller_metrics
+from millbeck.server.group_metrics import declare_group_metrics
 from millbeck.server.metadata_metrics import declare_broker_metadata_metrics, declare_metadata_metrics
 from millbeck.server.metric_tables import declare_single
 from millbeck.server.process_metrics import declare_process_metrics
@@ -42,7 +43,7 @@ def declare_metrics(node: Node) -> None:
         _declare_topics(node)
         _declare_partitions(node)
         _declare_broker(node)
-        _declare_groups(node)
+        declare_group_metrics(node.registry, node.broker)
         declare_replica_metrics(node.registry, node.broker, node.broker_part.membership)
         declare_broker_metadata_metrics(node.registry, node.broker)
         declare_cleaner_metrics(node.registry, node.broker)
@@ -157,34 +158,3 @@ def _declare_node(node: Node) -> None:
             for each in broker.image.cluster.brokers.values()
         ],
     )
-
-
-def _declare_groups(node: Node) -> None:
-    """Lag is served for groups without live members too."""
-    broker, registry = node.broker, node.registry
-    labels = ["consumergroup", "topic", "partition"]
-
-    def offsets() -> Rows:
-        return [
-            ((each.group_id, each.topic, each.partition), each.offset) for each in broker.groups.committed_offsets()
-        ]
-
-    def lags() -> Rows:
-        for each in broker.groups.committed_offsets():
-            topic = broker.topics.by_name.get(each.topic)
-            partition = None if topic is None else topic.partitions.get(each.partition)
-            if partition is not None:
-                labels = (each.group_id, each.topic, each.partition)
-                yield labels, max(0, partition.high_watermark - each.offset)
-
-    registry.gauge_from("kafka_consumergroup_current_offset", "The committed offset.", labels, offsets)
-    registry.gauge_from("kafka_consumergroup_lag", "Records between the committed offset and the end.", labels, lags)
-
-    def groups() -> Rows:
-        totals: dict[str, int] = {}
-        for statistics in broker.groups.statistics():
-            for state, count in statistics.group_counts.items():
-                totals[state] = totals.get(state, 0) + count
-        return [((state,), count) for state, count in totals.items()]
-
-    registry.gauge_from("kafka_coordinator_group_groupmetadatamanager_numgroups", "Groups by state.", ["state"], groups)

@@ -1,0 +1,82 @@
+"""Lag of groups, whoever has the partitions. (One node has its tests beside those of the other metrics.)"""
+
+from __future__ import annotations
+
+import asyncio
+
+from scraping import samples
+from three_brokers import ThreeBrokers
+
+from millbeck.kernel.environment import Environment
+from millbeck.metadata.image.directories import UNASSIGNED_DIRECTORY
+from millbeck.metadata.records import PartitionRecord, TopicRecord
+from millbeck.server.internal_topics import OFFSETS_TOPIC
+from millbeck.wire.messages.find_coordinator import FindCoordinatorRequest
+from millbeck.wire.messages.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+)
+
+OFFSETS_TOPIC_ID = b"offsets of groups"[:16]
+LABELS = '{consumergroup="g",topic="t",partition="0"}'
+LAG = f"kafka_consumergroup_lag{LABELS}"
+
+
+async def coordinate(cluster: ThreeBrokers, node_id: int) -> None:
+    """Let a node be the coordinator of all groups."""
+    await cluster.decide(
+        TopicRecord(name=OFFSETS_TOPIC, topic_id=OFFSETS_TOPIC_ID),
+        PartitionRecord(
+            partition_id=0,
+            topic_id=OFFSETS_TOPIC_ID,
+            replicas=[node_id],
+            isr=[node_id],
+            leader=node_id,
+            leader_epoch=0,
+            partition_epoch=0,
+            directories=[UNASSIGNED_DIRECTORY],
+        ),
+    )
+
+
+async def commit(cluster: ThreeBrokers, environment: Environment, node_id: int, offset: int) -> None:
+    client = await cluster.connect(environment, node_id)
+    await client.ask(FindCoordinatorRequest(key="g"), 2)
+    topic = OffsetCommitRequestTopic("t", partitions=[OffsetCommitRequestPartition(0, offset)])
+    request = OffsetCommitRequest(group_id="g", generation_id_or_member_epoch=-1, topics=[topic])
+    while (await client.ask(request, 7)).topics[0].partitions[0].error_code:
+        await asyncio.sleep(0.1)
+
+
+def test_the_lag_in_partitions_that_others_have_is_asked_for() -> None:
+    async def scenario(cluster: ThreeBrokers, environment: Environment) -> None:
+        await cluster.create(replicas=(1, 2))
+        await coordinate(cluster, 3)
+        for number in range(5):
+            assert await cluster.produce(environment, b"x") == (0, number)
+        await commit(cluster, environment, 3, 2)
+        assert samples(cluster.nodes[3])[f"kafka_consumergroup_current_offset{LABELS}"] == 2
+        assert LAG not in samples(cluster.nodes[3])
+        await cluster.until(lambda: samples(cluster.nodes[3]).get(LAG) == 3)
+        assert (await cluster.produce(environment, b"x"))[0] == 0
+        await cluster.until(lambda: samples(cluster.nodes[3]).get(LAG) == 4)
+        await commit(cluster, environment, 3, 6)
+        assert samples(cluster.nodes[3])[LAG] == 0
+        await cluster.change(leader=-1)
+        await asyncio.sleep(10)
+        assert LAG not in samples(cluster.nodes[3]), "nobody knows"
+
+    ThreeBrokers(offsets_topic_num_partitions="1").run(scenario)
+
+
+def test_a_follower_knows_the_lag_itself() -> None:
+    async def scenario(cluster: ThreeBrokers, environment: Environment) -> None:
+        await cluster.create()
+        await coordinate(cluster, 2)
+        for number in range(5):
+            assert await cluster.produce(environment, b"x") == (0, number)
+        await commit(cluster, environment, 2, 1)
+        await cluster.until(lambda: samples(cluster.nodes[2])[LAG] == 4, limit_s=2)
+
+    ThreeBrokers(offsets_topic_num_partitions="1").run(scenario)
