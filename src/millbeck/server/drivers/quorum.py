@@ -27,7 +27,14 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar, assert_never
 
 from millbeck.controller.result import RECORD_COUNT_MAX, Result
 from millbeck.kernel.environment import Environment
-from millbeck.kernel.errors import ApiError, CorruptMessage, NotController, PolicyViolation, UnknownServerError
+from millbeck.kernel.errors import (
+    ApiError,
+    CorruptMessage,
+    NotController,
+    PolicyViolation,
+    UnknownServerError,
+    by_code,
+)
 from millbeck.kernel.ids import ZERO_UUID
 from millbeck.metadata.batches import BatchTooLarge, control_batch, data_batch
 from millbeck.metadata.delta import MetadataDelta, advance
@@ -211,6 +218,11 @@ class QuorumDriver:
         return (
             machine is not None and machine.is_leader and self._active_epoch == machine.epoch and not self._is_stopped
         )
+
+    @property
+    def voters(self) -> VoterSet:
+        """Who votes now, as this node knows it; empty before the start."""
+        return VoterSet() if self.machine is None else self.machine.history.latest
 
     @property
     def kraft_version(self) -> int:
@@ -410,10 +422,21 @@ class QuorumDriver:
         clock = self.environment.clock
         began_s = clock.monotonic()
         result = decide(self.commits.appended_image)
+        if result.kraft_version is not None and result.kraft_version > self.kraft_version:
+            await self._go_up_to(result.kraft_version)
+            result = decide(self.commits.appended_image)
         self._append(result.records, is_atomic=result.is_atomic)
         self.statistics.decided(clock.monotonic() - began_s)
         await self._wait_committed(self.log.end_offset)
         return result.response
+
+    async def _go_up_to(self, kraft_version: int) -> None:
+        """The quorum's own level comes first: when a voter is not ready for it, nothing of the decision comes about."""
+        reply = await self.raise_kraft_version()
+        if reply.error_code:
+            raise by_code[reply.error_code](reply.message or f"kraft.version can not be raised to {kraft_version}")
+        if not self.is_active:
+            raise NotController
 
     async def _wait_committed(self, end_offset: int) -> None:
         await self.commits.wait(end_offset)

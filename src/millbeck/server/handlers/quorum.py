@@ -92,7 +92,9 @@ async def handle_update_features(call: Call, request: UpdateFeaturesRequest) -> 
     if not call.may(Operation.ALTER, ResourceType.CLUSTER, CLUSTER_NAME):
         raise ClusterAuthorizationFailed
     broker = call.broker
-    quorum = QuorumFeatures(node_id=broker.node_id, voters=tuple(broker.quorum.settings.static_voters))
+    quorum = QuorumFeatures(
+        kraft_version=broker.quorum.kraft_version, node_id=broker.node_id, voters=broker.quorum.voters.ids
+    )
     return await broker.quorum.submit(
         lambda image: broker.controller.update_features(image, request, version=call.version, quorum=quorum)
     )

@@ -95,7 +95,9 @@ class MetadataNode:
         log = open_metadata_log(self.logs, now_ms=self.clock.wall_ms())
         self.published.clear()
         settings = QuorumSettings(
-            directory_id=options.pop("directory_id", ZERO_UUID), can_vote=options.pop("can_vote", True)
+            directory_id=options.pop("directory_id", ZERO_UUID),
+            can_vote=options.pop("can_vote", True),
+            listeners=options.pop("listeners", ()),
         )
         driver = QuorumDriver(
             environment,

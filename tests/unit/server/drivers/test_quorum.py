@@ -11,7 +11,13 @@ from typing import Any
 import pytest
 
 from millbeck.controller.result import Result
-from millbeck.kernel.errors import NotController, PolicyViolation, TopicAlreadyExists, UnknownServerError
+from millbeck.kernel.errors import (
+    InvalidUpdateVersion,
+    NotController,
+    PolicyViolation,
+    TopicAlreadyExists,
+    UnknownServerError,
+)
 from millbeck.metadata.batches import data_batch, read_batches
 from millbeck.metadata.image import EMPTY, MetadataImage
 from millbeck.metadata.records import (
@@ -25,7 +31,7 @@ from millbeck.metadata.records import (
     TopicRecord,
 )
 from millbeck.raft.machine import Role
-from millbeck.records.control import LeaderChange, Voter, VoterId, Voters
+from millbeck.records.control import LeaderChange, Voter, VoterEndpoint, VoterId, Voters
 from millbeck.server.drivers import metadata_files
 from millbeck.server.drivers.quorum import MetadataLogFailed
 from millbeck.storage.producer_state import Origin
@@ -441,5 +447,30 @@ def test_a_decision_that_is_not_committed_when_leadership_is_lost_is_answered_so
             await waiting
         assert names_of(driver.commits.appended_image) == []
         assert driver.commits.appended_image is driver.image
+
+    asyncio.run(scenario())
+
+
+def test_a_decision_that_raises_the_quorums_own_level(metadata_node: Any) -> None:
+    def raising(image: MetadataImage) -> Result[str]:
+        return Result(response="raised", records=[_topic("a")], kraft_version=1)
+
+    async def scenario() -> None:
+        listener = VoterEndpoint(name="CONTROLLER", host="c1", port=9093)
+        deaf = await metadata_node.started()
+        with pytest.raises(InvalidUpdateVersion):
+            await deaf.submit(raising)
+        assert (deaf.kraft_version, names_of(deaf.image)) == (0, [])
+        metadata_node.kill()
+        driver = await metadata_node.started(directory_id=b"d" * 16, listeners=(listener,))
+        assert await driver.submit(raising) == "raised"
+        assert (driver.kraft_version, names_of(driver.image)) == (1, ["a"])
+        (voter,) = driver.voters.voters
+        assert (voter.directory_id, voter.endpoints) == (b"d" * 16, (listener,))
+        assert await driver.submit(create("b")) == "created b"
+        metadata_node.kill()
+        again = await metadata_node.started(directory_id=b"d" * 16, listeners=(listener,))
+        assert (again.kraft_version, names_of(again.image)) == (1, ["a", "b"])
+        assert json.loads(metadata_node.content("quorum-state"))["data_version"] == 1
 
     asyncio.run(scenario())
