@@ -65,6 +65,8 @@ async def truncate(
     # Once more, should the checkpoints have been written by another meanwhile.
     while (job := log.lowering_job(lowest)) is not None:
         await in_thread(job)
+    while log.swap is not None and (job := log.swap.settling_job()) is not None:
+        await in_thread(job)
     if not is_wanted():
         return []
     removals = log.start_over_at(offset) if starts_over else log.cut_to(offset)

@@ -266,6 +266,11 @@ class Durability:
             self._small_files.extend(SmallFile(path, content) for path, content in active.index_files())
 
     @property
+    def generation(self) -> int:
+        """How often the log was cut since it was opened."""
+        return self._generation
+
+    @property
     def is_running(self) -> bool:
         """Whether a flush is under way."""
         return self._is_running

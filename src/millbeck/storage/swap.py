@@ -60,7 +60,7 @@ class Swap:
     ``state`` is DONE or ABANDONED and ``removals`` holds what is to be run after its delay.
     """
 
-    __slots__ = ("_error", "_log", "_new", "_pairs", "_plan", "removals", "state")
+    __slots__ = ("_error", "_is_synced", "_log", "_new", "_pairs", "_plan", "removals", "state")
 
     def __init__(self, plan: Plan, outcome: Outcome) -> None:
         self._log: Log = plan.log
@@ -72,6 +72,8 @@ class Swap:
             at += made.source_count
         self._new: list[Segment] = []
         self._error: OSError | None = None
+        self._is_synced = False
+        """No old name can come back any more."""
         self.state = SwapState.NEW
         self.removals: list[Removal] = []
 
@@ -106,10 +108,13 @@ class Swap:
         return self._discard_job() if self.state is SwapState.ABANDONED and self._pairs else None
 
     def settle(self) -> None:
-        """The log is about to be cut, on the loop: undo the swap or finish it. May sync; raises OSError."""
+        """The log is about to be cut, on the loop: undo the swap or finish it. Raises OSError.
+
+        It syncs unless what `settling_job` gives was run before.
+        """
         if self.state is SwapState.INSTALLED:
-            # The cut must not meet old names that come back.
-            self._log.environment.files.sync_directory(self._log.directory)
+            if not self._is_synced:
+                self._log.environment.files.sync_directory(self._log.directory)
             self._finalize()
         elif self.state is not SwapState.RENAMED:
             if self.state is SwapState.NAMED:
@@ -117,12 +122,24 @@ class Swap:
                 self._log.durability.note_directory_changed()
             self._end(SwapState.ABANDONED)
 
+    def settling_job(self) -> Callable[[], None] | None:
+        """What a thread should run before `settle`, None when there is nothing. It raises OSError.
+
+        The cut must not meet old names that come back.
+        """
+        return self._sync_installed if self.state is SwapState.INSTALLED and not self._is_synced else None
+
+    def _sync_installed(self) -> None:
+        self._log.environment.files.sync_directory(self._log.directory)
+        self._is_synced = True
+
     # The steps.
 
     def _secure(self) -> Callable[[], None]:
         log = self._log
         assert log.swap is None, "one swap of a log at a time"
-        if self._has_changed():
+        # An index that turned out to be damaged holds the recovery point back until it is saved anew.
+        if self._has_changed() or log.recovery_point < self._plan.job.upper_offset:
             self._end(SwapState.ABANDONED)
             return self._discard_job()
         log.swap = self
@@ -141,6 +158,8 @@ class Swap:
 
     def _has_changed(self) -> bool:
         """Whether the log no longer has what was compacted. Whole new segments may have become needless in front."""
+        if self._log.durability.generation != self._plan.generation:
+            return True
         segments = self._log.segments
         while self._pairs and not any(old in segments for old in self._pairs[0][1]):
             made, _ = self._pairs[0]
@@ -149,7 +168,10 @@ class Swap:
             self._pairs.pop(0)
             self._remove_cleaned(made)
         expected = [old for _, olds in self._pairs for old in olds]
-        return not expected or self._log.active in expected or segments[: len(expected)] != expected
+        if not expected or self._log.active in expected or segments[: len(expected)] != expected:
+            return True
+        # A flush may be about to write such an index, under a name that the new segment will have.
+        return any(old.has_unsaved_indexes for old in expected)
 
     def _install(self) -> Callable[[], None]:
         log = self._log

@@ -129,6 +129,54 @@ def test_what_was_truncated_during_compaction_is_not_brought_back(table: Any) ->
     assert table.world.names(".cleaned") == []
 
 
+def test_a_log_that_was_cut_and_has_grown_again_is_not_given_its_past(table: Any) -> None:
+    swap, plan = prepared(table)
+    segments = table.log.segments[:3]
+    table.log.truncate_to(5)
+    table.put((b"a", b"9"), (b"b", b"9"))
+    table.roll()
+    table.put((b"z", b"9"))
+    assert table.log.segments[:3] == segments
+    finish(swap, plan)
+    assert swap.state is SwapState.ABANDONED
+    assert table.world.names(".cleaned") == []
+    assert table.records()[-3:] == [(4, b"a", b"9"), (5, b"b", b"9"), (6, b"z", b"9")]
+
+
+def test_a_cut_finds_an_installed_swap_synced_when_a_thread_did_it(table: Any) -> None:
+    swap, plan = prepared(table)
+    for expected in (SwapState.SECURED, SwapState.NAMED, SwapState.INSTALLED):
+        assert swap.settling_job() is None
+        job = swap.next_job()
+        assert job is not None
+        assert swap.state is expected
+        if expected is not SwapState.INSTALLED:
+            job()
+    job = swap.settling_job()
+    assert job is not None
+    job()
+    assert swap.settling_job() is None
+    table.world.disk.faults.sync_error = 1.0
+    swap.settle()
+    table.world.disk.faults.sync_error = 0.0
+    assert table.world.names(".swap") == []
+    finish(swap, plan)
+    assert swap.state is SwapState.DONE
+
+
+def test_an_index_that_is_still_to_be_saved_ends_the_swap(table: Any) -> None:
+    """A flush would write it under the new segment's name."""
+    swap, plan = prepared(table)
+    table.log.rebuild_indexes(table.log.segments[0], "a test")
+    finish(swap, plan)
+    assert swap.state is SwapState.ABANDONED
+    assert table.log.swap is None
+    table.roll()
+    table.log.flush()
+    plan = table.plan()
+    assert Swap(plan, compact(plan.job, table.world.files)).run()
+
+
 def test_segments_that_retention_took_are_let_go(table: Any) -> None:
     table.world.configure(cleanup_policy="compact", internal_segment_bytes="100")
     for number in range(4):

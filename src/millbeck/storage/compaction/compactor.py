@@ -30,7 +30,7 @@ from millbeck.storage.compaction.job import (
 from millbeck.storage.compaction.output import CLEANED_SUFFIX, Output
 from millbeck.storage.compaction.rewriting import Rewriter
 from millbeck.storage.compaction.source_reader import SourceReader
-from millbeck.storage.segment import INDEX_SUFFIXES, LOG_SUFFIX, file_name
+from millbeck.storage.segment import INDEX_SUFFIX, INDEX_SUFFIXES, LOG_SUFFIX, TIME_INDEX_SUFFIX, file_name
 
 
 def _no_throttle(size_bytes: int) -> None:
@@ -83,7 +83,7 @@ class _Compaction:
     ) -> None:
         self._job = job
         self._files = files
-        self._throttle = throttle
+        self._wait = throttle
         self._on_progress = on_progress
         self._open = open_source or self._open_by_name
         self._statistics = Statistics()
@@ -95,13 +95,12 @@ class _Compaction:
         self._make_room()
         offset_map = mapping.build(job, self._open, self._throttle, statistics)
         end_offset = offset_map.latest_offset + 1
-        self._report()
         covered = [source for source in job.sources if source.base_offset < end_offset]
         rewriter = Rewriter(job, offset_map, statistics)
-        segments = [
-            self._rewrite(rewriter, sources)
-            for sources in grouping.group(covered, size_max=job.segment_size_max, index_size_max=job.index_size_max)
-        ]
+        groups = grouping.group(
+            covered, size_max=job.segment_size_max, index_size_max=job.index_size_max, index_sizes=self._index_sizes
+        )
+        segments = [self._rewrite(rewriter, sources) for sources in groups]
         self._files.sync_directory(job.directory)
         return Outcome(segments=tuple(segments), cleaned_offset=end_offset, statistics=statistics)
 
@@ -136,12 +135,19 @@ class _Compaction:
                     rewriter.rewrite(reader, output, ends_segment=index == last_with_batches)
                 finally:
                     file.close()
-                self._report()
             made = output.finish(len(sources))
         finally:
             output.close()
         self._statistics.bytes_written += made.size
         return made
+
+    def _index_sizes(self, source: Source) -> tuple[int, int]:
+        stem = source.path.removesuffix(LOG_SUFFIX)
+        try:
+            return self._files.size(stem + INDEX_SUFFIX), self._files.size(stem + TIME_INDEX_SUFFIX)
+        except FileNotFoundError:
+            # Nobody knows how much room it takes: it gets a segment of its own.
+            return self._job.index_size_max, self._job.index_size_max
 
     def _open_by_name(self, source: Source) -> SourceFile:
         try:
@@ -149,7 +155,9 @@ class _Compaction:
         except FileNotFoundError as error:
             raise SourceGone(f"{source.path} is gone") from error
 
-    def _report(self) -> None:
+    def _throttle(self, size_bytes: int) -> None:
+        """Called for every read and write, so progress is told of in the middle of a large segment, too."""
+        self._wait(size_bytes)
         if self._on_progress is not None:
             done = self._statistics.bytes_mapped + self._statistics.bytes_read
             self._on_progress(Progress(bytes_done=done, bytes_total=self._bytes_total))

@@ -6,20 +6,26 @@ fit one segment, and their offsets can be expressed relative to the first one's 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from millbeck.storage.compaction.job import Source
 from millbeck.storage.offset_index import RELATIVE_OFFSET_MAX
 
 
-def group(sources: Sequence[Source], *, size_max: int, index_size_max: int) -> list[list[Source]]:
-    """Runs of neighbouring sources, in order; a source that exceeds a limit by itself is a group of its own."""
+def group(
+    sources: Sequence[Source], *, size_max: int, index_size_max: int, index_sizes: Callable[[Source], tuple[int, int]]
+) -> list[list[Source]]:
+    """Runs of neighbouring sources, in order; a source that exceeds a limit by itself is a group of its own.
+
+    ``index_sizes`` tells how long a source's offset index and time index are.
+    """
     groups: list[list[Source]] = []
     size = index_size = time_index_size = 0
     for source in sources:
+        own_sizes = index_sizes(source)
         size += source.size
-        index_size += source.index_size
-        time_index_size += source.time_index_size
+        index_size += own_sizes[0]
+        time_index_size += own_sizes[1]
         fits = (
             groups
             and size <= size_max
@@ -31,5 +37,5 @@ def group(sources: Sequence[Source], *, size_max: int, index_size_max: int) -> l
             groups[-1].append(source)
         else:
             groups.append([source])
-            size, index_size, time_index_size = source.size, source.index_size, source.time_index_size
+            size, (index_size, time_index_size) = source.size, own_sizes
     return groups

@@ -63,8 +63,6 @@ class Source(NamedTuple):
     next_base_offset: int
     path: str
     size: int
-    index_size: int
-    time_index_size: int
 
 
 class LastOfProducer(NamedTuple):

@@ -6,22 +6,23 @@ what is not durable yet, and what ``min.compaction.lag.ms`` protects. All of the
 segment begins. What is worth compacting: a log whose dirty share is above ``min.cleanable.dirty.ratio``, or that has
 dirty records older than ``max.compaction.lag.ms``.
 
-`survey` and `prepare` run on the loop. `prepare` leases the source files; give them back with `Plan.release`.
+`survey` and `prepare` run on the loop, so they open no file of a segment. A plan whose job runs in this process leases
+the source files; give them back with `Plan.release`.
 """
 
 from __future__ import annotations
 
 import logging
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from millbeck.kernel.environment import File
 from millbeck.kernel.ids import TopicPartition
 from millbeck.kernel.units import LONG_MAX, MIB
-from millbeck.storage.compaction.job import CompactionJob, LastOfProducer, Source
+from millbeck.storage.compaction.job import CompactionJob, LastOfProducer, Source, SourceGone
 from millbeck.storage.file_cache import CachedFile
-from millbeck.storage.offset_index import CorruptIndex
 from millbeck.storage.segment import CorruptSegment, Segment
 from millbeck.storage.timestamps import largest_timestamp
 
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
     from millbeck.storage.log import Log
 
 logger = logging.getLogger(__name__)
+
+_size = attrgetter("size")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,30 +78,23 @@ def survey(log: Log, *, checkpoint: int | None, high_watermark: int, now_ms: int
 def _survey(log: Log, checkpoint: int | None, high_watermark: int, now_ms: int) -> Survey:
     first_dirty, was_reset = _first_dirty(log, checkpoint)
     uncleanable = _first_uncleanable(log, first_dirty, high_watermark, now_ms)
-    clean = dirty = beyond = 0
-    for segment, following in _with_next(log):
-        if segment.base_offset >= uncleanable:
-            beyond += segment.size
-        elif following > first_dirty:
-            dirty += segment.size
-        else:
-            clean += segment.size
+    limit = bisect_left(log.base_offsets, uncleanable)
+    first = min(log.segment_index_for(first_dirty), limit)
     return Survey(
         topic_partition=log.topic_partition,
         first_dirty_offset=first_dirty,
         first_uncleanable_offset=max(first_dirty, uncleanable),
-        clean_bytes=clean,
-        dirty_bytes=dirty,
-        uncleanable_bytes=beyond,
+        clean_bytes=_size_of(log.segments[:first]),
+        dirty_bytes=_size_of(log.segments[first:limit]),
+        uncleanable_bytes=_size_of(log.segments[limit:]),
         compaction_delay_ms=_compaction_delay(log, first_dirty, now_ms),
         dirty_ratio_min=log.config.min_cleanable_dirty_ratio,
         was_reset=was_reset,
     )
 
 
-def _with_next(log: Log) -> list[tuple[Segment, int]]:
-    """Every segment with the offset at which the following one begins."""
-    return list(zip(log.segments, [*log.base_offsets[1:], log.end_offset], strict=True))
+def _size_of(segments: list[Segment]) -> int:
+    return sum(map(_size, segments))
 
 
 def _first_dirty(log: Log, checkpoint: int | None) -> tuple[int, bool]:
@@ -119,10 +115,10 @@ def _first_uncleanable(log: Log, first_dirty: int, high_watermark: int, now_ms: 
     bound = min(log.active.base_offset, log.last_stable_offset(high_watermark), log.recovery_point)
     lag_ms = log.config.min_compaction_lag_ms
     if lag_ms > 0:
-        for segment, following in _with_next(log):
+        for segment in log.segments[log.segment_index_for(first_dirty) :]:
             if segment.base_offset >= bound:
                 break
-            if following > first_dirty and largest_timestamp(log, segment) > now_ms - lag_ms:
+            if largest_timestamp(log, segment) > now_ms - lag_ms:
                 bound = segment.base_offset
                 break
     # Whole segments only, so down to where the one that holds the bound begins.
@@ -135,8 +131,8 @@ def _compaction_delay(log: Log, first_dirty: int, now_ms: int) -> int:
     if lag_ms >= LONG_MAX:
         return 0
     oldest = LONG_MAX
-    for segment, following in _with_next(log)[:-1]:
-        if following > first_dirty and segment.size:
+    for segment in log.segments[log.segment_index_for(first_dirty) : -1]:
+        if segment.size:
             if segment.first_timestamp is None:
                 segment.first_timestamp = segment.header_at(0).max_timestamp
             if segment.first_timestamp > 0:
@@ -160,30 +156,36 @@ class LeasedSource:
 
 
 class Plan:
-    """A job and the leases on its sources; release it exactly once, whatever becomes of the job."""
+    """A job, and the leases on those sources it has opened here; release it exactly once, whatever becomes of the job.
 
-    __slots__ = ("_files", "_leased", "job", "log", "segments")
+    A worker process opens sources by their names, so it costs this process no descriptor, however many there are.
+    """
+
+    __slots__ = ("_handles", "_leased", "generation", "job", "log", "segments")
 
     def __init__(self, log: Log, job: CompactionJob, segments: list[Segment]) -> None:
         self.log = log
         self.job = job
         self.segments = segments
         """The segments the job's sources stand for, in the same order."""
-        self._files: dict[str, File] = {}
-        self._leased: list[CachedFile] = []
+        self.generation = log.durability.generation
+        """A log that was cut since has other batches in the same segments."""
+        self._handles = {segment.handle.path: segment.handle for segment in segments}
         """Not the segments' own: truncation gives a segment another one."""
-        try:
-            for segment in segments:
-                handle = segment.handle
-                self._files[handle.path] = handle.lease()
-                self._leased.append(handle)
-        except OSError:
-            self.release()
-            raise
+        self._leased: list[CachedFile] = []
 
     def open_source(self, source: Source) -> LeasedSource:
-        """For a job of this process: read the leased file, which stays readable when retention takes its name away."""
-        return LeasedSource(self._files[source.path])
+        """For a job of this process: a file that is open stays readable when retention takes its name away.
+
+        Raises `SourceGone`, OSError.
+        """
+        handle = self._handles[source.path]
+        try:
+            file = handle.lease()
+        except FileNotFoundError as error:
+            raise SourceGone(f"{source.path} is gone") from error
+        self._leased.append(handle)
+        return LeasedSource(file)
 
     def release(self) -> None:
         leased, self._leased = self._leased, []
@@ -226,11 +228,4 @@ def prepare(log: Log, surveyed: Survey, *, now_ms: int, map_bytes_max: int, read
 
 def _source(log: Log, index: int) -> Source:
     segment = log.segments[index]
-    try:
-        index_size, time_index_size = len(segment.offset_index().content), len(segment.time_index().content)
-    except CorruptIndex as error:
-        log.rebuild_indexes(segment, str(error))
-        index_size, time_index_size = len(segment.offset_index().content), len(segment.time_index().content)
-    return Source(
-        segment.base_offset, log.base_offsets[index + 1], segment.log_path, segment.size, index_size, time_index_size
-    )
+    return Source(segment.base_offset, log.base_offsets[index + 1], segment.log_path, segment.size)

@@ -21,6 +21,7 @@ from millbeck.records.record import Record
 from millbeck.server.cleaner.service import DEATHS_MAX, Cleaner
 from millbeck.storage.compaction.compactor import compact
 from millbeck.storage.compaction.job import CompactionCancelled, Outcome, Progress, SourceGone, Uncleanable
+from millbeck.storage.swap import SwapState
 from millbeck.testing.sim.disk import DiskCall
 from millbeck.wire.messages.incremental_alter_configs import (
     AlterableConfig,
@@ -609,6 +610,32 @@ def test_a_log_that_is_cut_tells_the_cleaner() -> None:
         assert partition_of(house).log.end_offset == 12
 
     in_house(scenario, **OFTEN)
+
+
+def test_a_cut_in_the_middle_of_a_swap_waits_for_threads() -> None:
+    async def scenario(house: House, client: Client, environment: Environment) -> None:
+        await create(client, **SMALL)
+        await fill(client)
+        log = partition_of(house).log
+        await asyncio.sleep(1)
+        cleaner_of(house).apply_config()
+        for _ in range(20_000):
+            if log.swap is not None and log.swap.state is SwapState.INSTALLED:
+                break
+            await asyncio.sleep(0.00005)
+        assert log.swap is not None
+        assert house.node is not None
+        await house.node.broker.logs.truncate(partition_of(house), 12)
+        assert log.swap is None
+        assert log.end_offset <= 12
+        assert not log.is_offline
+        # What was noted as clean is not, since other records may take its place.
+        await until(lambda: not cleaner_of(house).running)
+        checkpoint = cleaner_of(house)._checkpoint_of(NAME)
+        assert checkpoint is not None
+        assert (checkpoint.offset_of(NAME) or 0) <= 12
+
+    in_house(scenario, log_cleaner_backoff_ms="1000000")
 
 
 def test_a_node_starts_without_what_compaction_takes() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -135,6 +136,24 @@ def test_progress_rises_to_its_total(table: Any) -> None:
     assert done == sorted(done)
     assert len(done) > 2
     assert seen[-1].bytes_done == seen[-1].bytes_total
+
+
+def test_progress_is_told_of_in_the_middle_of_a_segment(table: Any) -> None:
+    for number in range(20):
+        table.put((b"%d" % number, b"v" * 500))
+    table.roll()
+    seen: list[Progress] = []
+    compact(replace(table.job(), read_bytes=600), table.world.files, on_progress=seen.append)
+    assert len({progress.bytes_done for progress in seen}) > 20
+
+
+def test_a_source_without_an_index_is_compacted_by_itself(table: Any) -> None:
+    for number in range(3):
+        table.put((b"%d" % number, b"v"))
+        table.roll()
+    job = table.job()
+    table.world.files.unlink(job.sources[1].path.replace(".log", ".index"))
+    assert [made.source_count for made in compact(job, table.world.files).segments] == [1, 1, 1]
 
 
 def test_discard_removes_what_a_round_has_made(table: Any) -> None:

@@ -6,12 +6,12 @@ from millbeck.storage.compaction.grouping import group
 from millbeck.storage.compaction.job import Source
 
 
-def source(base: int, upper: int, size: int, index: int = 0, time_index: int = 0) -> Source:
-    return Source(base, upper, f"{base}.log", size, index, time_index)
+def source(base: int, upper: int, size: int) -> Source:
+    return Source(base, upper, f"{base}.log", size)
 
 
-def bases(sources: list[Source], size_max: int = 100, index_size_max: int = 100) -> list[list[int]]:
-    groups = group(sources, size_max=size_max, index_size_max=index_size_max)
+def bases(sources: list[Source], index_sizes: tuple[int, int] = (0, 0)) -> list[list[int]]:
+    groups = group(sources, size_max=100, index_size_max=100, index_sizes=lambda each: index_sizes)
     return [[one.base_offset for one in each] for each in groups]
 
 
@@ -25,8 +25,10 @@ def test_a_source_that_is_too_large_stands_alone() -> None:
 
 
 def test_indexes_must_fit_too() -> None:
-    assert bases([source(0, 10, 1, index=60), source(10, 20, 1, index=60)]) == [[0], [10]]
-    assert bases([source(0, 10, 1, time_index=60), source(10, 20, 1, time_index=60)]) == [[0], [10]]
+    sources = [source(0, 10, 1), source(10, 20, 1)]
+    assert bases(sources, index_sizes=(50, 50)) == [[0, 10]]
+    assert bases(sources, index_sizes=(60, 0)) == [[0], [10]]
+    assert bases(sources, index_sizes=(0, 60)) == [[0], [10]]
 
 
 def test_offsets_must_be_expressible_relative_to_the_base() -> None:

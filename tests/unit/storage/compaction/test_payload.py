@@ -26,7 +26,7 @@ class Memory:
 
 
 def at_first(content: bytes) -> SourceReader:
-    source = Source(0, 100, "0.log", len(content), 0, 0)
+    source = Source(0, 100, "0.log", len(content))
     reader = SourceReader(source, Memory(content), 1000, lambda size: None)
     assert reader.advance()
     return reader

@@ -26,7 +26,7 @@ def batch(offset: int, size: int = 10) -> bytes:
 
 
 def reader_of(content: bytes, *, size: int | None = None, upper: int = 100, read_bytes: int = 200) -> SourceReader:
-    source = Source(0, upper, "0.log", len(content) if size is None else size, 0, 0)
+    source = Source(0, upper, "0.log", len(content) if size is None else size)
     return SourceReader(source, Memory(content), read_bytes, lambda size: None)
 
 
