@@ -28,6 +28,7 @@ FAULTS: Final = (
     "crash of the controller",
     "pause",
     "partition",
+    "partition of a leader",
     "one-way partition",
     "reset",
     "slow disk",
@@ -117,21 +118,20 @@ class ClusterRun:
 
     async def _break(self, kind: str, member: Member, dice: random.Random) -> None:
         cluster, network = self.cluster, self.world.network
+        if kind.endswith("of a leader"):
+            member = cluster.leader_of(TOPIC, dice.randrange(self.plan.partition_count)) or member
         machine = cluster.machine(member)
         others = [each.name for each in cluster.members if each is not member]
         match kind:
-            case "crash":
+            case "crash" | "crash of a leader":
                 machine.crash()
-            case "crash of a leader":
-                leader = cluster.leader_of(TOPIC, dice.randrange(self.plan.partition_count))
-                cluster.machine(leader or member).crash()
             case "crash of the controller":
                 cluster.machine(cluster.active_controller() or member).crash()
             case "power loss":
                 machine.power_loss()
             case "pause":
                 machine.pause(dice.random() * 10)
-            case "partition":
+            case "partition" | "partition of a leader":
                 network.partition([member.name], others)
             case "one-way partition":
                 network.partition([member.name], others, both_ways=False)
