@@ -192,6 +192,7 @@ class Logs:
         if not named and len(online) < len(self.directories) and not is_reserved(registered):
             raise KafkaStorageError("its log directory is offline")
         directory = min(named or online, key=lambda each: len(each.logs))
+        self._broker.cleaner.partition_gone(key)
         self._directory_of[key] = directory
         return directory.create_log(key, topic_id, config, now_ms=now_ms)
 
@@ -385,7 +386,8 @@ class Logs:
 
         Nothing when it is no longer wanted just before the cut. Raises `KafkaStorageError`, OSError.
         """
-        self._broker.cleaner.partition_truncated(partition.name, 0 if starts_over else offset)
+        cleaner, lowest = self._broker.cleaner, 0 if starts_over else offset
+        await cleaner.partition_truncated(partition.name, lowest)
         flush = partial(self.flush, partition)
         in_thread = self._broker.in_thread
         try:
@@ -396,12 +398,14 @@ class Logs:
         finally:
             partition.was_truncated()
             self._broker.replication.moves.truncated(partition)
+            await cleaner.partition_truncated(partition.name, lowest)
 
     def swap(self, partition: Partition, future: Log, target: LogDirectory) -> None:
         """A replica has arrived in another directory: its old log goes. Raises OSError."""
         source = self._directory_of[partition.name]
         target.adopt_future(future)
         self._directory_of[partition.name] = target
+        self._broker.cleaner.partition_moved(partition.name, source, target)
         partition.swap_log(future)
         self._remove_later(source.delete_log(partition.name, self._broker.environment.randomness.uuid()))
         if target.meta is not None:
@@ -418,6 +422,7 @@ class Logs:
         damaged, directory = partition.log, self._directory_of.get(partition.name)
         if directory is None:
             return False
+        await self._broker.cleaner.partition_truncated(partition.name, damaged.damaged_offset)
         while (job := directory.lowering_job(damaged, damaged.damaged_offset)) is not None:
             await self._broker.in_thread(job)
         if partition.is_leader or directory.logs.get(partition.name) is not damaged:

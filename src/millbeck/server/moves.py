@@ -107,6 +107,7 @@ class Moves:
         partition = move.partition
         log.info("%s moves to %s", partition.name, move.target.path)
         try:
+            await self._broker.cleaner.leave_alone(partition)
             while not move.is_cancelled and not await self._step(move):
                 pass
         except (OSError, ApiError) as error:

@@ -17,10 +17,7 @@ def declare_cleaner_metrics(registry: Registry, broker: Broker) -> None:
     labels = ["topic", "partition"]
 
     def dirty_ratios() -> Rows:
-        return [
-            ((partition.name.topic, partition.name.partition), surveyed.dirty_ratio)
-            for partition, surveyed in broker.cleaner.surveys()
-        ]
+        return [((name.topic, name.partition), ratio) for name, ratio in broker.cleaner.dirty_ratios.items()]
 
     def progress() -> Rows:
         return [((name.topic, name.partition), run.share_done) for name, run in broker.cleaner.running.items()]
@@ -29,7 +26,10 @@ def declare_cleaner_metrics(registry: Registry, broker: Broker) -> None:
         return [((name.topic, name.partition), run.bytes_per_second) for name, run in broker.cleaner.running.items()]
 
     registry.gauge_from(
-        "millbeck_log_cleaner_dirty_ratio", "Dirty bytes of what can be compacted.", labels, dirty_ratios
+        "millbeck_log_cleaner_dirty_ratio",
+        "Dirty bytes of what can be compacted, when the cleaner last looked.",
+        labels,
+        dirty_ratios,
     )
     registry.gauge_from("millbeck_log_cleaner_progress_ratio", "Done of a compaction under way.", labels, progress)
     registry.gauge_from(

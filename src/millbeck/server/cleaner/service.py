@@ -39,6 +39,7 @@ DEATHS_MAX: Final = 3
 """A log whose workers died so often in a row is at fault itself: it may need more memory than there is."""
 NO_ROOM: Final = (errno.ENOSPC, errno.EDQUOT)
 STOP_SECONDS_MAX: Final = 10.0
+POLL_SECONDS: Final = 0.01
 
 log = logging.getLogger(__name__)
 
@@ -49,6 +50,8 @@ class Cleaner:
         self.running: dict[TopicPartition, CleanerRun] = {}
         self.uncleanable: dict[TopicPartition, str] = {}
         """Why, by partition."""
+        self.dirty_ratios: dict[TopicPartition, float] = {}
+        """Of all compacted logs, when they were last looked at."""
         self._broker = broker
         self._checkpoints: dict[LogDirectory, CleanerCheckpoint] = {}
         self._saving = asyncio.Lock()
@@ -81,18 +84,46 @@ class Cleaner:
         self._bell.set()
 
     def partition_gone(self, name: TopicPartition) -> None:
-        """Its log was deleted: forget it."""
+        """Its log was deleted, or another of its name is about to be made: forget what was known of it."""
         self._stop_run(name)
         self.uncleanable.pop(name, None)
+        self.dirty_ratios.pop(name, None)
         self._deaths.pop(name, None)
-        for checkpoint in self._checkpoints.values():
+        for checkpoint in self._all_checkpoints():
             checkpoint.forget(name)
+        self._save_soon()
 
-    def partition_truncated(self, name: TopicPartition, offset: int) -> None:
-        """Its log was cut at ``offset``: a run over it must not go on, and what comes there next is dirty."""
+    async def partition_truncated(self, name: TopicPartition, offset: int) -> None:
+        """Its log is being cut at ``offset``: a run over it must not go on, and what comes there next is dirty.
+
+        Call it before the cut and after it; the checkpoint on disk says so when this returns. Records that took the
+        place of clean ones would be taken for clean otherwise, and a tombstone among them go before what it deletes.
+        """
         self._stop_run(name)
-        for checkpoint in self._checkpoints.values():
+        for checkpoint in self._all_checkpoints():
             checkpoint.lower(name, offset)
+        await self._save_checkpoints()
+
+    def partition_moved(self, name: TopicPartition, source: LogDirectory, target: LogDirectory) -> None:
+        """Its log lies in another directory now, with the same records."""
+        self._all_checkpoints()
+        known = self._checkpoints.get(source)
+        offset = None if known is None else known.offset_of(name)
+        for directory, checkpoint in self._checkpoints.items():
+            if directory is target and offset is not None:
+                checkpoint.note(name, offset)
+            else:
+                checkpoint.forget(name)
+        self._save_soon()
+
+    async def leave_alone(self, partition: Partition) -> None:
+        """A copy of its log is about to be made; returns when no run touches it any more.
+
+        Were it compacted meanwhile, the copy could hold an old record and lack the tombstone that came after it.
+        """
+        self._stop_run(partition.name)
+        while partition.name in self.running:
+            await asyncio.sleep(POLL_SECONDS)
 
     def look_for_offline_logs(self) -> None:
         """A directory has failed: end what is done to its logs."""
@@ -147,18 +178,6 @@ class Cleaner:
             checkpoint.forget(partition.name)
         return found
 
-    def surveys(self) -> list[tuple[Partition, Survey]]:
-        """Every compacted partition that can be looked at."""
-        found = []
-        for partition in self._broker.topics.all_partitions():
-            try:
-                surveyed = self.survey(partition)
-            except (OSError, ApiError):
-                continue
-            if surveyed is not None:
-                found.append((partition, surveyed))
-        return found
-
     def uncleanable_by_directory(self) -> dict[str, list[TopicPartition]]:
         """Partitions that are left alone, by the path of their directory; every directory is listed."""
         found: dict[str, list[TopicPartition]] = {each.path: [] for each in self._broker.logs.directories}
@@ -181,6 +200,21 @@ class Cleaner:
         directory = self._broker.logs.directory_of(name)
         if directory is None or directory.offline_reason is not None:
             return None
+        return self._checkpoint_in(directory)
+
+    def _all_checkpoints(self) -> list[CleanerCheckpoint]:
+        """Of all directories that can be read, also those in which nothing was looked at yet."""
+        found = []
+        for directory in self._broker.logs.directories:
+            if directory.offline_reason is None:
+                try:
+                    found.append(self._checkpoint_in(directory))
+                except OSError as error:
+                    log.error("the cleaner's checkpoint of %s cannot be read: %s", directory.path, error)
+        return found
+
+    def _checkpoint_in(self, directory: LogDirectory) -> CleanerCheckpoint:
+        """Raises OSError when it cannot be read."""
         checkpoint = self._checkpoints.get(directory)
         if checkpoint is None:
             checkpoint = self._checkpoints[directory] = CleanerCheckpoint(
@@ -193,10 +227,13 @@ class Cleaner:
         turns = Turns(self._broker.environment.clock)
         seen: list[Survey] = []
         best: tuple[Partition, Survey] | None = None
+        ratios: dict[TopicPartition, float] = {}
         for partition in self._broker.topics.all_partitions():
             await turns.give_way()
             name = partition.name
             if name in self.uncleanable or name in self.running:
+                if name in self.dirty_ratios:
+                    ratios[name] = self.dirty_ratios[name]
                 continue
             try:
                 surveyed = self.survey(partition)
@@ -206,10 +243,17 @@ class Cleaner:
             if surveyed is None:
                 continue
             seen.append(surveyed)
+            ratios[name] = surveyed.dirty_ratio
+            if self._is_copied(partition):
+                continue
             if surveyed.is_worthwhile and (best is None or surveyed.dirty_ratio > best[1].dirty_ratio):
                 best = (partition, surveyed)
+        self.dirty_ratios = ratios
         self.statistics.looked(seen, self._broker.now_ms())
         return best
+
+    def _is_copied(self, partition: Partition) -> bool:
+        return self._broker.replication.moves.of(partition) is not None
 
     # compacting them
 
@@ -219,14 +263,17 @@ class Cleaner:
             is_working = False
             try:
                 chosen = await self._choose()
-                # Another thread may have been faster while this one gave way.
-                if chosen is not None and chosen[0].name not in self.running and self._is_started:
+                # Another thread may have been faster while this one gave way, and much may have happened to the log.
+                if chosen is not None and self._may_clean(chosen[0]):
                     is_working = await self._clean(number, *chosen)
             except Exception as error:
                 self._broker.report(error, "the log cleaner")
             if not is_working:
                 await self._rest()
         self._threads.pop(number, None)
+
+    def _may_clean(self, partition: Partition) -> bool:
+        return self._is_started and partition.name not in self.running and not self._is_copied(partition)
 
     async def _rest(self) -> None:
         if not self._is_started:
@@ -280,7 +327,8 @@ class Cleaner:
             plan.release()
         self._deaths.pop(run.name, None)
         checkpoint = self._checkpoint_of(run.name)
-        if checkpoint is not None:
+        if checkpoint is not None and not run.is_stopped:
+            # One that was stopped may lie over a cut by now: what was done is done, and gone over once more.
             checkpoint.note(run.name, outcome.cleaned_offset)
             await self._save_checkpoints()
         self._tell(run, outcome)
@@ -369,9 +417,13 @@ class Cleaner:
 
     # the checkpoint
 
+    def _save_soon(self) -> None:
+        if any(checkpoint.is_changed for checkpoint in self._checkpoints.values()):
+            self._broker.spawn(self._save_checkpoints())
+
     async def _save_checkpoints(self) -> None:
         async with self._saving:
-            for directory, checkpoint in self._checkpoints.items():
+            for directory, checkpoint in list(self._checkpoints.items()):
                 if checkpoint.is_changed and directory.offline_reason is None:
                     try:
                         await self._broker.in_thread(checkpoint.job())

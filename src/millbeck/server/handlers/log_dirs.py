@@ -17,6 +17,7 @@ from millbeck.security.authorizer import CLUSTER_NAME, Operation, ResourceType
 from millbeck.server.broker import Broker
 from millbeck.server.call import Call
 from millbeck.server.dispatch import handles
+from millbeck.server.turns import Turns
 from millbeck.storage.directory import LogDirectory
 from millbeck.storage.log import Log
 from millbeck.wire import codec
@@ -53,7 +54,9 @@ async def _describe(
         return LogDirWithDirt(KafkaStorageError.code, directory.path)
     result = LogDirWithDirt(0, directory.path)
     topics: dict[str, TopicWithDirt] = {}
+    turns = Turns(call.broker.environment.clock)
     for name, log in sorted(directory.logs.items()):
+        await turns.give_way()
         if name.topic not in call.broker.topics.by_name or (wanted is not None and name not in wanted):
             continue
         topic = topics.setdefault(name.topic, TopicWithDirt(name.topic))

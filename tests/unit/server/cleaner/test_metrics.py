@@ -30,7 +30,7 @@ def rendered(**parts: Any) -> dict[str, str]:
         statistics=statistics,
         dead_thread_count=2,
         running={NAME: SimpleNamespace(share_done=0.5, bytes_per_second=2048.0)},
-        surveys=lambda: [(SimpleNamespace(name=NAME), SimpleNamespace(dirty_ratio=0.25))],
+        dirty_ratios={NAME: 0.25},
         uncleanable_by_directory=lambda: {"/a": [NAME, NAME], "/b": []},
         uncleanable_bytes=lambda name: 21,
     )

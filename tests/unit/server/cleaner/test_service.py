@@ -19,8 +19,10 @@ from millbeck.kernel.ids import TopicPartition
 from millbeck.records import batch
 from millbeck.records.record import Record
 from millbeck.server.cleaner.service import DEATHS_MAX, Cleaner
+from millbeck.server.moves import Move, Moves
 from millbeck.storage.compaction.compactor import compact
 from millbeck.storage.compaction.job import CompactionCancelled, Outcome, Progress, SourceGone, Uncleanable
+from millbeck.storage.segment import CorruptSegment
 from millbeck.storage.swap import SwapState
 from millbeck.testing.sim.disk import DiskCall
 from millbeck.wire.messages.incremental_alter_configs import (
@@ -370,9 +372,10 @@ def test_a_truncated_log_ends_its_run_and_is_dirty_from_there() -> None:
         checkpoint = cleaner_of(house)._checkpoint_of(NAME)
         assert checkpoint is not None
         checkpoint.note(NAME, 30)
-        cleaner_of(house).partition_truncated(NAME, 12)
+        await cleaner_of(house).partition_truncated(NAME, 12)
         assert errand.is_stopped
         assert checkpoint.offset_of(NAME) == 12
+        assert checkpoint_of(house).endswith("t 0 12\n")
 
     in_house(scenario, **OFTEN)
 
@@ -636,6 +639,89 @@ def test_a_cut_in_the_middle_of_a_swap_waits_for_threads() -> None:
         assert (checkpoint.offset_of(NAME) or 0) <= 12
 
     in_house(scenario, log_cleaner_backoff_ms="1000000")
+
+
+def test_a_run_that_ends_while_its_log_is_cut_says_nothing_of_what_is_clean() -> None:
+    async def scenario(house: House, client: Client, environment: Environment) -> None:
+        cleaner = cleaner_of(house)
+        errand = await held_run(house, client)
+        # Its result was on its way when the cut was announced; the cut itself comes later.
+        errand.finish()
+        await cleaner.partition_truncated(NAME, 12)
+        await until(lambda: cleaner.statistics.run_count)
+        checkpoint = cleaner._checkpoint_of(NAME)
+        assert checkpoint is not None
+        assert checkpoint.offset_of(NAME) is None
+
+    in_house(scenario, **OFTEN)
+
+
+def test_a_topic_made_anew_does_not_inherit_a_checkpoint_that_was_never_read() -> None:
+    async def scenario(house: House, client: Client, environment: Environment) -> None:
+        await create(client, **SMALL)
+        await fill(client)
+        await until(lambda: "t 0 " in checkpoint_of(house))
+        # A start whose cleaner has not looked at anything yet.
+        cleaner_of(house)._checkpoints.clear()
+        await delete(client)
+        await create(client, **SMALL)
+        await until(lambda: "t 0 " not in checkpoint_of(house), 5)
+
+    in_house(scenario, **OFTEN)
+
+
+def test_a_log_is_not_compacted_while_it_is_copied(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else the copy could have an old record and lack the tombstone that came after it."""
+    may_go_on = asyncio.Event()
+    copy = Moves._step
+
+    async def wait_and_copy(self: Moves, move: Move) -> bool:
+        await may_go_on.wait()
+        return await copy(self, move)
+
+    monkeypatch.setattr(Moves, "_step", wait_and_copy)
+
+    async def scenario(house: House, client: Client, environment: Environment) -> None:
+        cleaner = cleaner_of(house)
+        errand = await held_run(house, client)
+        assert house.node is not None
+        broker = house.node.broker
+        before = broker.logs.directory_of(NAME)
+        assert before is not None
+        known = cleaner._checkpoint_in(before)
+        known.note(NAME, 3)
+        partition = partition_of(house)
+        broker.replication.moves.begin(partition, "/other" if before.path == "/data" else "/data")
+        await asyncio.sleep(1)
+        assert (len(hold_of(house).errands), cleaner.running) == (1, {})
+        assert not cleaner._may_clean(partition)
+        may_go_on.set()
+        await until(lambda: broker.replication.moves.of(partition) is None, 5)
+        assert errand.is_stopped
+        # Where it is now, as much of it is clean.
+        after = broker.logs.directory_of(NAME)
+        assert after is not None
+        assert after is not before
+        assert (known.offset_of(NAME), cleaner._checkpoint_in(after).offset_of(NAME)) == (None, 3)
+        await until(lambda: len(hold_of(house).errands) == 2)
+        assert hold_of(house).errands[1].argument.job.directory.startswith(after.path)
+
+    in_house(scenario, **OFTEN, log_dirs="/data,/other")
+
+
+def test_a_replica_that_is_mended_is_dirty_from_where_it_was_cut() -> None:
+    async def scenario(house: House, client: Client, environment: Environment) -> None:
+        await held_run(house, client)
+        checkpoint = cleaner_of(house)._checkpoint_of(NAME)
+        assert checkpoint is not None
+        checkpoint.note(NAME, 30)
+        partition = partition_of(house)
+        partition.log.found_corrupt(CorruptSegment(partition.log.segments[1].log_path, 0, "a test"))
+        assert house.node is not None
+        await house.node.broker.logs.mend(partition)
+        assert checkpoint.offset_of(NAME) == partition.log.segments[1].base_offset
+
+    in_house(scenario, **OFTEN)
 
 
 def test_a_node_starts_without_what_compaction_takes() -> None:
