@@ -2,8 +2,12 @@
 
 Every batch from the segment that holds the recovery point on is read and its checksum verified. The log is cut at the
 first batch that is bad, whatever follows it. A batch is bad when its header or checksum is wrong, when it reaches
-beyond the file, or when its offsets do not continue those before it: beyond the recovery point a gap is a lost write,
-unless the log is compacted, where gaps are ordinary.
+beyond the file, or when its offsets do not continue those before it.
+
+Gaps are what compaction leaves, and a topic may have been compacted that is not any more. Within a file a lost write
+cannot leave one, since the batch after it would not stand where the batch before it ends; but no checksum covers a
+batch's base offset, so what follows the gap tells whether the offset is right. Between segments, and where nothing
+follows, a gap beyond the recovery point is ordinary only in a log that is compacted.
 
 A bad batch *below* the recovery point is not the tail a crash leaves but damage to what was durable. Then nothing is
 touched: `Recovery.problem` says which file and position, and the log is opened offline.
@@ -71,14 +75,14 @@ class Recovery:
         for index in range(self.first_index, len(self.segments)):
             segment = self.segments[index]
             if index > self.first_index:
-                if not self._continues(segment.base_offset):
+                if not self._continues(segment.base_offset, beyond=self._is_compacted):
                     logger.warning("dropping %s: the log ends at offset %d", segment.log_path, self.end_offset)
                     self._drop_from(index)
                     return
                 self.end_offset = segment.base_offset
             if segment.base_offset > 0:
                 self.snapshots[segment.base_offset] = producer_snapshot.encode(self.producers.producers.values())
-            good_bytes, problem = self._read(segment)
+            good_bytes, problem = self._read(index)
             if problem is None:
                 continue
             if self.end_offset < self._recovery_point:
@@ -95,16 +99,18 @@ class Recovery:
         self.dropped += self.segments[index:]
         del self.segments[index:]
 
-    def _continues(self, offset: int) -> bool:
+    def _continues(self, offset: int, *, beyond: bool) -> bool:
+        """Whether the log may go on with ``offset``; ``beyond`` when there may be gaps beyond the recovery point."""
         if offset <= self.end_offset:
             return offset == self.end_offset
         # The log ended at the recovery point once, so no healthy gap reaches across it.
         if self.end_offset < self._recovery_point:
             return offset <= self._recovery_point
-        return self._is_compacted
+        return beyond
 
-    def _read(self, segment: Segment) -> tuple[int, CorruptSegment | None]:
+    def _read(self, index: int) -> tuple[int, CorruptSegment | None]:
         """Verify and take in one segment's batches; returns how many bytes are good and what is wrong after them."""
+        segment = self.segments[index]
         builder = IndexBuilder(segment)
         aborted: list[AbortedTransaction] = []
         position, problem = 0, None
@@ -113,6 +119,8 @@ class Recovery:
             try:
                 batch, header = reader.batch_at(position)
                 self._check_offsets(segment, header)
+                if header.base_offset > self.end_offset:
+                    self._check_gap(header, self._offset_at(index, reader, position + header.size_bytes))
             except CorruptMessage as error:
                 problem = CorruptSegment(segment.log_path, position, str(error))
                 break
@@ -127,10 +135,27 @@ class Recovery:
         return position, problem
 
     def _check_offsets(self, segment: Segment, header: BatchHeader) -> None:
-        if header.last_offset_delta < 0 or not self._continues(header.base_offset):
+        if header.last_offset_delta < 0 or not self._continues(header.base_offset, beyond=True):
             raise CorruptMessage(f"offsets from {header.base_offset} do not continue the log at {self.end_offset}")
         if header.last_offset - segment.base_offset > RELATIVE_OFFSET_MAX:
             raise CorruptMessage(f"offset {header.last_offset} is too far from the segment's base")
+
+    def _check_gap(self, header: BatchHeader, following: int | None) -> None:
+        """``following`` is the offset that comes after the batch, None when nothing does."""
+        if following is None:
+            is_ordinary = self._is_compacted or self.end_offset < self._recovery_point
+        else:
+            is_ordinary = following >= header.next_offset
+        if not is_ordinary:
+            raise CorruptMessage(f"offset {header.base_offset} leaves a gap after {self.end_offset - 1}")
+
+    def _offset_at(self, index: int, reader: _BatchReader, position: int) -> int | None:
+        if position < self.segments[index].size:
+            try:
+                return reader.batch_at(position)[1].base_offset
+            except CorruptMessage:
+                return None
+        return self.segments[index + 1].base_offset if index + 1 < len(self.segments) else None
 
 
 def first_to_read(segments: list[Segment], recovery_point: int) -> int:

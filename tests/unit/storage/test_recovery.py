@@ -108,6 +108,36 @@ def test_in_a_compacted_log_gaps_are_ordinary(world: Any) -> None:
     assert (log.end_offset, world.stored(log)) == (21, [0, 7, 20])
 
 
+def test_gaps_of_a_log_that_was_compacted_once_are_kept(world: Any) -> None:
+    """The topic is not compacted any more, and its recovery point was lost."""
+    for offset in (3, 7, 20, 21):
+        batch = bytearray(world.batch())
+        batch[0:8] = offset.to_bytes(8, "big")
+        world.log.append_as_follower(bytes(batch), leader_epoch=0, now_ms=0)
+    assert not world.log.config.is_compacted
+    log = world.kill_and_reopen()
+    assert (log.end_offset, world.stored(log)) == (22, [3, 7, 20, 21])
+
+
+def test_a_gap_at_the_end_of_a_segment_is_believed_when_the_next_one_continues(world: Any) -> None:
+    for offset in (0, 7, 8):
+        batch = bytearray(world.batch())
+        batch[0:8] = offset.to_bytes(8, "big")
+        if offset == 8:
+            world.log.roll(0)
+        world.log.append_as_follower(bytes(batch), leader_epoch=0, now_ms=0)
+    log = world.kill_and_reopen()
+    assert (log.base_offsets, world.stored(log)) == ([0, 8], [0, 7, 8])
+
+
+def test_a_wrong_offset_in_a_compacted_log_is_told_from_a_gap(world: Any) -> None:
+    world.configure(cleanup_policy="compact")
+    size = filled(world)
+    DAMAGE["an offset that leaves a gap"](world, 3 * size)
+    log = world.kill_and_reopen()
+    assert (log.end_offset, world.stored(log)) == (3, [0, 1, 2])
+
+
 def test_everything_derived_is_made_anew(world: Any) -> None:
     for index in range(12):
         world.append(
