@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
+import pytest
 from asking import create, delete, in_house
 from house import Client, House
 
 from millbeck.kernel.environment import Environment
 from millbeck.kernel.errors import CoordinatorNotAvailable, NotCoordinator
 from millbeck.server.broker_part import BrokerPart
+from millbeck.server.membership import Membership
 from millbeck.wire.messages.find_coordinator import FindCoordinatorRequest
 from millbeck.wire.messages.heartbeat import HeartbeatRequest
 
@@ -73,3 +76,26 @@ def test_the_controller_is_told_of_a_lost_directory_while_others_are_left() -> N
         assert not house.node.failed.done()
 
     in_house(scenario, log_dirs="/data,/more")
+
+
+@pytest.mark.parametrize("is_clean", [True, False])
+def test_a_process_says_which_one_before_it_ended_in_order(is_clean: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    claimed: list[int] = []
+    join = Membership.join
+
+    async def noted(self: Membership, *arguments: Any, previous_epoch: int) -> None:
+        claimed.append(previous_epoch)
+        await join(self, *arguments, previous_epoch=previous_epoch)
+
+    monkeypatch.setattr(Membership, "join", noted)
+
+    async def scenario(house: House, client: Client, environment: Environment) -> None:
+        assert house.node is not None
+        epoch = house.node.broker_epoch
+        if is_clean:
+            await house.node.stop()
+        house.machine.crash()
+        await house.start()
+        assert claimed == [-1, epoch if is_clean else -1]
+
+    in_house(scenario)

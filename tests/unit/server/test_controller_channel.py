@@ -125,3 +125,27 @@ def test_closing_ends_the_wait() -> None:
             await asyncio.wait_for(asked, 2)
 
     in_house(scenario)
+
+
+def test_what_an_older_leader_left_unanswered_is_asked_of_the_new_one_at_once() -> None:
+    async def scenario(house: House, client: Client, environment: Environment) -> None:
+        assert house.node is not None
+        handlers: Any = house.node.listeners[1].requests
+        usual, asked = handlers.handlers[60].run, asyncio.Event()
+
+        async def hang(call: Any, request: Any) -> Any:
+            asked.set()
+            await asyncio.sleep(1000)
+
+        handlers.handlers[60].run = hang
+        quorum = SaysWhoLeads()
+        asking = channel(house, environment, quorum)
+        quorum.lead(1, 9093)
+        waiting = asyncio.create_task(asking.request(QUESTION, DescribeClusterResponse, timeout_s=60))
+        await asked.wait()
+        handlers.handlers[60].run = usual
+        quorum.lead(1, 9093, epoch=2)
+        assert (await asyncio.wait_for(waiting, 2)).error_code == 0
+        asking.close()
+
+    in_house(scenario, **TWO)

@@ -131,3 +131,18 @@ def test_closing_ends_every_shard() -> None:
         assert await commit(client, "g", 1) == errors.NotCoordinator.code
 
     House().run(scenario)
+
+
+def test_a_shard_that_failed_is_given_another_try_with_the_next_epoch() -> None:
+    async def scenario(house: House, client: Client, environment: Environment) -> None:
+        await prepare(client)
+        groups = groups_of(house)
+        driver = groups._drivers[0]
+        groups.partition_led(driver.partition)
+        assert groups._drivers[0] is driver
+        driver.host.state = State.FAILED
+        groups.partition_led(driver.partition)
+        assert groups._drivers[0] is not driver
+        assert groups._drivers[0].host.state is State.ACTIVE
+
+    House().run(scenario)
