@@ -532,7 +532,8 @@ def _keep_what_follows_a_bad_batch(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def _trust_the_tail(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Recovery, "_check_offsets", lambda self, segment, header: None)
-    monkeypatch.setattr(Recovery, "_continues", lambda self, offset: True)
+    monkeypatch.setattr(Recovery, "_continues", lambda self, offset, beyond: True)
+    monkeypatch.setattr(Recovery, "_check_gap", lambda self, header, following: None)
 
 
 def _do_not_settle(monkeypatch: pytest.MonkeyPatch) -> None:
