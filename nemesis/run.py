@@ -16,7 +16,7 @@ from pathlib import Path
 from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
 
-from nemesis.cluster import Cluster, Member
+from nemesis.cluster import CLIENT_PORT, Cluster, Member
 from nemesis.hosts import Host, Network
 
 TOPIC = "history"
@@ -102,6 +102,23 @@ class Run:
             ),
             patience_s,
         )
+
+    def await_returned(self, member: Member, patience_s: float = HEALED_S) -> None:
+        """A broker that was started again is in sync, by what it says itself.
+
+        What others say is no proof: until it has registered anew they may count it in from before.
+        """
+        own = AdminClient({"bootstrap.servers": f"{member.host.address}:{CLIENT_PORT}", "log_level": 0})
+        deadline_s = time.monotonic() + patience_s
+        while time.monotonic() < deadline_s:
+            member.check_alive()
+            try:
+                own.list_topics(TOPIC, timeout=1)
+                self.await_whole(max(1.0, deadline_s - time.monotonic()))
+                return
+            except KafkaException:
+                time.sleep(0.1)
+        raise RunFailed(f"{member.host.name} did not answer in {patience_s:.0f} s:\n{member.log_tail()}")
 
     def pick(self, members: list[Member]) -> Member:
         return self.rng.choice(members)

@@ -65,7 +65,7 @@ def power_cut(run: Run) -> None:
         run.say(f"cut the power of {member.host.name} for {away_s:.1f} s")
         run.sleep(away_s)
         member.start()
-        run.await_whole()
+        run.await_returned(member)
 
 
 def power_cut_all(run: Run) -> None:
@@ -111,7 +111,8 @@ def rolling_restart(run: Run) -> None:
         member.stop()
         run.say(f"stopped {member.host.name}")
         member.start()
-        run.await_whole()
+        if member.is_broker:
+            run.await_returned(member)
         time.sleep(1)
 
 
@@ -152,6 +153,7 @@ def availability(run: Run) -> None:
             60,
         )
         member.start()
+        run.await_returned(member)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
