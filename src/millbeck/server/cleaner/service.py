@@ -40,6 +40,7 @@ DEATHS_MAX: Final = 3
 NO_ROOM: Final = (errno.ENOSPC, errno.EDQUOT)
 STOP_SECONDS_MAX: Final = 10.0
 POLL_SECONDS: Final = 0.01
+RETRY_SECONDS_MAX: Final = 60.0
 
 log = logging.getLogger(__name__)
 
@@ -56,6 +57,8 @@ class Cleaner:
         self._checkpoints: dict[LogDirectory, CleanerCheckpoint] = {}
         self._saving = asyncio.Lock()
         self._deaths: dict[TopicPartition, int] = {}
+        self._resting: dict[TopicPartition, tuple[float, float]] = {}
+        """Logs that are tried again later: when, and how long they rest the next time."""
         self._threads: dict[int, asyncio.Task[None]] = {}
         self._bell = asyncio.Event()
         self._is_started = False
@@ -89,6 +92,7 @@ class Cleaner:
         self.uncleanable.pop(name, None)
         self.dirty_ratios.pop(name, None)
         self._deaths.pop(name, None)
+        self._resting.pop(name, None)
         for checkpoint in self._all_checkpoints():
             checkpoint.forget(name)
         self._save_soon()
@@ -244,7 +248,7 @@ class Cleaner:
                 continue
             seen.append(surveyed)
             ratios[name] = surveyed.dirty_ratio
-            if self._is_copied(partition):
+            if self._is_copied(partition) or self._is_resting(name):
                 continue
             if surveyed.is_worthwhile and (best is None or surveyed.dirty_ratio > best[1].dirty_ratio):
                 best = (partition, surveyed)
@@ -303,7 +307,8 @@ class Cleaner:
             self._worker_died(run, error)
         except OSError as error:
             if error.errno in NO_ROOM:
-                log.warning("compaction of %s is tried again later: %s", run.name, error)
+                seconds = self._let_rest(run.name)
+                log.warning("no room to compact %s, tried again in %.1f s: %s", run.name, seconds, error)
             else:
                 self._give_up(run.name, str(error), is_offline=run.log.is_offline)
         except (CompactionError, KafkaStorageError) as error:
@@ -326,6 +331,7 @@ class Cleaner:
         finally:
             plan.release()
         self._deaths.pop(run.name, None)
+        self._resting.pop(run.name, None)
         checkpoint = self._checkpoint_of(run.name)
         if checkpoint is not None and not run.is_stopped:
             # One that was stopped may lie over a cut by now: what was done is done, and gone over once more.
@@ -379,7 +385,20 @@ class Cleaner:
         if deaths >= DEATHS_MAX:
             self._give_up(run.name, f"{deaths} workers in a row died of it, the last: {error}", is_offline=False)
         else:
-            log.warning("compaction of %s is tried again later: %s", run.name, error)
+            seconds = self._let_rest(run.name)
+            log.warning("compaction of %s is tried again in %.1f s: %s", run.name, seconds, error)
+
+    def _let_rest(self, name: TopicPartition) -> float:
+        """Give the others their turn before it is tried again, and a disk time to get room; returns the seconds."""
+        _, seconds = self._resting.get(name, (0.0, self._broker.config.cleaner.log_cleaner_backoff_ms / 1000))
+        self._resting[name] = (
+            self._broker.environment.clock.monotonic() + seconds,
+            min(max(2 * seconds, 0.1), RETRY_SECONDS_MAX),
+        )
+        return seconds
+
+    def _is_resting(self, name: TopicPartition) -> bool:
+        return name in self._resting and self._broker.environment.clock.monotonic() < self._resting[name][0]
 
     def _give_up(self, name: TopicPartition, reason: str, *, is_offline: bool) -> None:
         """Leave a log alone until the next start. One that is offline or gone says so itself."""
@@ -407,7 +426,9 @@ class Cleaner:
 
     def _rate(self) -> float:
         """Of ``log.cleaner.io.max.bytes.per.second``, the share of one run."""
-        return self._broker.config.cleaner.log_cleaner_io_max_bytes_per_second / max(1, len(self.running))
+        # Nothing keeps it from being set to 0, which is to say: hardly at all.
+        rate = max(1.0, self._broker.config.cleaner.log_cleaner_io_max_bytes_per_second)
+        return rate / max(1, len(self.running))
 
     def _share_rate(self) -> None:
         rate = self._rate()

@@ -7,6 +7,7 @@ import errno
 import subprocess
 import sys
 from dataclasses import replace
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -454,6 +455,47 @@ def test_a_full_disk_is_tried_again() -> None:
         await until(lambda: cleaner_of(house).statistics.run_count)
 
     in_house(scenario, **OFTEN)
+
+
+def test_a_log_without_room_leaves_the_others_their_turn_and_rests_longer_each_time() -> None:
+    async def scenario(house: House, client: Client, environment: Environment) -> None:
+        workers = hold_workers(house)
+        await create(client, "u", **SMALL)
+        await create(client, **SMALL, min_cleanable_dirty_ratio="0.9")
+        await fill(client, topic="t")
+        await until(lambda: workers.errands)
+        workers.errands[0].fail(OSError(errno.ENOSPC, "full"))
+        await fill(client, topic="u")
+        await until(lambda: len(workers.errands) > 1)
+        began = []
+        for _ in range(4):
+            count = len(workers.errands)
+            for errand in workers.errands:
+                if not errand.result.done():
+                    if errand.argument.job.topic_partition == NAME:
+                        began.append(environment.clock.monotonic())
+                        errand.fail(OSError(errno.ENOSPC, "full"))
+                    else:
+                        errand.finish()
+            await until(lambda count=count: len(workers.errands) > count)
+        assert {errand.argument.job.topic_partition.topic for errand in workers.errands} == {"t", "u"}
+        waits = [later - earlier for earlier, later in pairwise(began)]
+        assert waits == sorted(waits)
+        assert waits[-1] > 0.3
+        assert cleaner_of(house).uncleanable == {}
+
+    in_house(scenario, **OFTEN)
+
+
+def test_no_rate_at_all_is_the_smallest_one() -> None:
+    async def scenario(house: House, client: Client, environment: Environment) -> None:
+        workers = hold_workers(house)
+        await create(client, **SMALL)
+        await fill(client)
+        await until(lambda: workers.errands)
+        assert workers.errands[0].argument.bytes_per_second == 1.0
+
+    in_house(scenario, **OFTEN, log_cleaner_io_max_bytes_per_second="0")
 
 
 def test_a_worker_that_died_is_replaced_a_few_times() -> None:
