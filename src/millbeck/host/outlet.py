@@ -152,8 +152,8 @@ class SocketOutlet:
                         queue.put_back(buffers, sent)
                         return False
                 else:
-                    sent = self._send_from_file(share)
-                    if sent == 0:
+                    sent, is_all = self._send_from_file(share)
+                    if not is_all:
                         return False
                 share -= sent
         except (OSError, SliceShrank):
@@ -169,19 +169,24 @@ class SocketOutlet:
         except BlockingIOError:
             return 0
 
-    def _send_from_file(self, size_max: int) -> int:
-        """Send part of the slice at the front; 0 when the kernel takes no more."""
+    def _send_from_file(self, size_max: int) -> tuple[int, bool]:
+        """Send part of the slice at the front: how much, and whether the kernel took all that it was offered.
+
+        When it took less its buffer is full. To ask again for proof would have it look up the pages of the next stretch
+        and put them back.
+        """
         part, position, left = self._queue.first_slice()
         source = part.file.descriptor()
         assert source is not None, "a slice of a file that is not real on a real socket"
+        size = min(left, size_max)
         try:
-            sent = os.sendfile(self._descriptor, source, position, min(left, size_max))
+            sent = os.sendfile(self._descriptor, source, position, size)
         except BlockingIOError:
-            return 0
+            return 0, False
         if sent == 0:
             raise SliceShrank
         self._queue.advance_first_slice(sent)
-        return sent
+        return sent, sent == size
 
     def _watch(self) -> None:
         if self._is_over or self._watched >= 0:

@@ -89,6 +89,32 @@ def _descriptors() -> int:
     return len(os.listdir("/dev/fd"))
 
 
+def test_a_full_socket_is_not_asked_again_before_it_has_room(file, monkeypatch) -> None:
+    refused = []
+
+    def sendfile(*arguments):
+        try:
+            return real(*arguments)
+        except BlockingIOError:
+            refused.append(arguments)
+            raise
+
+    real = os.sendfile
+    monkeypatch.setattr(os, "sendfile", sendfile)
+
+    async def scenario() -> int:
+        connection, peer = await _connected(True, send_buffer_bytes=1 << 15)
+        released: list[int] = []
+        connection.outlet.send([_slice(file, 0, 1 << 20, released)])
+        queued_bytes = connection.outlet.queued_bytes
+        _reset(peer)
+        await connection.lost.wait()
+        return queued_bytes
+
+    assert 0 < asyncio.run(scenario()) < 1 << 20
+    assert refused == []
+
+
 def test_a_tiny_send_buffer_and_a_slow_reader(is_linux, file) -> None:
     async def scenario():
         connection, peer = await _connected(is_linux)
