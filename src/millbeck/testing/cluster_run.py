@@ -18,7 +18,7 @@ from millbeck.testing.sim.node import stream
 from millbeck.testing.sim.options import WorldOptions
 from millbeck.testing.sim_cluster import Member, SimCluster
 from millbeck.testing.workloads.leaders import SeveralNodes
-from millbeck.testing.workloads.produce_and_read import TOPIC, Producer, Reader
+from millbeck.testing.workloads.produce_and_read import TOPIC, work
 
 REPLICAS: Final = 3
 LIMIT_SECONDS: Final = 3600.0
@@ -89,25 +89,15 @@ class ClusterRun:
         self.cluster.start_all()
         clients = SeveralNodes(environment, self.cluster.addresses, stream(plan.seed, "addresses"))
         await clients.create_topic(plan.partition_count, plan.topic_options, replication_factor=REPLICAS)
-        dice = stream(plan.seed, "clients")
-        producers = [
-            Producer(clients, self.history, f"p{number}", number % plan.partition_count, random.Random(dice.random()))
-            for number in range(plan.producer_count)
-        ]
-        readers = [
-            Reader(clients, self.history, f"c{partition}", partition) for partition in range(plan.partition_count)
-        ]
-        async with asyncio.TaskGroup() as tasks:
-            working = [tasks.create_task(producer.run(plan.batch_count)) for producer in producers]
-            following = [tasks.create_task(reader.run()) for reader in readers]
-            await self._break_things(stream(plan.seed, "faults"))
-            clients.is_calm = True
-            await asyncio.gather(*working)
-            clients.is_over = True
-            await asyncio.gather(*following)
-        for partition in range(plan.partition_count):
-            reader = Reader(clients, self.history, "final", partition)
-            self.history.read_finally(str(partition), await reader.read_all())
+        await work(
+            clients,
+            self.history,
+            stream(plan.seed, "clients"),
+            lambda: self._break_things(stream(plan.seed, "faults")),
+            producer_count=plan.producer_count,
+            partition_count=plan.partition_count,
+            batch_count=plan.batch_count,
+        )
 
     async def _break_things(self, dice: random.Random) -> None:
         for _ in range(self.plan.fault_count):

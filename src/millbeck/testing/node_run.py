@@ -21,7 +21,7 @@ from millbeck.testing.sim.checkers import check_all
 from millbeck.testing.sim.history import Anomaly, History
 from millbeck.testing.sim.node import stream
 from millbeck.testing.sim.threads import SimThreads
-from millbeck.testing.workloads.produce_and_read import Cluster, Producer, Reader
+from millbeck.testing.workloads.produce_and_read import Cluster, work
 
 HOST: Final = "n1"
 PORT: Final = 9092
@@ -120,25 +120,15 @@ class NodeRun:
         self.start()
         cluster = Cluster(environment, HOST, PORT)
         await cluster.create_topic(plan.partition_count, plan.topic_options)
-        dice = stream(plan.seed, "clients")
-        producers = [
-            Producer(cluster, self.history, f"p{number}", number % plan.partition_count, random.Random(dice.random()))
-            for number in range(plan.producer_count)
-        ]
-        readers = [
-            Reader(cluster, self.history, f"c{partition}", partition) for partition in range(plan.partition_count)
-        ]
-        async with asyncio.TaskGroup() as tasks:
-            working = [tasks.create_task(producer.run(plan.batch_count)) for producer in producers]
-            following = [tasks.create_task(reader.run()) for reader in readers]
-            await self._break_things(stream(plan.seed, "faults"))
-            cluster.is_calm = True
-            await asyncio.gather(*working)
-            cluster.is_over = True
-            await asyncio.gather(*following)
-        for partition in range(plan.partition_count):
-            reader = Reader(cluster, self.history, "final", partition)
-            self.history.read_finally(str(partition), await reader.read_all())
+        await work(
+            cluster,
+            self.history,
+            stream(plan.seed, "clients"),
+            lambda: self._break_things(stream(plan.seed, "faults")),
+            producer_count=plan.producer_count,
+            partition_count=plan.partition_count,
+            batch_count=plan.batch_count,
+        )
 
     async def _break_things(self, dice: random.Random) -> None:
         for _ in range(self.plan.fault_count):

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import random
 from collections import deque
+from collections.abc import Awaitable, Callable
 from typing import Final, cast
 
 from millbeck.kernel.environment import Environment
@@ -237,3 +238,31 @@ class Reader:
         if records:
             self.position = records[-1][0] + 1
         return records
+
+
+async def work(
+    cluster: Cluster,
+    history: History,
+    dice: random.Random,
+    harm: Callable[[], Awaitable[None]],
+    *,
+    producer_count: int,
+    partition_count: int,
+    batch_count: int,
+) -> None:
+    """Produce and follow while ``harm`` is done, until everybody has finished; then read everything once more."""
+    producers = [
+        Producer(cluster, history, f"p{number}", number % partition_count, random.Random(dice.random()))
+        for number in range(producer_count)
+    ]
+    readers = [Reader(cluster, history, f"c{partition}", partition) for partition in range(partition_count)]
+    async with asyncio.TaskGroup() as tasks:
+        working = [tasks.create_task(producer.run(batch_count)) for producer in producers]
+        following = [tasks.create_task(reader.run()) for reader in readers]
+        await harm()
+        cluster.is_calm = True
+        await asyncio.gather(*working)
+        cluster.is_over = True
+        await asyncio.gather(*following)
+    for partition in range(partition_count):
+        history.read_finally(str(partition), await Reader(cluster, history, "final", partition).read_all())
