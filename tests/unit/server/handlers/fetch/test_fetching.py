@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import errno
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from asking import (
@@ -24,7 +24,7 @@ from asking import (
 from house import Client, House, one_batch
 from standing_in import needs_sources
 
-from millbeck.kernel.environment import Environment
+from millbeck.kernel.environment import Environment, FileSlice
 from millbeck.kernel.errors import (
     FencedLeaderEpoch,
     KafkaStorageError,
@@ -38,10 +38,12 @@ from millbeck.kernel.errors import (
 )
 from millbeck.records import batch as batches
 from millbeck.security.authorizer import Operation
+from millbeck.server.fetch_sessions import Wanted
 from millbeck.server.handlers.fetch import fetching
 from millbeck.storage.producer_state import Origin
 from millbeck.testing.sim.disk_faults import DiskCall
-from millbeck.wire.messages.fetch import FetchPartition, FetchRequest, ReplicaState
+from millbeck.wire.fast_fetch import PartitionResult
+from millbeck.wire.messages.fetch import AbortedTransaction, FetchPartition, FetchRequest, ReplicaState
 
 BATCH = len(one_batch(b"x" * 100))
 """The size of the batches that the tests about sizes append."""
@@ -754,3 +756,20 @@ def test_fetches_are_counted_by_topic() -> None:
         assert (counts.fetch_requests, counts.fetch_failed, counts.bytes_out) == (3, 1, BATCH)
 
     in_house(scenario)
+
+
+def test_what_had_no_room_in_a_cold_reply_is_told_as_cut_short() -> None:
+    found = [
+        fetching.Found(
+            Wanted("t", index, 0, 1000, -1, -1),
+            PartitionResult(index, 0, 10, 10, 0, aborted_transactions=[AbortedTransaction(1, 0)]),
+            None,
+            10,
+            FileSlice(cast(Any, None), 0, 5, lambda: None),
+        )
+        for index in range(2)
+    ]
+    fetching.Fetching._loaded(found, [(b"abcde",), ()])
+    assert [outcome.result.records_size for outcome in found] == [5, 0]
+    assert [outcome.is_cut_short for outcome in found] == [False, True]
+    assert [len(outcome.result.aborted_transactions or []) for outcome in found] == [1, 0]
