@@ -13,53 +13,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from millbeck.records.kernels.varints import encode
+from millbeck.records.kernels.varints import NO_NUMBER, encode, read_varint, read_varlong
 
 if TYPE_CHECKING:
     from mypy_extensions import i64
 
 _RECORD_SIZE_MIN: Final = 7
 _INT64_MAX: Final = 0x7FFFFFFFFFFFFFFF
-_UINT32_MAX: Final = 0xFFFFFFFF
-_NONE: Final = -1
 _BAD: Final = -1
 _OK: Final = 0
 
 NEEDLESS: Final = 1
 KEYLESS: Final = 2
-
-
-def _varint(payload: bytes, position: i64, end: i64) -> tuple[i64, i64]:
-    """A 32-bit zigzag number and where it ends; the end is -1 when there is none before ``end``."""
-    raw: i64 = 0
-    shift: i64 = 0
-    while position < end and shift < 35:
-        byte: i64 = payload[position]
-        position += 1
-        raw |= (byte & 0x7F) << shift
-        if byte < 0x80:
-            if raw > _UINT32_MAX:
-                return 0, _NONE
-            return (raw >> 1) ^ -(raw & 1), position
-        shift += 7
-    return 0, _NONE
-
-
-def _varlong(payload: bytes, position: i64, end: i64) -> tuple[i64, i64]:
-    """A 64-bit zigzag number and where it ends; the end is -1 when there is none before ``end``."""
-    raw: i64 = 0
-    shift: i64 = 0
-    while position < end and shift < 70:
-        byte: i64 = payload[position]
-        position += 1
-        if shift == 63 and byte > 1:
-            return 0, _NONE
-        raw |= (byte & 0x7F) << shift
-        if byte < 0x80:
-            # Compiled, the 64th bit makes ``raw`` negative and the shift drags it along; the mask drops it.
-            return ((raw >> 1) & _INT64_MAX) ^ -(raw & 1), position
-        shift += 7
-    return 0, _NONE
 
 
 def gather(
@@ -104,8 +69,8 @@ def gather(
             size = ((byte & 0x7F) | second << 7) >> 1 ^ -(byte & 1)
             position += 2
         else:
-            size, position = _varint(payload, position, payload_end)
-        if position == _NONE or size < _RECORD_SIZE_MIN - 1 or size > payload_end - position:
+            size, position = read_varint(payload, position, payload_end)
+        if position == NO_NUMBER or size < _RECORD_SIZE_MIN - 1 or size > payload_end - position:
             return _BAD, key_bytes, keyless
         end = position + size
         # The timestamp is of no interest: over it to the byte without the high bit.
@@ -124,16 +89,16 @@ def gather(
             offset = ((byte & 0x7F) | second << 7) >> 1 ^ -(byte & 1)
             position += 2
         else:
-            offset, position = _varint(payload, position, end)
-        if position == _NONE or offset < 0 or position >= end:
+            offset, position = read_varint(payload, position, end)
+        if position == NO_NUMBER or offset < 0 or position >= end:
             return _BAD, key_bytes, keyless
         byte = payload[position]
         if byte < 0x80:
             size = (byte >> 1) ^ -(byte & 1)
             position += 1
         else:
-            size, position = _varint(payload, position, end)
-        if position == _NONE or size < -1 or size > end - position:
+            size, position = read_varint(payload, position, end)
+        if position == NO_NUMBER or size < -1 or size > end - position:
             return _BAD, key_bytes, keyless
         if size < 0:
             keyless += 1
@@ -208,8 +173,8 @@ def choose(
             size = ((byte & 0x7F) | second << 7) >> 1 ^ -(byte & 1)
             position += 2
         else:
-            size, position = _varint(payload, position, payload_end)
-        if position == _NONE or size < _RECORD_SIZE_MIN - 1 or size > payload_end - position:
+            size, position = read_varint(payload, position, payload_end)
+        if position == NO_NUMBER or size < _RECORD_SIZE_MIN - 1 or size > payload_end - position:
             return _BAD, kept, tombstones, max_timestamp, keyless
         end = position + size
         if marked != 0 and dead[index] != 0:
@@ -229,8 +194,8 @@ def choose(
             timestamp = ((byte & 0x7F) | second << 7) >> 1 ^ -(byte & 1)
             position += 2
         else:
-            timestamp, position = _varlong(payload, position, end)
-        if position == _NONE or position >= end:
+            timestamp, position = read_varlong(payload, position, end)
+        if position == NO_NUMBER or position >= end:
             return _BAD, kept, tombstones, max_timestamp, keyless
         if base_timestamp > _INT64_MAX - timestamp if timestamp > 0 else base_timestamp < -_INT64_MAX - timestamp:
             return _BAD, kept, tombstones, max_timestamp, keyless
@@ -247,8 +212,8 @@ def choose(
             size = (byte >> 1) ^ -(byte & 1)
             position += 1
         else:
-            size, position = _varint(payload, position, end)
-        if position == _NONE or size < -1 or size >= end - position:
+            size, position = read_varint(payload, position, end)
+        if position == NO_NUMBER or size < -1 or size >= end - position:
             return _BAD, kept, tombstones, max_timestamp, keyless
         if size < 0:
             keyless += 1
@@ -263,8 +228,8 @@ def choose(
                 if byte < 0x80:
                     value = (byte >> 1) ^ -(byte & 1)
                 else:
-                    value, position = _varint(payload, position, end)
-                    if position == _NONE:
+                    value, position = read_varint(payload, position, end)
+                    if position == NO_NUMBER:
                         return _BAD, kept, tombstones, max_timestamp, keyless
                 if value >= 0 or not drops_tombstones:
                     if value < 0:
@@ -300,13 +265,13 @@ def rebase(payload: bytes, start: i64, shift: i64) -> bytes:
     end: i64
     delta: i64
     while position < payload_end:
-        size, position = _varint(payload, position, payload_end)
-        if position == _NONE or size < _RECORD_SIZE_MIN - 1 or size > payload_end - position:
+        size, position = read_varint(payload, position, payload_end)
+        if position == NO_NUMBER or size < _RECORD_SIZE_MIN - 1 or size > payload_end - position:
             raise ValueError("records that are not well-formed cannot be rebased")
         end = position + size
         attributes = payload[position : position + 1]
-        delta, position = _varlong(payload, position + 1, end)
-        if position == _NONE:
+        delta, position = read_varlong(payload, position + 1, end)
+        if position == NO_NUMBER:
             raise ValueError("records that are not well-formed cannot be rebased")
         timestamp = encode(delta + shift)
         pieces.append(encode(1 + len(timestamp) + end - position))

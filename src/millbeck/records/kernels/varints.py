@@ -2,7 +2,8 @@
 
 A number is written as its magnitude doubled, plus one when negative: ``value`` if it is not negative, else ``~value``,
 which always fits in 63 bits. Everything here works on that magnitude, so compiled (64-bit) and interpreted (unbounded)
-arithmetic agree. The readers carry their own loops; a call per number would be most of their cost.
+arithmetic agree. The passes over records decode numbers of one and two bytes in place, since a call for each would be
+most of their cost, and come here for the rest.
 """
 
 from __future__ import annotations
@@ -14,6 +15,11 @@ if TYPE_CHECKING:
 
 VARINT_SIZE_MAX: Final = 5
 VARLONG_SIZE_MAX: Final = 10
+NO_NUMBER: Final = -1
+"""Where a number ends that is not there, or is too long."""
+
+_INT64_MAX: Final = 0x7FFFFFFFFFFFFFFF
+_UINT32_MAX: Final = 0xFFFFFFFF
 
 _ONE_BYTE: Final = [bytes((value,)) for value in range(0x80)]
 
@@ -54,3 +60,36 @@ def size_of(value: i64) -> i64:
         rest >>= 7
         size += 1
     return size
+
+
+def read_varint(payload: bytes, position: i64, end: i64) -> tuple[i64, i64]:
+    """A 32-bit zigzag number and where it ends; the end is -1 when there is none before ``end``."""
+    raw: i64 = 0
+    shift: i64 = 0
+    while position < end and shift < 35:
+        byte: i64 = payload[position]
+        position += 1
+        raw |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            if raw > _UINT32_MAX:
+                return 0, NO_NUMBER
+            return (raw >> 1) ^ -(raw & 1), position
+        shift += 7
+    return 0, NO_NUMBER
+
+
+def read_varlong(payload: bytes, position: i64, end: i64) -> tuple[i64, i64]:
+    """A 64-bit zigzag number and where it ends; the end is -1 when there is none before ``end``."""
+    raw: i64 = 0
+    shift: i64 = 0
+    while position < end and shift < 70:
+        byte: i64 = payload[position]
+        position += 1
+        if shift == 63 and byte > 1:
+            return 0, NO_NUMBER
+        raw |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            # Compiled, the 64th bit makes ``raw`` negative and the shift drags it along; the mask drops it.
+            return ((raw >> 1) & _INT64_MAX) ^ -(raw & 1), position
+        shift += 7
+    return 0, NO_NUMBER

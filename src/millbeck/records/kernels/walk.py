@@ -10,6 +10,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from millbeck.records.kernels.varints import NO_NUMBER, read_varint, read_varlong
+
 if TYPE_CHECKING:
     from mypy_extensions import i64
 
@@ -38,41 +40,6 @@ RECORD_SIZE_MIN: Final = 7
 """Length, attributes, timestamp, offset, key, value and header count take a byte each."""
 
 _INT64_MAX: Final = 0x7FFFFFFFFFFFFFFF
-_UINT32_MAX: Final = 0xFFFFFFFF
-_NONE: Final = -1
-
-
-def _varint(payload: bytes, position: i64, end: i64) -> tuple[i64, i64]:
-    """A 32-bit zigzag number and where it ends; the end is -1 when there is none before ``end``."""
-    raw: i64 = 0
-    shift: i64 = 0
-    while position < end and shift < 35:
-        byte: i64 = payload[position]
-        position += 1
-        raw |= (byte & 0x7F) << shift
-        if byte < 0x80:
-            if raw > _UINT32_MAX:
-                return 0, _NONE
-            return (raw >> 1) ^ -(raw & 1), position
-        shift += 7
-    return 0, _NONE
-
-
-def _varlong(payload: bytes, position: i64, end: i64) -> tuple[i64, i64]:
-    """A 64-bit zigzag number and where it ends; the end is -1 when there is none before ``end``."""
-    raw: i64 = 0
-    shift: i64 = 0
-    while position < end and shift < 70:
-        byte: i64 = payload[position]
-        position += 1
-        if shift == 63 and byte > 1:
-            return 0, _NONE
-        raw |= (byte & 0x7F) << shift
-        if byte < 0x80:
-            # Compiled, the 64th bit makes ``raw`` negative and the shift drags it along; the mask drops it.
-            return ((raw >> 1) & _INT64_MAX) ^ -(raw & 1), position
-        shift += 7
-    return 0, _NONE
 
 
 def _headers_fit(payload: bytes, position: i64, end: i64, count: i64) -> bool:
@@ -81,11 +48,11 @@ def _headers_fit(payload: bytes, position: i64, end: i64, count: i64) -> bool:
         return False
     size: i64
     for _ in range(count):
-        size, position = _varint(payload, position, end)
-        if position == _NONE or size < 0 or size > end - position:
+        size, position = read_varint(payload, position, end)
+        if position == NO_NUMBER or size < 0 or size > end - position:
             return False
-        size, position = _varint(payload, position + size, end)
-        if position == _NONE or size < -1 or size > end - position:
+        size, position = read_varint(payload, position + size, end)
+        if position == NO_NUMBER or size < -1 or size > end - position:
             return False
         if size > 0:
             position += size
@@ -131,8 +98,8 @@ def walk(
                 size = ((byte & 0x7F) | second << 7) >> 1 ^ -(byte & 1)
                 position += 2
             else:
-                size, position = _varint(payload, position, payload_end)
-        if position == _NONE or size < RECORD_SIZE_MIN - 1 or size > payload_end - position:
+                size, position = read_varint(payload, position, payload_end)
+        if position == NO_NUMBER or size < RECORD_SIZE_MIN - 1 or size > payload_end - position:
             return BAD_LENGTH, index, max_timestamp, refused
         end = position + size
 
@@ -147,8 +114,8 @@ def walk(
                 delta = ((byte & 0x7F) | second << 7) >> 1 ^ -(byte & 1)
                 position += 2
             else:
-                delta, position = _varlong(payload, position, end)
-            if position == _NONE:
+                delta, position = read_varlong(payload, position, end)
+            if position == NO_NUMBER:
                 return BAD_TIMESTAMP, index, max_timestamp, refused
         if base_timestamp > _INT64_MAX - delta if delta > 0 else base_timestamp < -_INT64_MAX - delta:
             return BAD_TIMESTAMP, index, max_timestamp, refused
@@ -169,8 +136,8 @@ def walk(
                 delta = ((byte & 0x7F) | second << 7) >> 1 ^ -(byte & 1)
                 position += 2
             else:
-                delta, position = _varint(payload, position, end)
-        if position == _NONE or delta != index:
+                delta, position = read_varint(payload, position, end)
+        if position == NO_NUMBER or delta != index:
             return BAD_OFFSET, index, max_timestamp, refused
 
         if position >= end:
@@ -180,8 +147,8 @@ def walk(
             size = (byte >> 1) ^ -(byte & 1)
             position += 1
         else:
-            size, position = _varint(payload, position, end)
-        if position == _NONE or size < -1 or size > end - position:
+            size, position = read_varint(payload, position, end)
+        if position == NO_NUMBER or size < -1 or size > end - position:
             return BAD_KEY, index, max_timestamp, refused
         if size >= 0:
             position += size
@@ -200,8 +167,8 @@ def walk(
                 size = ((byte & 0x7F) | second << 7) >> 1 ^ -(byte & 1)
                 position += 2
             else:
-                size, position = _varint(payload, position, end)
-        if position == _NONE or size < -1 or size > end - position:
+                size, position = read_varint(payload, position, end)
+        if position == NO_NUMBER or size < -1 or size > end - position:
             return BAD_VALUE, index, max_timestamp, refused
         if size >= 0:
             position += size
@@ -213,8 +180,8 @@ def walk(
             size = (byte >> 1) ^ -(byte & 1)
             position += 1
         else:
-            size, position = _varint(payload, position, end)
-        if position == _NONE:
+            size, position = read_varint(payload, position, end)
+        if position == NO_NUMBER:
             return BAD_HEADERS, index, max_timestamp, refused
         if (size != 0 or position != end) and not _headers_fit(payload, position, end, size):
             return BAD_HEADERS, index, max_timestamp, refused

@@ -36,3 +36,15 @@ def test_every_number_has_its_defined_form_and_size(kernels: SimpleNamespace, va
     assert encoded == by_definition(value)
     assert kernels.varints.size_of(value) == len(encoded)
     assert read_varlong(encoded, 0) == (value, len(encoded))
+
+
+@given(NUMBERS, st.integers(0, 3))
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=100)
+def test_numbers_are_read_within_their_bounds_or_not_at_all(kernels: SimpleNamespace, value: int, before: int) -> None:
+    varints = kernels.varints
+    encoded = bytes(before) + by_definition(value)
+    assert varints.read_varlong(encoded, before, len(encoded)) == (value, len(encoded))
+    assert varints.read_varlong(encoded, before, len(encoded) - 1)[1] == varints.NO_NUMBER
+    fits = -(2**31) <= value < 2**31
+    end = len(encoded) if fits else varints.NO_NUMBER
+    assert varints.read_varint(encoded, before, len(encoded)) == (value if fits else 0, end)
