@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ssl
 from collections.abc import Sequence
+from typing import Final
 
 from millbeck.client.addresses import Address
 from millbeck.kernel.ids import Uuid
@@ -13,6 +14,9 @@ from millbeck.records.control import VoterEndpoint
 from millbeck.server.config import NodeConfig
 from millbeck.server.config.roles import parse_host_and_port
 from millbeck.server.drivers.quorum_settings import QuorumSettings
+
+FETCHES_IN_TIMEOUT: Final = 4
+"""How many fetches that bring nothing fit into the time after which a follower misses its leader."""
 
 
 def is_alone(config: NodeConfig) -> bool:
@@ -49,9 +53,15 @@ def quorum_settings(
             election_backoff_ms_max=options.election_backoff_ms_max,
             request_ms=options.request_timeout_ms,
             retry_backoff_ms=options.retry_backoff_ms,
+            fetch_wait_ms_max=_fetch_wait_ms_max(options.fetch_timeout_ms),
         ),
         fetch_bytes_max=options.fetch_bytes_max,
         fetch_snapshot_bytes_max=options.fetch_snapshot_bytes_max,
         listener_name=names[0] if names else "CONTROLLER",
         tls=tls,
     )
+
+
+def _fetch_wait_ms_max(fetch_timeout_ms: int) -> int:
+    """A follower's patience must outlive a fetch that is held by an idle leader, and one late answer after it."""
+    return min(QuorumTimeouts().fetch_wait_ms_max, fetch_timeout_ms // FETCHES_IN_TIMEOUT)

@@ -61,3 +61,15 @@ def test_every_setting_of_the_quorum_arrives() -> None:
     assert (times.request_ms, times.retry_backoff_ms) == (14, 15)
     assert (settings.fetch_bytes_max, settings.fetch_snapshot_bytes_max) == (16, 17)
     assert settings.listener_name == "CTL"
+
+
+def test_a_short_patience_shortens_the_fetches_it_waits_for() -> None:
+    def wait_ms(fetch_timeout_ms: int) -> int:
+        config = NodeConfig({"controller.quorum.fetch.timeout.ms": str(fetch_timeout_ms)})
+        settings = quorum_settings(config, cluster_id="c", directory_id=DIRECTORY, endpoints=[], tls=None)
+        return settings.timeouts.fetch_wait_ms_max
+
+    assert wait_ms(2000) == 500, "Kafka's"
+    assert wait_ms(10_000) == 500
+    assert wait_ms(1000) == 250
+    assert wait_ms(1) == 0
