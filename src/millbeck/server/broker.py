@@ -27,6 +27,7 @@ from millbeck.wire.messages.create_topics import CreateTopicsRequest, CreateTopi
 
 if TYPE_CHECKING:
     from millbeck.server.cleaner.service import Cleaner
+    from millbeck.server.drivers.coordinator import CoordinatorDriver
     from millbeck.server.drivers.groups import GroupDriver
     from millbeck.server.drivers.quorum import QuorumDriver
     from millbeck.server.forwarding import Forwarder
@@ -94,6 +95,11 @@ class Broker:
         self.cold_readers = ColdReaders()
         self.unexpected_errors = 0
 
+    @property
+    def coordinators(self) -> tuple[CoordinatorDriver[Any, Any], ...]:
+        """Those whose shards follow what this node leads."""
+        return (self.groups,)
+
     def now_ms(self) -> int:
         """The wall clock, for timestamps."""
         return self.environment.clock.wall_ms()
@@ -119,8 +125,12 @@ class Broker:
         return next(((each.host, each.port) for each in endpoints if each.listener == name), None)
 
     def controller_id(self, is_controllers: bool) -> int:
-        """Whom clients are told to send administrative requests to: brokers take them all, of controllers one."""
-        return self.node_id
+        """Whom clients are told to send administrative requests to: brokers take them all, of controllers the active
+        one, -1 while nobody knows it."""
+        if not is_controllers:
+            return self.node_id
+        leader = self.quorum.leader.node_id
+        return NO_CONTROLLER if leader is None else leader
 
     def layers(self, image: MetadataImage, overrides: Mapping[str, str]) -> Layers:
         """Where a setting's value is looked for: what is set for a topic or group, then this node's settings."""

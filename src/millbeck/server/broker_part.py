@@ -18,7 +18,7 @@ from millbeck.server.broker import Broker
 from millbeck.server.channels import Channels
 from millbeck.server.cleaner.service import Cleaner
 from millbeck.server.drivers.groups import GroupDriver
-from millbeck.server.internal_topics import OFFSETS_TOPIC, internal_topics
+from millbeck.server.internal_topics import internal_topics
 from millbeck.server.listening import Listening
 from millbeck.server.logs import Logs
 from millbeck.server.membership import Membership
@@ -145,20 +145,11 @@ class BrokerPart:
 
     async def publish(self, image: MetadataImage, delta: MetadataDelta) -> None:
         broker = self._broker
-        for topic in delta.topics.deleted.values():
-            if topic.name == OFFSETS_TOPIC:
-                for index in topic.partitions:
-                    broker.groups.partition_lost(index)
+        for coordinator in broker.coordinators:
+            coordinator.forget_deleted(delta)
         changes = await broker.logs.apply(image, delta)
-        offsets_topic = image.topics.named(OFFSETS_TOPIC)
-        if offsets_topic is not None:
-            broker.groups.partition_count = len(offsets_topic.partitions)
-        for partition in changes.lost:
-            if partition.name.topic == OFFSETS_TOPIC:
-                broker.groups.partition_lost(partition.name.partition)
-        for partition in changes.led:
-            if partition.name.topic == OFFSETS_TOPIC:
-                broker.groups.partition_led(partition)
+        for coordinator in broker.coordinators:
+            coordinator.follow(image, changes)
         if len(changes.led) + len(changes.followed) >= LARGE_CHANGE_PARTITIONS:
             self._settle_memory()
         if delta.topics.deleted:
@@ -194,7 +185,8 @@ class BrokerPart:
     def let_go(self) -> None:
         """Coordinate nothing any more; whoever waits is told to look elsewhere."""
         self._broker.replication.close()
-        self._broker.groups.close()
+        for coordinator in self._broker.coordinators:
+            coordinator.close()
 
     async def stop(self) -> None:
         """Be heard no more; compact and flush nothing more, what is under way ends first."""

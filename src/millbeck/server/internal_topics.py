@@ -6,18 +6,41 @@ from collections.abc import Mapping
 from typing import Final
 
 from millbeck.controller.auto_creation import InternalTopic
-from millbeck.kernel.names import CONSUMER_OFFSETS_TOPIC
+from millbeck.kernel.names import CONSUMER_OFFSETS_TOPIC, SHARE_GROUP_STATE_TOPIC, TRANSACTION_STATE_TOPIC
 from millbeck.server.config import NodeConfig
 
 OFFSETS_TOPIC: Final = CONSUMER_OFFSETS_TOPIC
 
 
 def internal_topics(config: NodeConfig) -> Mapping[str, InternalTopic]:
-    offsets = config.offsets_topic
+    offsets, transactions, share = config.offsets_topic, config.transaction_topic, config.share_coordinator
     return {
         OFFSETS_TOPIC: InternalTopic(
             partition_count=offsets.partition_count,
             replication_factor=offsets.replication_factor,
             options=offsets.topic_options(),
-        )
+        ),
+        TRANSACTION_STATE_TOPIC: InternalTopic(
+            partition_count=transactions.partition_count,
+            replication_factor=transactions.replication_factor,
+            options={
+                "cleanup.policy": "compact",
+                "compression.type": "uncompressed",
+                "min.insync.replicas": str(transactions.min_insync_replicas),
+                "segment.bytes": str(transactions.segment_bytes),
+                "unclean.leader.election.enable": "false",
+            },
+        ),
+        SHARE_GROUP_STATE_TOPIC: InternalTopic(
+            partition_count=share.partition_count,
+            replication_factor=share.replication_factor,
+            # What is old is deleted by the coordinator, never by age.
+            options={
+                "cleanup.policy": "delete",
+                "compression.type": "producer",
+                "min.insync.replicas": str(share.min_insync_replicas),
+                "retention.ms": "-1",
+                "segment.bytes": str(share.segment_bytes),
+            },
+        ),
     }

@@ -22,9 +22,11 @@ from millbeck.server.config.sections.metadata_log import MembershipOptions, Meta
 from millbeck.server.config.sections.metrics import MetricsOptions
 from millbeck.server.config.sections.node import NodeOptions
 from millbeck.server.config.sections.replication import ReplicationOptions, ReplicationThrottleOptions
+from millbeck.server.config.sections.share_groups import ShareCoordinatorOptions
 from millbeck.server.config.sections.sockets import SocketOptions
 from millbeck.server.config.sections.tls import SslOptions
 from millbeck.server.config.sections.topics import TopicDefaultOptions
+from millbeck.server.config.sections.transactions import TransactionOptions, TransactionTopicOptions
 from millbeck.server.listener import ListenerAddress
 
 NODE_ID = "node.id"
@@ -60,6 +62,8 @@ class NodeConfig:
         self.offsets_topic = OffsetsTopicOptions.resolve(layers)
         self.offsets = OffsetOptions.resolve(layers)
         self.classic_groups = ClassicGroupOptions.resolve(layers)
+        self.transaction_topic = TransactionTopicOptions.resolve(layers)
+        self.share_coordinator = ShareCoordinatorOptions.resolve(layers)
         self._resolve_dynamic(layers)
         check_roles(self.node, self.listener, self.quorum, self._addresses(), self.controller_names())
         self._check_listeners()
@@ -100,6 +104,7 @@ class NodeConfig:
         self.cleaner = LogCleanerOptions.resolve(layers)
         self.replication = ReplicationOptions.resolve(layers)
         self.replication_throttle = ReplicationThrottleOptions.resolve(layers)
+        self.transactions = TransactionOptions.resolve(layers)
 
     def ssl(self, listener: str) -> SslOptions:
         """The TLS options of one listener: its own before everybody's. Raises `InvalidConfig` for what is refused."""

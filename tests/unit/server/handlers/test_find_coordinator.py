@@ -11,10 +11,12 @@ from millbeck.coordinator.partitioner import partition_for
 from millbeck.kernel.environment import Environment
 from millbeck.kernel.errors import (
     ApiError,
+    ClusterAuthorizationFailed,
     GroupAuthorizationFailed,
     InvalidRequest,
     TransactionalIdAuthorizationFailed,
 )
+from millbeck.kernel.ids import uuid_text
 from millbeck.security.authorizer import AllowAll, ResourceType
 from millbeck.wire.messages.find_coordinator import FindCoordinatorRequest
 from millbeck.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
@@ -54,6 +56,39 @@ def test_other_types_of_keys_are_refused(key_type: int, refusal: type[ApiError])
         assert (single.error_code, single.node_id) == (refusal.code, -1)
 
     House().run(scenario)
+
+
+SHARE_KEY = f"my:group:{uuid_text(bytes(range(16)))}:3"
+
+
+def test_the_state_of_a_share_partition_has_a_coordinator() -> None:
+    async def scenario(house: House, client: Client, environment: Environment) -> None:
+        keys = [SHARE_KEY, "g", "g:t:1", f"{SHARE_KEY}x", SHARE_KEY.replace("my:group", "")]
+        response = await client.ask(FindCoordinatorRequest(key_type=2, coordinator_keys=keys), 6)
+        assert [one.error_code for one in response.coordinators] == [0] + [InvalidRequest.code] * 4
+        assert response.coordinators[0].node_id == house.node.broker.node_id  # type: ignore[union-attr]
+        asked = MetadataRequest(topics=[MetadataRequestTopic(name="__share_group_state")])
+        (topic,) = (await client.ask(asked, 9)).topics
+        assert (topic.is_internal, len(topic.partitions)) == (True, 50)
+        older = await client.ask(FindCoordinatorRequest(key_type=2, coordinator_keys=[SHARE_KEY]), 5)
+        assert older.coordinators[0].error_code == InvalidRequest.code
+
+    House(share_coordinator_state_topic_replication_factor="1").run(scenario)
+
+
+def test_only_brokers_ask_about_share_keys_and_others_make_no_topic() -> None:
+    class NoBroker(AllowAll):
+        def authorize(self, principal: Any, host: str, operation: Any, resource_type: Any, resource_name: str) -> bool:
+            return resource_type is not ResourceType.CLUSTER
+
+    async def scenario(house: House, client: Client, environment: Environment) -> None:
+        assert house.node is not None
+        house.node.broker.authorizer = NoBroker()
+        response = await client.ask(FindCoordinatorRequest(key_type=2, coordinator_keys=[SHARE_KEY]), 6)
+        assert response.coordinators[0].error_code == ClusterAuthorizationFailed.code
+        assert house.node.broker.image.topics.named("__share_group_state") is None
+
+    House(share_coordinator_state_topic_replication_factor="1").run(scenario)
 
 
 def test_each_key_is_authorised_by_itself() -> None:
