@@ -21,6 +21,7 @@ from confluent_kafka.admin import AdminClient
 from nemesis.cluster import Cluster, MemberFailed
 from nemesis.hosts import HostFailed, Network
 from nemesis.judgement import Verdict, judge
+from nemesis.mutants import MUTANTS
 from nemesis.run import DISK_BYTES, PARTITIONS, PRODUCERS, Clients, Run, RunFailed, create_topic, enter_network
 from nemesis.scenarios import SCENARIOS, Scenario
 
@@ -73,6 +74,7 @@ def run_scenario(name: str, scenario: Scenario, chosen: argparse.Namespace) -> b
                 [network.hosts[each] for each in brokers],
                 directory / "logs",
                 scenario.settings,
+                chosen.mutant,
             )
             enter_network(network.hosts["client"])
             with cluster:
@@ -92,12 +94,14 @@ def run_scenario(name: str, scenario: Scenario, chosen: argparse.Namespace) -> b
         print(f"  the logs are in {directory}", flush=True)
         raise
     problems = _problems(verdict, leader_changes, scenario, seconds)
+    has_passed = bool(verdict.anomalies) if chosen.mutant else not problems
     _report(verdict, leader_changes, problems)
-    if problems:
-        print(f"  the logs are in {directory}", flush=True)
-    else:
+    print("  passed" if has_passed else "  FAILED", flush=True)
+    if has_passed:
         shutil.rmtree(directory, ignore_errors=True)
-    return not problems
+    else:
+        print(f"  the logs are in {directory}", flush=True)
+    return has_passed
 
 
 def _carry_out(run: Run, scenario: Scenario, seconds: float, rate: float) -> tuple[Verdict, int]:
@@ -136,6 +140,7 @@ def _carry_out(run: Run, scenario: Scenario, seconds: float, rate: float) -> tup
         [clients.notes("tail")],
         clients.notes("final"),
         kills=run.windows,
+        flows=run.flows,
         acknowledged_count_min=1,
     )
     return verdict, leader_changes
@@ -143,11 +148,16 @@ def _carry_out(run: Run, scenario: Scenario, seconds: float, rate: float) -> tup
 
 def _problems(verdict: Verdict, leader_changes: int, scenario: Scenario, seconds: float) -> list[str]:
     share = seconds / scenario.seconds
-    problems = [str(anomaly) for anomaly in verdict.anomalies]
+    problems = [str(anomaly) for anomaly in verdict.anomalies] + verdict.standstills
     if verdict.acknowledged < scenario.acknowledged_min * min(share, 1):
         problems.append(f"empty: only {verdict.acknowledged} records were acknowledged")
     if leader_changes < int(scenario.leader_changes_min * min(share, 1)):
         problems.append(f"empty: leaders changed only {leader_changes} times")
+    if scenario.window_max_s is not None:
+        if len(verdict.windows_s) < int(scenario.windows_min * min(share, 1)):
+            problems.append(f"empty: only {len(verdict.windows_s)} partitions lost their leader")
+        if verdict.window_p99_s > scenario.window_max_s:
+            problems.append(f"p99 of the windows is {verdict.window_p99_s:.2f} s, above {scenario.window_max_s:.2f} s")
     fatal = [error for error in verdict.client_errors if "fatal" in error]
     problems += verdict.client_errors if not scenario.tolerates_client_errors else fatal
     return problems
@@ -160,13 +170,12 @@ def _report(verdict: Verdict, leader_changes: int, problems: list[str]) -> None:
     )
     if verdict.windows_s:
         ordered = sorted(verdict.windows_s)
-        p50, p99 = ordered[len(ordered) // 2], ordered[min(len(ordered) - 1, int(len(ordered) * 0.99))]
+        p50, p99 = ordered[len(ordered) // 2], verdict.window_p99_s
         print(
             f"  without a leader: {len(ordered)} windows, p50 {p50:.2f} s, p99 {p99:.2f} s, longest {ordered[-1]:.2f} s"
         )
     for problem in problems[:20]:
         print(f"  PROBLEM {problem}")
-    print("  FAILED" if problems else "  passed", flush=True)
 
 
 def main() -> int:
@@ -177,6 +186,9 @@ def main() -> int:
     parser.add_argument("--seed", type=int)
     parser.add_argument("--rate", type=float, default=300, help="records a second, all producers together")
     parser.add_argument("--combined", action="store_true", help="three nodes with both roles instead of six")
+    parser.add_argument(
+        "--mutant", choices=MUTANTS, help="every node has this defect; passes when the judgement finds it"
+    )
     parser.add_argument("--directory", type=Path, help="where images and logs are put", default=None)
     chosen = parser.parse_args()
     unknown = [name for name in chosen.scenarios if name not in SCENARIOS]

@@ -21,6 +21,7 @@ from nemesis.hosts import Host
 CLUSTER_ID = "bmVtZXNpcy1vZi1taWxsYg"
 CLIENT_PORT = 9092
 CONTROLLER_PORT = 9093
+METRICS_PORT = 9404
 STOP_TIMEOUT_S = 60.0
 
 
@@ -31,8 +32,17 @@ class MemberFailed(Exception):
 class Member:
     """One node of the cluster on one host."""
 
-    def __init__(self, system: str, host: Host, node_id: int, properties: Mapping[str, str], logs: Path) -> None:
+    def __init__(
+        self,
+        system: str,
+        host: Host,
+        node_id: int,
+        properties: Mapping[str, str],
+        logs: Path,
+        mutant: str | None = None,
+    ) -> None:
         self.system = system
+        self.mutant = mutant
         self.host = host
         self.node_id = node_id
         self.is_broker = "broker" in properties["process.roles"]
@@ -42,6 +52,10 @@ class Member:
         self._log_path = logs / f"{host.name}.log"
         self._config_path = logs / f"{host.name}.properties"
         self._config_path.write_text("".join(f"{key}={value}\n" for key, value in properties.items()))
+
+    @property
+    def metrics_url(self) -> str:
+        return f"http://{self.host.address}:{METRICS_PORT}/metrics"
 
     @property
     def is_running(self) -> bool:
@@ -59,7 +73,10 @@ class Member:
 
     def start(self) -> None:
         assert not self.is_running, f"{self.host.name} is running already"
-        if self.system == "millbeck":
+        if self.mutant is not None:
+            command = [sys.executable, "-m", "nemesis.mutants", self.mutant, "server", "--config"]
+            command.append(str(self._config_path))
+        elif self.system == "millbeck":
             command = cli_command("server", "--config", str(self._config_path))
         else:
             command = java_command("kafka.Kafka", str(self._config_path), heap_mib=256, log_level="info")
@@ -131,7 +148,13 @@ class Cluster:
     """All members; leaving it ends every process."""
 
     def __init__(
-        self, system: str, controllers: list[Host], brokers: list[Host], logs: Path, settings: Mapping[str, str]
+        self,
+        system: str,
+        controllers: list[Host],
+        brokers: list[Host],
+        logs: Path,
+        settings: Mapping[str, str],
+        mutant: str | None = None,
     ) -> None:
         logs.mkdir(parents=True, exist_ok=True)
         hosts = list(dict.fromkeys([*controllers, *brokers]))
@@ -142,8 +165,11 @@ class Cluster:
                 system,
                 host,
                 ids[host.name],
-                _properties(host, ids[host.name], host in controllers, host in brokers, voters) | dict(settings),
+                _properties(host, ids[host.name], host in controllers, host in brokers, voters)
+                | (_metrics(host) if system == "millbeck" else {})
+                | dict(settings),
                 logs,
+                mutant,
             )
             for host in hosts
         ]
@@ -196,6 +222,10 @@ def _properties(host: Host, node_id: int, is_controller: bool, is_broker: bool, 
     if is_broker:
         properties["inter.broker.listener.name"] = "PLAINTEXT"
     return properties
+
+
+def _metrics(host: Host) -> dict[str, str]:
+    return {"metrics.http.host": host.address, "metrics.http.port": str(METRICS_PORT)}
 
 
 assert sys.platform == "linux", "network namespaces and ext4 images are Linux's"

@@ -21,7 +21,14 @@ class Verdict:
     read: int
     client_errors: list[str]
     windows_s: list[float]
-    """From each kill to the first acknowledged record of a partition whose leader it was."""
+    """From each kill to the first acknowledgement of a record sent after it, for each partition whose leader it was."""
+    standstills: list[str]
+    """Partitions that took nothing while they had to."""
+
+    @property
+    def window_p99_s(self) -> float:
+        ordered = sorted(self.windows_s)
+        return ordered[min(len(ordered) - 1, int(len(ordered) * 0.99))] if ordered else 0.0
 
 
 def entries(path: Path) -> Iterator[list[Any]]:
@@ -38,22 +45,25 @@ def judge(
     final: Path,
     *,
     kills: list[tuple[int, float]],
+    flows: list[tuple[str, float, float]],
     acknowledged_count_min: int,
 ) -> Verdict:
     history = History()
-    acknowledged: dict[int, list[float]] = {}
+    acknowledged: dict[int, list[tuple[float, float]]] = {}
     errors: list[str] = []
     undelivered = 0
     for path in producers:
         sends: dict[str, Send] = {}
+        sent_s: dict[str, float] = {}
         for time_s, kind, *rest in entries(path):
             if kind == "send":
                 name, partition, value = rest
                 sends[value] = history.send(name, str(partition), value)
+                sent_s[value] = time_s
             elif kind == "acknowledged":
                 value, offset = rest
                 sends[value].acknowledged(offset)
-                acknowledged.setdefault(int(sends[value].partition), []).append(time_s)
+                acknowledged.setdefault(int(sends[value].partition), []).append((sent_s[value], time_s))
             elif kind == "undelivered":
                 undelivered += 1
                 errors.append(f"{path.stem}: {rest[0]} was not delivered: {rest[1]}")
@@ -77,6 +87,7 @@ def judge(
         read=sum(len(records) for records in history.final.values()),
         client_errors=errors,
         windows_s=_windows(kills, acknowledged),
+        standstills=_standstills(flows, acknowledged),
     )
 
 
@@ -95,9 +106,22 @@ def _read_finally(history: History, final: Path) -> None:
         history.read_finally(str(partition), read)
 
 
-def _windows(kills: list[tuple[int, float]], acknowledged: dict[int, list[float]]) -> list[float]:
+def _windows(kills: list[tuple[int, float]], acknowledged: dict[int, list[tuple[float, float]]]) -> list[float]:
+    """Records sent before a kill do not count: word that the old leader took them may arrive after it."""
     windows = []
     for partition, kill_s in kills:
-        after = [time_s for time_s in acknowledged.get(partition, []) if time_s > kill_s]
+        after = [time_s for sent_s, time_s in acknowledged.get(partition, []) if sent_s > kill_s]
         windows.append(min(after) - kill_s if after else float("inf"))
     return windows
+
+
+def _standstills(
+    flows: list[tuple[str, float, float]], acknowledged: dict[int, list[tuple[float, float]]]
+) -> list[str]:
+    """The partitions are those that ever took a record: one that never did is for the count of them to notice."""
+    return [
+        f"partition {partition} took no record in {end_s - begin_s:.1f} s while {what}"
+        for what, begin_s, end_s in flows
+        for partition, records in sorted(acknowledged.items())
+        if not any(begin_s <= sent_s and time_s < end_s for sent_s, time_s in records)
+    ]

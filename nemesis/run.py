@@ -54,6 +54,8 @@ class Run:
     """When what was done."""
     windows: list[tuple[int, float]] = field(default_factory=list)
     """For each partition whose leader was killed: how it was called, and when that was."""
+    flows: list[tuple[str, float, float]] = field(default_factory=list)
+    """What was going on from when to when, while every partition had to take records."""
 
     def say(self, text: str) -> None:
         self.events.append((time.monotonic(), text))

@@ -88,15 +88,17 @@ def lose_controllers(run: Run) -> None:
     """Two controllers of three: the data path goes on, a change of metadata waits and then succeeds."""
     from confluent_kafka.admin import NewTopic  # type: ignore[attr-defined]
 
-    lost = run.cluster.controllers[:2]
+    lost = run.rng.sample(run.cluster.controllers, 2)
     for member in lost:
         member.kill()
     run.say(f"killed {', '.join(member.host.name for member in lost)}")
     run.sleep(5)
+    without_s = time.monotonic()
     created = run.admin.create_topics([NewTopic("while-away", 1, 3)], operation_timeout=60, request_timeout=90)
     run.sleep(10)
     if created["while-away"].done() and created["while-away"].exception() is None:
         raise RunFailed("a topic was created without a quorum")
+    run.flows.append(("two controllers of three were lost", without_s, time.monotonic()))
     for member in lost:
         member.start()
     run.say("started them again")
@@ -139,7 +141,7 @@ def availability(run: Run) -> None:
         view = run.view()
         if view is None:
             continue
-        member = run.pick(run.cluster.brokers)
+        member = run.pick([one for one in run.cluster.brokers if one.node_id in view.leaders.values()])
         led = [index for index, leader in view.leaders.items() if leader == member.node_id]
         member.kill()
         killed_s = time.monotonic()
@@ -165,9 +167,20 @@ class Scenario:
     acknowledged_min: int = 1000
     leader_changes_min: int = 0
     tolerates_client_errors: bool = True
+    window_max_s: float | None = None
+    """What p99 of the times without a leader may be."""
+    windows_min: int = 0
 
 
-FAST = {"broker.session.timeout.ms": "1500", "broker.heartbeat.interval.ms": "300"}
+FAST = {
+    "broker.session.timeout.ms": "1500",
+    "broker.heartbeat.interval.ms": "300",
+    "controller.quorum.fetch.timeout.ms": "1000",
+    "controller.quorum.election.timeout.ms": "500",
+    "controller.quorum.election.backoff.max.ms": "200",
+}
+"""The fast profile of docs/cluster.md."""
+BESIDES_SESSION_S = 1.5
 FLUSHED = {"flush.messages": "1"}
 
 SCENARIOS = {
@@ -179,6 +192,8 @@ SCENARIOS = {
     "lose-controllers": Scenario(harm=lose_controllers, seconds=60),
     "rolling-restart": Scenario(harm=rolling_restart, seconds=120, tolerates_client_errors=False),
     "disk-full": Scenario(harm=disk_full, seconds=120),
-    "availability": Scenario(harm=availability, seconds=300),
-    "availability-fast": Scenario(harm=availability, seconds=300, settings=FAST),
+    "availability": Scenario(harm=availability, seconds=300, window_max_s=9 + BESIDES_SESSION_S, windows_min=30),
+    "availability-fast": Scenario(
+        harm=availability, seconds=300, settings=FAST, window_max_s=1.5 + BESIDES_SESSION_S, windows_min=60
+    ),
 }

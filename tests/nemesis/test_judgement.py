@@ -28,6 +28,7 @@ class Notes:
         self.tail: list[list[Any]] = [["read", 0, 0, "a"], ["read", 0, 1, "b"]]
         self.final: list[list[Any]] = [["read", 0, 0, "a"], ["read", 0, 1, "b"], ["whole", 0, 2]]
         self.kills: list[tuple[int, float]] = []
+        self.flows: list[tuple[str, float, float]] = []
         self._directory = directory
 
     def judge(self) -> Verdict:
@@ -36,6 +37,7 @@ class Notes:
             [write(self._directory / "tail.jsonl", *self.tail)],
             write(self._directory / "final.jsonl", *self.final),
             kills=self.kills,
+            flows=self.flows,
             acknowledged_count_min=1,
         )
 
@@ -79,7 +81,21 @@ def test_fatal_errors_and_records_left_behind_are_told(notes: Notes) -> None:
 
 def test_a_window_ends_with_the_first_acknowledgement_after_the_kill(notes: Notes) -> None:
     notes.kills = [(0, 1.5), (0, 99.0)]
-    assert notes.judge().windows_s == [1.5, float("inf")]
+    verdict = notes.judge()
+    assert verdict.windows_s == [1.5, float("inf")]
+    assert verdict.window_p99_s == float("inf")
+
+
+def test_word_of_a_record_from_before_the_kill_ends_no_window(notes: Notes) -> None:
+    notes.kills = [(0, 0.5)]
+    assert notes.judge().windows_s == [2.5], "a, sent at 0, is acknowledged at 1; b, sent at 2, at 3"
+
+
+def test_a_partition_that_stands_still_is_told(notes: Notes) -> None:
+    notes.flows = [("all was well", 2.0, 4.0)]
+    assert notes.judge().standstills == []
+    notes.flows = [("all was well", 0.5, 2.5)]
+    assert notes.judge().standstills == ["partition 0 took no record in 2.0 s while all was well"]
 
 
 def test_half_a_line_of_a_killed_client_is_passed_over(notes: Notes, tmp_path: Path) -> None:
@@ -90,6 +106,7 @@ def test_half_a_line_of_a_killed_client_is_passed_over(notes: Notes, tmp_path: P
         [path],
         write(tmp_path / "f.jsonl", *notes.final),
         kills=[],
+        flows=[],
         acknowledged_count_min=1,
     )
     assert verdict.anomalies == []
