@@ -126,11 +126,10 @@ class Broker:
 
     def controller_id(self, is_controllers: bool) -> int:
         """Whom clients are told to send administrative requests to: brokers take them all, of controllers the active
-        one, -1 while nobody knows it."""
+        one, -1 while this node knows of none."""
         if not is_controllers:
             return self.node_id
-        leader = self.quorum.leader.node_id
-        return NO_CONTROLLER if leader is None else leader
+        return self.quorum.leader.node_id
 
     def layers(self, image: MetadataImage, overrides: Mapping[str, str]) -> Layers:
         """Where a setting's value is looked for: what is set for a topic or group, then this node's settings."""

@@ -11,7 +11,7 @@ from millbeck.controller.config_rules import OptionRules
 from millbeck.controller.machine import Controller
 from millbeck.controller.options import ControllerOptions
 from millbeck.kernel.errors import ApiError, UnsupportedVersion, by_code
-from millbeck.metadata.features import SUPPORTED_FEATURES
+from millbeck.metadata.features import CONTROLLER_REGISTRATION_FROM, SUPPORTED_FEATURES
 from millbeck.metadata.image import Endpoint
 from millbeck.server.active_controller import ActiveController
 from millbeck.server.broker import Broker
@@ -74,14 +74,17 @@ class ControllerPart:
             ],
         )
         while True:
-            try:
-                answer = await self._channel.request(
-                    request, ControllerRegistrationResponse, timeout_s=REGISTRATION_SECONDS_MAX
-                )
-                if answer.error_code in (0, UnsupportedVersion.code):
-                    # A cluster that is too old has no place for it.
-                    return
-                log.warning("this controller is not registered: %s", by_code[answer.error_code].kafka_name)
-            except ApiError as error:
-                log.info("this controller is not registered yet: %s", error)
+            # A cluster that has not begun has no place for it yet, nor has one whose metadata is too old, until that is
+            # raised.
+            if self._broker.image.features.metadata_version >= CONTROLLER_REGISTRATION_FROM:
+                try:
+                    answer = await self._channel.request(
+                        request, ControllerRegistrationResponse, timeout_s=REGISTRATION_SECONDS_MAX
+                    )
+                    if answer.error_code == 0:
+                        return
+                    if answer.error_code != UnsupportedVersion.code:
+                        log.warning("this controller is not registered: %s", by_code[answer.error_code].kafka_name)
+                except ApiError as error:
+                    log.info("this controller is not registered yet: %s", error)
             await asyncio.sleep(RETRY_SECONDS)

@@ -154,9 +154,9 @@ class Node:
             self.listening.open(controller_names)
         await self.broker.quorum.start()
         self.listening.open(controller_names)
+        await self.broker.quorum.wait_caught_up()
         if self.controller_part is not None and controller_names:
             self.spawn(self.controller_part.join(self.listening.endpoints(controller_names)))
-        await self.broker.quorum.wait_caught_up()
         if self.broker_part is not None:
             await self.broker_part.join(self.listening.endpoints(client_names))
         if self.settings.serves_metrics:
