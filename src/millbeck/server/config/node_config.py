@@ -63,7 +63,6 @@ class NodeConfig:
         self.offsets = OffsetOptions.resolve(layers)
         self.classic_groups = ClassicGroupOptions.resolve(layers)
         self.transaction_topic = TransactionTopicOptions.resolve(layers)
-        self.share_coordinator = ShareCoordinatorOptions.resolve(layers)
         self._resolve_dynamic(layers)
         check_roles(self.node, self.listener, self.quorum, self._addresses(), self.controller_names())
         self._check_listeners()
@@ -105,6 +104,7 @@ class NodeConfig:
         self.replication = ReplicationOptions.resolve(layers)
         self.replication_throttle = ReplicationThrottleOptions.resolve(layers)
         self.transactions = TransactionOptions.resolve(layers)
+        self.share_coordinator = ShareCoordinatorOptions.resolve(layers)
 
     def ssl(self, listener: str) -> SslOptions:
         """The TLS options of one listener: its own before everybody's. Raises `InvalidConfig` for what is refused."""

@@ -229,7 +229,7 @@ def sections_of(config: NodeConfig) -> dict[str, Section]:
     return {name: value for name, value in vars(config).items() if isinstance(value, Section)}
 
 
-OTHER_TEXT = {"int": "7", "long": "7", "string": "127.0.0.1:7", "list": "a", "double": "0.5", "boolean": "true"}
+OTHER_TEXT = {"int": "700007", "long": "7", "string": "127.0.0.1:7", "list": "a", "double": "0.5", "boolean": "true"}
 READ_AT_START = ("listener", "metrics", "node")
 """Their dynamic options are refused (listeners, directories) or change nothing (reporters)."""
 
