@@ -8,6 +8,8 @@ is known to be possible. A process ends when its input is closed: a producer the
 from __future__ import annotations
 
 import json
+import socket
+import struct
 import sys
 import threading
 import time
@@ -18,6 +20,7 @@ from confluent_kafka import Consumer, KafkaError, Message, Producer, TopicPartit
 
 DELIVERY_TIMEOUT_MS = 600_000
 FLUSH_S = 120.0
+FLOOD_BURST = 50
 
 
 class Notes:
@@ -147,6 +150,39 @@ def read_all(bootstrap: str, topic: str, notes: Notes, *, name: str, partitions:
     consumer.close()
 
 
+def flood(bootstrap: str, topic: str, notes: Notes, *, name: str, connections: int) -> None:
+    """Ask one broker for its metadata over and over, many questions at a time."""
+    host, port = bootstrap.split(":")
+    asked = len(topic).to_bytes(2) + topic.encode()
+    request = struct.pack(">hhih", 3, 1, 0, len(name)) + name.encode() + (1).to_bytes(4) + asked
+    burst = (len(request).to_bytes(4) + request) * FLOOD_BURST
+    closed = until_input_closes()
+
+    def ask() -> None:
+        with socket.create_connection((host, int(port))) as connection, connection.makefile("rb") as replies:
+            while not closed.is_set():
+                connection.sendall(burst)
+                for _ in range(FLOOD_BURST):
+                    replies.read(int.from_bytes(replies.read(4)))
+
+    threads = [threading.Thread(target=ask, daemon=True) for _ in range(connections)]
+    for thread in threads:
+        thread.start()
+    closed.wait()
+    notes.add("end", 0, [])
+
+
+def burst(bootstrap: str, topic: str, notes: Notes, *, name: str, burst_topic: str, rate: float) -> None:
+    """Records at a steady rate into the first partition of another topic, which nobody judges."""
+    producer = Producer({"bootstrap.servers": bootstrap, "client.id": name, "acks": 1, "log_level": 2})
+    closed = until_input_closes()
+    while not closed.wait(0.1):
+        for _ in range(int(rate / 10)):
+            producer.produce(burst_topic, value=topic.encode(), partition=0)
+        producer.poll(0)
+    notes.add("end", producer.flush(FLUSH_S), [])
+
+
 def _note_message(notes: Notes, message: Message) -> None:
     error = message.error()
     if error is not None:
@@ -155,7 +191,13 @@ def _note_message(notes: Notes, message: Message) -> None:
         notes.add("read", message.partition(), message.offset(), (message.value() or b"").decode())
 
 
-ROLES: dict[str, Callable[..., None]] = {"produce": produce, "consume": consume, "read-all": read_all}
+ROLES: dict[str, Callable[..., None]] = {
+    "produce": produce,
+    "consume": consume,
+    "read-all": read_all,
+    "flood": flood,
+    "burst": burst,
+}
 
 
 def main() -> int:

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from nemesis.alarming import signals
 from nemesis.run import Run, RunFailed
 
 KILL_EVERY_S = 5.0
@@ -196,4 +197,5 @@ SCENARIOS = {
     "availability-fast": Scenario(
         harm=availability, seconds=300, settings=FAST, window_max_s=1.5 + BESIDES_SESSION_S, windows_min=60
     ),
+    "signals": Scenario(harm=signals, seconds=600),
 }
