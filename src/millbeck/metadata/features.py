@@ -75,7 +75,7 @@ SUPPORTED_FEATURES: dict[str, FeatureRange] = {
     METADATA_VERSION: FeatureRange(MINIMUM_METADATA_VERSION, LATEST_METADATA_VERSION),
     ELIGIBLE_LEADER_REPLICAS_VERSION: FeatureRange(0, 1),
     "group.version": FeatureRange(0, 0),
-    KRAFT_VERSION: FeatureRange(0, 0),
+    KRAFT_VERSION: FeatureRange(0, 1),
     "share.version": FeatureRange(0, 0),
     "streams.version": FeatureRange(0, 0),
     "transaction.version": FeatureRange(0, 0),

@@ -29,7 +29,7 @@ def test_what_is_not_implemented_is_at_zero() -> None:
         "transaction.version",
     }
     assert others.pop(ELIGIBLE_LEADER_REPLICAS_VERSION) == (0, 1)
-    assert others.pop(KRAFT_VERSION) in ((0, 0), (0, 1))
+    assert others.pop(KRAFT_VERSION) == (0, 1)
     assert set(others.values()) == {FeatureRange(0, 0)}
 
 

@@ -17,7 +17,7 @@ import re
 from typing import Final
 
 from millbeck.kernel.errors import InvalidRequest, UnsupportedVersion
-from millbeck.metadata.features import SUPPORTED_FEATURES
+from millbeck.metadata.features import KRAFT_VERSION, SUPPORTED_FEATURES
 from millbeck.metadata.image import MetadataImage
 from millbeck.server.call import Call
 from millbeck.server.dispatch import Route, handles
@@ -41,13 +41,17 @@ def fallback(served: list[ApiVersion]) -> ApiVersionsResponse:
     return ApiVersionsResponse(error_code=UnsupportedVersion.code, api_keys=served)
 
 
-def response(served: list[ApiVersion], image: MetadataImage, version: int) -> ApiVersionsResponse:
+def response(
+    served: list[ApiVersion], image: MetadataImage, version: int, *, kraft_version: int = 0
+) -> ApiVersionsResponse:
+    """``kraft_version`` is the quorum's own level, which the image does not know."""
     supported = [
         SupportedFeatureKey(name, levels.min_level, levels.max_level)
         for name, levels in sorted(SUPPORTED_FEATURES.items())
         if levels.max_level > 0 and (version >= 4 or levels.min_level > 0)
     ]
-    finalized = [FinalizedFeatureKey(name, level, level) for name, level in sorted(image.features.levels.items())]
+    levels_in_use = {**image.features.levels, **({KRAFT_VERSION: kraft_version} if kraft_version else {})}
+    finalized = [FinalizedFeatureKey(name, level, level) for name, level in sorted(levels_in_use.items())]
     return ApiVersionsResponse(
         api_keys=served,
         supported_features=supported,
@@ -63,4 +67,7 @@ def handle_api_versions(call: Call, request: ApiVersionsRequest) -> ApiVersionsR
         if not _SOFTWARE.fullmatch(name) or not _SOFTWARE.fullmatch(version):
             raise InvalidRequest("client software name and version must be letters, digits, dots and dashes")
         call.connection.client_software = (name, version)
-    return response(call.connection.listener.served, call.broker.image, call.version)
+    broker = call.broker
+    return response(
+        call.connection.listener.served, broker.image, call.version, kraft_version=broker.quorum.kraft_version
+    )

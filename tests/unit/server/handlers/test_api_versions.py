@@ -64,6 +64,12 @@ def test_features_with_a_lowest_level_of_zero_are_kept_from_old_clients(monkeypa
     assert names == {3: ["metadata.version"], 4: ["group.version", "metadata.version"]}
 
 
+@pytest.mark.parametrize(("level", "shown"), [(0, []), (1, [("kraft.version", 1)])])
+def test_the_quorums_own_level_is_shown_once_it_is_raised(level: int, shown: list[tuple[str, int]]) -> None:
+    finalized = api_versions.response([], EMPTY, 4, kraft_version=level).finalized_features
+    assert [(each.name, each.max_version_level) for each in finalized] == shown
+
+
 @pytest.mark.parametrize("version", [5, 99, 32767, -1])
 def test_a_version_we_do_not_have_is_answered_in_version_zero_and_the_connection_stays(version: int) -> None:
     async def scenario(house: House, client: Client, environment: Environment) -> None:
