@@ -66,6 +66,7 @@ nemesis: $(READY) build
 bench: $(READY) build
 	$(BIN)/python -m bench
 	$(BIN)/python -m bench.compaction
+	$(BIN)/python -m bench.cluster
 
 bench-full: $(READY) build
 	$(BIN)/python -m bench --full

@@ -46,14 +46,14 @@ def make_values(record_bytes: int, count: int = 1000, seed: int = 1) -> list[byt
 
 
 class Window:
-    """Wall time, own CPU and the broker's CPU between entry and exit."""
+    """Wall time, own CPU and the CPU of the broker, or of all brokers of a cluster, between entry and exit."""
 
-    def __init__(self, broker_pid: int) -> None:
-        self._broker_pid = broker_pid
+    def __init__(self, broker_pid: int | list[int]) -> None:
+        self._broker_pids = broker_pid if isinstance(broker_pid, list) else [broker_pid] if broker_pid else []
 
     def _now(self) -> tuple[float, float, float]:
         own = resource.getrusage(resource.RUSAGE_SELF)
-        broker = process_usage(self._broker_pid).cpu_seconds if self._broker_pid else 0.0
+        broker = sum(process_usage(pid).cpu_seconds for pid in self._broker_pids)
         return time.monotonic(), own.ru_utime + own.ru_stime, broker
 
     def __enter__(self) -> Window:

@@ -2,7 +2,8 @@
 
 It shares no code with millbeck on purpose: the checker must not repeat the mistakes of what it checks. It knows fixed,
 non-flexible versions (ApiVersions 0, Metadata 4, Produce 7, Fetch 11), which Apache Kafka 4.3 and every broker that
-follows it still serve. Requests may be pipelined: `send` as many as wanted, then `receive` the replies in order.
+follows it still serve, and the first version of DescribeQuorum. Requests may be pipelined: `send` as many as wanted,
+then `receive` the replies in order.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from dataclasses import dataclass
 
 import fastcrc
 
-PRODUCE, FETCH, METADATA, API_VERSIONS = 0, 1, 3, 18
+PRODUCE, FETCH, METADATA, API_VERSIONS, DESCRIBE_QUORUM = 0, 1, 3, 18, 55
 BATCH_HEADER = struct.Struct(">qiibIhiqqqhii")
 BATCH_HEADER_SIZE = 61
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
@@ -23,6 +24,15 @@ CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 
 class RawError(Exception):
     """The broker answered with an error code, or with bytes that make no sense."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartitionState:
+    """A partition as a broker's metadata has it; the leader is -1 while there is none."""
+
+    leader: int
+    replicas: list[int]
+    isr: list[int]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -141,22 +151,39 @@ class RawConnection:
 
     def partition_leaders(self, topic: str, *, create: bool = False) -> dict[int, int]:
         """Partition to leader id; empty while the topic is not there or not led. `create` asks for auto-creation."""
+        states = self.partition_states(topic, create=create)
+        return {partition: state.leader for partition, state in states.items() if state.leader >= 0}
+
+    def partition_states(self, topic: str, *, create: bool = False) -> dict[int, PartitionState]:
         reply = self.call(METADATA, 4, struct.pack(">i", 1) + _string(topic) + struct.pack(">?", create))
         reply.take("i")
         for _ in range(reply.take("i")):
             reply.take("i"), reply.string(), reply.take("i"), reply.string()
         reply.string(), reply.take("i")
-        leaders: dict[int, int] = {}
+        states: dict[int, PartitionState] = {}
         for _ in range(reply.take("i")):
             reply.take("h"), reply.string(), reply.take("b")
             for _ in range(reply.take("i")):
                 reply.take("h")
                 partition, leader = reply.take("i"), reply.take("i")
-                for _ in range(2):
-                    for _ in range(reply.take("i")):
-                        reply.take("i")
-                leaders[partition] = leader
-        return {partition: leader for partition, leader in leaders.items() if leader >= 0}
+                replicas, isr = ([reply.take("i") for _ in range(reply.take("i"))] for _ in range(2))
+                states[partition] = PartitionState(leader=leader, replicas=replicas, isr=isr)
+        return states
+
+    def active_controller(self) -> int:
+        """The node that leads the metadata quorum; -1 while nobody does."""
+        name = b"__cluster_metadata"
+        topics = b"\x02" + bytes([len(name) + 1]) + name + b"\x02" + struct.pack(">i", 0) + b"\0\0"
+        # A flexible request: the tagged fields of its header stand before the body.
+        reply = self.call(DESCRIBE_QUORUM, 0, b"\0" + topics + b"\0")
+        reply.take("b")
+        if error := reply.take("h"):
+            raise RawError(f"DescribeQuorum: error {error}")
+        reply.position += 1 + 1 + len(name) + 1
+        reply.take("i")
+        if error := reply.take("h"):
+            raise RawError(f"DescribeQuorum: error {error}")
+        return reply.take("i")
 
     def send_produce(self, topic: str, partition: int, records: bytes, *, acks: int = -1) -> None:
         self.send(PRODUCE, 7, produce_body(topic, partition, records, acks=acks))
