@@ -1,0 +1,159 @@
+"""Giving a member records of a share partition: what a fetch found, less what others hold, as much as was asked for.
+
+What a fetch has passed over without finding a record (compacted away, a transaction's marker, an aborted transaction)
+is final at once. A record that was given out often is likely to be what breaks its consumers: from half the delivery
+limit on fewer of such records are given at a time, and the last delivery of each is its own (as in Kafka since 4.2),
+so that the records around it are not given up with it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from millbeck.coordinator.share.partition.window import Lock, Run
+from millbeck.coordinator.share.states import RecordState
+
+if TYPE_CHECKING:
+    from millbeck.coordinator.share.partition.machine import SharePartition
+
+SPARING_COUNT_MIN: Final = 2
+
+
+class Found(NamedTuple):
+    """A batch of the log. ``has_records`` is False for one whose records nobody is to see."""
+
+    first_offset: int
+    last_offset: int
+    has_records: bool
+
+
+class Acquired(NamedTuple):
+    first_offset: int
+    last_offset: int
+    delivery_count: int
+
+
+class Taking:
+    """One acquisition. The window's counts are kept by the partition's own methods."""
+
+    __slots__ = ("_acquired", "_batch_size", "_is_over", "_is_strict", "_lock", "_partition", "_position", "_remaining")
+
+    def __init__(
+        self,
+        partition: SharePartition,
+        lock: Lock,
+        fetch_offset: int,
+        max_records: int,
+        batch_size: int,
+        is_strict: bool,
+    ) -> None:
+        self._partition = partition
+        self._lock = lock
+        self._position = fetch_offset
+        self._remaining = max_records
+        self._batch_size = batch_size
+        self._is_strict = is_strict
+        self._is_over = False
+        self._acquired: list[Acquired] = []
+
+    def run(self, found: Iterable[Found]) -> list[Acquired]:
+        for batch in found:
+            if self._is_over or self._remaining <= 0:
+                break
+            start_offset = self._partition.window.start_offset
+            if batch.last_offset < start_offset:
+                self._position = batch.last_offset + 1
+                continue
+            first = max(batch.first_offset, start_offset)
+            self._pass_over(max(self._position, start_offset), first - 1)
+            self._position = batch.last_offset + 1
+            if batch.has_records:
+                self._take_again(first, batch.last_offset)
+                self._take_new(first, batch.last_offset)
+            else:
+                self._pass_over(first, batch.last_offset)
+        return self._acquired
+
+    def _pass_over(self, first: int, last: int) -> None:
+        """There is nothing here for anybody."""
+        partition = self._partition
+        window = partition.window
+        if first > last:
+            return
+        for run in window.overlapping(first, last):
+            if run.state is RecordState.AVAILABLE:
+                for part in window.isolate(max(run.first, first), min(run.last, last)):
+                    partition.put(part, RecordState.ARCHIVED)
+        if last > window.end_offset:
+            partition.append(last, RecordState.ARCHIVED, 0)
+        window.join(first, last)
+
+    def _take_again(self, first: int, last: int) -> None:
+        """Take what others have given back."""
+        partition = self._partition
+        window = partition.window
+        if not partition.available_count:
+            return
+        limit = partition.settings.delivery_count_limit
+        for run in window.overlapping(first, last):
+            if self._is_over or (self._is_strict and self._remaining <= 0):
+                return
+            if run.state is not RecordState.AVAILABLE:
+                continue
+            begin, end = max(run.first, first), min(run.last, last)
+            if run.delivery_count >= limit:
+                # The limit was lowered since.
+                self._pass_over(begin, end)
+                continue
+            if self._acquired and _is_last_delivery(run, limit):
+                self._is_over = True
+                return
+            count = self._sparing(run, end - begin + 1)
+            if self._is_strict:
+                count = min(count, self._remaining)
+            for part in window.isolate(begin, begin + count - 1):
+                self._take(part)
+
+    def _sparing(self, run: Run, count: int) -> int:
+        """How many of these to give: all, unless they were given often already."""
+        limit = self._partition.settings.delivery_count_limit
+        sparing_from = max(SPARING_COUNT_MIN, -(-limit // 2))
+        if _is_last_delivery(run, limit):
+            self._is_over = True
+            return 1
+        if run.delivery_count >= sparing_from and count > 1:
+            self._is_over = True
+            return max(1, count >> (run.delivery_count - sparing_from + 1))
+        return count
+
+    def _take_new(self, first: int, last: int) -> None:
+        """Take what was never given out, and let the window grow over it."""
+        partition = self._partition
+        window = partition.window
+        begin = max(first, window.end_offset + 1)
+        room = partition.settings.record_locks_max - len(window)
+        if self._is_over or begin > last or self._remaining <= 0 or room <= 0:
+            return
+        if self._is_strict:
+            last = min(last, begin + min(self._remaining, room) - 1)
+        self._take(partition.append(last, RecordState.AVAILABLE, 0))
+
+    def _take(self, run: Run) -> None:
+        run.delivery_count += 1
+        run.lock = self._lock
+        self._partition.put(run, RecordState.ACQUIRED)
+        self._remaining -= len(run)
+        acquired = self._acquired
+        if acquired:
+            before = acquired[-1]
+            is_small = before.last_offset - before.first_offset + 1 < self._batch_size
+            if is_small and before.last_offset + 1 == run.first and before.delivery_count == run.delivery_count:
+                acquired[-1] = before._replace(last_offset=run.last)
+                return
+        acquired.append(Acquired(run.first, run.last, run.delivery_count))
+
+
+def _is_last_delivery(run: Run, limit: int) -> bool:
+    """Whether these records are given out for the last time; with a limit of two, that is no sign of trouble."""
+    return limit > SPARING_COUNT_MIN and run.delivery_count == limit - 1

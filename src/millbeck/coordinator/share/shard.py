@@ -1,0 +1,272 @@
+"""The shard of one ``__share_group_state`` partition: the durable state of the share partitions that hash to it.
+
+Partition leaders write what their groups have settled and read it back when they begin to lead; the group coordinator
+initialises, deletes and looks. Two epochs keep the past out: a partition's leader epoch, so that a deposed leader
+cannot write, and the state epoch, which grows whenever a group's start is set anew.
+
+A write is recorded as an update, and after ``updates_per_snapshot`` of them as a snapshot. Everything before the oldest
+of the latest snapshots is needless: `redundant_offset` says where that is, the driver deletes what lies below. Share
+partitions that nobody writes to are written anew from time to time, since they would keep everything that follows.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Final, NamedTuple
+
+from millbeck.coordinator.runtime.result import Result
+from millbeck.coordinator.runtime.timer import Timers
+from millbeck.coordinator.share import records
+from millbeck.coordinator.share.batches import combine
+from millbeck.coordinator.share.records import (
+    UNKNOWN_COUNT,
+    ShareRecord,
+    ShareSnapshotKey,
+    ShareSnapshotValue,
+    ShareUpdateKey,
+    ShareUpdateValue,
+)
+from millbeck.coordinator.share.states import StateBatch
+from millbeck.kernel.errors import ApiError, FencedLeaderEpoch, FencedStateEpoch, InvalidRequest
+from millbeck.kernel.ids import Uuid
+from millbeck.kernel.timeline import SnapshotRegistry, TimelineDict
+
+UNINITIALIZED_OFFSET: Final = -1
+UNKNOWN_EPOCH: Final = -1
+COLD_KEY: Final = ("snapshot-cold-partitions",)
+COLD_SNAPSHOTS_PER_STEP: Final = 100
+COLD_PAUSE_MS: Final = 1
+
+
+class ShareKey(NamedTuple):
+    """One share partition."""
+
+    group_id: str
+    topic_id: Uuid
+    partition: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShareState:
+    """What is known of a share partition."""
+
+    snapshot_epoch: int
+    state_epoch: int
+    leader_epoch: int
+    start_offset: int
+    delivery_complete_count: int = UNKNOWN_COUNT
+    batches: tuple[StateBatch, ...] = ()
+    created_ms: int = 0
+    written_ms: int = 0
+    update_count: int = 0
+    """Updates since the last snapshot."""
+    snapshot_offset: int = 0
+    """Where that snapshot stands in the log."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Written:
+    """What a partition's leader wants to be kept."""
+
+    state_epoch: int
+    leader_epoch: int
+    start_offset: int
+    delivery_complete_count: int
+    batches: list[StateBatch]
+
+
+@dataclass(slots=True, kw_only=True)
+class ShareShardOptions:
+    updates_per_snapshot: int = 500
+    cold_interval_ms: int = 300_000
+
+
+class ShareShard:
+    def __init__(self, registry: SnapshotRegistry, timers: Timers[ShareRecord], options: ShareShardOptions) -> None:
+        self._timers = timers
+        self._options = options
+        self._states: TimelineDict[ShareKey, ShareState] = TimelineDict(registry)
+        self.write_count = 0
+        """Writes since the shard was loaded."""
+
+    def __len__(self) -> int:
+        return len(self._states)
+
+    # Records
+
+    def encode(self, record: ShareRecord) -> tuple[bytes, bytes | None]:
+        return records.encode(record)
+
+    def decode(self, key: bytes, value: bytes | None) -> ShareRecord | None:
+        return records.decode(key, value)
+
+    def replay(self, record: ShareRecord, *, offset: int, producer_id: int) -> None:
+        key = ShareKey(record.key.group_id, record.key.topic_id, record.key.partition)
+        value = record.value
+        if value is None:
+            self._states.pop(key, None)
+        elif isinstance(value, ShareSnapshotValue):
+            self._states[key] = ShareState(
+                snapshot_epoch=value.snapshot_epoch,
+                state_epoch=value.state_epoch,
+                leader_epoch=value.leader_epoch,
+                start_offset=value.start_offset,
+                delivery_complete_count=value.delivery_complete_count,
+                batches=tuple(records.batches_of(value)),
+                created_ms=value.create_timestamp,
+                written_ms=value.write_timestamp,
+                snapshot_offset=offset,
+            )
+        else:
+            self._replay_update(key, value)
+
+    def _replay_update(self, key: ShareKey, value: ShareUpdateValue) -> None:
+        state = self._states.get(key)
+        # An update without its snapshot was about something that has been deleted.
+        if state is None or state.snapshot_epoch != value.snapshot_epoch:
+            return
+        start_offset = max(state.start_offset, value.start_offset)
+        self._states[key] = replace(
+            state,
+            leader_epoch=value.leader_epoch,
+            start_offset=start_offset,
+            delivery_complete_count=value.delivery_complete_count,
+            batches=tuple(combine(state.batches, records.batches_of(value), start_offset)),
+            update_count=state.update_count + 1,
+        )
+
+    def replay_end_transaction(self, *, producer_id: int, is_committed: bool) -> None:
+        """Nobody writes here in transactions."""
+
+    def on_loaded(self, now_ms: int) -> None:
+        self._schedule_cold()
+
+    def on_unloaded(self, error: ApiError) -> None:
+        """Nobody waits here for anything but a commit."""
+
+    # What partition leaders ask
+
+    def read(self, key: ShareKey, leader_epoch: int) -> Result[ShareRecord, ShareState]:
+        """The state, for the leader of ``leader_epoch``: from now on older leaders are refused."""
+        state = self._states.get(key)
+        if state is None:
+            raise InvalidRequest("the share partition is not initialised")
+        if state.leader_epoch > leader_epoch:
+            raise FencedLeaderEpoch(f"the leader of epoch {state.leader_epoch} was here")
+        if leader_epoch == state.leader_epoch:
+            return Result(response=state)
+        state = replace(state, leader_epoch=leader_epoch)
+        value = ShareUpdateValue(
+            snapshot_epoch=state.snapshot_epoch,
+            leader_epoch=leader_epoch,
+            start_offset=state.start_offset,
+            delivery_complete_count=state.delivery_complete_count,
+        )
+        return Result(records=[ShareRecord(ShareUpdateKey(*key), value)], response=state)
+
+    def write(self, key: ShareKey, written: Written, now_ms: int) -> Result[ShareRecord, None]:
+        """Keep what a leader says. Raises FENCED_LEADER_EPOCH, FENCED_STATE_EPOCH."""
+        state = self._states.get(key)
+        if state is None:
+            raise InvalidRequest("the share partition is not initialised")
+        if state.leader_epoch > written.leader_epoch:
+            raise FencedLeaderEpoch(f"the leader of epoch {state.leader_epoch} was here")
+        if state.state_epoch > written.state_epoch:
+            raise FencedStateEpoch(f"the group has begun anew in state epoch {state.state_epoch}")
+        self.write_count += 1
+        if state.state_epoch < written.state_epoch or state.update_count >= self._options.updates_per_snapshot:
+            return Result(records=[self._snapshot_with(key, state, written, now_ms)])
+        value = ShareUpdateValue(
+            snapshot_epoch=state.snapshot_epoch,
+            leader_epoch=written.leader_epoch,
+            start_offset=written.start_offset,
+            state_batches=records.recorded(written.batches),
+            delivery_complete_count=written.delivery_complete_count,
+        )
+        return Result(records=[ShareRecord(ShareUpdateKey(*key), value)])
+
+    def _snapshot_with(self, key: ShareKey, state: ShareState, written: Written, now_ms: int) -> ShareRecord:
+        start_offset = max(state.start_offset, written.start_offset)
+        return self._snapshot(
+            key,
+            replace(
+                state,
+                state_epoch=written.state_epoch,
+                leader_epoch=written.leader_epoch,
+                start_offset=start_offset,
+                delivery_complete_count=written.delivery_complete_count,
+                batches=tuple(combine(state.batches, written.batches, start_offset)),
+            ),
+            now_ms,
+        )
+
+    def _snapshot(self, key: ShareKey, state: ShareState, now_ms: int) -> ShareRecord:
+        value = ShareSnapshotValue(
+            snapshot_epoch=state.snapshot_epoch + 1,
+            state_epoch=state.state_epoch,
+            leader_epoch=state.leader_epoch,
+            start_offset=state.start_offset,
+            create_timestamp=state.created_ms,
+            write_timestamp=now_ms,
+            state_batches=records.recorded(state.batches),
+            delivery_complete_count=state.delivery_complete_count,
+        )
+        return ShareRecord(ShareSnapshotKey(*key), value)
+
+    # What the group coordinator asks
+
+    def initialize(
+        self, key: ShareKey, *, state_epoch: int, start_offset: int, now_ms: int
+    ) -> Result[ShareRecord, None]:
+        """Let a group begin, or begin anew elsewhere with a higher state epoch."""
+        state = self._states.get(key)
+        if state is not None and state.state_epoch > state_epoch:
+            raise FencedStateEpoch(f"the group has begun in state epoch {state.state_epoch}")
+        if state is not None and start_offset == UNINITIALIZED_OFFSET:
+            # Asked twice: what the group has done since must not be forgotten.
+            return Result()
+        fresh = ShareState(
+            snapshot_epoch=-1 if state is None else state.snapshot_epoch,
+            state_epoch=state_epoch,
+            leader_epoch=UNKNOWN_EPOCH if state is None else state.leader_epoch,
+            start_offset=start_offset,
+            created_ms=now_ms,
+        )
+        return Result(records=[self._snapshot(key, fresh, now_ms)])
+
+    def delete(self, key: ShareKey) -> Result[ShareRecord, None]:
+        if key not in self._states:
+            return Result()
+        return Result(records=[ShareRecord(ShareSnapshotKey(*key), None)])
+
+    def summary(self, key: ShareKey, at: int) -> ShareState | None:
+        """The committed state, None when the group has not begun there."""
+        return self._states.get_at(key, at)
+
+    def keys_of_topics(self, topic_ids: frozenset[Uuid]) -> list[ShareKey]:
+        return [key for key in self._states if key.topic_id in topic_ids]
+
+    def on_topics_deleted(self, topic_ids: frozenset[Uuid]) -> Result[ShareRecord, None]:
+        """What was done with topics that are gone is forgotten."""
+        found = [ShareRecord(ShareSnapshotKey(*key), None) for key in self.keys_of_topics(topic_ids)]
+        return Result(records=found, is_atomic=False)
+
+    # Keeping the log short
+
+    def redundant_offset(self, written_offset: int) -> int:
+        """Everything below is known from later records; ``written_offset`` when nothing is known at all."""
+        return min((state.snapshot_offset for state in self._states.values()), default=written_offset)
+
+    def _schedule_cold(self) -> None:
+        self._timers.schedule(COLD_KEY, self._options.cold_interval_ms, self._snapshot_cold)
+
+    def _snapshot_cold(self, now_ms: int) -> Result[ShareRecord, None]:
+        """Write anew what nobody has for long, some at a time."""
+        due_ms = now_ms - self._options.cold_interval_ms
+        cold = [(key, state) for key, state in self._states.items() if state.written_ms <= due_ms]
+        if len(cold) > COLD_SNAPSHOTS_PER_STEP:
+            self._timers.schedule(COLD_KEY, COLD_PAUSE_MS, self._snapshot_cold)
+        else:
+            self._schedule_cold()
+        found = [self._snapshot(key, state, now_ms) for key, state in cold[:COLD_SNAPSHOTS_PER_STEP]]
+        return Result(records=found, is_atomic=False)
