@@ -36,6 +36,7 @@ from millbeck.records.validation import Validated
 from millbeck.replication.in_sync import FetchTimes, InSync, IsrProposal, Surroundings
 from millbeck.replication.turn import Turn
 from millbeck.storage.log import Log
+from millbeck.storage.producer_state import Origin
 from millbeck.storage.reading import LogSlice
 from millbeck.storage.staging import Staged
 
@@ -246,17 +247,33 @@ class Partition:
 
     # appends
 
-    def append(self, validated: Validated, *, wants_all: bool, now_ms: int, settle: Settle) -> Staged:
+    def append(
+        self,
+        validated: Validated,
+        *,
+        wants_all: bool,
+        now_ms: int,
+        settle: Settle,
+        origin: Origin = Origin.CLIENT,
+        transaction_version: int = 0,
+    ) -> Staged:
         """Stage a validated batch; raises ApiError when it is refused, and then nothing has changed.
 
         ``settle`` is called in a later step of the turn, never from here. A duplicate waits like the batch it repeats,
-        which may itself still be on its way to the high watermark.
+        which may itself still be on its way to the high watermark. ``transaction_version`` is for a marker.
         """
         if not self.is_leader:
             raise NotLeaderOrFollower(f"{self.name} is led by broker {self.leader_id}")
         if wants_all and self.replicas is not None:
             self._check_enough(self.replicas)
-        staged = self.log.stage(validated.batch, leader_epoch=self.leader_epoch, now_ms=now_ms, header=validated.header)
+        staged = self.log.stage(
+            validated.batch,
+            leader_epoch=self.leader_epoch,
+            now_ms=now_ms,
+            origin=origin,
+            header=validated.header,
+            transaction_version=transaction_version,
+        )
         self._appended_ms = now_ms
         self._pending.append(PendingAppend(staged.last_offset + 1, wants_all, settle))
         if not self._is_marked:

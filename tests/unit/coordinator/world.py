@@ -14,12 +14,12 @@ from millbeck.coordinator.config import ClassicGroupOptions, OffsetOptions
 from millbeck.coordinator.group.classic.join import Client
 from millbeck.coordinator.group.records import GroupRecord
 from millbeck.coordinator.group.shard import GroupShard, GroupShardOptions
-from millbeck.coordinator.runtime.host import Entry, ShardHost
+from millbeck.coordinator.runtime.host import Entry, Producer, ShardHost, TransactionEnd
 from millbeck.coordinator.runtime.loader import Loader
 from millbeck.coordinator.runtime.result import Reply
 from millbeck.kernel.errors import ApiError, by_code
 from millbeck.kernel.timer_wheel import Timer, TimerWheel
-from millbeck.records import batch
+from millbeck.records import batch, control
 from millbeck.records.record import UNASSIGNED, Record
 from millbeck.wire.messages.heartbeat import HeartbeatRequest
 from millbeck.wire.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
@@ -69,13 +69,39 @@ class Log:
         self.holds_commits = False
         self.refusal: ApiError | None = None
 
-    def append(self, entries: Sequence[Entry], now_ms: int) -> int:
+    def append(self, entries: Sequence[Entry], now_ms: int, producer: Producer | None = None) -> int:
         if self.refusal is not None:
             raise self.refusal
         base_offset = self.end_offset
         records = [Record(UNASSIGNED, now_ms, key, value) for key, value in entries]
-        self.batches.append(batch.build(records, base_offset=base_offset))
+        producer_id, producer_epoch = producer or (-1, -1)
+        self.batches.append(
+            batch.build(
+                records,
+                base_offset=base_offset,
+                producer_id=producer_id,
+                producer_epoch=producer_epoch,
+                is_transactional=producer is not None,
+            )
+        )
         self.end_offset += len(records)
+        return base_offset
+
+    def append_marker(self, marker: TransactionEnd, now_ms: int) -> int:
+        if self.refusal is not None:
+            raise self.refusal
+        base_offset = self.end_offset
+        end = control.EndTransaction(committed=marker.is_committed, coordinator_epoch=marker.coordinator_epoch)
+        self.batches.append(
+            control.marker_batch(
+                end,
+                producer_id=marker.producer_id,
+                producer_epoch=marker.producer_epoch,
+                timestamp=now_ms,
+                base_offset=base_offset,
+            )
+        )
+        self.end_offset += 1
         return base_offset
 
     def take_back(self, offset: int) -> None:

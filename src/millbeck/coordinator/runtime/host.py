@@ -19,7 +19,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Sequence
 from enum import Enum
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 from millbeck.coordinator.runtime.result import Reply, Result
 from millbeck.coordinator.runtime.shard import NO_PRODUCER_ID, Shard
@@ -48,11 +48,29 @@ class Appender(Protocol):
     def batch_size_bytes_max(self) -> int:
         """About how large one batch may become."""
 
-    def append(self, entries: Sequence[Entry], now_ms: int) -> int:
+    def append(self, entries: Sequence[Entry], now_ms: int, producer: Producer | None = None) -> int:
         """Append one batch and return the offset of its first record; on `ApiError` nothing was appended.
 
-        If the log takes it back later, `ShardHost.write_failed` is called; when it is committed,
-        `ShardHost.high_watermark_moved`."""
+        With ``producer`` the batch is part of its transaction. If the log takes it back later,
+        `ShardHost.write_failed` is called; when it is committed, `ShardHost.high_watermark_moved`."""
+
+    def append_marker(self, marker: TransactionEnd, now_ms: int) -> int:
+        """Append the batch that ends a producer's transaction; otherwise as `append`."""
+
+
+class Producer(NamedTuple):
+    """Whose transaction records are part of."""
+
+    producer_id: int
+    producer_epoch: int
+
+
+class TransactionEnd(NamedTuple):
+    producer_id: int
+    producer_epoch: int
+    coordinator_epoch: int
+    is_committed: bool
+    transaction_version: int = 0
 
 
 class State(Enum):
@@ -146,8 +164,12 @@ class ShardHost(Generic[S, R]):
 
     # Operations
 
-    def write(self, operation: Callable[[S], Result[R, T]], reply: Reply[T], now_ms: int) -> None:
-        """Carry ``operation`` out; ``reply`` gets its response once what it decided, and what it saw, is committed."""
+    def write(
+        self, operation: Callable[[S], Result[R, T]], reply: Reply[T], now_ms: int, producer: Producer | None = None
+    ) -> None:
+        """Carry ``operation`` out; ``reply`` gets its response once what it decided, and what it saw, is committed.
+
+        With ``producer`` its records are part of that producer's transaction, and count when the transaction ends."""
         if self.state is not State.ACTIVE:
             reply.fail(self.unavailable())
             return
@@ -160,7 +182,29 @@ class ShardHost(Generic[S, R]):
             logger.exception("a coordinator operation failed before anything was written")
             reply.fail(errors.UnknownServerError())
             return
-        self._settle(result, reply, now_ms)
+        self._settle(result, reply, now_ms, producer)
+
+    def end_transaction(self, end: TransactionEnd, reply: Reply[bool], now_ms: int) -> None:
+        """Write a transaction's marker and apply or drop what it has written here."""
+        if self.state is not State.ACTIVE:
+            reply.fail(self.unavailable())
+            return
+        answer = _Answer(Result(response=True), reply)
+        try:
+            offset = self._appender.append_marker(end, now_ms)
+        except ApiError as error:
+            # As the log says it: whoever sends markers knows the log's errors.
+            answer.fail(error, now_ms)
+            return
+        try:
+            self.shard.replay_end_transaction(producer_id=end.producer_id, is_committed=end.is_committed)
+        except Exception:
+            logger.exception("replaying the end of a transaction failed; the shard is unloaded")
+            self._unload(State.FAILED, errors.CoordinatorNotAvailable())
+            reply.fail(self.unavailable())
+            return
+        self._written(offset + 1)
+        self._finish(answer, now_ms)
 
     def read(self, operation: Callable[[S, int], T], reply: Reply[T]) -> None:
         """Answer from committed state: ``operation`` gets the shard and the offset to look at."""
@@ -191,10 +235,10 @@ class ShardHost(Generic[S, R]):
         reply: Reply[None] = Reply(lambda _: None, lambda _: on_failed())
         self._settle(result, reply, now_ms)
 
-    def _settle(self, result: Result[R, T], reply: Reply[T], now_ms: int) -> None:
+    def _settle(self, result: Result[R, T], reply: Reply[T], now_ms: int, producer: Producer | None = None) -> None:
         answer = _Answer(result, reply)
         if result.records:
-            error = self._write_records(result, now_ms)
+            error = self._write_records(result, now_ms, producer)
             if error is not None:
                 # Whatever the operation itself put into timelines goes with the records.
                 self._registry.revert_to(self.written_offset)
@@ -203,12 +247,15 @@ class ShardHost(Generic[S, R]):
             if self.state is not State.ACTIVE:
                 reply.fail(self.unavailable())
                 return
+        self._finish(answer, now_ms)
+
+    def _finish(self, answer: _Answer, now_ms: int) -> None:
         if self.committed_offset >= self.written_offset:
             answer.give(now_ms)
         else:
             self._park(answer)
 
-    def _write_records(self, result: Result[R, T], now_ms: int) -> ApiError | None:
+    def _write_records(self, result: Result[R, T], now_ms: int, producer: Producer | None) -> ApiError | None:
         """Append and replay; the error when nothing (or, if not atomic, not everything) was appended."""
         try:
             entries = [self.shard.encode(record) for record in result.records]
@@ -216,22 +263,31 @@ class ShardHost(Generic[S, R]):
             logger.exception("a coordinator record cannot be encoded")
             return errors.UnknownServerError()
         for first, last in self._cut(entries, result.is_atomic):
+            part = entries[first:last]
             try:
-                base_offset = self._appender.append(entries[first:last], now_ms)
+                base_offset = (
+                    self._appender.append(part, now_ms)
+                    if producer is None
+                    else self._appender.append(part, now_ms, producer)
+                )
             except ApiError as error:
                 return coordinator_error(error)
             assert base_offset >= self.written_offset, f"appended at {base_offset}, below {self.written_offset}"
+            producer_id = NO_PRODUCER_ID if producer is None else producer.producer_id
             try:
                 if result.is_replayed:
                     for index, record in enumerate(result.records[first:last]):
-                        self.shard.replay(record, offset=base_offset + index, producer_id=NO_PRODUCER_ID)
+                        self.shard.replay(record, offset=base_offset + index, producer_id=producer_id)
             except Exception:
                 logger.exception("replaying a coordinator record failed; the shard is unloaded")
                 self._unload(State.FAILED, errors.CoordinatorNotAvailable())
                 return None
-            self.written_offset = base_offset + last - first
-            self._registry.snapshot(self.written_offset)
+            self._written(base_offset + last - first)
         return None
+
+    def _written(self, next_offset: int) -> None:
+        self.written_offset = next_offset
+        self._registry.snapshot(next_offset)
 
     def _cut(self, entries: Sequence[Entry], is_atomic: bool) -> list[tuple[int, int]]:
         """Ranges of entries that each make one batch."""

@@ -14,7 +14,7 @@ import logging
 from collections.abc import Callable, Coroutine, Iterator, Sequence
 from typing import Any, Generic, TypeVar
 
-from millbeck.coordinator.runtime.host import Entry, ShardHost, State
+from millbeck.coordinator.runtime.host import Entry, Producer, ShardHost, State, TransactionEnd
 from millbeck.coordinator.runtime.loader import Loader
 from millbeck.coordinator.runtime.shard import Shard
 from millbeck.coordinator.runtime.timer import Timers
@@ -22,7 +22,7 @@ from millbeck.kernel.environment import Environment
 from millbeck.kernel.errors import ApiError, MessageTooLarge, NotEnoughReplicasAfterAppend
 from millbeck.kernel.timeline import SnapshotRegistry
 from millbeck.kernel.timer_wheel import Timer
-from millbeck.records import batch
+from millbeck.records import batch, control
 from millbeck.records.compression import Codec
 from millbeck.records.record import UNASSIGNED, Record
 from millbeck.records.validation import Validated
@@ -30,6 +30,7 @@ from millbeck.replication.partition import Partition
 from millbeck.server.deadlines import Deadlines
 from millbeck.server.off_loop import run_off_loop
 from millbeck.server.turns import Turns
+from millbeck.storage.producer_state import Origin
 from millbeck.storage.reading import LogSlice
 from millbeck.storage.segment import ColdRead
 from millbeck.storage.staging import Staged
@@ -93,15 +94,39 @@ class ShardDriver(Generic[S, R]):
     def batch_size_bytes_max(self) -> int:
         return self.partition.log.config.max_message_bytes - batch.HEADER_SIZE
 
-    def append(self, entries: Sequence[Entry], now_ms: int) -> int:
-        data = batch.build([Record(UNASSIGNED, now_ms, key, value) for key, value in entries], codec=self._codec)
+    def append(self, entries: Sequence[Entry], now_ms: int, producer: Producer | None = None) -> int:
+        producer_id, producer_epoch = producer or (batch.NO_PRODUCER_ID, batch.NO_PRODUCER_EPOCH)
+        data = batch.build(
+            [Record(UNASSIGNED, now_ms, key, value) for key, value in entries],
+            codec=self._codec,
+            producer_id=producer_id,
+            producer_epoch=producer_epoch,
+            is_transactional=producer is not None,
+        )
         if len(data) > self.partition.log.config.max_message_bytes:
             raise MessageTooLarge(f"{self.partition.name}: a coordinator's batch of {len(data)} bytes")
+        return self._append(data, len(entries), now_ms)
+
+    def append_marker(self, marker: TransactionEnd, now_ms: int) -> int:
+        data = control.marker_batch(
+            control.EndTransaction(committed=marker.is_committed, coordinator_epoch=marker.coordinator_epoch),
+            producer_id=marker.producer_id,
+            producer_epoch=marker.producer_epoch,
+            timestamp=now_ms,
+        )
+        return self._append(data, 1, now_ms, marker.transaction_version)
+
+    def _append(self, data: bytes, record_count: int, now_ms: int, transaction_version: int = 0) -> int:
         header = batch.read_header(data)
-        validated = Validated(data, header, header.max_timestamp, len(entries), NO_APPEND_TIME)
+        validated = Validated(data, header, header.max_timestamp, record_count, NO_APPEND_TIME)
         # Settling comes in a later step of the turn, when the offset is known.
         staged: Staged = self.partition.append(
-            validated, wants_all=True, now_ms=now_ms, settle=lambda error: self._settled(staged, error)
+            validated,
+            wants_all=True,
+            now_ms=now_ms,
+            settle=lambda error: self._settled(staged, error),
+            origin=Origin.COORDINATOR,
+            transaction_version=transaction_version,
         )
         return staged.first_offset
 

@@ -8,14 +8,16 @@ from typing import Any
 
 import pytest
 
-from millbeck.coordinator.runtime.host import ShardHost, State, coordinator_error
+from millbeck.coordinator.runtime.host import Producer, ShardHost, State, TransactionEnd, coordinator_error
 from millbeck.coordinator.runtime.result import Result
 from millbeck.coordinator.runtime.timer import Timers
 from millbeck.kernel import errors
 from millbeck.kernel.errors import ApiError
 from millbeck.kernel.timeline import SnapshotRegistry, TimelineDict
+from millbeck.records import batch
 
 Pair = tuple[str, str]
+BAD_PRODUCER = 666
 
 
 class MapShard:
@@ -23,6 +25,7 @@ class MapShard:
 
     def __init__(self, registry: SnapshotRegistry, timers: Timers[Pair]) -> None:
         self.values: TimelineDict[str, str] = TimelineDict(registry)
+        self.pending: TimelineDict[int, Pair] = TimelineDict(registry)
         self.timers = timers
         self.offsets: list[int] = []
         self.unloaded_with: ApiError | None = None
@@ -39,11 +42,18 @@ class MapShard:
     def replay(self, record: Pair, *, offset: int, producer_id: int) -> None:
         if record[1] == "bad":
             raise errors.UnknownMemberId("even an expected error is not expected here")
+        if producer_id >= 0:
+            self.pending[producer_id] = record
+            return
         self.values[record[0]] = record[1]
         self.offsets.append(offset)
 
     def replay_end_transaction(self, *, producer_id: int, is_committed: bool) -> None:
-        raise NotImplementedError
+        if producer_id == BAD_PRODUCER:
+            raise ValueError(producer_id)
+        record = self.pending.pop(producer_id, None)
+        if record is not None and is_committed:
+            self.values[record[0]] = record[1]
 
     def on_loaded(self, now_ms: int) -> None:
         self.loaded_at_ms = now_ms
@@ -75,6 +85,18 @@ class Stage:
     def write(self, operation: Callable[[MapShard], Result[Pair, Any]]) -> Any:
         outcome = self.worlds.Outcome()
         self.host.write(operation, outcome.reply, self.scheduler.now_ms)
+        return outcome
+
+    def put_in_transaction(self, key: str, value: str, producer: Producer) -> Any:
+        outcome = self.worlds.Outcome()
+        self.host.write(
+            lambda _: Result(records=[(key, value)], response="put"), outcome.reply, self.scheduler.now_ms, producer
+        )
+        return outcome
+
+    def end(self, producer: Producer, is_committed: bool) -> Any:
+        outcome = self.worlds.Outcome()
+        self.host.end_transaction(TransactionEnd(*producer, 1, is_committed), outcome.reply, self.scheduler.now_ms)
         return outcome
 
     def read(self, key: str) -> Any:
@@ -334,3 +356,43 @@ def test_errors_of_the_partition_become_errors_of_the_coordinator(
     error: type[ApiError], expected: type[ApiError]
 ) -> None:
     assert type(coordinator_error(error())) is expected
+
+
+@pytest.mark.parametrize("is_committed", [True, False])
+def test_what_a_transaction_writes_counts_when_its_marker_is_committed(stage: Stage, is_committed: bool) -> None:
+    producer = Producer(7, 3)
+    put = stage.put_in_transaction("a", "1", producer)
+    stage.commit()
+    assert put.response == "put"
+    assert stage.read("a") == "nothing"
+    end = stage.end(producer, is_committed)
+    assert not end.is_done
+    assert stage.read("a") == "nothing"
+    stage.commit()
+    assert end.response is True
+    assert stage.read("a") == ("1" if is_committed else "nothing")
+    headers = [batch.read_header(data) for data in stage.log.batches]
+    assert [(each.producer_id, each.producer_epoch, each.is_transactional) for each in headers] == [(7, 3, True)] * 2
+    assert [each.is_control for each in headers] == [False, True]
+
+
+def test_a_marker_that_is_taken_back_leaves_the_transaction_open(stage: Stage) -> None:
+    producer = Producer(7, 3)
+    stage.put_in_transaction("a", "1", producer)
+    stage.commit()
+    end = stage.end(producer, True)
+    stage.take_back(1)
+    assert isinstance(end.error, errors.NotCoordinator)
+    assert stage.shard.pending[7] == ("a", "1")
+    stage.end(producer, False)
+    stage.commit()
+    assert stage.read("a") == "nothing"
+
+
+def test_a_marker_that_is_refused_or_cannot_be_replayed(stage: Stage, worlds: ModuleType) -> None:
+    stage.log.refusal = errors.TransactionCoordinatorFenced()
+    assert isinstance(stage.end(Producer(7, 3), True).error, errors.TransactionCoordinatorFenced)
+    stage.log.refusal = None
+    assert isinstance(stage.end(Producer(BAD_PRODUCER, 3), True).error, errors.CoordinatorNotAvailable)
+    assert stage.host.state is State.FAILED
+    assert isinstance(Stage(worlds).end(Producer(7, 3), True).error, errors.CoordinatorLoadInProgress)
