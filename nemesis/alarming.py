@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -87,17 +86,14 @@ def _cut_off(run: Run, member: Member, others: Sequence[Member]) -> Iterator[Non
 
 @contextmanager
 def _busy(run: Run, member: Member) -> Iterator[None]:
-    """More requests than it can answer. It is given the processor before others that share the machine."""
-    assert member.process is not None
-    os.setpriority(os.PRIO_PROCESS, member.process.pid, -10)
+    """More requests than it can answer."""
     clients = Clients(f"{member.host.address}:{CLIENT_PORT}", run.directory)
-    clients.start("flood", "flood", connections=8)
+    clients.start("flood", "flood", connections=16)
     run.say(f"flooding {member.host.name}")
     try:
         yield
     finally:
         clients.kill()
-        os.setpriority(os.PRIO_PROCESS, member.process.pid, os.getpriority(os.PRIO_PROCESS, 0))
 
 
 # The signals, in the order of docs/monitoring.md.

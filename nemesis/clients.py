@@ -20,7 +20,7 @@ from confluent_kafka import Consumer, KafkaError, Message, Producer, TopicPartit
 
 DELIVERY_TIMEOUT_MS = 600_000
 FLUSH_S = 120.0
-FLOOD_BURST = 50
+FLOOD_BURST = 500
 
 
 class Notes:

@@ -42,7 +42,7 @@ class Clock(Protocol):
         """Milliseconds since 1970; may jump."""
 
     def busy_seconds(self) -> float:
-        """Processor time the calling thread has used: what is left of elapsed time was idle."""
+        """Time the calling thread has run, or waited for a processor: what is left of elapsed time was idle."""
 
 
 class Randomness(Protocol):
