@@ -41,6 +41,8 @@ class CoordinatorTopic:
     commit_timeout_ms: int
     load_buffer_bytes: int
     codec: Codec = Codec.NONE
+    is_compacted: bool = True
+    """Whether of a key only the latest record counts."""
 
 
 class CoordinatorDriver(Generic[S, R]):
@@ -104,6 +106,7 @@ class CoordinatorDriver(Generic[S, R]):
             commit_timeout_ms=self.topic.commit_timeout_ms,
             load_size_bytes=self.topic.load_buffer_bytes,
             codec=self.topic.codec,
+            is_compacted=self.topic.is_compacted,
         )
         self._drivers[index] = driver
         driver.start(self._spawn)

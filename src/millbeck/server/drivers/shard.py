@@ -56,8 +56,11 @@ class ShardDriver(Generic[S, R]):
         commit_timeout_ms: int,
         load_size_bytes: int,
         codec: Codec = Codec.NONE,
+        is_compacted: bool = True,
     ) -> None:
+        """``is_compacted`` says that of a key only the latest record counts, so that loading may skip the others."""
         self.partition = partition
+        self._is_compacted = is_compacted
         self._environment = environment
         self._deadlines = deadlines
         self._load_size_bytes = load_size_bytes
@@ -157,7 +160,8 @@ class ShardDriver(Generic[S, R]):
                 chunk = await self._read(offset, end_offset)
                 if chunk is None:
                     break
-                loader = Loader(self.host.shard, _batches_of(chunk), self._reached, self.partition.high_watermark)
+                skipping_offset = self.partition.high_watermark if self._is_compacted else 0
+                loader = Loader(self.host.shard, _batches_of(chunk), self._reached, skipping_offset)
                 await self._replay(loader)
                 offset = loader.next_offset
         except Exception:
