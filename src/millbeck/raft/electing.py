@@ -23,7 +23,7 @@ from millbeck.raft.messages import (
     VoteAsk,
     VoteReply,
 )
-from millbeck.raft.roles import Election, Errand, Following, Leading, Resigned, Unattached
+from millbeck.raft.roles import NEVER_MS, Election, Errand, Following, Leading, Resigned, Unattached
 from millbeck.raft.voters import ReplicaKey, key_of
 
 if TYPE_CHECKING:
@@ -126,11 +126,22 @@ def on_vote_answered(machine: QuorumMachine, node_id: int, ask: VoteAsk, reply: 
     errand.ask = None
     if not isinstance(reply, VoteReply) or reply.error_code not in (NO_ERROR, INVALID_VOTER_KEY):
         errand.due_ms = machine.now_ms + machine.timeouts.retry_backoff_ms
+        election.unreachable[node_id] = None
+        _rest_if_lost(machine, election)
         return
     del election.errands[node_id]
+    election.unreachable.pop(node_id, None)
     election.granted[node_id] = reply.is_granted and reply.error_code == NO_ERROR
     _decide_if_won(machine, election)
-    if machine.role_state is election and election.is_lost:
+    if machine.role_state is election:
+        _rest_if_lost(machine, election)
+
+
+def _rest_if_lost(machine: QuorumMachine, election: Election) -> None:
+    """Two who miss their leader at the same moment split the votes, and who could decide is the leader that died: its
+    answer is not waited for.
+    """
+    if (election.is_lost or election.is_split) and election.rests_until_ms == NEVER_MS:
         election.rests_until_ms = min(machine.now_ms + _draw_rest_ms(machine), election.deadline_ms)
 
 

@@ -63,6 +63,8 @@ class Election:
     is_pre_vote: bool
     granted: dict[int, bool] = field(default_factory=dict)
     errands: dict[int, Errand] = field(default_factory=dict)
+    unreachable: dict[int, None] = field(default_factory=dict)
+    """Voters that gave no answer when they were asked last."""
     rests_until_ms: int = NEVER_MS
     """An election that is lost already: when to begin again."""
 
@@ -74,6 +76,13 @@ class Election:
     def is_lost(self) -> bool:
         refused_count = len(self.granted) - sum(self.granted.values())
         return len(self.voters.voters) - refused_count < self.voters.majority
+
+    @property
+    def is_split(self) -> bool:
+        """Whether a candidate has heard from everybody who can be reached, and some of them voted otherwise."""
+        heard_count = len(self.granted) + len(self.unreachable)
+        is_refused = not all(self.granted.values())
+        return not self.is_pre_vote and not self.is_won and is_refused and heard_count >= len(self.voters.voters)
 
 
 @dataclass(slots=True)

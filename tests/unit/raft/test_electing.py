@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from millbeck.raft.effects import Answer, AppendControl, Effect, PersistState, Send
+from millbeck.raft.electing import BACKOFF_MS_FIRST
 from millbeck.raft.events import ShutdownRequested
 from millbeck.raft.messages import (
     FENCED_LEADER_EPOCH,
@@ -120,6 +121,29 @@ def test_a_lost_election_rests_and_asks_around_again_in_the_same_epoch() -> None
     effects = member.let_time_pass()
     assert (member.role, member.machine.epoch) == (Role.PROSPECTIVE, 1)
     assert all(ask.is_pre_vote for ask in asks(effects, VoteAsk).values())
+
+
+@pytest.mark.parametrize("refused_first", [True, False])
+def test_split_votes_are_not_waited_for_when_who_could_decide_cannot_be_reached(refused_first: bool) -> None:
+    member, votes = candidate()
+    answers = [lambda: granted(member, votes, 2, is_granted=False), lambda: member.answered(3, votes[3], None)]
+    for answer in answers if refused_first else reversed(answers):
+        answer()
+    asked_ms = member.now_ms
+    while member.role is Role.CANDIDATE:
+        member.let_time_pass()
+    assert (member.role, member.machine.epoch) == (Role.PROSPECTIVE, 1)
+    assert member.now_ms - asked_ms <= 2 * BACKOFF_MS_FIRST
+
+
+def test_who_only_asks_around_waits_for_everybody() -> None:
+    member = Member(1)
+    member.start()
+    votes = asks(member.let_time_pass(), VoteAsk)
+    granted(member, votes, 2, is_granted=False)
+    member.answered(3, votes[3], None)
+    assert asks(member.let_time_pass(), VoteAsk)[3].is_pre_vote
+    assert member.role is Role.PROSPECTIVE
 
 
 def test_an_undecided_election_ends_with_its_timeout() -> None:
