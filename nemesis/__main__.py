@@ -93,7 +93,7 @@ def run_scenario(name: str, scenario: Scenario, chosen: argparse.Namespace) -> b
     except BaseException:
         print(f"  the logs are in {directory}", flush=True)
         raise
-    problems = _problems(verdict, leader_changes, scenario, seconds)
+    problems = scenario.bar.problems(verdict, leader_changes, share=seconds / scenario.seconds)
     has_passed = bool(verdict.anomalies) if chosen.mutant else not problems
     _report(verdict, leader_changes, problems)
     print("  passed" if has_passed else "  FAILED", flush=True)
@@ -112,7 +112,13 @@ def _carry_out(run: Run, scenario: Scenario, seconds: float, rate: float) -> tup
     producers = [f"p{number}" for number in range(PRODUCERS)]
     try:
         for name in producers:
-            clients.start("produce", name, partitions=PARTITIONS, rate=rate / PRODUCERS)
+            clients.start(
+                "produce",
+                name,
+                partitions=PARTITIONS,
+                rate=rate / PRODUCERS,
+                delivery_timeout_ms=scenario.delivery_timeout_ms,
+            )
         clients.start("consume", "tail", partitions=PARTITIONS)
         watch = LeaderWatch(run)
         time.sleep(2)
@@ -144,23 +150,6 @@ def _carry_out(run: Run, scenario: Scenario, seconds: float, rate: float) -> tup
         acknowledged_count_min=1,
     )
     return verdict, leader_changes
-
-
-def _problems(verdict: Verdict, leader_changes: int, scenario: Scenario, seconds: float) -> list[str]:
-    share = seconds / scenario.seconds
-    problems = [str(anomaly) for anomaly in verdict.anomalies] + verdict.standstills
-    if verdict.acknowledged < scenario.acknowledged_min * min(share, 1):
-        problems.append(f"empty: only {verdict.acknowledged} records were acknowledged")
-    if leader_changes < int(scenario.leader_changes_min * min(share, 1)):
-        problems.append(f"empty: leaders changed only {leader_changes} times")
-    if scenario.window_max_s is not None:
-        if len(verdict.windows_s) < int(scenario.windows_min * min(share, 1)):
-            problems.append(f"empty: only {len(verdict.windows_s)} partitions lost their leader")
-        if verdict.window_p99_s > scenario.window_max_s:
-            problems.append(f"p99 of the windows is {verdict.window_p99_s:.2f} s, above {scenario.window_max_s:.2f} s")
-    fatal = [error for error in verdict.client_errors if "fatal" in error]
-    problems += verdict.client_errors if not scenario.tolerates_client_errors else fatal
-    return problems
 
 
 def _report(verdict: Verdict, leader_changes: int, problems: list[str]) -> None:

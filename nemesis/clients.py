@@ -18,7 +18,6 @@ from typing import Any, TextIO
 
 from confluent_kafka import Consumer, KafkaError, Message, Producer, TopicPartition
 
-DELIVERY_TIMEOUT_MS = 600_000
 FLUSH_S = 120.0
 FLOOD_BURST = 500
 
@@ -45,7 +44,9 @@ def until_input_closes() -> threading.Event:
     return closed
 
 
-def produce(bootstrap: str, topic: str, notes: Notes, *, name: str, partitions: int, rate: float) -> None:
+def produce(
+    bootstrap: str, topic: str, notes: Notes, *, name: str, partitions: int, rate: float, delivery_timeout_ms: int
+) -> None:
     """Idempotent, acks=all, at a steady rate over all partitions in turn."""
     fatal: list[str] = []
 
@@ -61,7 +62,7 @@ def produce(bootstrap: str, topic: str, notes: Notes, *, name: str, partitions: 
             "enable.idempotence": True,
             "acks": "all",
             "linger.ms": 5,
-            "delivery.timeout.ms": DELIVERY_TIMEOUT_MS,
+            "delivery.timeout.ms": delivery_timeout_ms,
             "retry.backoff.ms": 50,
             "reconnect.backoff.max.ms": 500,
             "socket.timeout.ms": 5000,

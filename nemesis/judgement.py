@@ -31,6 +31,34 @@ class Verdict:
         return ordered[min(len(ordered) - 1, int(len(ordered) * 0.99))] if ordered else 0.0
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bar:
+    """What a run has to show. The least counts are for its full length: a shorter run has its share of them."""
+
+    acknowledged_min: int = 1000
+    leader_changes_min: int = 0
+    windows_min: int = 0
+    window_max_s: float | None = None
+    """What p99 of the times without a leader may be."""
+    tolerates_client_errors: bool = True
+    """Errors other than fatal ones."""
+
+    def problems(self, verdict: Verdict, leader_changes: int, *, share: float) -> list[str]:
+        share = min(share, 1.0)
+        problems = [str(anomaly) for anomaly in verdict.anomalies] + verdict.standstills
+        for what, count, least in (
+            ("records were acknowledged", verdict.acknowledged, self.acknowledged_min),
+            ("changes of leaders were seen", leader_changes, self.leader_changes_min),
+            ("partitions lost their leader", len(verdict.windows_s), self.windows_min),
+        ):
+            if count < int(least * share):
+                problems.append(f"empty: only {count} {what}, not {int(least * share)}")
+        if self.window_max_s is not None and verdict.window_p99_s > self.window_max_s:
+            problems.append(f"p99 of the windows is {verdict.window_p99_s:.2f} s, above {self.window_max_s:.2f} s")
+        fatal = [error for error in verdict.client_errors if "fatal" in error]
+        return problems + (fatal if self.tolerates_client_errors else verdict.client_errors)
+
+
 def entries(path: Path) -> Iterator[list[Any]]:
     with path.open() as lines:
         for line in lines:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from nemesis.alarming import signals
+from nemesis.judgement import Bar
 from nemesis.run import Run, RunFailed
 
 KILL_EVERY_S = 5.0
@@ -165,12 +166,9 @@ class Scenario:
     seconds: float
     topic_settings: dict[str, str] = field(default_factory=dict)
     settings: dict[str, str] = field(default_factory=dict)
-    acknowledged_min: int = 1000
-    leader_changes_min: int = 0
-    tolerates_client_errors: bool = True
-    window_max_s: float | None = None
-    """What p99 of the times without a leader may be."""
-    windows_min: int = 0
+    bar: Bar = field(default_factory=Bar)
+    delivery_timeout_ms: int = 600_000
+    """How long producers try: by default longer than any harm lasts."""
 
 
 FAST = {
@@ -182,20 +180,28 @@ FAST = {
 }
 """The fast profile of docs/cluster.md."""
 BESIDES_SESSION_S = 1.5
+SAFETY = Bar(acknowledged_min=50_000, leader_changes_min=30)
 FLUSHED = {"flush.messages": "1"}
 
 SCENARIOS = {
-    "kill": Scenario(harm=kill, seconds=600, acknowledged_min=50_000, leader_changes_min=30),
-    "pause": Scenario(harm=pause, seconds=600, acknowledged_min=50_000, leader_changes_min=30),
-    "partition": Scenario(harm=partition, seconds=600, acknowledged_min=50_000, leader_changes_min=30),
-    "power-cut": Scenario(harm=power_cut, seconds=180, leader_changes_min=5),
+    "kill": Scenario(harm=kill, seconds=600, bar=SAFETY),
+    "pause": Scenario(harm=pause, seconds=600, bar=SAFETY),
+    "partition": Scenario(harm=partition, seconds=600, bar=SAFETY),
+    "power-cut": Scenario(harm=power_cut, seconds=180, bar=Bar(leader_changes_min=5)),
     "power-cut-all": Scenario(harm=power_cut_all, seconds=180, topic_settings=FLUSHED),
     "lose-controllers": Scenario(harm=lose_controllers, seconds=60),
-    "rolling-restart": Scenario(harm=rolling_restart, seconds=120, tolerates_client_errors=False),
+    "rolling-restart": Scenario(
+        harm=rolling_restart, seconds=120, bar=Bar(tolerates_client_errors=False), delivery_timeout_ms=30_000
+    ),
     "disk-full": Scenario(harm=disk_full, seconds=120),
-    "availability": Scenario(harm=availability, seconds=300, window_max_s=9 + BESIDES_SESSION_S, windows_min=30),
+    "availability": Scenario(
+        harm=availability, seconds=300, bar=Bar(window_max_s=9 + BESIDES_SESSION_S, windows_min=30)
+    ),
     "availability-fast": Scenario(
-        harm=availability, seconds=300, settings=FAST, window_max_s=1.5 + BESIDES_SESSION_S, windows_min=60
+        harm=availability,
+        seconds=300,
+        settings=FAST,
+        bar=Bar(window_max_s=1.5 + BESIDES_SESSION_S, windows_min=60),
     ),
     "signals": Scenario(harm=signals, seconds=600),
 }

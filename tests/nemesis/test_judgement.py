@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from nemesis.judgement import Verdict, judge
+from nemesis.judgement import Bar, Verdict, judge
 
 
 def write(path: Path, *entries: list[Any]) -> Path:
@@ -110,3 +110,29 @@ def test_half_a_line_of_a_killed_client_is_passed_over(notes: Notes, tmp_path: P
         acknowledged_count_min=1,
     )
     assert verdict.anomalies == []
+
+
+def test_a_run_that_shows_too_little_is_empty(notes: Notes) -> None:
+    verdict = notes.judge()
+    assert Bar(acknowledged_min=2, leader_changes_min=3).problems(verdict, 3, share=1) == []
+    assert Bar(acknowledged_min=3).problems(verdict, 3, share=1) == ["empty: only 2 records were acknowledged, not 3"]
+    assert Bar(acknowledged_min=4).problems(verdict, 3, share=0.5) == []
+    assert Bar(acknowledged_min=2, leader_changes_min=3).problems(verdict, 2, share=5) != []
+    assert Bar(acknowledged_min=2, windows_min=1).problems(verdict, 0, share=1) != []
+
+
+def test_windows_and_errors_have_their_bar(notes: Notes) -> None:
+    notes.kills = [(0, 1.5)]
+    notes.producer += [["undelivered", "c", "_TIMED_OUT"]]
+    verdict = notes.judge()
+    assert Bar(acknowledged_min=2, window_max_s=1.5).problems(verdict, 0, share=1) == []
+    assert Bar(acknowledged_min=2, window_max_s=1.4).problems(verdict, 0, share=1) != []
+    assert Bar(acknowledged_min=2, tolerates_client_errors=False).problems(verdict, 0, share=1) != []
+    notes.producer += [["error", "_FATAL", "out of order", True]]
+    assert Bar(acknowledged_min=2).problems(notes.judge(), 0, share=1) == ["p0: fatal: out of order"]
+
+
+def test_what_is_lost_is_a_problem_whatever_the_bar(notes: Notes) -> None:
+    notes.final = [["read", 0, 0, "a"], ["whole", 0, 1]]
+    notes.tail = []
+    assert Bar(acknowledged_min=0).problems(notes.judge(), 0, share=1) != []
