@@ -85,6 +85,7 @@ def run_scenario(name: str, scenario: Scenario, chosen: argparse.Namespace) -> b
                     deadline_s=0.0,
                     directory=directory,
                     admin=AdminClient({"bootstrap.servers": cluster.bootstrap, "log_level": 0}),
+                    kill_every_s=chosen.kill_every,
                 )
                 verdict, leader_changes = _carry_out(run, scenario, seconds, chosen.rate)
     except (RunFailed, MemberFailed, HostFailed) as failure:
@@ -174,6 +175,7 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, help="of harm, instead of each scenario's own")
     parser.add_argument("--seed", type=int)
     parser.add_argument("--rate", type=float, default=300, help="records a second, all producers together")
+    parser.add_argument("--kill-every", type=float, default=5, help="seconds, for systems that take longer to start")
     parser.add_argument("--combined", action="store_true", help="three nodes with both roles instead of six")
     parser.add_argument(
         "--mutant", choices=MUTANTS, help="every node has this defect; passes when the judgement finds it"

@@ -50,6 +50,7 @@ class Run:
     deadline_s: float
     directory: Path
     admin: AdminClient
+    kill_every_s: float = 5.0
     events: list[tuple[float, str]] = field(default_factory=list)
     """When what was done."""
     windows: list[tuple[int, float]] = field(default_factory=list)

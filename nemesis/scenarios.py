@@ -10,8 +10,6 @@ from nemesis.alarming import signals
 from nemesis.judgement import Bar
 from nemesis.run import Run, RunFailed
 
-KILL_EVERY_S = 5.0
-
 
 def kill(run: Run) -> None:
     """kill -9 of a random node every five seconds, whatever the state of the others; back after 0 to 3 s."""
@@ -22,7 +20,7 @@ def kill(run: Run) -> None:
         run.say(f"killed {member.host.name} for {away_s:.1f} s")
         run.sleep(away_s)
         member.start()
-        run.sleep(KILL_EVERY_S - away_s)
+        run.sleep(run.kill_every_s - away_s)
 
 
 def pause(run: Run) -> None:
