@@ -8,7 +8,7 @@ COMPILED_TESTS := $(addprefix tests/,$(addprefix unit/,kernel host records wire 
 SEEDS ?= 1000
 NEMESIS ?=
 
-.PHONY: run test build check ci bench bench-full budgets cold-reads interop sim fuzz nemesis docs golden clean
+.PHONY: run test build java check ci bench bench-full budgets cold-reads interop sim fuzz nemesis docs golden clean
 
 $(READY): pyproject.toml setup.py
 	@test -x $(BIN)/python || $(PYTHON) -m venv .venv 2>/dev/null \
@@ -22,9 +22,13 @@ $(READY): pyproject.toml setup.py
 run: $(READY)
 	@if [ -t 0 ] && [ -t 1 ]; then exec $(BIN)/millbeck up; else exec $(BIN)/millbeck up --memory --port 0 --check; fi
 
-test: $(READY) build
+test: $(READY) build java
 	$(BIN)/python -m pytest -q -n 2 tests --ignore tests/interop --ignore tests/fuzz/long
 	MILLBECK_COMPILED=1 $(BIN)/python -m pytest -q -n 2 $(COMPILED_TESTS) --seeds=10
+
+# Spark runs on the machine's Java, on Debian's or on PyPI's.
+java: $(READY)
+	@$(BIN)/python tools/java.py >/dev/null
 
 # The compiled modules, made again where their source has changed.
 build: $(READY)

@@ -1,6 +1,7 @@
 """The compiled modules of this source tree: build them in place, check them, remove them.
 
-There are two groups, each one library: the record kernels, and the data path (listed in ``millbeck/compiled.py``).
+There are three groups, each one library: the record kernels, the kernel of Spark's columns, which alone needs librt,
+the compiler's runtime library, and the data path (listed in ``millbeck/compiled.py``).
 An extension beside a Python file wins over it, so each build writes the digests of sources and extensions into
 ``build/kernels.json`` for `check` to compare, and the stamps of the data path's files into ``build/compiled.stamps``,
 by which the package itself notices an edited file and runs the Python files. No extensions at all is a valid state.
@@ -27,6 +28,7 @@ ROOT = Path(__file__).resolve().parent.parent
 BUILD = ROOT / "build"
 RECORD = BUILD / "kernels.json"
 KERNELS_LIBRARY = "millbeck_kernels"
+COLUMNS_LIBRARY = "millbeck_columns"
 PATH_LIBRARY = "millbeck_path"
 """mypyc puts all modules of a group into one library, with a small loader beside each Python file."""
 
@@ -43,7 +45,11 @@ def _declaration() -> ModuleType:
 
 def kernel_sources() -> list[Path]:
     folder = ROOT / "src" / "millbeck" / "records" / "kernels"
-    return sorted(path for path in folder.glob("*.py") if path.name != "__init__.py")
+    return sorted(path for path in folder.glob("*.py") if path.name not in ("__init__.py", "columns.py"))
+
+
+def column_sources() -> list[Path]:
+    return [ROOT / "src" / "millbeck" / "records" / "kernels" / "columns.py"]
 
 
 def path_sources() -> list[Path]:
@@ -51,7 +57,7 @@ def path_sources() -> list[Path]:
 
 
 def groups() -> dict[str, list[Path]]:
-    return {KERNELS_LIBRARY: kernel_sources(), PATH_LIBRARY: path_sources()}
+    return {KERNELS_LIBRARY: kernel_sources(), COLUMNS_LIBRARY: column_sources(), PATH_LIBRARY: path_sources()}
 
 
 def _extensions_of(library: str, sources: list[Path]) -> list[Path]:
@@ -83,7 +89,7 @@ def extensions() -> list[Extension]:
         # -O3 makes the large group no faster, and its build half as long again.
         compiled += mypycify(
             paths,
-            opt_level="3" if library == KERNELS_LIBRARY else "2",
+            opt_level="2" if library == PATH_LIBRARY else "3",
             debug_level="0",
             group_name=library,
             target_dir=str(BUILD / library),
@@ -158,7 +164,8 @@ def build() -> int:
     command.ensure_finalized()
     command.run()
     record_build()
-    print(f"compiled {len(kernel_sources())} kernels and {len(path_sources())} modules of the data path")
+    kernel_count = len(kernel_sources()) + len(column_sources())
+    print(f"compiled {kernel_count} kernels and {len(path_sources())} modules of the data path")
     return 0
 
 

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 LAYERS = {
     "cli": 9,
+    "pipeline": 7,
     "testing": 6,
     "server": 5,
     "controller": 4,
@@ -69,6 +70,8 @@ ON_THE_REAL_MACHINE = {
     "millbeck.host": "implements the environment",
     "millbeck.cli": "commands run on the user's machine",
     "millbeck.testing": "fixtures start real nodes",
+    "millbeck.pipeline.java": "finds the machine's Java",
+    "millbeck.pipeline.session": "tells Spark in its environment which Java and Python to start",
     "millbeck.compiled": "looks at the package's own files when it is loaded",
 }
 IN_THE_SIMULATOR = "millbeck.testing.sim"

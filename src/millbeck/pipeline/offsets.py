@@ -1,0 +1,69 @@
+"""Where a query stands in the log: an offset for each partition, and which incarnation of each topic that is. Pure.
+
+In a checkpoint it is JSON in the shape of Spark's Kafka source, with the topics' ids beside it under a key that can be
+no topic's name:
+
+    {"orders": {"0": 23, "1": 345}, "$topic_ids": {"orders": "4VP6zvJmTuKV-8PxZ0Ht9g"}}
+
+A topic that is deleted and created again has another id, so offsets of the old one are never taken for offsets of the
+new one. A checkpoint without an id (of another broker, or edited by hand) is taken at its word.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final, Self
+
+from millbeck.kernel.ids import TopicPartition, Uuid, parse_uuid, uuid_text
+from millbeck.pipeline.errors import PipelineError
+
+IDS_KEY: Final = "$topic_ids"
+
+
+@dataclass(frozen=True, slots=True)
+class Offsets:
+    by_partition: Mapping[TopicPartition, int]
+    topic_ids: Mapping[str, Uuid]
+
+    def __iter__(self) -> Iterator[TopicPartition]:
+        return iter(sorted(self.by_partition))
+
+    def __len__(self) -> int:
+        return len(self.by_partition)
+
+    def get(self, partition: TopicPartition) -> int | None:
+        return self.by_partition.get(partition)
+
+    @property
+    def topics(self) -> list[str]:
+        return sorted({partition.topic for partition in self.by_partition})
+
+    def same_topic(self, topic: str, topic_id: Uuid | None) -> bool:
+        """Whether the offsets of this topic belong to the incarnation with this id, as far as anybody can tell."""
+        known = self.topic_ids.get(topic)
+        return known is None or topic_id is None or known == topic_id
+
+    def to_json(self) -> dict[str, Any]:
+        """Sorted, so that equal offsets are equal texts: that is how Spark compares them."""
+        found: dict[str, Any] = {}
+        for partition in self:
+            found.setdefault(partition.topic, {})[str(partition.partition)] = self.by_partition[partition]
+        if self.topic_ids:
+            found[IDS_KEY] = {topic: uuid_text(self.topic_ids[topic]) for topic in sorted(self.topic_ids)}
+        return found
+
+    @classmethod
+    def from_json(cls, found: Mapping[str, Any]) -> Self:
+        """Raises `PipelineError` for what is no checkpoint of this source."""
+        try:
+            ids = {topic: parse_uuid(text) for topic, text in found.get(IDS_KEY, {}).items()}
+            offsets = {
+                TopicPartition(topic, int(partition)): int(offset)
+                for topic, partitions in found.items()
+                if topic != IDS_KEY
+                for partition, offset in partitions.items()
+            }
+        except (AttributeError, TypeError, ValueError) as error:
+            raise PipelineError(f"the checkpoint holds {dict(found)!r}, which are no offsets of this source") from error
+        return cls(offsets, ids)

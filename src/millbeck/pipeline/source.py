@@ -1,0 +1,268 @@
+"""Needs pyspark: ``format("millbeck")`` as a source, batch and streaming.
+
+Spark makes a `MillbeckSource` in a Python process beside the driver, asks its reader for partitions there, and pickles
+the reader to the workers, which read one partition each and hand Arrow record batches to the JVM. A stream's reader
+lives as long as its query; it keeps a connection, which is left out when it is pickled.
+
+What must hold between two runs of a query is in the offsets alone (`millbeck.pipeline.offsets`): a batch that was
+planned and not finished comes back as ``partitions(start, end)`` without any question before it, so data that has gone
+meanwhile and topics that were created anew are looked for there.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final
+
+from pyspark.sql.datasource import DataSourceReader, DataSourceStreamReader, InputPartition
+from pyspark.sql.streaming.datasource import (
+    ReadAllAvailable,
+    ReadLimit,
+    ReadMaxRows,
+    ReadMinRows,
+    SupportsTriggerAvailableNow,
+)
+from pyspark.sql.types import (
+    ArrayType,
+    BinaryType,
+    IntegerType,
+    LongType,
+    StringType,
+    StructField,
+    StructType,
+    TimestampType,
+)
+
+from millbeck.kernel.ids import ZERO_UUID, TopicPartition, Uuid
+from millbeck.pipeline.errors import RecordsLost, TopicChanged
+from millbeck.pipeline.log_view import LogView
+from millbeck.pipeline.offsets import Offsets
+from millbeck.pipeline.planning import OffsetRange, limited, split
+from millbeck.pipeline.range_task import read_range
+from millbeck.pipeline.source_options import SourceOptions
+
+log = logging.getLogger(__name__)
+
+_HEADER: Final = StructType([StructField("key", StringType()), StructField("value", BinaryType())])
+_FIELDS: Final = (
+    StructField("key", BinaryType()),
+    StructField("value", BinaryType()),
+    StructField("topic", StringType()),
+    StructField("partition", IntegerType()),
+    StructField("offset", LongType()),
+    StructField("timestamp", TimestampType()),
+    StructField("timestampType", IntegerType()),
+)
+
+
+def source_schema(with_headers: bool) -> StructType:
+    """The schema of Spark's Kafka source."""
+    fields = list(_FIELDS)
+    if with_headers:
+        fields.append(StructField("headers", ArrayType(_HEADER)))
+    return StructType(fields)
+
+
+class RangePartition(InputPartition):
+    """What one task reads."""
+
+    def __init__(self, found: OffsetRange) -> None:
+        super().__init__(found)
+        self.range = found
+
+
+class BatchReader(DataSourceReader):
+    def __init__(self, options: SourceOptions) -> None:
+        self._options = options
+
+    def partitions(self) -> Sequence[InputPartition]:
+        view = LogView(self._options)
+        try:
+            start = view.at(self._options.starting, is_start=True)
+            end = view.at(self._options.ending, is_start=False)
+            ranges = RangePlanner(self._options, view).ranges(start, end)
+        finally:
+            view.close()
+        return [RangePartition(found) for found in ranges]
+
+    def read(self, partition: InputPartition) -> Iterator[Any]:
+        assert isinstance(partition, RangePartition)
+        return read_range(self._options, partition.range)
+
+
+class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    def __init__(self, options: SourceOptions) -> None:
+        self._options = options
+        self._view: LogView | None = None
+        self._final: Offsets | None = None
+        """Where a query with the trigger AvailableNow ends."""
+        self._reported: dict[str, Any] | None = None
+        self._waits_since_s: float | None = None
+
+    def __getstate__(self) -> Mapping[str, Any]:
+        return {"_options": self._options}
+
+    def __setstate__(self, state: Mapping[str, Any]) -> None:
+        self.__init__(state["_options"])  # type: ignore[misc]
+
+    def initialOffset(self) -> dict[str, Any]:  # noqa: N802
+        return self._log.at(self._options.starting, is_start=True).to_json()
+
+    def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
+        if self._options.offsets_per_trigger_max is not None:
+            return ReadMaxRows(self._options.offsets_per_trigger_max)
+        if self._options.offsets_per_trigger_min is not None:
+            return ReadMinRows(self._options.offsets_per_trigger_min)
+        return ReadAllAvailable()
+
+    def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
+        self._final = self._latest()
+
+    def latestOffset(self, start: Mapping[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: N802
+        before = Offsets.from_json(start)
+        latest = self._latest() if self._final is None else self._final
+        self._reported = latest.to_json()
+        planner = RangePlanner(self._options, self._log)
+        backlog = planner.backlog(before, latest)
+        waiting = sum(max(0, end - begin) for begin, end in backlog.values())
+        if waiting and self._holds_back(waiting, limit):
+            return dict(start)
+        self._waits_since_s = None
+        if isinstance(limit, ReadMaxRows):
+            stops = limited(backlog, limit.max_rows)
+            return Offsets(stops, latest.topic_ids).to_json()
+        return Offsets({partition: end for partition, (_, end) in backlog.items()}, latest.topic_ids).to_json()
+
+    def reportLatestOffset(self) -> dict[str, Any] | None:  # noqa: N802
+        """Where the log ended when it was last looked at: what is between is the query's lag."""
+        return self._reported
+
+    def partitions(self, start: Mapping[str, Any], end: Mapping[str, Any]) -> Sequence[InputPartition]:
+        planner = RangePlanner(self._options, self._log)
+        ranges = planner.ranges(Offsets.from_json(start), Offsets.from_json(end))
+        return [RangePartition(found) for found in ranges]
+
+    def read(self, partition: InputPartition) -> Iterator[Any]:
+        assert isinstance(partition, RangePartition)
+        return read_range(self._options, partition.range)
+
+    def commit(self, end: Mapping[str, Any]) -> None:
+        """Nothing: the checkpoint has the offsets. For lag in a consumer group see `progress_groups`."""
+
+    def stop(self) -> None:
+        if self._view is not None:
+            self._view.close()
+            self._view = None
+
+    @property
+    def _log(self) -> LogView:
+        if self._view is None:
+            self._view = LogView(self._options)
+        return self._view
+
+    def _latest(self) -> Offsets:
+        topics = self._log.topics()
+        return Offsets(self._log.latest(self._log.partitions(topics)), LogView.ids(topics))
+
+    def _holds_back(self, waiting: int, limit: ReadLimit) -> bool:
+        """Whether there is too little for a batch yet (``minOffsetsPerTrigger``, for ``maxTriggerDelay`` at most)."""
+        least = limit.min_rows if isinstance(limit, ReadMinRows) else self._options.offsets_per_trigger_min
+        if least is None or waiting >= least or self._final is not None or isinstance(limit, ReadAllAvailable):
+            return False
+        now_s = self._log.monotonic_s()
+        if self._waits_since_s is None:
+            self._waits_since_s = now_s
+        return now_s - self._waits_since_s < self._options.trigger_delay_max_s
+
+
+class RangePlanner:
+    """From two offsets to what is read between them, with a look at what has become of the log since."""
+
+    def __init__(self, options: SourceOptions, view: LogView) -> None:
+        self._options = options
+        self._view = view
+
+    def backlog(self, start: Offsets, end: Offsets) -> dict[TopicPartition, tuple[int, int]]:
+        """From where to where each partition is read; partitions that are new begin with their first record."""
+        begins: dict[TopicPartition, int] = {}
+        fresh: list[TopicPartition] = []
+        for partition in end:
+            begin = start.get(partition)
+            topic = partition.topic
+            if begin is not None and not start.same_topic(topic, end.topic_ids.get(topic)):
+                self._lost(
+                    TopicChanged(
+                        f"topic {topic} was deleted and created again since this query's checkpoint was written: its "
+                        f"offsets mean nothing there. Use a new checkpoint, or failOnDataLoss=false to read the new "
+                        f"topic from its beginning"
+                    )
+                )
+                begin = None
+            if begin is None:
+                fresh.append(partition)
+            else:
+                begins[partition] = begin
+        if fresh:
+            begins |= self._view.earliest(fresh)
+        return {partition: (begins[partition], end.by_partition[partition]) for partition in end}
+
+    def ranges(self, start: Offsets, end: Offsets) -> list[OffsetRange]:
+        topics = self._view.topics()
+        ids = LogView.ids(topics)
+        there = set(self._view.partitions(topics))
+        wanted: dict[TopicPartition, tuple[int, int]] = {}
+        for partition, (begin, stop) in self.backlog(start, end).items():
+            topic = partition.topic
+            if not end.same_topic(topic, ids.get(topic)):
+                self._lost(
+                    TopicChanged(
+                        f"topic {topic} was deleted and created again while a batch of it was planned or under way. "
+                        "Use a new checkpoint, or failOnDataLoss=false to leave out what is gone"
+                    )
+                )
+            elif partition not in there:
+                self._lost(RecordsLost(f"{partition} is gone, and offsets {begin} to {stop} of it were to be read"))
+            elif begin < stop:
+                wanted[partition] = (begin, stop)
+            elif begin > stop:
+                self._lost(
+                    RecordsLost(
+                        f"{partition} ends at {stop} now, but the query has read up to {begin} already: {_LOST}"
+                    )
+                )
+        return split(
+            self._readable(wanted, ids),
+            count_min=self._options.partitions_min,
+            rows_max=self._options.records_per_partition_max,
+        )
+
+    def _readable(self, wanted: Mapping[TopicPartition, tuple[int, int]], ids: Mapping[str, Uuid]) -> list[OffsetRange]:
+        """What is left of the ranges: the log may begin later by now."""
+        found: list[OffsetRange] = []
+        if not wanted:
+            return found
+        earliest = self._view.earliest(wanted)
+        for partition, (begin, stop) in wanted.items():
+            first = earliest[partition]
+            if begin < first:
+                self._lost(
+                    RecordsLost(
+                        f"{partition} begins at offset {first} now; offsets {begin} to {min(first, stop) - 1} were "
+                        f"deleted before they were read: {_LOST}"
+                    )
+                )
+            topic_id = ids.get(partition.topic, ZERO_UUID)
+            found.append(OffsetRange(partition=partition, start=max(begin, first), end=stop, topic_id=topic_id))
+        return [each for each in found if each.size > 0]
+
+    def _lost(self, error: RecordsLost) -> None:
+        if self._options.fails_on_data_loss:
+            raise error
+        log.warning("%s; going on because failOnDataLoss is false", error)
+
+
+_LOST: Final = (
+    "retention or DeleteRecords was faster than the query. Give the topic a longer retention, or set "
+    "failOnDataLoss=false to go on without them"
+)

@@ -1,0 +1,26 @@
+"""librt's growing buffer, in Python, for machines that do not have librt."""
+
+from __future__ import annotations
+
+from struct import Struct
+from typing import Final
+
+_I64: Final = Struct("<q")
+
+
+class BytesWriter:
+    def __init__(self) -> None:
+        self._data = bytearray()
+
+    def write(self, data: bytes) -> None:
+        self._data += data
+
+    def getvalue(self) -> bytes:
+        return bytes(self._data)
+
+    def __len__(self) -> int:
+        return len(self._data)
+
+
+def write_i64_le(writer: BytesWriter, number: int) -> None:
+    writer.write(_I64.pack(number))

@@ -1,0 +1,68 @@
+"""A session is told which Java and Python to use, and knows the format."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("pyspark", reason="the extra spark is not installed")
+
+from millbeck.pipeline import session
+from millbeck.pipeline.spark_format import MillbeckFormat
+
+
+class FakeBuilder:
+    """Notes what it is given and makes a session that notes what is registered."""
+
+    def __init__(self) -> None:
+        self.given: dict[str, str] = {}
+        self.registered: list[type] = []
+        self.dataSource = self
+
+    def appName(self, name: str) -> FakeBuilder:  # noqa: N802
+        return self.config("name", name)
+
+    def master(self, master: str) -> FakeBuilder:
+        return self.config("master", master)
+
+    def config(self, name: str, value: str) -> FakeBuilder:
+        self.given[name] = value
+        return self
+
+    def register(self, kind: type) -> None:
+        self.registered.append(kind)
+
+    def getOrCreate(self) -> FakeBuilder:  # noqa: N802
+        return self
+
+
+def test_a_session(monkeypatch: pytest.MonkeyPatch) -> None:
+    builder = FakeBuilder()
+    fake: Any = type("FakeSession", (), {"builder": builder})
+    monkeypatch.setattr(session, "SparkSession", fake)
+    monkeypatch.setattr(session, "find_java", lambda: Path("/some/java"))
+    for name in ("JAVA_HOME", "PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON"):
+        monkeypatch.setenv(name, "before")
+    monkeypatch.delenv("PYSPARK_PYTHON")
+    session.spark_session("revenue", settings={"spark.sql.shuffle.partitions": "9"})
+    assert os.environ["JAVA_HOME"] == "/some/java"
+    assert os.environ["PYSPARK_PYTHON"] == sys.executable
+    assert os.environ["PYSPARK_DRIVER_PYTHON"] == "before"
+    assert builder.registered == [MillbeckFormat]
+    assert (builder.given["name"], builder.given["master"]) == ("revenue", "local[*]")
+    assert builder.given["spark.sql.shuffle.partitions"] == "9"
+    assert builder.given["spark.driver.host"] == "127.0.0.1"
+
+
+def test_a_cluster_is_reached_from_outside(monkeypatch: pytest.MonkeyPatch) -> None:
+    builder = FakeBuilder()
+    fake: Any = type("FakeSession", (), {"builder": builder})
+    monkeypatch.setattr(session, "SparkSession", fake)
+    monkeypatch.setattr(session, "find_java", lambda: Path("/some/java"))
+    monkeypatch.setenv("JAVA_HOME", "before")
+    session.spark_session(master="spark://host:7077")
+    assert "spark.driver.host" not in builder.given
