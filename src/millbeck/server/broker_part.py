@@ -69,6 +69,7 @@ class BrokerPart:
             broker.environment,
             broker.deadlines,
             classic=config.classic_groups,
+            consumer=config.consumer_groups,
             offsets=config.offsets,
             topic=config.offsets_topic,
             spawn=broker.spawn,
@@ -148,6 +149,7 @@ class BrokerPart:
         for coordinator in broker.coordinators:
             coordinator.forget_deleted(delta)
         changes = await broker.logs.apply(image, delta)
+        broker.groups.publish(image, delta)
         for coordinator in broker.coordinators:
             coordinator.follow(image, changes)
         if len(changes.led) + len(changes.followed) >= LARGE_CHANGE_PARTITIONS:

@@ -12,15 +12,24 @@ from typing import Any
 
 from millbeck.coordinator.config import ClassicGroupOptions, OffsetOptions
 from millbeck.coordinator.group.classic.join import Client
+from millbeck.coordinator.group.consumer.cluster_view import ClusterView, GroupSettings
+from millbeck.coordinator.group.consumer.heartbeat import Sender
 from millbeck.coordinator.group.records import GroupRecord
 from millbeck.coordinator.group.shard import GroupShard, GroupShardOptions
+from millbeck.coordinator.protocol_config import ConsumerProtocolOptions
 from millbeck.coordinator.runtime.host import Entry, Producer, ShardHost, TransactionEnd
 from millbeck.coordinator.runtime.loader import Loader
 from millbeck.coordinator.runtime.result import Reply
 from millbeck.kernel.errors import ApiError, by_code
 from millbeck.kernel.timer_wheel import Timer, TimerWheel
+from millbeck.metadata.image import MetadataImage
+from millbeck.metadata.image.topics import PartitionRegistration, TopicImage, TopicsImage
 from millbeck.records import batch, control
 from millbeck.records.record import UNASSIGNED, Record
+from millbeck.wire.messages.consumer_group_heartbeat import (
+    ConsumerGroupHeartbeatRequest,
+    ConsumerGroupHeartbeatTopicPartitions,
+)
 from millbeck.wire.messages.heartbeat import HeartbeatRequest
 from millbeck.wire.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
 from millbeck.wire.messages.leave_group import LeaveGroupRequest, MemberIdentity
@@ -149,20 +158,68 @@ def subscription(*topics: str, version: int = 0, tail: bytes = b"\xff\xff\xff\xf
     return pack(">hi", version, len(topics)) + encoded + tail
 
 
+def topic_id(name: str) -> bytes:
+    return TOPIC_ID if name == "t" else name.encode().ljust(16, b"-")
+
+
+def image_of(topics: dict[str, int]) -> MetadataImage:
+    """An image with these topics, given with their partition counts."""
+    partition = PartitionRegistration(
+        replicas=(1,), directories=(bytes(16),), isr=(1,), leader=1, leader_epoch=0, partition_epoch=0
+    )
+    images = [
+        TopicImage(name=name, topic_id=topic_id(name), partitions=dict.fromkeys(range(count), partition))
+        for name, count in topics.items()
+    ]
+    return MetadataImage(
+        topics=TopicsImage(by_id={each.topic_id: each for each in images}, by_name={each.name: each for each in images})
+    )
+
+
+class Jobs:
+    """Work a shard gave away: done when the test says so, or at once."""
+
+    def __init__(self) -> None:
+        self.waiting: list[tuple[Any, Any, Any]] = []
+
+    def run(self, job: Any, then: Any, failed: Any) -> None:
+        self.waiting.append((job, then, failed))
+
+
 class World:
-    def __init__(self, *, log: Log | None = None, now_ms: int = START_MS, **options: Any) -> None:
+    def __init__(
+        self,
+        *,
+        log: Log | None = None,
+        now_ms: int = START_MS,
+        topics: dict[str, int] | None = None,
+        consumer: dict[str, Any] | None = None,
+        **options: Any,
+    ) -> None:
+        """``consumer`` are settings of consumer groups, ``topics`` those that exist with their partition counts."""
         defaults = {"initial_rebalance_delay_ms": 3000}
         classic = {name: value for name, value in (defaults | options).items() if hasattr(ClassicGroupOptions, name)}
         offsets = {name: value for name, value in options.items() if name not in classic}
-        self._options = options
+        self._options = options | {"consumer": consumer}
         self.options = GroupShardOptions(
-            classic=ClassicGroupOptions.of().replace(**classic), offsets=OffsetOptions.of().replace(**offsets)
+            classic=ClassicGroupOptions.of().replace(**classic),
+            offsets=OffsetOptions.of().replace(**offsets),
+            consumer=ConsumerProtocolOptions.of().replace(**(consumer or {})),
         )
+        settings = self.options.consumer
+        self.cluster = ClusterView(
+            GroupSettings(settings.session_timeout_ms, settings.heartbeat_interval_ms, settings.assignment_interval_ms)
+        )
+        self.topics = {"t": 4, "u": 2} if topics is None else topics
+        self.cluster.publish(image_of(self.topics))
+        self.jobs = Jobs()
         self.log = log or Log()
         self.scheduler = Scheduler(now_ms)
         self.uuid_count = 0
         self.host: ShardHost[GroupShard, GroupRecord] = ShardHost(
-            lambda registry, timers: GroupShard(registry, timers, self.options),
+            lambda registry, timers: GroupShard(
+                registry, timers, self.options, cluster=self.cluster, background=self.jobs
+            ),
             appender=self.log,
             scheduler=self.scheduler,
             commit_timeout_ms=5000,
@@ -194,7 +251,7 @@ class World:
     def reload(self) -> World:
         """Another host for the same log, as after a restart."""
         self.host.close()
-        reloaded = World(log=self.log, now_ms=self.now_ms, **self._options)
+        reloaded = World(log=self.log, now_ms=self.now_ms, topics=self.topics, **self._options)
         reloaded.uuid_count = self.uuid_count
         return reloaded
 
@@ -220,7 +277,72 @@ class World:
         self._settle()
         return outcome
 
+    def set_topics(self, **topics: int) -> None:
+        self.topics = topics
+        self.cluster.publish(image_of(topics))
+
+    def run_jobs(self) -> int:
+        """Do the work that was given away; how much there was."""
+        waiting, self.jobs.waiting = self.jobs.waiting, []
+        for job, then, failed in waiting:
+            result = job()
+            outcome: Reply[None] = Reply(lambda _: None, lambda _, failed=failed: failed())
+            self.host.write(lambda _, then=then, result=result: then(result, self.now_ms), outcome, self.now_ms)
+            self._settle()
+        return len(waiting)
+
     # Clients
+
+    def beat(
+        self,
+        member_id: str,
+        epoch: int,
+        *,
+        group: str = "g",
+        topics: list[str] | None = None,
+        regex: str | None = None,
+        owned: dict[str, list[int]] | None = None,
+        instance: str | None = None,
+        rack: str | None = None,
+        assignor: str | None = None,
+        rebalance_ms: int = -1,
+        version: int = 1,
+    ) -> Outcome:
+        """ConsumerGroupHeartbeat, with nothing in it that is not given."""
+        self.uuid_count += 1
+        request = ConsumerGroupHeartbeatRequest(
+            group_id=group,
+            member_id=member_id,
+            member_epoch=epoch,
+            instance_id=instance,
+            rack_id=rack,
+            rebalance_timeout_ms=rebalance_ms,
+            subscribed_topic_names=topics,
+            subscribed_topic_regex=regex,
+            server_assignor=assignor,
+            topic_partitions=(
+                None
+                if owned is None
+                else [
+                    ConsumerGroupHeartbeatTopicPartitions(topic_id(name), partitions)
+                    for name, partitions in owned.items()
+                ]
+            ),
+        )
+        sender = Sender(
+            client=Client(client_id="c", host="/10.0.0.1"), version=version, new_uuid=f"uuid{self.uuid_count}"
+        )
+        return self.write(lambda shard, _: shard.consumer_heartbeat(request, sender, self.now_ms))
+
+    def enter_consumer(self, member_id: str, topics: list[str] | None = None, **options: Any) -> Outcome:
+        """Join a consumer group."""
+        wanted = ["t"] if topics is None and "regex" not in options else topics
+        return self.beat(member_id, 0, topics=wanted, owned={}, rebalance_ms=60_000, **options)
+
+    def described(self, group: str = "g") -> Any:
+        outcome = Outcome()
+        self.host.read(lambda shard, at: shard.describe_consumer_group(group, at), outcome.reply)
+        return outcome.response
 
     def join(
         self,
@@ -332,11 +454,13 @@ class World:
         group: str = "g",
         stable: bool = False,
         topic_id: bytes = TOPIC_ID,
+        member_id: str | None = None,
+        epoch: int = -1,
     ) -> Outcome:
         topics = None
         if places is not None:
             topics = [OffsetFetchRequestTopics(name, topic_id, indexes) for name, indexes in places.items()]
-        request = OffsetFetchRequestGroup(group_id=group, topics=topics)
+        request = OffsetFetchRequestGroup(group, member_id, epoch, topics)
         if stable:
             return self.write(lambda shard, _: shard.fetch_stable_offsets(request))
         outcome = Outcome()

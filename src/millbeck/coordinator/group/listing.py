@@ -7,6 +7,8 @@ from collections.abc import Iterable, Sequence
 from millbeck.coordinator.group.classic import group as classic
 from millbeck.coordinator.group.classic.group import ClassicGroup
 from millbeck.coordinator.group.classic.state import GroupState
+from millbeck.coordinator.group.consumer import group as consumer
+from millbeck.coordinator.group.consumer.group import ConsumerGroup
 from millbeck.kernel import errors
 from millbeck.wire.messages.describe_groups import DescribedGroup, DescribedGroupMember
 from millbeck.wire.messages.list_groups import ListedGroup
@@ -15,27 +17,39 @@ GROUP_NOT_FOUND_VERSION = 6
 
 
 def list_groups(
-    groups: Iterable[ClassicGroup], states_filter: Sequence[str], types_filter: Sequence[str]
+    groups: Iterable[ClassicGroup | ConsumerGroup], states_filter: Sequence[str], types_filter: Sequence[str], at: int
 ) -> list[ListedGroup]:
     """The groups in one of the states and of one of the types; an empty filter lets everything through."""
     states = [state.lower() for state in states_filter]
     types = [group_type.lower() for group_type in types_filter]
-    if types and classic.TYPE_NAME not in types:
-        return []
-    return [
-        ListedGroup(group.group_id, group.protocol_type or "", group.state.value, classic.TYPE_NAME)
+    listed = [
+        _listed_consumer(group, at) if isinstance(group, ConsumerGroup) else _listed_classic(group)
         for group in groups
-        if not states or group.state.value.lower() in states
+        if not types or _type_of(group) in types
     ]
+    return [group for group in listed if not states or group.group_state.lower() in states]
 
 
-def describe(group_id: str, group: ClassicGroup | None, version: int) -> DescribedGroup:
-    """A group and its members; their metadata only while the group is stable."""
-    if group is None:
+def _type_of(group: ClassicGroup | ConsumerGroup) -> str:
+    return consumer.TYPE_NAME if isinstance(group, ConsumerGroup) else classic.TYPE_NAME
+
+
+def _listed_classic(group: ClassicGroup) -> ListedGroup:
+    return ListedGroup(group.group_id, group.protocol_type or "", group.state.value, classic.TYPE_NAME)
+
+
+def _listed_consumer(group: ConsumerGroup, at: int) -> ListedGroup:
+    return ListedGroup(group.group_id, consumer.PROTOCOL_TYPE, group.state_at(at).value, consumer.TYPE_NAME)
+
+
+def describe(group_id: str, group: ClassicGroup | ConsumerGroup | None, version: int) -> DescribedGroup:
+    """A group and its members; their metadata only while the group is stable. Only classic groups are told of."""
+    if group is None or isinstance(group, ConsumerGroup):
         described = DescribedGroup(group_id=group_id, group_state=GroupState.DEAD.value)
         if version >= GROUP_NOT_FOUND_VERSION:
             described.error_code = errors.GroupIdNotFound.code
-            described.error_message = f"There is no group {group_id}."
+            reason = f"There is no group {group_id}." if group is None else f"Group {group_id} is not a classic group."
+            described.error_message = reason
         return described
     protocol = group.protocol_name if group.state is GroupState.STABLE else None
     return DescribedGroup(
@@ -57,7 +71,7 @@ def describe(group_id: str, group: ClassicGroup | None, version: int) -> Describ
     )
 
 
-def validate_deletion(group: ClassicGroup | None) -> None:
+def validate_deletion(group: ClassicGroup | ConsumerGroup | None) -> None:
     if group is None or group.state is GroupState.DEAD:
         raise errors.GroupIdNotFound()
     if not group.is_empty:

@@ -2,7 +2,8 @@
 
 A key is its type as int16 and the fields; it never has tagged fields. A value is its version as int16 and the fields.
 Offset commits are written with version 4, which carries the topic's id, or with version 1 when an old client asked for
-an expiry of its own; group metadata with version 3. Every older version is read.
+an expiry of its own; group metadata with version 3; all others with version 0. Every older version is read. The
+records of consumer groups are declared in `millbeck.coordinator.group.consumer.records`.
 """
 
 from __future__ import annotations
@@ -11,6 +12,8 @@ from dataclasses import dataclass
 from struct import Struct
 from typing import Any
 
+from millbeck.coordinator.group.consumer.records import DECLARED as CONSUMER_RECORDS
+from millbeck.coordinator.group.consumer.records import ConsumerKey, ConsumerValue
 from millbeck.kernel.ids import ZERO_UUID
 from millbeck.wire import codec
 from millbeck.wire.errors import DecodeError
@@ -83,16 +86,19 @@ class GroupMetadataValue:
     members: list[GroupMember] = array(of=GroupMember)
 
 
-Key = OffsetCommitKey | GroupMetadataKey
-Value = OffsetCommitValue | GroupMetadataValue
+Key = OffsetCommitKey | GroupMetadataKey | ConsumerKey
+Value = OffsetCommitValue | GroupMetadataValue | ConsumerValue
 
-_KEYS: dict[int, type[Any]] = {
-    LEGACY_OFFSET_COMMIT_TYPE: OffsetCommitKey,
-    OFFSET_COMMIT_TYPE: OffsetCommitKey,
-    GROUP_METADATA_TYPE: GroupMetadataKey,
-}
-_VALUES: dict[type[Any], type[Any]] = {OffsetCommitKey: OffsetCommitValue, GroupMetadataKey: GroupMetadataValue}
-_TYPES: dict[type[Any], int] = {OffsetCommitKey: OFFSET_COMMIT_TYPE, GroupMetadataKey: GROUP_METADATA_TYPE}
+_DECLARED: tuple[tuple[int, type[Any], type[Any]], ...] = (
+    (LEGACY_OFFSET_COMMIT_TYPE, OffsetCommitKey, OffsetCommitValue),
+    (OFFSET_COMMIT_TYPE, OffsetCommitKey, OffsetCommitValue),
+    (GROUP_METADATA_TYPE, GroupMetadataKey, GroupMetadataValue),
+    *CONSUMER_RECORDS,
+)
+_KEYS: dict[int, type[Any]] = {number: key for number, key, _ in _DECLARED}
+_VALUES: dict[type[Any], type[Any]] = {key: value for _, key, value in _DECLARED}
+# Of a key that was written with two types in its time, the later one is written.
+_TYPES: dict[type[Any], int] = {key: number for number, key, _ in _DECLARED}
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +123,8 @@ def encode(record: GroupRecord) -> tuple[bytes, bytes | None]:
 def _version(value: Value) -> int:
     if isinstance(value, GroupMetadataValue):
         return GROUP_METADATA_VERSION
+    if not isinstance(value, OffsetCommitValue):
+        return 0
     return OFFSET_COMMIT_VERSION if value.expire_timestamp == NO_TIMESTAMP else OFFSET_COMMIT_VERSION_WITH_EXPIRY
 
 

@@ -12,20 +12,35 @@ from dataclasses import dataclass
 
 from millbeck.coordinator.config import ClassicGroupOptions, OffsetOptions
 from millbeck.coordinator.group import listing, records
+from millbeck.coordinator.group.background import Background
 from millbeck.coordinator.group.classic import presence, sync
 from millbeck.coordinator.group.classic.group import ClassicGroup
 from millbeck.coordinator.group.classic.join import Client, Joining
 from millbeck.coordinator.group.classic.rebalance import NOTHING, GroupResult, Rebalancer
 from millbeck.coordinator.group.classic.state import GroupState
+from millbeck.coordinator.group.consumer import classic_members, offset_rules
+from millbeck.coordinator.group.consumer.cluster_view import ClusterView
+from millbeck.coordinator.group.consumer.group import ConsumerGroup, ConsumerGroupState
+from millbeck.coordinator.group.consumer.groups import ConsumerGroups
+from millbeck.coordinator.group.consumer.heartbeat import HeartbeatResult, Sender
 from millbeck.coordinator.group.offsets import commit, fetch, removal
 from millbeck.coordinator.group.offsets.store import LATEST, OffsetStore
-from millbeck.coordinator.group.records import GroupMetadataKey, GroupMetadataValue, GroupRecord, OffsetCommitValue
+from millbeck.coordinator.group.records import (
+    GroupMetadataKey,
+    GroupMetadataValue,
+    GroupRecord,
+    OffsetCommitKey,
+    OffsetCommitValue,
+)
 from millbeck.coordinator.group.statistics import CommittedOffset, Counters, ShardStatistics
+from millbeck.coordinator.protocol_config import ConsumerProtocolOptions
 from millbeck.coordinator.runtime.result import Reply, Result
 from millbeck.coordinator.runtime.timer import Timers
 from millbeck.kernel import errors
 from millbeck.kernel.errors import ApiError
 from millbeck.kernel.timeline import SnapshotRegistry, TimelineDict
+from millbeck.wire.messages.consumer_group_describe import DescribedGroup as DescribedConsumerGroup
+from millbeck.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from millbeck.wire.messages.delete_groups import DeletableGroupResult
 from millbeck.wire.messages.describe_groups import DescribedGroup
 from millbeck.wire.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
@@ -49,16 +64,40 @@ EXPIRY_OFFSETS_PER_STEP = 1000
 class GroupShardOptions:
     classic: ClassicGroupOptions
     offsets: OffsetOptions
+    consumer: ConsumerProtocolOptions
+
+
+Group = ClassicGroup | ConsumerGroup
 
 
 class GroupShard:
-    def __init__(self, registry: SnapshotRegistry, timers: Timers[GroupRecord], options: GroupShardOptions) -> None:
+    def __init__(
+        self,
+        registry: SnapshotRegistry,
+        timers: Timers[GroupRecord],
+        options: GroupShardOptions,
+        *,
+        cluster: ClusterView,
+        background: Background,
+    ) -> None:
         self._options = options
         self._timers = timers
-        self._groups: TimelineDict[str, ClassicGroup] = TimelineDict(registry)
+        self._groups: TimelineDict[str, Group] = TimelineDict(registry)
         self._offsets = OffsetStore(registry)
         self._counters = Counters()
         self._rebalancer = Rebalancer(self._groups, timers, options.classic, self._counters)
+        self._consumer = ConsumerGroups(
+            self._groups,
+            registry,
+            timers,
+            options=options.consumer,
+            classic=options.classic,
+            cluster=cluster,
+            background=background,
+            counters=self._counters,
+            on_downgraded=self._downgraded,
+            on_upgraded=self._rebalancer.give_up,
+        )
 
     # Records
 
@@ -71,29 +110,35 @@ class GroupShard:
     def replay(self, record: GroupRecord, *, offset: int, producer_id: int) -> None:
         key, value = record.key, record.value
         if isinstance(key, GroupMetadataKey):
-            if value is None:
-                self._groups.pop(key.group, None)
-            else:
+            if value is not None:
                 assert isinstance(value, GroupMetadataValue)
                 self._groups[key.group] = ClassicGroup.from_record(key.group, value)
-            return
-        assert value is None or isinstance(value, OffsetCommitValue)
-        if value is not None and key.group not in self._groups:
-            # A consumer that commits without joining: a group without members or protocol.
-            self._groups[key.group] = ClassicGroup(key.group)
-        self._offsets.replay(key, value, offset=offset, producer_id=producer_id)
+            elif isinstance(self._groups.get(key.group), ClassicGroup):
+                del self._groups[key.group]
+        elif isinstance(key, OffsetCommitKey):
+            assert value is None or isinstance(value, OffsetCommitValue)
+            if value is not None and key.group not in self._groups:
+                # A consumer that commits without joining: a group without members or protocol.
+                self._groups[key.group] = ClassicGroup(key.group)
+            self._offsets.replay(key, value, offset=offset, producer_id=producer_id)
+        else:
+            self._consumer.replay(key, value)
 
     def replay_end_transaction(self, *, producer_id: int, is_committed: bool) -> None:
         self._offsets.end_transaction(producer_id, is_committed=is_committed)
 
     def on_loaded(self, now_ms: int) -> None:
         for group in list(self._groups.values()):
-            self._rebalancer.resume(group, now_ms)
+            if isinstance(group, ConsumerGroup):
+                self._consumer.coordination.resume(group)
+            else:
+                self._rebalancer.resume(group, now_ms)
         self._schedule_expiry()
 
     def on_unloaded(self, error: ApiError) -> None:
         for group in list(self._groups.values()):
-            self._rebalancer.bury(group, error)
+            if isinstance(group, ClassicGroup):
+                self._rebalancer.bury(group, error)
 
     # Membership
 
@@ -112,10 +157,17 @@ class GroupShard:
         if refusal is not None:
             reply.reply(JoinGroupResponse(error_code=refusal.code, member_id=request.member_id))
             return NOTHING
-        group = self._groups.get(request.group_id)
-        is_created = group is None
-        if group is None:
-            group = self._groups[request.group_id] = ClassicGroup(request.group_id, now_ms=now_ms)
+        known = self._groups.get(request.group_id)
+        if isinstance(known, ConsumerGroup) and not known.is_empty:
+            return self._join_consumer_group(known, request, version, client, new_uuid, reply, now_ms)
+        former, tombstones = known, list[GroupRecord]()
+        if isinstance(known, ConsumerGroup):
+            tombstones = self._consumer.tombstones(known)
+            known = None
+        is_created = known is None
+        group = ClassicGroup(request.group_id, now_ms=now_ms) if known is None else known
+        if is_created:
+            self._groups[request.group_id] = group
         joining = Joining(
             self._rebalancer,
             group,
@@ -130,15 +182,51 @@ class GroupShard:
         if not is_created:
             return result
         if not group.members and not group.pending_joins:
-            del self._groups[request.group_id]
+            if former is not None:
+                # An empty consumer group stays what it is when nobody comes in.
+                self._groups[request.group_id] = former
+            else:
+                del self._groups[request.group_id]
             return NOTHING
         assert not result.records, "an initial rebalance writes nothing"
         return Result(
-            records=[group.first_record()],
+            records=[*tombstones, group.first_record()],
             is_replayed=False,
             on_failed=lambda error, _: reply.fail(error),
             on_timeout=reply.fail,
         )
+
+    def _join_consumer_group(
+        self,
+        group: ConsumerGroup,
+        request: JoinGroupRequest,
+        version: int,
+        client: Client,
+        new_uuid: str,
+        reply: Reply[JoinGroupResponse],
+        now_ms: int,
+    ) -> GroupResult:
+        try:
+            result = classic_members.join(
+                self._consumer.coordination,
+                group,
+                request,
+                version=version,
+                client=client,
+                new_uuid=new_uuid,
+                now_ms=now_ms,
+            )
+        except ApiError as error:
+            reply.reply(JoinGroupResponse(error_code=error.code, member_id=request.member_id))
+            return NOTHING
+        return result
+
+    def _downgraded(self, group_id: str, now_ms: int) -> None:
+        """A group has become a classic one; its members have to hear of it and rejoin."""
+        group = self._groups.get(group_id)
+        if isinstance(group, ClassicGroup) and group.state is GroupState.STABLE:
+            self._rebalancer.resume(group, now_ms)
+            self._rebalancer.prepare_or_complete(group, now_ms)
 
     def _refuse_join(self, request: JoinGroupRequest) -> ApiError | None:
         options = self._options.classic
@@ -156,6 +244,8 @@ class GroupShard:
         group = self._groups.get(request.group_id)
         if group is None:
             raise errors.UnknownMemberId()
+        if isinstance(group, ConsumerGroup):
+            return classic_members.sync(self._consumer.coordination, group, request)
         return sync.sync(self._rebalancer, group, request, reply)
 
     def heartbeat(self, request: HeartbeatRequest) -> Result[GroupRecord, HeartbeatResponse]:
@@ -164,6 +254,8 @@ class GroupShard:
         group = self._groups.get(request.group_id)
         if group is None:
             raise errors.UnknownMemberId()
+        if isinstance(group, ConsumerGroup):
+            return classic_members.heartbeat(self._consumer.coordination, group, request)
         return presence.heartbeat(self._rebalancer, group, request)
 
     def leave(self, request: LeaveGroupRequest, version: int, now_ms: int) -> Result[GroupRecord, LeaveGroupResponse]:
@@ -178,14 +270,25 @@ class GroupShard:
             answers = [MemberResponse(one.member_id, one.group_instance_id, unknown) for one in members]
             result: GroupResult = Result(response=LeaveGroupResponse(members=answers))
         else:
-            result = presence.leave(
-                self._rebalancer, group, LeaveGroupRequest(group_id=request.group_id, members=members), now_ms
-            )
+            leaving = LeaveGroupRequest(group_id=request.group_id, members=members)
+            if isinstance(group, ConsumerGroup):
+                result = classic_members.leave(self._consumer.coordination, group, leaving, now_ms)
+            else:
+                result = presence.leave(self._rebalancer, group, leaving, now_ms)
         response: LeaveGroupResponse | None = result.response
         if not is_batched and response is not None:
             response.error_code = response.members[0].error_code
             response.members = []
         return result
+
+    def consumer_heartbeat(
+        self, request: ConsumerGroupHeartbeatRequest, sender: Sender, now_ms: int
+    ) -> HeartbeatResult:
+        """ConsumerGroupHeartbeat: a member joins, goes on or leaves."""
+        return self._consumer.heartbeat(request, sender, now_ms)
+
+    def describe_consumer_group(self, group_id: str, at: int) -> DescribedConsumerGroup:
+        return self._consumer.describe(group_id, at)
 
     # Offsets
 
@@ -194,7 +297,11 @@ class GroupShard:
     ) -> Result[GroupRecord, OffsetCommitResponse]:
         """OffsetCommit. Every topic carries name and id: the caller has looked up whichever was missing."""
         group = self._groups.get(request.group_id)
-        commit.validate_commit(group, request, version)
+        if isinstance(group, ConsumerGroup):
+            self._validate_consumer_commit(group, request, version)
+            group = None
+        else:
+            commit.validate_commit(group, request, version)
         if group is not None and group.state in (GroupState.STABLE, GroupState.PREPARING_REBALANCE):
             # A commit shows that the member lives.
             member = group.members[request.member_id]
@@ -203,8 +310,17 @@ class GroupShard:
         self._counters.offset_commits += len(result.records)
         return result
 
+    def _validate_consumer_commit(self, group: ConsumerGroup, request: OffsetCommitRequest, version: int) -> None:
+        member = offset_rules.validate_commit(group, request, version)
+        if member is not None and member.classic is not None:
+            timeout_ms = member.classic.session_timeout_ms
+            self._consumer.coordination.keep_session(group.group_id, member.member_id, timeout_ms)
+
     def fetch_offsets(self, request: OffsetFetchRequestGroup, at: int) -> OffsetFetchResponseGroup:
         """OffsetFetch for one group, as of ``at``. Every topic carries name and id."""
+        group = self._groups.get_at(request.group_id, at)
+        if isinstance(group, ConsumerGroup):
+            offset_rules.validate_fetch(group, request.member_id, request.member_epoch, at)
         is_known = request.group_id in self._groups
         return fetch.fetch(self._offsets, request, at, is_known=is_known)
 
@@ -226,7 +342,7 @@ class GroupShard:
     # Groups seen from outside
 
     def list_groups(self, states: Sequence[str], types: Sequence[str], at: int) -> list[ListedGroup]:
-        return listing.list_groups(self._groups.copy_at(at).values(), states, types)
+        return listing.list_groups(self._groups.copy_at(at).values(), states, types, at)
 
     def describe_groups(self, group_ids: Sequence[str], version: int, at: int) -> list[DescribedGroup]:
         return [listing.describe(group_id, self._groups.get_at(group_id, at), version) for group_id in group_ids]
@@ -242,9 +358,14 @@ class GroupShard:
                 code = error.code
             else:
                 found += removal.all_of_group(self._offsets, group_id)
-                found.append(records.group_tombstone(group_id))
+                found += self._tombstones(self._groups[group_id])
             answers.append(DeletableGroupResult(group_id, code))
         return Result(records=found, response=answers)
+
+    def _tombstones(self, group: Group) -> list[GroupRecord]:
+        if isinstance(group, ConsumerGroup):
+            return self._consumer.tombstones(group)
+        return [records.group_tombstone(group.group_id)]
 
     # Expiry
 
@@ -265,8 +386,8 @@ class GroupShard:
             tombstones, is_bare = removal.expire(self._offsets, group, retention_ms=retention_ms, now_ms=now_ms)
             self._counters.offset_expirations += len(tombstones)
             found += tombstones
-            if is_bare and group.is_empty and not group.pending_joins:
-                found.append(records.group_tombstone(group.group_id))
+            if is_bare and group.is_empty and not (isinstance(group, ClassicGroup) and group.pending_joins):
+                found += self._tombstones(group)
         if group_ids:
             self._timers.schedule(EXPIRY_KEY, EXPIRY_PAUSE_MS, lambda later_ms: self._expire(group_ids, later_ms))
         else:
@@ -285,6 +406,12 @@ class GroupShard:
 
     def statistics(self) -> ShardStatistics:
         counts = dict.fromkeys((state.value for state in GroupState), 0)
+        consumer_counts = dict.fromkeys((state.value for state in ConsumerGroupState), 0)
         for group in self._groups.values():
-            counts[group.state.value] += 1
-        return ShardStatistics(group_counts=counts, offset_count=len(self._offsets), counters=self._counters)
+            (consumer_counts if isinstance(group, ConsumerGroup) else counts)[group.state.value] += 1
+        return ShardStatistics(
+            group_counts=counts,
+            consumer_group_counts=consumer_counts,
+            offset_count=len(self._offsets),
+            counters=self._counters,
+        )

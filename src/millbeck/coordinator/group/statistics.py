@@ -15,6 +15,7 @@ class Counters:
     offset_deletions: int = 0
     completed_rebalances: int = 0
     expired_members: int = 0
+    consumer_rebalances: int = 0
 
 
 class CommittedOffset(NamedTuple):
@@ -30,6 +31,7 @@ class CommittedOffset(NamedTuple):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShardStatistics:
     group_counts: dict[str, int]
-    """By state's name; states without groups are there too."""
+    """Classic groups by state's name; states without groups are there too."""
+    consumer_group_counts: dict[str, int]
     offset_count: int
     counters: Counters

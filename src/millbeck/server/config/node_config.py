@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from millbeck.coordinator.config import ClassicGroupOptions, OffsetOptions, OffsetsTopicOptions
+from millbeck.coordinator.protocol_config import ConsumerProtocolOptions
 from millbeck.kernel.errors import InvalidConfig
 from millbeck.kernel.options import Layers, Option, OptionSet, Update
 from millbeck.server.config.addresses import parse_address, parse_protocol_map
@@ -62,6 +63,7 @@ class NodeConfig:
         self.offsets_topic = OffsetsTopicOptions.resolve(layers)
         self.offsets = OffsetOptions.resolve(layers)
         self.classic_groups = ClassicGroupOptions.resolve(layers)
+        self.consumer_groups = ConsumerProtocolOptions.resolve(layers)
         self.transaction_topic = TransactionTopicOptions.resolve(layers)
         self._resolve_dynamic(layers)
         check_roles(self.node, self.listener, self.quorum, self._addresses(), self.controller_names())

@@ -39,7 +39,7 @@ NEW_MEMBER_JOIN_TIMEOUT_MS = 5 * 60 * 1000
 class Rebalancer:
     def __init__(
         self,
-        groups: Mapping[str, ClassicGroup],
+        groups: Mapping[str, object],
         timers: Timers[GroupRecord],
         options: ClassicGroupOptions,
         counters: Counters,
@@ -48,6 +48,11 @@ class Rebalancer:
         self._timers = timers
         self._counters = counters
         self.options = options
+
+    def _find(self, group_id: str) -> ClassicGroup | None:
+        """The group, unless it is gone or uses another protocol now."""
+        group = self._groups.get(group_id)
+        return group if isinstance(group, ClassicGroup) else None
 
     # Sessions
 
@@ -64,7 +69,7 @@ class Rebalancer:
         self._timers.cancel(_session_key(group.group_id, member_id))
 
     def _expire_session(self, group_id: str, member_id: str, now_ms: int) -> GroupResult:
-        group = self._groups.get(group_id)
+        group = self._find(group_id)
         if group is None or group.state is GroupState.DEAD:
             return NOTHING
         if member_id in group.pending_joins:
@@ -125,7 +130,7 @@ class Rebalancer:
         )
 
     def _expire_initial_delay(self, group_id: str, delay_ms: int, remaining_ms: int, now_ms: int) -> GroupResult:
-        group = self._groups.get(group_id)
+        group = self._find(group_id)
         if group is None or group.state is not GroupState.PREPARING_REBALANCE:
             return NOTHING
         if group.has_new_member and remaining_ms > 0:
@@ -142,7 +147,7 @@ class Rebalancer:
         )
 
     def _expire_join(self, group_id: str, now_ms: int) -> GroupResult:
-        group = self._groups.get(group_id)
+        group = self._find(group_id)
         if group is None or group.state is not GroupState.PREPARING_REBALANCE:
             return NOTHING
         return self.complete_join_phase(group, now_ms)
@@ -188,7 +193,7 @@ class Rebalancer:
         )
 
     def _expire_sync(self, group_id: str, generation_id: int, now_ms: int) -> GroupResult:
-        group = self._groups.get(group_id)
+        group = self._find(group_id)
         if group is None or group.generation_id != generation_id or not group.pending_syncs:
             return NOTHING
         if group.state not in (GroupState.COMPLETING_REBALANCE, GroupState.STABLE):
@@ -230,6 +235,17 @@ class Rebalancer:
             self.keep_session(group, member.member_id, member.session_timeout_ms)
         if len(group.members) > self.options.size_max:
             self.prepare(group, now_ms)
+
+    def give_up(self, group: ClassicGroup) -> None:
+        """The group goes on under another protocol: whoever waits has to rejoin, and nothing is waited for."""
+        code = errors.RebalanceInProgress.code
+        for member in group.members.values():
+            complete_join(member, JoinGroupResponse(error_code=code, member_id=member.member_id))
+            complete_sync(member, SyncGroupResponse(error_code=code))
+        for member_id in (*group.members, *group.pending_joins):
+            self.end_session(group, member_id)
+        self._timers.cancel(_join_key(group.group_id))
+        self._timers.cancel(_sync_key(group.group_id))
 
     def bury(self, group: ClassicGroup, error: ApiError) -> None:
         """The group is gone from here: answer everything it holds with ``error``."""

@@ -2,7 +2,8 @@
 
 By age: an offset with an expiry of its own goes when that is reached. Otherwise ``offsets.retention.minutes`` count,
 for a group with members' protocol from the moment it became empty, for one whose members subscribe to other topics and
-for consumers without a group from the commit. Nothing that an open transaction has touched is expired.
+for consumers without a group from the commit. In groups of the consumer protocol it is always the commit that counts.
+Nothing that an open transaction has touched is expired.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from collections.abc import Callable, Sequence
 
 from millbeck.coordinator.group.classic.group import ClassicGroup
 from millbeck.coordinator.group.classic.state import GroupState
+from millbeck.coordinator.group.consumer.group import ConsumerGroup
 from millbeck.coordinator.group.offsets.store import Committed, OffsetStore
 from millbeck.coordinator.group.records import NO_TIMESTAMP, GroupRecord, offset_tombstone
 from millbeck.coordinator.runtime.result import Result
@@ -26,12 +28,12 @@ from millbeck.wire.messages.offset_delete import (
 
 
 def delete(
-    store: OffsetStore, group: ClassicGroup | None, request: OffsetDeleteRequest
+    store: OffsetStore, group: ClassicGroup | ConsumerGroup | None, request: OffsetDeleteRequest
 ) -> Result[GroupRecord, OffsetDeleteResponse]:
     """OffsetDelete. A group with members keeps the offsets of the topics they subscribe to."""
     if group is None or group.state is GroupState.DEAD:
         raise errors.GroupIdNotFound()
-    if not group.is_empty and not group.uses_consumer_protocol:
+    if isinstance(group, ClassicGroup) and not group.is_empty and not group.uses_consumer_protocol:
         raise errors.NonEmptyGroup()
     records: list[GroupRecord] = []
     topics = [_delete_topic(store, group, topic, records) for topic in request.topics]
@@ -39,7 +41,7 @@ def delete(
 
 
 def _delete_topic(
-    store: OffsetStore, group: ClassicGroup, topic: OffsetDeleteRequestTopic, records: list[GroupRecord]
+    store: OffsetStore, group: ClassicGroup | ConsumerGroup, topic: OffsetDeleteRequestTopic, records: list[GroupRecord]
 ) -> OffsetDeleteResponseTopic:
     is_subscribed = group.is_subscribed_to(topic.name)
     code = errors.GroupSubscribedToTopic.code if is_subscribed else errors.NONE
@@ -82,7 +84,7 @@ def all_of_topics(store: OffsetStore, deleted: Sequence[tuple[str, bytes]]) -> l
 
 
 def expire(
-    store: OffsetStore, group: ClassicGroup, *, retention_ms: int, now_ms: int
+    store: OffsetStore, group: ClassicGroup | ConsumerGroup, *, retention_ms: int, now_ms: int
 ) -> tuple[list[GroupRecord], bool]:
     """Tombstones for the group's expired offsets, and whether none are left."""
     committed_by_place = store.of_group(group.group_id)
@@ -105,8 +107,10 @@ def expire(
     return records, not is_any_left and not store.has_pending(group.group_id)
 
 
-def _retention_base(group: ClassicGroup) -> Callable[[Committed], int] | None:
+def _retention_base(group: ClassicGroup | ConsumerGroup) -> Callable[[Committed], int] | None:
     """From when an offset's retention counts; None when no offset of the group may expire now."""
+    if isinstance(group, ConsumerGroup):
+        return _committed_at
     if group.protocol_type is None:
         return _committed_at
     if group.is_empty:

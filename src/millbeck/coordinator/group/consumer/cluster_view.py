@@ -1,0 +1,103 @@
+"""What groups need to know of the cluster: topics, how many partitions they have, and which racks hold them.
+
+One view serves all shards of a node. The driver hands each new metadata image to it; ``version`` goes up when topics,
+partitions or racks have changed, and a group compares it with the one it has seen when a member is heard of.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from hashlib import blake2b
+from typing import NamedTuple
+
+from millbeck.kernel.ids import Uuid
+from millbeck.metadata.image import MetadataImage
+
+_HASH_SIZE = 8
+
+
+class TopicShape(NamedTuple):
+    topic_id: Uuid
+    name: str
+    partition_count: int
+    racks: tuple[tuple[str, ...], ...]
+    """For each partition the racks of its replicas, ascending; empty when no broker says where it stands."""
+
+
+class GroupSettings(NamedTuple):
+    """What may be set for one group."""
+
+    session_timeout_ms: int
+    heartbeat_interval_ms: int
+    assignment_interval_ms: int
+
+
+class ClusterView:
+    def __init__(self, settings: GroupSettings) -> None:
+        self.version = 0
+        self._image = MetadataImage()
+        self._default_settings = settings
+        self._settings: Mapping[str, GroupSettings] = {}
+        self._shapes: dict[str, TopicShape | None] = {}
+        self._hashes: dict[str, bytes] = {}
+
+    def publish(self, image: MetadataImage) -> None:
+        """Topics, partitions or brokers are different from now on."""
+        self._image = image
+        self.version += 1
+        self._shapes.clear()
+        self._hashes.clear()
+
+    def publish_settings(self, settings: Mapping[str, GroupSettings]) -> None:
+        """The groups that have settings of their own."""
+        self._settings = settings
+
+    def settings_of(self, group_id: str) -> GroupSettings:
+        return self._settings.get(group_id, self._default_settings)
+
+    def topic_names(self) -> list[str]:
+        return list(self._image.topics.by_name)
+
+    def name_of(self, topic_id: Uuid) -> str | None:
+        topic = self._image.topics.with_id(topic_id)
+        return None if topic is None else topic.name
+
+    def shape(self, name: str) -> TopicShape | None:
+        """The topic, or None when there is none of this name."""
+        if name not in self._shapes:
+            self._shapes[name] = self._read_shape(name)
+        return self._shapes[name]
+
+    def _read_shape(self, name: str) -> TopicShape | None:
+        topic = self._image.topics.named(name)
+        if topic is None:
+            return None
+        racks: list[tuple[str, ...]] = []
+        for index in sorted(topic.partitions):
+            of_replicas = {self._rack_of(replica) for replica in topic.partitions[index].replicas}
+            racks.append(tuple(sorted(rack for rack in of_replicas if rack)))
+        return TopicShape(topic.topic_id, name, len(topic.partitions), tuple(racks) if any(racks) else ())
+
+    def _rack_of(self, broker_id: int) -> str | None:
+        broker = self._image.cluster.brokers.get(broker_id)
+        return None if broker is None else broker.rack
+
+    def shapes(self, names: Iterable[str]) -> dict[Uuid, TopicShape]:
+        """Those of the topics that exist, by id and ascending."""
+        found = [shape for name in names if (shape := self.shape(name)) is not None]
+        return {shape.topic_id: shape for shape in sorted(found)}
+
+    def metadata_hash(self, names: Iterable[str]) -> int:
+        """A number that changes when one of the topics appears, goes, grows or moves to other racks; 0 without any."""
+        parts = [part for name in sorted(names) if (part := self._topic_hash(name))]
+        if not parts:
+            return 0
+        return int.from_bytes(blake2b(b"".join(parts), digest_size=_HASH_SIZE).digest(), "big", signed=True)
+
+    def _topic_hash(self, name: str) -> bytes:
+        known = self._hashes.get(name)
+        if known is None:
+            shape = self.shape(name)
+            known = b"" if shape is None else blake2b(repr(shape).encode(), digest_size=_HASH_SIZE).digest()
+            self._hashes[name] = known
+        return known

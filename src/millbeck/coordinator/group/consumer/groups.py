@@ -1,0 +1,189 @@
+"""The consumer groups of a shard: their records replayed, their members' requests answered, their protocol changed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from millbeck.coordinator.config import ClassicGroupOptions
+from millbeck.coordinator.group import records
+from millbeck.coordinator.group.background import Background
+from millbeck.coordinator.group.classic.group import ClassicGroup
+from millbeck.coordinator.group.consumer import assignment, description, heartbeat, migration, writing
+from millbeck.coordinator.group.consumer.cluster_view import ClusterView
+from millbeck.coordinator.group.consumer.coordination import Coordination
+from millbeck.coordinator.group.consumer.draft import Draft
+from millbeck.coordinator.group.consumer.group import ConsumerGroup
+from millbeck.coordinator.group.consumer.heartbeat import HeartbeatResult, Sender
+from millbeck.coordinator.group.consumer.member import JOIN_EPOCH, ConsumerMember
+from millbeck.coordinator.group.consumer.records import (
+    ConsumerGroupCurrentMemberAssignmentKey,
+    ConsumerGroupMemberMetadataKey,
+    ConsumerGroupMetadataKey,
+    ConsumerGroupRegularExpressionKey,
+    ConsumerGroupTargetAssignmentMemberKey,
+    ConsumerGroupTargetAssignmentMetadataKey,
+    ConsumerKey,
+)
+from millbeck.coordinator.group.records import GroupRecord
+from millbeck.coordinator.group.statistics import Counters
+from millbeck.coordinator.protocol_config import ConsumerProtocolOptions
+from millbeck.coordinator.runtime.result import Result
+from millbeck.coordinator.runtime.timer import Timers
+from millbeck.kernel import errors
+from millbeck.kernel.timeline import SnapshotRegistry, TimelineDict
+from millbeck.wire.messages.consumer_group_describe import DescribedGroup
+from millbeck.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
+
+GroupResult = Result[GroupRecord, Any]
+
+
+class ConsumerGroups:
+    def __init__(
+        self,
+        groups: TimelineDict[str, Any],
+        registry: SnapshotRegistry,
+        timers: Timers[GroupRecord],
+        *,
+        options: ConsumerProtocolOptions,
+        classic: ClassicGroupOptions,
+        cluster: ClusterView,
+        background: Background,
+        counters: Counters,
+        on_downgraded: Callable[[str, int], None],
+        on_upgraded: Callable[[ClassicGroup], None],
+    ) -> None:
+        """``on_downgraded(group_id, now_ms)`` and ``on_upgraded(former)`` are called when the change is durable."""
+        self._groups = groups
+        self._registry = registry
+        self._options = options
+        self._classic = classic
+        self._cluster = cluster
+        self._on_downgraded = on_downgraded
+        self._on_upgraded = on_upgraded
+        self._offered = heartbeat.offered(options.assignors)
+        self.coordination = Coordination(
+            groups, timers, options, cluster, background, counters, downgrade=self._downgrade
+        )
+
+    # Records
+
+    def replay(self, key: ConsumerKey, value: Any) -> None:
+        """A value is of the class that belongs to the key's, or None for a tombstone."""
+        group = self._replayed(key.group_id, is_made=value is not None)
+        if group is not None:
+            _replay(group, key, value)
+            if value is None and isinstance(key, ConsumerGroupMetadataKey):
+                self._groups.pop(key.group_id, None)
+
+    def _replayed(self, group_id: str, *, is_made: bool) -> ConsumerGroup | None:
+        known = self._groups.get(group_id)
+        if isinstance(known, ConsumerGroup):
+            return known
+        if not is_made:
+            return None
+        # A group that was known by its offsets alone, or a classic one that becomes this.
+        group = self._groups[group_id] = ConsumerGroup(self._registry, group_id)
+        return group
+
+    # Members
+
+    def heartbeat(self, request: ConsumerGroupHeartbeatRequest, sender: Sender, now_ms: int) -> HeartbeatResult:
+        heartbeat.validate(request, sender.version, self._offered)
+        if request.member_epoch < JOIN_EPOCH:
+            return heartbeat.leave(self.coordination, self._known(request.group_id), request, now_ms)
+        former = self._groups.get(request.group_id)
+        result = heartbeat.heartbeat(self.coordination, lambda: self._draft_for(request), request, sender, now_ms)
+        if isinstance(former, ClassicGroup) and former.members:
+            return self._upgrading(former, result)
+        return result
+
+    def _known(self, group_id: str) -> ConsumerGroup:
+        group = self.coordination.find(group_id)
+        if group is None:
+            raise errors.UnknownMemberId(f"Consumer group {group_id} not found.")
+        return group
+
+    def _draft_for(self, request: ConsumerGroupHeartbeatRequest) -> Draft:
+        group_id = request.group_id
+        if request.member_epoch != JOIN_EPOCH:
+            return Draft(self._known(group_id))
+        known = self._groups.get(group_id)
+        if isinstance(known, ConsumerGroup):
+            return Draft(known)
+        if known is None:
+            return Draft(ConsumerGroup(SnapshotRegistry(), group_id))
+        if isinstance(known, ClassicGroup):
+            if known.is_empty:
+                return Draft(ConsumerGroup(SnapshotRegistry(), group_id), [records.group_tombstone(group_id)])
+            if migration.may_upgrade(known, self._options):
+                return self._upgraded(known)
+        raise errors.GroupIdNotFound(f"Group {group_id} is not a consumer group.")
+
+    # Changing the protocol
+
+    def _upgraded(self, former: ClassicGroup) -> Draft:
+        """The group as it will be when the records are replayed."""
+        found = migration.upgrade(former, self._cluster)
+        group = ConsumerGroup(SnapshotRegistry(), former.group_id)
+        for record in found[1:]:
+            _replay(group, record.key, record.value)
+        return Draft(group, found)
+
+    def _upgrading(self, former: ClassicGroup, result: HeartbeatResult) -> HeartbeatResult:
+        def committed(_: int) -> None:
+            self._on_upgraded(former)
+            group = self.coordination.find(former.group_id)
+            if group is not None:
+                self.coordination.resume(group)
+
+        return Result(
+            records=result.records, response=result.response, on_committed=committed, on_failed=result.on_failed
+        )
+
+    def _downgrade(self, group: ConsumerGroup, leaving: ConsumerMember, now_ms: int) -> GroupResult | None:
+        if not migration.may_downgrade(group, leaving, self._options, self._classic):
+            return None
+        members = list(group.members)
+
+        def committed(later_ms: int) -> None:
+            for member_id in members:
+                self.coordination.forget(group, member_id)
+            self._on_downgraded(group.group_id, later_ms)
+
+        found = migration.downgrade(group, leaving.member_id, self._cluster, now_ms)
+        return Result(records=found, on_committed=committed)
+
+    # Groups seen from outside
+
+    def describe(self, group_id: str, at: int) -> DescribedGroup:
+        group = self._groups.get_at(group_id, at)
+        if group is None:
+            return description.not_found(group_id, f"Group {group_id} not found.")
+        if not isinstance(group, ConsumerGroup):
+            return description.not_found(group_id, f"Group {group_id} is not a consumer group.")
+        return description.describe(group, self._cluster, self._offered, at)
+
+    def tombstones(self, group: ConsumerGroup) -> list[GroupRecord]:
+        return writing.group_tombstones(group)
+
+
+def _replay(group: ConsumerGroup, key: Any, value: Any) -> None:
+    match key:
+        case ConsumerGroupMetadataKey():
+            if value is not None:
+                group.replay_group(value)
+        case ConsumerGroupMemberMetadataKey():
+            group.replay_member(key.member_id, value)
+        case ConsumerGroupTargetAssignmentMetadataKey():
+            group.replay_target_epoch(0 if value is None else value.assignment_epoch)
+        case ConsumerGroupTargetAssignmentMemberKey():
+            target = None if value is None else assignment.from_wire(value.topic_partitions)
+            group.replay_target(key.member_id, target)
+        case ConsumerGroupCurrentMemberAssignmentKey():
+            group.replay_current(key.member_id, value)
+        case ConsumerGroupRegularExpressionKey():
+            group.replay_regex(key.regular_expression, value)
+        case _:
+            # What topics looked like was once written out; the hash in the group's own record has replaced it.
+            return

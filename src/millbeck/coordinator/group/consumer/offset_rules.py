@@ -1,0 +1,41 @@
+"""Who may commit and fetch the offsets of a consumer group, by member id and epoch."""
+
+from __future__ import annotations
+
+from millbeck.coordinator.group.consumer.group import ConsumerGroup
+from millbeck.coordinator.group.consumer.member import ConsumerMember
+from millbeck.kernel import errors
+from millbeck.wire.messages.offset_commit import OffsetCommitRequest
+
+MEMBER_EPOCH_VERSION = 9
+
+
+def validate_commit(group: ConsumerGroup, request: OffsetCommitRequest, version: int) -> ConsumerMember | None:
+    """The member that commits, None for an administrator of an empty group; raises what the client is told."""
+    epoch = request.generation_id_or_member_epoch
+    if epoch < 0 and group.is_empty:
+        return None
+    member = group.member(request.member_id)
+    if version < MEMBER_EPOCH_VERSION and not member.uses_classic_protocol:
+        raise errors.UnsupportedVersion(
+            "OffsetCommit version 9 or above must be used by members using the modern group protocol"
+        )
+    check_epoch(member, epoch)
+    return member
+
+
+def validate_fetch(group: ConsumerGroup, member_id: str | None, epoch: int, at: int) -> None:
+    """Without a member an administrator asks, who is told."""
+    if member_id is None and epoch < 0:
+        return
+    member = group.members.get_at(member_id or "", at)
+    if member is None:
+        raise errors.UnknownMemberId(f"Member {member_id} is not a member of group {group.group_id}.")
+    check_epoch(member, epoch)
+
+
+def check_epoch(member: ConsumerMember, epoch: int) -> None:
+    if epoch == member.epoch:
+        return
+    message = f"The received member epoch {epoch} does not match the expected member epoch {member.epoch}."
+    raise errors.IllegalGeneration(message) if member.uses_classic_protocol else errors.StaleMemberEpoch(message)

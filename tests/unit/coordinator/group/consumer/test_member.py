@@ -1,0 +1,43 @@
+from __future__ import annotations
+
+from millbeck.coordinator.group.consumer.member import ClassicTerms, ConsumerMember, MemberState
+from millbeck.coordinator.group.consumer.records import ConsumerGroupCurrentMemberAssignmentValue
+
+ID = b"t" * 16
+MEMBER = ConsumerMember(
+    member_id="m",
+    instance_id="i",
+    rack_id="r",
+    client_id="c",
+    client_host="/h",
+    topic_names=("a", "b"),
+    regex="x.*",
+    rebalance_timeout_ms=9,
+    assignor="range",
+    classic=ClassicTerms(session_timeout_ms=5, protocols=(("p", b"1"), ("q", b"2"))),
+    epoch=4,
+    previous_epoch=3,
+    state=MemberState.UNREVOKED_PARTITIONS,
+    assigned={ID: (1, 2)},
+    revoking={ID: (3,)},
+)
+
+
+def test_a_member_is_what_its_records_say() -> None:
+    again = ConsumerMember(member_id="m").with_metadata(MEMBER.metadata_value()).with_current(MEMBER.current_value())
+    assert again == MEMBER
+    assert again.uses_classic_protocol
+    assert again.classic is not None
+    assert again.classic.protocol_name == "p"
+
+
+def test_a_state_from_the_future_is_unknown() -> None:
+    value = ConsumerGroupCurrentMemberAssignmentValue(4, 3, 9)
+    assert ConsumerMember(member_id="m").with_current(value).state is MemberState.UNKNOWN
+
+
+def test_only_a_stable_member_at_the_target_s_epoch_is_there() -> None:
+    stable = ConsumerMember(member_id="m", epoch=4)
+    assert stable.is_reconciled_to(4)
+    assert not stable.is_reconciled_to(5)
+    assert not MEMBER.is_reconciled_to(4)
