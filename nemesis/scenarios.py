@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 from nemesis.alarming import signals
+from nemesis.cluster import Member
+from nemesis.hosts import Host
 from nemesis.judgement import Bar
 from nemesis.run import Run, RunFailed
+
+What = TypeVar("What")
 
 
 def kill(run: Run) -> None:
@@ -24,36 +29,69 @@ def kill(run: Run) -> None:
 
 
 def pause(run: Run) -> None:
-    """SIGSTOP for 1 to 15 s: a zombie that believes it still leads when it wakes."""
+    """SIGSTOP of a random node every five seconds: a zombie that believes it still leads when it wakes."""
+    ends: list[tuple[float, Member]] = []
     while not run.is_over:
-        member = run.pick(run.cluster.members)
-        away_s = run.rng.choice([run.rng.uniform(1, 4), run.rng.uniform(8, 15)])
+        member = _victim(run, [member for _, member in ends])
+        away_s = _away_s(run)
         member.pause()
         run.say(f"paused {member.host.name} for {away_s:.1f} s")
-        run.sleep(away_s)
-        member.resume()
-        run.sleep(run.rng.uniform(0.5, 4))
+        ends.append((time.monotonic() + away_s, member))
+        for _, other in _due(run, ends):
+            other.resume()
 
 
 def partition(run: Run) -> None:
-    """One node loses some or all of the others, one way or both, for 2 to 15 s. Clients are others, too."""
-    hosts = list(run.network.hosts.values())
+    """Every five seconds a node loses some or all of the others, one way or both. Clients are others, too."""
+    ends: list[tuple[float, frozenset[tuple[Host, Host]]]] = []
     while not run.is_over:
-        member = run.pick(run.cluster.members)
-        others = [host for host in hosts if host is not member.host]
-        lost = run.rng.sample(others, run.rng.choice([1, len(others) // 2, len(others)]))
+        member = _victim(run, [])
         way = run.rng.choice(["both ways", "out", "in"])
-        for other in lost:
-            if way != "in":
-                member.host.cut_off_from(other)
-            if way != "out":
-                other.cut_off_from(member.host)
-        away_s = run.rng.uniform(2, 15)
+        lost = _others(run, member)
+        cuts = {(member.host, other) for other in lost} if way != "in" else set()
+        cuts |= {(other, member.host) for other in lost} if way != "out" else set()
+        for sender, receiver in cuts:
+            sender.cut_off_from(receiver)
+        away_s = _away_s(run)
         names = ", ".join(host.name for host in lost)
         run.say(f"cut {member.host.name} off from {names}, {way}, for {away_s:.1f} s")
-        run.sleep(away_s)
-        run.network.heal()
-        run.sleep(run.rng.uniform(1, 5))
+        ends.append((time.monotonic() + away_s, frozenset(cuts)))
+        for _, healed in _due(run, ends):
+            for sender, receiver in healed.difference(*(cut for _, cut in ends)):
+                sender.reach_again(receiver)
+
+
+def _victim(run: Run, but: list[Member]) -> Member:
+    """A broker twice as often as a controller: they have leaders to lose."""
+    members = run.rng.choice([run.cluster.brokers, run.cluster.brokers, run.cluster.controllers])
+    candidates = [member for member in members if member not in but]
+    return run.pick(candidates or [member for member in run.cluster.members if member not in but])
+
+
+def _others(run: Run, member: Member) -> list[Host]:
+    """Whom it loses: one, half, all, or all controllers, which is what costs a broker its session."""
+    others = [host for host in run.network.hosts.values() if host is not member.host]
+    controllers = [one.host for one in run.cluster.controllers if one is not member]
+    count = run.rng.choice([1, len(others) // 2, len(others), 0])
+    return run.rng.sample(others, count) if count else controllers
+
+
+def _away_s(run: Run) -> float:
+    """Shorter than a session, or longer."""
+    return run.rng.choice([run.rng.uniform(1, 6), run.rng.uniform(9.5, 15), run.rng.uniform(9.5, 15)])
+
+
+def _due(run: Run, ends: list[tuple[float, What]]) -> Iterator[tuple[float, What]]:
+    """Wait until it is time for the next harm, and meanwhile hand out, and forget, what ends."""
+    next_s = time.monotonic() + run.kill_every_s
+    while True:
+        for end in [end for end in ends if end[0] <= time.monotonic()]:
+            ends.remove(end)
+            yield end
+        wait_s = min([next_s, *(end_s for end_s, _ in ends)]) - time.monotonic()
+        if next_s <= time.monotonic() or run.is_over:
+            return
+        run.sleep(max(wait_s, 0.0))
 
 
 def power_cut(run: Run) -> None:
