@@ -107,7 +107,7 @@ def run_scenario(name: str, scenario: Scenario, chosen: argparse.Namespace) -> b
 
 def _carry_out(run: Run, scenario: Scenario, seconds: float, rate: float) -> tuple[Verdict, int]:
     run.say("starting")
-    create_topic(run.admin, scenario.topic_settings)
+    create_topic(run.admin, scenario.topic_settings, broker_count=len(run.cluster.brokers))
     run.await_whole()
     clients = Clients(run.cluster.bootstrap, run.directory)
     producers = [f"p{number}" for number in range(PRODUCERS)]

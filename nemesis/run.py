@@ -176,10 +176,13 @@ def enter_network(host: Host) -> None:
         os.close(descriptor)
 
 
-def create_topic(admin: AdminClient, settings: Mapping[str, str]) -> None:
+def create_topic(admin: AdminClient, settings: Mapping[str, str], *, broker_count: int) -> None:
+    """When all brokers are there: those that came later would lead nothing."""
     deadline_s = time.monotonic() + READY_S
     while True:
         try:
+            if len(admin.list_topics(timeout=5).brokers) < broker_count:
+                raise RunFailed("brokers are missing")
             topic = NewTopic(TOPIC, PARTITIONS, 3, config=dict(settings))
             admin.create_topics([topic], operation_timeout=10)[TOPIC].result(15)
             return
