@@ -22,6 +22,7 @@ from types import ModuleType
 from typing import Final
 
 MODULES: Final = (
+    "millbeck.host.direct_selector",
     "millbeck.host.files",
     "millbeck.host.outlet",
     "millbeck.host.part_queue",

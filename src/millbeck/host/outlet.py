@@ -1,14 +1,15 @@
-"""The writer of a plain socket: bytes by writev, file slices by sendfile, everything without blocking.
+"""The two ends of a plain socket: bytes out by writev, file slices by sendfile, bytes in by recv, nothing blocking.
 
-Theory of operation. The asyncio transport only reads; every byte out goes through here, so the transport's own write
-buffer stays empty and the two never interleave. ``send`` tries at once on the transport's descriptor. When the kernel
-takes no more, or the connection has used its share of this loop turn, the rest is queued and the loop watches a
-duplicate of the descriptor (it refuses to watch the transport's own) until the queue is empty; an idle connection
-therefore holds one descriptor, not two. The transport's descriptor is used only while the transport is not closing:
-after that its number may belong to another file.
+Theory of operation. The asyncio transport opens and closes the connection and does nothing in between. Every byte out
+goes through here, so its write buffer stays empty and the two never interleave; every byte in is read here, which
+spares each request the transport's several calls. ``send`` tries at once. When the kernel takes no more, or the
+connection has used its share of this loop turn, the rest is queued and the loop watches the descriptor until the queue
+is empty. When the peer has closed or the socket failed, reading is given back to the transport: it meets the same and
+ends the connection as it always does. The descriptor is the transport's own and is used only while the transport is
+not closing: after that its number may belong to another file.
 
 Any ``OSError`` aborts the transport, also from the file's side: the reply's header has promised bytes that will not
-come. ``connection_lost`` must end in `closed`, since a duplicate outlives the transport and would fire forever.
+come. ``connection_lost`` must end in `closed`, before the transport closes a descriptor that is still watched.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import asyncio
 import os
 import socket
 from collections.abc import Callable, Sequence
+from typing import Any
 
 from millbeck.host.part_queue import PartQueue, SliceShrank, release_slices
 from millbeck.kernel.environment import Bytes, FileSlice, Part
@@ -32,17 +34,19 @@ _WRITE_BYTES_MAX = 128 << 10
 
 class SocketOutlet:
     __slots__ = (
+        "_buffer_updated",
         "_copied_slice_bytes_max",
         "_descriptor",
         "_drained",
+        "_get_buffer",
         "_is_closing",
         "_is_linux",
         "_is_over",
+        "_is_watched",
         "_loop",
         "_queue",
         "_socket",
         "_transport",
-        "_watched",
     )
 
     def __init__(self, transport: asyncio.Transport, connected: socket.socket, *, is_linux: bool) -> None:
@@ -50,9 +54,12 @@ class SocketOutlet:
         self._transport = transport
         self._socket = connected
         self._descriptor = connected.fileno()
-        self._loop = asyncio.get_running_loop()
+        # asyncio's loops watch a transport's descriptor for nobody else, except through these methods of theirs.
+        self._loop: Any = asyncio.get_running_loop()
         self._queue = PartQueue()
-        self._watched = -1
+        self._is_watched = False
+        self._get_buffer: Callable[[int], memoryview] | None = None
+        self._buffer_updated: Callable[[int], None] | None = None
         self._drained: Callable[[], None] | None = None
         self._is_closing = False
         self._is_over = False
@@ -119,6 +126,42 @@ class SocketOutlet:
         except OSError:
             # Nothing there; whatever else it is, the end of the connection too, the transport meets it.
             return 0
+
+    def begin_reading(self, get_buffer: Callable[[int], memoryview], buffer_updated: Callable[[int], None]) -> None:
+        self._transport.pause_reading()
+        self._get_buffer = get_buffer
+        self._buffer_updated = buffer_updated
+        self.resume_reading()
+
+    def pause_reading(self) -> None:
+        if not self._transport.is_closing():
+            self._loop._remove_reader(self._descriptor)
+
+    def resume_reading(self) -> None:
+        if not self._transport.is_closing():
+            self._loop._add_reader(self._descriptor, self._on_readable)
+
+    def _on_readable(self) -> None:
+        get_buffer, buffer_updated = self._get_buffer, self._buffer_updated
+        assert get_buffer is not None
+        assert buffer_updated is not None
+        if self._transport.is_closing():
+            return
+        try:
+            count = self._socket.recv_into(get_buffer(-1))
+        except BlockingIOError:
+            return
+        except OSError:
+            count = 0
+        if count > 0:
+            try:
+                buffer_updated(count)
+            except BaseException:
+                self._fail()
+                raise
+        else:
+            self._loop._remove_reader(self._descriptor)
+            self._transport.resume_reading()
 
     def resume_writing(self) -> None:
         """The transport's own buffer is never used, so it never pauses anybody."""
@@ -189,20 +232,14 @@ class SocketOutlet:
         return sent, sent == size
 
     def _watch(self) -> None:
-        if self._is_over or self._watched >= 0:
-            return
-        try:
-            self._watched = os.dup(self._descriptor)
-        except OSError:
-            self._fail()
-            return
-        self._loop.add_writer(self._watched, self._on_writable)
+        if not self._is_over and not self._is_watched:
+            self._is_watched = True
+            self._loop._add_writer(self._descriptor, self._on_writable)
 
     def _unwatch(self) -> None:
-        watched, self._watched = self._watched, -1
-        if watched >= 0:
-            self._loop.remove_writer(watched)
-            os.close(watched)
+        if self._is_watched:
+            self._is_watched = False
+            self._loop._remove_writer(self._descriptor)
 
     def _on_writable(self) -> None:
         if self._transport.is_closing():

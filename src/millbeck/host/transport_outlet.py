@@ -55,6 +55,15 @@ class TransportOutlet:
         if not self._is_busy and not self._is_pumping:
             self._pump()
 
+    def begin_reading(self, get_buffer: Callable[[int], memoryview], buffer_updated: Callable[[int], None]) -> None:
+        """The transport reads, and calls its protocol."""
+
+    def pause_reading(self) -> None:
+        self._transport.pause_reading()
+
+    def resume_reading(self) -> None:
+        self._transport.resume_reading()
+
     def receive(self, buffer: memoryview) -> int:
         return 0
 

@@ -208,7 +208,7 @@ Part = Bytes | FileSlice
 
 
 class Outlet(Protocol):
-    """The one writer of a connection's socket: everything sent goes through it, in order, never blocking.
+    """The one writer of a connection's socket, and its reader: everything goes through it, in order, never blocking.
 
     A slice that is shorter than promised when its turn comes aborts the connection, since its header is on the wire.
     """
@@ -220,6 +220,16 @@ class Outlet(Protocol):
     def send(self, parts: Sequence[Part]) -> None:
         """Hand over; what the kernel takes at once is not queued. Never raises: a failure aborts the connection.
         Buffers must not change afterwards. On a closed or closing outlet the parts are dropped, slices released."""
+
+    def begin_reading(self, get_buffer: Callable[[int], memoryview], buffer_updated: Callable[[int], None]) -> None:
+        """Read from now on, in place of the transport where that is cheaper; called from ``connection_made``. The two
+        are those of the transport's protocol."""
+
+    def pause_reading(self) -> None:
+        """Read nothing until `resume_reading`."""
+
+    def resume_reading(self) -> None:
+        """Go on after `pause_reading`."""
 
     def receive(self, buffer: memoryview) -> int:
         """Bytes that have come meanwhile, read into ``buffer`` without waiting; 0 when there are none, or when only the

@@ -141,6 +141,7 @@ class Connection:
         self.active_at = self.now()
         self._outlet = self.listener.network.outlet(self._transport)
         self._outlet.on_drained(self._drained)
+        self._outlet.begin_reading(self.get_buffer, self.buffer_updated)
         refusal = self.listener.admit(self)
         if refusal:
             log.warning("connection from %s:%s refused: %s", self.peer_host, self.peer_port, refusal)
@@ -370,15 +371,15 @@ class Connection:
         if self._reader.held_bytes != self._held_bytes and not self._account():
             return
         if self._is_paused and (goes_on or self._only_listens):
-            assert self._transport is not None
             self._is_paused = False
-            self._transport.resume_reading()
+            outlet.resume_reading()
 
     def _pause(self) -> None:
         assert self._transport is not None
+        assert self._outlet is not None
         self._is_paused = True
         if not self._transport.is_closing():
-            self._transport.pause_reading()
+            self._outlet.pause_reading()
 
     def _drained(self) -> None:
         self._queued_bytes = 0

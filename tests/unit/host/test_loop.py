@@ -11,7 +11,8 @@ from millbeck.host.loop import HostLoop
 
 
 @pytest.mark.parametrize("count", [1, 2, 3])
-def test_it_counts_what_was_ready(count: int) -> None:
+@pytest.mark.parametrize("has_epoll", [True, False])
+def test_it_counts_what_was_ready(count: int, has_epoll: bool) -> None:
     async def main() -> list[bool]:
         loop = asyncio.get_running_loop()
         assert isinstance(loop, HostLoop)
@@ -35,7 +36,7 @@ def test_it_counts_what_was_ready(count: int) -> None:
             sender.close()
         return answers
 
-    with asyncio.Runner(loop_factory=HostLoop) as runner:
+    with asyncio.Runner(loop_factory=lambda: HostLoop(has_epoll=has_epoll)) as runner:
         assert runner.run(main()) == [count == 1] * count
 
 

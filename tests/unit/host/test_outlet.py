@@ -12,6 +12,7 @@ import pytest
 
 from millbeck.host import outlet as outlet_module
 from millbeck.host.files import HostFiles
+from millbeck.host.loop import HostLoop
 from millbeck.host.outlet import SocketOutlet
 from millbeck.kernel.environment import FileSlice, OpenMode
 
@@ -182,7 +183,7 @@ def test_a_writer_that_is_blocked_notices_a_reset_while_reading_is_paused(is_lin
     assert asyncio.run(scenario()) == [1 << 20]
 
 
-def test_an_idle_connection_holds_one_descriptor_and_a_blocked_one_two(is_linux, file) -> None:
+def test_a_connection_holds_one_descriptor_blocked_or_not(is_linux, file) -> None:
     async def scenario():
         connection, peer = await _connected(is_linux)
         idle = _descriptors()
@@ -196,7 +197,7 @@ def test_an_idle_connection_holds_one_descriptor_and_a_blocked_one_two(is_linux,
         await connection.lost.wait()
         return blocked - idle, drained - idle
 
-    assert asyncio.run(scenario()) == (1, 0)
+    assert asyncio.run(scenario()) == (0, 0)
 
 
 def test_an_aborted_transport_stops_the_writer(is_linux, file) -> None:
@@ -214,7 +215,7 @@ def test_an_aborted_transport_stops_the_writer(is_linux, file) -> None:
         return before - after, sorted(released)
 
     closed, released = asyncio.run(scenario())
-    assert closed == 2  # the socket and the duplicate that was watched
+    assert closed == 1
     assert released == [5, 1 << 20]
 
 
@@ -271,20 +272,119 @@ def test_a_failing_write_aborts_instead_of_raising(is_linux, monkeypatch) -> Non
     assert asyncio.run(scenario([b"one", b"two"])) == 0
 
 
-def test_a_process_out_of_descriptors_aborts_the_connection_that_needs_one(is_linux, monkeypatch) -> None:
-    def none_left(descriptor: int) -> int:
-        raise OSError(errno.EMFILE, "too many open files")
+class Reading(Connection):
+    """Lets its outlet read."""
 
-    async def scenario():
-        connection, peer = await _connected(is_linux)
-        monkeypatch.setattr(os, "dup", none_left)
-        connection.outlet.send([b"x" * 200_000])
+    def connection_made(self, transport) -> None:
+        super().connection_made(transport)
+        self.buffer = bytearray(1 << 16)
+        self.received = bytearray()
+        self.fails = False
+        self.outlet.begin_reading(lambda _: memoryview(self.buffer), self.buffer_updated)
+
+    def data_received(self, data: bytes) -> None:
+        raise AssertionError("the transport has read")
+
+    def buffer_updated(self, count: int) -> None:
+        if self.fails:
+            raise ValueError("a bug in the caller")
+        self.received += self.buffer[:count]
+
+
+async def _until(condition) -> None:
+    async with asyncio.timeout(5):
+        while not condition():
+            await asyncio.sleep(0.001)
+
+
+@pytest.fixture(params=[asyncio.SelectorEventLoop, HostLoop, lambda: HostLoop(has_epoll=False)])
+def run(request):
+    def run(scenario):
+        with asyncio.Runner(loop_factory=request.param) as runner:
+            return runner.run(scenario)
+
+    return run
+
+
+async def _reading(is_linux: bool):
+    ours, peer = socket.socketpair()
+    peer.setblocking(False)
+    _, connection = await asyncio.get_running_loop().connect_accepted_socket(lambda: Reading(is_linux), ours)
+    return connection, peer
+
+
+def test_it_reads_in_place_of_the_transport_until_the_peer_has_closed(run) -> None:
+    async def scenario() -> bytes:
+        connection, peer = await _reading(True)
+        for piece in (b"one", b"two"):
+            peer.send(piece)
+            await _until(lambda piece=piece: connection.received.endswith(piece))
+        peer.close()
+        async with asyncio.timeout(5):
+            await connection.lost.wait()
+        return bytes(connection.received)
+
+    assert run(scenario()) == b"onetwo"
+
+
+def test_nothing_is_read_while_paused(run) -> None:
+    async def scenario() -> tuple[bytes, bytes]:
+        connection, peer = await _reading(True)
+        connection.outlet.pause_reading()
+        peer.send(b"later")
+        await asyncio.sleep(0.01)
+        before = bytes(connection.received)
+        connection.outlet.resume_reading()
+        await _until(lambda: connection.received)
+        peer.close()
+        async with asyncio.timeout(5):
+            await connection.lost.wait()
+        return before, bytes(connection.received)
+
+    assert run(scenario()) == (b"", b"later")
+
+
+def test_it_reads_on_while_a_reply_cannot_leave(run, file) -> None:
+    async def scenario() -> tuple[bytes, bytes]:
+        connection, peer = await _reading(True)
+        connection.outlet.send([b"x" * 3_000_000])
+        assert connection.outlet.queued_bytes
+        peer.send(b"meanwhile")
+        await _until(lambda: connection.received)
+        sent = await _receive(peer, 3_000_000)
+        peer.send(b", after")
+        await _until(lambda: connection.received.endswith(b"after"))
+        peer.close()
+        await connection.lost.wait()
+        return bytes(connection.received), sent
+
+    assert run(scenario()) == (b"meanwhile, after", b"x" * 3_000_000)
+
+
+def test_a_reset_ends_the_connection(run) -> None:
+    async def scenario() -> None:
+        connection, peer = await _connected(True)
+        connection.outlet.begin_reading(lambda _: memoryview(bytearray(10)), lambda count: None)
+        _reset(peer)
+        async with asyncio.timeout(5):
+            await connection.lost.wait()
+
+    run(scenario())
+
+
+def test_a_receiver_that_raises_loses_its_connection_and_is_reported(run) -> None:
+    async def scenario() -> list[type]:
+        reported = []
+        asyncio.get_running_loop().set_exception_handler(lambda loop, context: reported.append(context["exception"]))
+        connection, peer = await _reading(True)
+        connection.fails = True
+        peer.send(b"x")
         async with asyncio.timeout(5):
             await connection.lost.wait()
         peer.close()
-        return connection.outlet.queued_bytes
+        return [type(error) for error in reported]
 
-    assert asyncio.run(scenario()) == 0
+    assert run(scenario()) == [ValueError]
 
 
 def test_a_release_that_raises_does_not_leave_a_spinning_writer(is_linux, file) -> None:

@@ -50,6 +50,7 @@ class FakeOutlet:
     def __init__(self) -> None:
         self.sent: list[bytes] = []
         self.queued_bytes = 0
+        self.transport: Any = None
         self.drained: Callable[[], None] = lambda: None
         self.is_closed = False
         self.closes_when_drained = False
@@ -66,6 +67,14 @@ class FakeOutlet:
         self.drained = callback
 
     def resume_writing(self) -> None: ...
+
+    def begin_reading(self, get_buffer: Callable[[int], memoryview], buffer_updated: Callable[[int], None]) -> None: ...
+
+    def pause_reading(self) -> None:
+        self.transport.pause_reading()
+
+    def resume_reading(self) -> None:
+        self.transport.resume_reading()
 
     def close_when_drained(self) -> None:
         self.closes_when_drained = True
@@ -87,6 +96,7 @@ class FakeNetwork:
         self.made = FakeOutlet()
 
     def outlet(self, transport: Any) -> FakeOutlet:
+        self.made.transport = transport
         return self.made
 
 
