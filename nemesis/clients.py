@@ -66,7 +66,8 @@ def produce(
             "retry.backoff.ms": 50,
             "reconnect.backoff.max.ms": 500,
             "socket.timeout.ms": 5000,
-            "topic.metadata.refresh.interval.ms": 2000,
+            # librdkafka waits for the next refresh when a leader dies: this is the grain of what is measured.
+            "topic.metadata.refresh.interval.ms": 200,
             "error_cb": on_error,
             "log_level": 2,
         }
