@@ -24,6 +24,7 @@ _EXT4_IOC_SHUTDOWN = 0x8004587D
 _WITHOUT_FLUSHING_THE_JOURNAL = 2
 _COMMAND_TIMEOUT_S = 60
 _FILLING_STEP_BYTES = 1 << 20
+_BLOCK_BYTES = 4096
 
 
 class HostFailed(Exception):
@@ -119,18 +120,18 @@ class Host:
         run("mkfs.ext4", "-q", "-F", "-m", "0", str(self.image))
         self.mount()
 
-    def fill_disk(self, left_bytes: int) -> None:
-        """Take all space but about ``left_bytes``."""
+    def fill_disk(self) -> None:
+        """Take all space, to the last block."""
         with (self.disk / "filler").open("wb") as filler:
-            taken = 0
-            while os.statvfs(self.disk).f_bavail * 4096 > left_bytes:
+            taken, step = 0, _FILLING_STEP_BYTES
+            while step >= _BLOCK_BYTES:
                 try:
-                    os.posix_fallocate(filler.fileno(), taken, _FILLING_STEP_BYTES)
+                    os.posix_fallocate(filler.fileno(), taken, step)
+                    taken += step
                 except OSError as error:
-                    if error.errno == errno.ENOSPC:
-                        return
-                    raise
-                taken += _FILLING_STEP_BYTES
+                    if error.errno != errno.ENOSPC:
+                        raise
+                    step //= 2
 
     def empty_disk_again(self) -> None:
         (self.disk / "filler").unlink(missing_ok=True)

@@ -157,16 +157,21 @@ def rolling_restart(run: Run) -> None:
 
 
 def disk_full(run: Run) -> None:
-    """A broker's disk fills up, and later has room again."""
+    """The disk of a broker that leads fills up, and later has room again."""
     while not run.is_over:
-        member = run.pick(run.cluster.brokers)
-        member.host.fill_disk(left_bytes=1 << 20)
+        view = run.view()
+        leaders = [one for one in run.cluster.brokers if view is not None and one.node_id in view.leaders.values()]
+        if not leaders:
+            continue
+        member = run.pick(leaders)
+        member.host.fill_disk()
         away_s = run.rng.uniform(8, 20)
         run.say(f"filled the disk of {member.host.name} for {away_s:.1f} s")
-        run.sleep(away_s)
+        time.sleep(away_s)
         member.host.empty_disk_again()
         if not member.is_running:
             # A node whose metadata log cannot be written ends, and says why.
+            run.say(f"{member.host.name} has ended: {member.log_tail(1)}")
             member.start()
         run.await_whole()
 
@@ -229,7 +234,7 @@ SCENARIOS = {
     "rolling-restart": Scenario(
         harm=rolling_restart, seconds=120, bar=Bar(tolerates_client_errors=False), delivery_timeout_ms=30_000
     ),
-    "disk-full": Scenario(harm=disk_full, seconds=120),
+    "disk-full": Scenario(harm=disk_full, seconds=120, bar=Bar(leader_changes_min=5)),
     "availability": Scenario(
         harm=availability, seconds=300, bar=Bar(window_max_s=9 + BESIDES_SESSION_S, windows_min=30)
     ),
