@@ -11,6 +11,7 @@ from typing import NamedTuple
 METADATA_VERSION = "metadata.version"
 KRAFT_VERSION = "kraft.version"
 ELIGIBLE_LEADER_REPLICAS_VERSION = "eligible.leader.replicas.version"
+GROUP_VERSION = "group.version"
 
 MINIMUM_METADATA_VERSION = 7
 """3.3-IV3, the oldest that Kafka 4 starts on."""
@@ -23,8 +24,6 @@ METADATA_TRANSACTIONS_FROM = 13
 CONTROLLER_REGISTRATION_FROM = 15
 DIRECTORY_ASSIGNMENT_FROM = 17
 ELIGIBLE_LEADER_REPLICAS_FROM = 23
-ELIGIBLE_LEADER_REPLICAS_FROM_THE_START = 26
-"""4.1-IV0: clusters that begin at this version or a newer one keep track of eligible leaders."""
 CORDONED_DIRECTORIES_FROM = 30
 
 _CHANGES_METADATA = (8, 11, 13, 14, 15, 17, 23, 30)
@@ -32,6 +31,12 @@ _CHANGES_METADATA = (8, 11, 13, 14, 15, 17, 23, 30)
 
 DEPENDENCIES: dict[tuple[str, int], int] = {(ELIGIBLE_LEADER_REPLICAS_VERSION, 1): ELIGIBLE_LEADER_REPLICAS_FROM}
 """The ``metadata.version`` that a level of another feature needs."""
+
+FROM_THE_START: tuple[tuple[str, int, int], ...] = (
+    (GROUP_VERSION, 1, 22),
+    (ELIGIBLE_LEADER_REPLICAS_VERSION, 1, 26),
+)
+"""Features with the level that a new directory begins with, from a ``metadata.version`` on."""
 
 _RELEASES = {
     7: "3.3-IV3",
@@ -74,7 +79,7 @@ class FeatureRange(NamedTuple):
 SUPPORTED_FEATURES: dict[str, FeatureRange] = {
     METADATA_VERSION: FeatureRange(MINIMUM_METADATA_VERSION, LATEST_METADATA_VERSION),
     ELIGIBLE_LEADER_REPLICAS_VERSION: FeatureRange(0, 1),
-    "group.version": FeatureRange(0, 0),
+    GROUP_VERSION: FeatureRange(0, 1),
     KRAFT_VERSION: FeatureRange(0, 1),
     "share.version": FeatureRange(0, 0),
     "streams.version": FeatureRange(0, 0),

@@ -17,8 +17,7 @@ from typing import NamedTuple
 from millbeck.metadata.batches import control_batch, data_batch, read_batches
 from millbeck.metadata.fault import MetadataFault
 from millbeck.metadata.features import (
-    ELIGIBLE_LEADER_REPLICAS_FROM_THE_START,
-    ELIGIBLE_LEADER_REPLICAS_VERSION,
+    FROM_THE_START,
     LATEST_METADATA_VERSION,
     METADATA_VERSION,
 )
@@ -114,8 +113,11 @@ def bootstrap_records(metadata_version: int = LATEST_METADATA_VERSION) -> list[M
 def formatted_records(metadata_version: int = LATEST_METADATA_VERSION) -> list[MetadataRecord]:
     """What a new directory begins with: also the features that Kafka begins with at that version and that are here."""
     records = bootstrap_records(metadata_version)
-    if metadata_version >= ELIGIBLE_LEADER_REPLICAS_FROM_THE_START:
-        records.append(FeatureLevelRecord(name=ELIGIBLE_LEADER_REPLICAS_VERSION, feature_level=1))
+    records += [
+        FeatureLevelRecord(name=name, feature_level=level)
+        for name, level, begins_at in FROM_THE_START
+        if metadata_version >= begins_at
+    ]
     return records
 
 

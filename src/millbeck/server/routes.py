@@ -39,6 +39,7 @@ from millbeck.server.handlers.groups_classic import (
     handle_list_groups,
     handle_sync_group,
 )
+from millbeck.server.handlers.groups_consumer import handle_consumer_group_describe, handle_consumer_group_heartbeat
 from millbeck.server.handlers.init_producer_id import handle_init_producer_id
 from millbeck.server.handlers.list_offsets import handle_list_offsets
 from millbeck.server.handlers.log_dirs import handle_describe_log_dirs
@@ -99,6 +100,8 @@ ROUTES: Final[tuple[Route, ...]] = (
     handle_describe_cluster,
     handle_describe_producers,
     handle_unregister_broker,
+    handle_consumer_group_heartbeat,
+    handle_consumer_group_describe,
     handle_list_config_resources,
     handle_describe_topic_partitions,
     handle_add_raft_voter,
@@ -143,7 +146,6 @@ _NO_ACCESS_LISTS: Final = "there are no access control lists in this release"
 _NO_TOKENS: Final = "there are no delegation tokens in this release"
 _NO_QUOTAS: Final = "there are no client quotas in this release"
 _NO_CREDENTIALS: Final = "there are no SCRAM credentials in this release"
-_CLASSIC_GROUPS: Final = "groups are of the classic kind in this release"
 _NO_TELEMETRY: Final = "clients that see it would send their metrics, which nobody collects"
 _NO_SHARE_GROUPS: Final = "there are no share groups in this release"
 _NO_STREAMS_GROUPS: Final = "there are no streams groups in this release"
@@ -169,8 +171,6 @@ NOT_SERVED: Final[Mapping[int, str]] = {
     51: _NO_CREDENTIALS,
     65: _NO_TRANSACTIONS,
     66: _NO_TRANSACTIONS,
-    68: _CLASSIC_GROUPS,
-    69: _CLASSIC_GROUPS,
     71: _NO_TELEMETRY,
     72: _NO_TELEMETRY,
     76: _NO_SHARE_GROUPS,

@@ -92,8 +92,8 @@ def test_a_broker_must_support_what_is_finalized(
     old = replace(REGISTRATION, features={"metadata.version": FeatureRange(7, 29)})
     with pytest.raises(UnsupportedVersion, match=r"version 30 of metadata\.version"):
         controller.register_broker(one_broker, old)
-    other = replayed(one_broker, [FeatureLevelRecord(name="group.version", feature_level=1)])
-    with pytest.raises(UnsupportedVersion, match=r"group\.version"):
+    other = replayed(one_broker, [FeatureLevelRecord(name="streams.version", feature_level=1)])
+    with pytest.raises(UnsupportedVersion, match=r"streams\.version"):
         controller.register_broker(other, REGISTRATION)
 
 

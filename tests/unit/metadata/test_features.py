@@ -6,6 +6,7 @@ import pytest
 
 from millbeck.metadata.features import (
     ELIGIBLE_LEADER_REPLICAS_VERSION,
+    GROUP_VERSION,
     KRAFT_VERSION,
     LATEST_METADATA_VERSION,
     METADATA_VERSION,
@@ -30,6 +31,7 @@ def test_what_is_not_implemented_is_at_zero() -> None:
     }
     assert others.pop(ELIGIBLE_LEADER_REPLICAS_VERSION) == (0, 1)
     assert others.pop(KRAFT_VERSION) == (0, 1)
+    assert others.pop(GROUP_VERSION) == (0, 1)
     assert set(others.values()) == {FeatureRange(0, 0)}
 
 

@@ -6,7 +6,12 @@ import logging
 from collections.abc import Mapping
 from typing import Any
 
-from millbeck.coordinator.config import ClassicGroupOptions, OffsetOptions, OffsetsTopicOptions
+from millbeck.coordinator.config import (
+    ClassicGroupOptions,
+    GroupCoordinatorOptions,
+    OffsetOptions,
+    OffsetsTopicOptions,
+)
 from millbeck.coordinator.protocol_config import ConsumerProtocolOptions
 from millbeck.kernel.errors import InvalidConfig
 from millbeck.kernel.options import Layers, Option, OptionSet, Update
@@ -64,6 +69,7 @@ class NodeConfig:
         self.offsets = OffsetOptions.resolve(layers)
         self.classic_groups = ClassicGroupOptions.resolve(layers)
         self.consumer_groups = ConsumerProtocolOptions.resolve(layers)
+        self.group_coordinator = GroupCoordinatorOptions.resolve(layers)
         self.transaction_topic = TransactionTopicOptions.resolve(layers)
         self._resolve_dynamic(layers)
         check_roles(self.node, self.listener, self.quorum, self._addresses(), self.controller_names())

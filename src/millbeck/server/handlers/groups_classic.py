@@ -27,6 +27,7 @@ from millbeck.security.authorizer import CLUSTER_NAME, Operation, ResourceType, 
 from millbeck.server.call import Call
 from millbeck.server.dispatch import handles
 from millbeck.server.handlers.gather import Gather
+from millbeck.server.new_ids import new_uuid_text
 from millbeck.wire.messages.delete_groups import DeletableGroupResult, DeleteGroupsRequest, DeleteGroupsResponse
 from millbeck.wire.messages.describe_groups import DescribedGroup, DescribeGroupsRequest, DescribeGroupsResponse
 from millbeck.wire.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
@@ -49,8 +50,7 @@ def handle_join_group(call: Call, request: JoinGroupRequest) -> None:
     _check_may_read(call, request.group_id)
     broker = call.broker
     call.hold()
-    random = broker.environment.randomness.uuid().hex()
-    new_uuid = f"{random[:8]}-{random[8:12]}-{random[12:16]}-{random[16:20]}-{random[20:]}"
+    new_uuid = new_uuid_text(broker.environment.randomness)
     client = Client(client_id=call.client_id or "", host=call.client_host)
     reply = Reply(call.reply, call.fail)
     broker.groups.write(

@@ -77,8 +77,8 @@ def test_a_damaged_quorum_state_is_a_fault(files: SimFiles, content: bytes) -> N
 
 def test_formatting_leaves_the_bootstrap_records(files: SimFiles) -> None:
     assert metadata_files.read_bootstrap(files, "/data") == bootstrap_records()
-    metadata_files.write_bootstrap(files, "/data", now_ms=1, metadata_version=25)
-    assert metadata_files.read_bootstrap(files, "/data") == bootstrap_records(25)
+    metadata_files.write_bootstrap(files, "/data", now_ms=1, metadata_version=21)
+    assert metadata_files.read_bootstrap(files, "/data") == bootstrap_records(21)
     content = read_file(files, "/data/bootstrap.checkpoint", 10_000)
     assert content is not None
     assert read_snapshot(content).last_contained_log_timestamp == 0
