@@ -1,39 +1,48 @@
-"""A seeded run of a whole cluster: clients work, nodes die, hang, lose power and each other, and nothing may be lost.
+"""A seeded run of a whole cluster: clients work while it is broken in every way a seed draws, and nothing may be lost.
 
-What breaks, when and how often comes from the seed alone. One node at a time is broken and healed again, so that with
-three replicas, of which two must have a record before it is acknowledged, everything acknowledged has to survive.
+A run has two phases. In the first one a schedule of faults is carried out (`faults`), several at a time, while an
+observer checks every invariant after every turn (`observer`). Then everything is healed, and the cluster has to come
+back by itself: every partition has a leader and all of its replicas in sync, every write is acknowledged, every node
+knows the same metadata; with one node gone again, writes go on. In the end everything is read once more, and the
+checkers look at what the clients saw.
+
+What a seed decides is in its `ClusterPlan`: sizes, settings, which faults are drawn at all (each seed leaves some out),
+and the schedule. ``min.insync.replicas`` is 2 of 3 replicas; the fault budget keeps losses within what that promises.
 """
 
 from __future__ import annotations
 
 import asyncio
 import random
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Any, Final
 
 from millbeck.kernel.environment import Environment
+from millbeck.testing.faults import schedule as kinds
+from millbeck.testing.faults.budget import FaultBudget
+from millbeck.testing.faults.harm import Harm
+from millbeck.testing.faults.schedule import Fault, draw_schedule
+from millbeck.testing.observer.cluster_observer import ClusterObserver, Counts
+from millbeck.testing.observer.findings import InvariantBroken
 from millbeck.testing.sim.checkers import check_all
 from millbeck.testing.sim.history import Anomaly, History
 from millbeck.testing.sim.node import stream
-from millbeck.testing.sim.options import WorldOptions
+from millbeck.testing.sim.options import NetworkOptions, WorldOptions
 from millbeck.testing.sim_cluster import Member, SimCluster
 from millbeck.testing.workloads.leaders import SeveralNodes
-from millbeck.testing.workloads.produce_and_read import TOPIC, work
+from millbeck.testing.workloads.produce_and_read import TOPIC, Producer, Reader
+from millbeck.testing.workloads.settings import make_settings
 
 REPLICAS: Final = 3
-LIMIT_SECONDS: Final = 3600.0
-FAULTS: Final = (
-    "crash",
-    "crash of a leader",
-    "crash of the controller",
-    "pause",
-    "partition",
-    "partition of a leader",
-    "one-way partition",
-    "reset",
-    "slow disk",
-    "clean restart",
-)
+LIMIT_SECONDS: Final = 600.0
+RECOVERY_SECONDS: Final = 90.0
+ABSENCE_SECONDS: Final = 40.0
+POLL_SECONDS: Final = 0.1
+LIVENESS: Final = "liveness"
+UNEXPECTED: Final = "unexpected error"
+WITHOUT_FLUSH: Final = tuple(kind for kind in kinds.KINDS if kind not in (kinds.POWER_LOSS_OF_ALL, kinds.ROTTING_DISK))
+"""Where nothing is synced, everything may be gone at once, and nobody looks for rot in what is not on the disk."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,98 +51,251 @@ class ClusterPlan:
 
     seed: int
     is_combined: bool = True
-    survives_power_loss: bool = False
+    voters_in_log: bool = False
+    flushes: bool = False
+    min_insync_replicas: int = 2
     partition_count: int = 2
     producer_count: int = 2
-    batch_count: int = 30
-    faults: tuple[str, ...] = ()
-    fault_count: int = 0
+    batch_count: int = 20
+    think_s: float = 0.5
+    schedule: tuple[Fault, ...] = ()
+    absent: float = -1.0
+    """Which node is gone for good in the end, as a number below 1; negative: none."""
     topic_options: dict[str, str] = field(default_factory=dict)
+    settings: dict[str, str] = field(default_factory=dict)
+    network: NetworkOptions = field(default_factory=NetworkOptions)
+    omitted: frozenset[str] = frozenset()
+    """Checkers that are left out."""
 
     @classmethod
     def drawn(cls, seed: int) -> ClusterPlan:
         dice = stream(seed, "cluster plan")
-        survives_power_loss = dice.random() < 0.5
-        kinds = [*FAULTS, "power loss"] if survives_power_loss else list(FAULTS)
-        options = {"min.insync.replicas": "2", "internal.segment.bytes": str(dice.choice([600, 4096, 1 << 20]))}
-        if survives_power_loss:
-            options["flush.messages"] = "1"
+        flushes = dice.random() < 0.5
+        is_combined = dice.random() < 0.2
+        every = kinds.KINDS if flushes else WITHOUT_FLUSH
+        chosen = tuple(kind for kind in every if dice.random() < 0.4) or (kinds.CRASH_LEADER,)
+        session_ms = dice.choice((1000, 1500, 3000))
+        network = NetworkOptions(
+            latency_s=dice.choice((0.0002, 0.002)),
+            jitter_s=dice.choice((0.0, 0.001, 0.01)),
+            spike=dice.choice((0.0, 0.001, 0.005)),
+            torn_delivery=dice.choice((0.0, 0.05, 0.3)),
+            reset=dice.choice((0.0, 0.0, 0.0002)),
+        )
         return cls(
             seed=seed,
-            is_combined=dice.random() < 0.5,
-            survives_power_loss=survives_power_loss,
-            partition_count=dice.randint(1, 4),
-            producer_count=dice.randint(1, 4),
-            batch_count=dice.choice([10, 30, 60]),
-            faults=tuple(kind for kind in kinds if dice.random() < 0.6) or ("crash",),
-            fault_count=dice.randint(2, 6),
-            topic_options=options,
+            is_combined=is_combined,
+            voters_in_log=dice.random() < 0.5,
+            flushes=flushes,
+            partition_count=dice.randint(1, 3),
+            producer_count=dice.randint(2, 3),
+            think_s=dice.choice((0.3, 0.6)),
+            schedule=draw_schedule(dice, chosen, count=dice.randint(5, 14), over_s=dice.choice((10.0, 20.0))),
+            absent=dice.random() if dice.random() < 0.4 else -1.0,
+            topic_options=_topic_options(dice, flushes, chosen),
+            settings={
+                "broker.session.timeout.ms": str(session_ms),
+                "broker.heartbeat.interval.ms": str(session_ms // 5),
+                "replica.lag.time.max.ms": str(dice.choice((1000, 3000))),
+                "metadata.log.max.record.bytes.between.snapshots": str(dice.choice((1500, 4000, 1 << 20))),
+                "leader.imbalance.check.interval.seconds": str(dice.choice((3, 300))),
+                "num.replica.fetchers": str(dice.choice((1, 2))),
+                "log.scrub.interval.ms": "4000",
+            },
+            network=network,
         )
+
+
+def _topic_options(dice: random.Random, flushes: bool, chosen: tuple[str, ...]) -> dict[str, str]:
+    segment_bytes = dice.choice([600, 4096, 1 << 20])
+    if kinds.ROTTING_DISK in chosen:
+        # Who looks for rot rests after every segment.
+        segment_bytes = 1 << 20
+    options = {"min.insync.replicas": "2", "internal.segment.bytes": str(segment_bytes)}
+    return options | {"flush.messages": "1"} if flushes else options
 
 
 class ClusterRun:
+    """``counts`` and ``done`` (how often each kind of fault came about) are there after `run`."""
+
     def __init__(self, plan: ClusterPlan, options: WorldOptions | None = None) -> None:
         self.plan = plan
-        self.cluster = SimCluster(plan.seed, is_combined=plan.is_combined, options=options)
+        self.cluster = SimCluster(
+            plan.seed,
+            is_combined=plan.is_combined,
+            voters_in_log=plan.voters_in_log,
+            options=options or WorldOptions(network=plan.network),
+            settings=plan.settings,
+        )
         self.world = self.cluster.world
         self.history = History()
+        self.observer = ClusterObserver(
+            self.cluster, min_insync_replicas=plan.min_insync_replicas, omitted=plan.omitted
+        )
+        self.harm = Harm(
+            self.cluster,
+            self.observer,
+            FaultBudget(self.observer),
+            topic=TOPIC,
+            partition_count=plan.partition_count,
+            flushes=plan.flushes,
+        )
+        self.counts = Counts()
+        self._slow: Anomaly | None = None
 
     def run(self) -> list[Anomaly]:
-        """The anomalies of the whole run."""
-        self.world.run(self._scenario, limit_s=LIMIT_SECONDS)
-        assert not self.cluster.unexpected_errors(), f"unexpected errors: {self.cluster.unexpected_errors()}"
+        """The anomalies of the whole run; nothing of the world is left afterwards."""
+        try:
+            anomalies = self._run()
+        finally:
+            self.counts = self.observer.counts(self.history.acknowledged_count())
+            self.world.close()
+        return [anomaly for anomaly in anomalies if anomaly.kind not in self.plan.omitted]
+
+    def _run(self) -> list[Anomaly]:
+        try:
+            self.world.run(self._scenario, limit_s=LIMIT_SECONDS)
+        except InvariantBroken as broken:
+            return [broken.violation.anomaly()]
+        except Exception as error:
+            if self.observer.findings.first is not None:
+                return [self.observer.findings.first.anomaly()]
+            return [Anomaly(UNEXPECTED, _cause_of(error))]
+        if self._slow is not None:
+            return [self._slow]
         return check_all(self.history, acknowledged_count_min=self.plan.batch_count)
 
     async def _scenario(self, environment: Environment) -> None:
+        plan, cluster = self.plan, self.cluster
+        cluster.start_all()
+        clients = SeveralNodes(environment, cluster.addresses, stream(plan.seed, "addresses"))
+        clients.think_s = plan.think_s
+        clients.on_acknowledged = lambda partition, offset: self.observer.data.acknowledged(TOPIC, partition, offset)
+        clients.on_read = lambda partition, offset: self.observer.data.consumed(TOPIC, partition, offset)
+        try:
+            async with asyncio.timeout(RECOVERY_SECONDS):
+                await clients.create_topic(plan.partition_count, plan.topic_options, replication_factor=REPLICAS)
+        except TimeoutError:
+            self._slow = Anomaly(LIVENESS, "a cluster without faults does not make a topic")
+            return
+        await self._work(clients)
+
+    async def _work(self, clients: SeveralNodes) -> None:
         plan = self.plan
-        self.cluster.start_all()
-        clients = SeveralNodes(environment, self.cluster.addresses, stream(plan.seed, "addresses"))
-        await clients.create_topic(plan.partition_count, plan.topic_options, replication_factor=REPLICAS)
-        await work(
-            clients,
-            self.history,
-            stream(plan.seed, "clients"),
-            lambda: self._break_things(stream(plan.seed, "faults")),
-            producer_count=plan.producer_count,
-            partition_count=plan.partition_count,
-            batch_count=plan.batch_count,
-        )
+        dice = stream(plan.seed, "clients")
+        producers = [
+            Producer(clients, self.history, f"p{number}", number % plan.partition_count, random.Random(dice.random()))
+            for number in range(max(plan.producer_count, plan.partition_count))
+        ]
+        readers = [Reader(clients, self.history, f"c{partition}", partition) for partition in self._partitions()]
+        async with asyncio.TaskGroup() as tasks:
+            working = [tasks.create_task(producer.run(plan.batch_count)) for producer in producers]
+            following = [tasks.create_task(reader.run()) for reader in readers]
+            setting = tasks.create_task(
+                make_settings(clients, random.Random(dice.random()), self.observer.metadata.heard)
+            )
+            await self.harm.run(plan.schedule)
+            supervision = tasks.create_task(self.harm.keep_running())
+            clients.is_calm = True
+            await self._recover([*working, setting])
+            supervision.cancel()
+            if self._slow is None and plan.absent >= 0:
+                await self._go_on_without_one(clients)
+            clients.is_over = True
+            if self._slow is not None:
+                for task in (*working, *following, setting):
+                    task.cancel()
+        if self._slow is None:
+            await self._read_all(clients)
 
-    async def _break_things(self, dice: random.Random) -> None:
-        for _ in range(self.plan.fault_count):
-            await asyncio.sleep(dice.random() * 5)
-            await self._break(dice.choice(self.plan.faults), dice.choice(self.cluster.members), dice)
-            await asyncio.sleep(dice.random() * 6)
-            self._heal()
+    async def _read_all(self, clients: SeveralNodes) -> None:
+        for partition in self._partitions():
+            reader = Reader(clients, self.history, "final", partition)
+            try:
+                async with asyncio.timeout(RECOVERY_SECONDS):
+                    self.history.read_finally(str(partition), await reader.read_all())
+            except TimeoutError:
+                detail = f"{TOPIC}-{partition} can not be read beyond {reader.position}: {self._state()}"
+                self._slow = Anomaly(LIVENESS, detail)
+                return
 
-    async def _break(self, kind: str, member: Member, dice: random.Random) -> None:
-        cluster, network = self.cluster, self.world.network
-        if kind.endswith("of a leader"):
-            member = cluster.leader_of(TOPIC, dice.randrange(self.plan.partition_count)) or member
-        machine = cluster.machine(member)
-        others = [each.name for each in cluster.members if each is not member]
-        match kind:
-            case "crash" | "crash of a leader":
-                machine.crash()
-            case "crash of the controller":
-                cluster.machine(cluster.active_controller() or member).crash()
-            case "power loss":
-                machine.power_loss()
-            case "pause":
-                machine.pause(dice.random() * 10)
-            case "partition" | "partition of a leader":
-                network.partition([member.name], others)
-            case "one-way partition":
-                network.partition([member.name], others, both_ways=False)
-            case "reset":
-                network.reset(member.name, dice.choice(others))
-            case "slow disk":
-                machine.disk.faults.slowness = dice.choice([10.0, 100.0])
-            case "clean restart":
-                await cluster.stop(member)
+    def _partitions(self) -> range:
+        return range(self.plan.partition_count)
 
-    def _heal(self) -> None:
-        self.world.network.heal()
-        for member in self.cluster.members:
-            self.cluster.machine(member).disk.faults.slowness = 1.0
-        self.cluster.start_all()
+    # After the faults.
+
+    async def _recover(self, work: list[asyncio.Task[Any]]) -> None:
+        """Everything that was begun comes to its end, and every replica is back."""
+        if not await self._in_time(RECOVERY_SECONDS, lambda: all(task.done() for task in work)):
+            detail = f"writes are not acknowledged {RECOVERY_SECONDS} s after all has healed: {self._state()}"
+            self._slow = Anomaly(LIVENESS, detail)
+            return
+        if not await self._in_time(RECOVERY_SECONDS, self._is_whole):
+            self._slow = Anomaly(LIVENESS, f"not all is in order {RECOVERY_SECONDS} s after that: {self._state()}")
+
+    async def _go_on_without_one(self, clients: SeveralNodes) -> None:
+        """One node dies and stays away: the others take over, and writes go on."""
+        plan, cluster = self.plan, self.cluster
+        member = cluster.members[int(plan.absent * len(cluster.members))]
+        self.observer.ended_unclean(member)
+        cluster.machine(member).crash()
+        late = [
+            Producer(clients, self.history, f"late{partition}", partition, random.Random(partition))
+            for partition in self._partitions()
+        ]
+        work = [asyncio.create_task(producer.run(3)) for producer in late]
+        if not await self._in_time(ABSENCE_SECONDS, lambda: all(task.done() for task in work)):
+            self._slow = Anomaly(LIVENESS, f"nothing is acknowledged without {member.name}: {self._state()}")
+            for task in work:
+                task.cancel()
+            return
+        await asyncio.gather(*work)
+        cluster.start_all()
+        if not await self._in_time(RECOVERY_SECONDS, self._is_whole):
+            self._slow = Anomaly(LIVENESS, f"{member.name} does not come back: {self._state()}")
+
+    async def _in_time(self, seconds: float, is_done: Callable[[], bool]) -> bool:
+        deadline_s = self.world.loop.time() + seconds
+        while not is_done():
+            if self.world.loop.time() > deadline_s:
+                return False
+            await asyncio.sleep(POLL_SECONDS)
+        return True
+
+    def _is_whole(self) -> bool:
+        """Every partition has its leader and all replicas, with the same end; every node the same metadata."""
+        image = self.observer.metadata.newest
+        running = self.cluster.running()
+        if image is None or len(running) < len(self.cluster.members):
+            return False
+        for partition in self._partitions():
+            found = image.topics.partition(TOPIC, partition)
+            if found is None or not found.has_leader or len(found.isr) < REPLICAS:
+                return False
+            facts = self.observer.data.of(TOPIC, partition)
+            if any(shadow.end_offset != facts.lineage.committed_end for shadow in facts.shadows.values()):
+                return False
+        return all(node.broker.quorum.image.offset == image.offset for node in running)
+
+    def _state(self) -> str:
+        """For a report of what does not come back."""
+        image = self.observer.metadata.newest
+        parts = [] if image is None else [str(image.topics.partition(TOPIC, each)) for each in self._partitions()]
+        missing = [each.name for each in self.cluster.members if not self.cluster.machine(each).is_running]
+        controller: Member | None = self.cluster.active_controller()
+        ends = {
+            facts.name: {node: shadow.end_offset for node, shadow in facts.shadows.items()}
+            for facts in self.observer.data.partitions.values()
+        }
+        return f"controller {controller and controller.name}, not running {missing}, ends {ends}, {'; '.join(parts)}"
+
+
+def _cause_of(error: BaseException) -> str:
+    """What is at the bottom of it, in one line."""
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    causes = [repr(error)]
+    while error.__cause__ is not None:
+        error = error.__cause__
+        causes.append(repr(error))
+    return " because of ".join(causes)

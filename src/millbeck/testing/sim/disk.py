@@ -80,9 +80,23 @@ class SimDisk:
             inode.is_linked = True
             self.used_bytes += len(inode.content)
 
+    def replace(self) -> None:
+        """Another disk, with nothing on it, in the place of this one. No process may use it."""
+        assert not self._mounts, "somebody has it mounted"
+        if self.trace is not None:
+            self.trace("replaced")
+        self.root = Directory(self.now_ms())
+        self.used_bytes = 0
+        self.locks.clear()
+        self._planned.clear()
+
     def fail_next(self, call: DiskCall, *, path_part: str = "", error: int = errno.EIO, count: int = 1) -> None:
         """Let the next ``count`` calls of this kind on a path that contains ``path_part`` fail."""
         self._planned.append(_Planned(call, path_part, error, count))
+
+    def forget_planned(self) -> None:
+        """None of the failures asked for with `fail_next` happens any more."""
+        self._planned.clear()
 
     def rot(self, path: str) -> None:
         """Flip one random bit of a file, in the cache and on the platter."""

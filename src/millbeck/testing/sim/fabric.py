@@ -51,7 +51,7 @@ class Fabric:
         self._generator = generator
         self._machines: dict[str, Machine] = {}
         self._transports: dict[SimTransport, None] = {}
-        self._cut: dict[tuple[str, str], None] = {}
+        self._cut: dict[tuple[str, str], int] = {}
         self._slow: dict[tuple[str, str], float] = {}
         self._connection_count = 0
         self._next_port = _FIRST_FREE_PORT
@@ -80,15 +80,31 @@ class Fabric:
     def is_blocked(self, source: str, target: str) -> bool:
         return (source, target) in self._cut or not self._machines[target].is_up
 
-    def partition(self, sources: Iterable[str], targets: Iterable[str], *, both_ways: bool = True) -> None:
-        """Packets from ``sources`` to ``targets`` (and back) no longer arrive; connections stay open and stall."""
+    def partition(
+        self, sources: Iterable[str], targets: Iterable[str], *, both_ways: bool = True
+    ) -> list[tuple[str, str]]:
+        """Packets from ``sources`` to ``targets`` (and back) no longer arrive; connections stay open and stall.
+
+        Returns the links that were cut, for `rejoin`. Cuts of the same link add up.
+        """
         targets = list(targets)
+        links = []
         for source in sources:
             for target in targets:
                 self.trace("cut", source, target, int(both_ways))
-                self._cut[source, target] = None
-                if both_ways:
-                    self._cut[target, source] = None
+                links += [(source, target), (target, source)] if both_ways else [(source, target)]
+        for link in links:
+            self._cut[link] = self._cut.get(link, 0) + 1
+        return links
+
+    def rejoin(self, links: Iterable[tuple[str, str]]) -> None:
+        """Undo one cut of each link; nothing happens to those that were healed meanwhile."""
+        for link in links:
+            self.trace("rejoin", *link)
+            count = self._cut.pop(link, 0) - 1
+            if count > 0:
+                self._cut[link] = count
+        self._kick_stalled()
 
     def slow_down(self, source: str, target: str, seconds: float) -> None:
         """Add to the latency of one direction."""

@@ -45,6 +45,8 @@ class SimLoop(asyncio.BaseEventLoop):
         self.deadline = float("inf")
         self.failures: list[dict[str, Any]] = []
         self.on_exit: Callable[[Process, BaseException], None] | None = None
+        self.on_turn: Callable[[dict[Process, None]], None] | None = None
+        """Told at the end of every turn which processes did something in it."""
         self.services: Any = None
         self.set_task_factory(self._make_task)  # type: ignore[arg-type]
         self.set_exception_handler(self._record_failure)
@@ -129,6 +131,7 @@ class SimLoop(asyncio.BaseEventLoop):
 
     def _run_batch(self, batch: list[asyncio.Handle]) -> None:
         ran = 0
+        active: dict[Process, None] = {}
         for handle in batch:
             if handle._cancelled:
                 continue
@@ -138,6 +141,8 @@ class SimLoop(asyncio.BaseEventLoop):
                     process.held.append(handle)
                 continue
             ran += 1
+            if process is not None:
+                active[process] = None
             try:
                 handle._run()
             except SystemExit as error:
@@ -148,6 +153,8 @@ class SimLoop(asyncio.BaseEventLoop):
         self.callback_count += ran
         if before // _CALLBACKS_BEFORE_COLLECTION != self.callback_count // _CALLBACKS_BEFORE_COLLECTION:
             gc.collect(1)
+        if self.on_turn is not None:
+            self.on_turn(active)
 
     def _interleave(self, batch: list[asyncio.Handle]) -> list[asyncio.Handle]:
         """Draw whose callback comes next; callbacks of one process keep their order."""

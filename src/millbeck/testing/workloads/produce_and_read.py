@@ -14,6 +14,7 @@ from collections.abc import Awaitable, Callable
 from typing import Final, cast
 
 from millbeck.kernel.environment import Environment
+from millbeck.kernel.errors import CorruptMessage
 from millbeck.records import batch
 from millbeck.records.record import Record
 from millbeck.testing.sim.history import History, Send
@@ -45,6 +46,11 @@ class Cluster:
         """Nothing breaks any more: producers come to an end."""
         self.is_over = False
         """Everything is acknowledged: readers come to an end."""
+        self.think_s = 0.2
+        """How long a producer rests at most, when it does."""
+        self.on_acknowledged: Callable[[int, int], None] = lambda partition, last_offset: None
+        self.on_read: Callable[[int, int], None] = lambda partition, last_offset: None
+        """Told of what clients learn, with the partition and the last offset."""
 
     async def connect(self) -> WireClient:
         """A connection, however long that takes."""
@@ -142,7 +148,7 @@ class Producer:
                 replies.append(self._send(client, waiting))
             await self._settle(replies.popleft())
             if self._dice.random() < 0.3:
-                await asyncio.sleep(self._dice.random() * 0.2)
+                await asyncio.sleep(self._dice.random() * self._cluster.think_s)
 
     def _window(self) -> int:
         """How many batches may be in flight."""
@@ -180,6 +186,7 @@ class Producer:
         waiting = self._unanswered.popleft()
         for index, send in enumerate(waiting.sends):
             send.acknowledged(answer.base_offset + index)
+        self._cluster.on_acknowledged(self._partition, answer.base_offset + len(waiting.sends) - 1)
 
 
 class Reader:
@@ -229,14 +236,18 @@ class Reader:
         if found.error_code in RETRIABLE:
             raise ConnectionError(f"error {found.error_code}")
         assert found.error_code == 0, f"{self._name} at {self.position}: error {found.error_code}"
-        records = [
-            (record.offset, bytes(record.value or b"").decode())
-            for one in batch.split(found.records or b"", partial_tail=True)
-            for record in batch.records_of(one.data)
-            if record.offset >= self.position
-        ]
+        try:
+            records = [
+                (record.offset, bytes(record.value or b"").decode())
+                for one in batch.split(found.records or b"", partial_tail=True)
+                for record in batch.records_of(one.data)
+                if record.offset >= self.position
+            ]
+        except CorruptMessage as error:
+            raise ConnectionError(f"what came is damaged: {error}") from error
         if records:
             self.position = records[-1][0] + 1
+            self._cluster.on_read(self._partition, records[-1][0])
         return records
 
 

@@ -1,0 +1,54 @@
+"""The fault budget: how much may be destroyed before a loss is no broken promise any more.
+
+What is promised: a record that was acknowledged by all survives as long as at most ``min.insync.replicas - 1`` replicas
+lose data at a time. It is reckoned by partition and by what the disks really hold: a disk may lose data when, for every
+partition, another replica has everything committed, sound, and is one the controller would elect. A process that is
+killed loses nothing, but the controller can not know that and no longer counts on the replica: where data was lost and
+is not made up for yet, the last replica to count on must not be killed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from millbeck.testing.observer.cluster_observer import ClusterObserver
+from millbeck.testing.observer.partition_watch import PartitionFacts
+
+
+class FaultBudget:
+    def __init__(self, observer: ClusterObserver) -> None:
+        self._observer = observer
+        self.refused_count = 0
+
+    def may_lose(self, node_id: int) -> bool:
+        """Whether this node's disk may lose what it has not synced, rot, or be replaced."""
+        allowed = all(self._survives(facts, node_id) for facts in self._observer.data.partitions.values())
+        self.refused_count += not allowed
+        return allowed
+
+    def may_end(self, node_ids: Sequence[int]) -> bool:
+        """Whether the processes of these nodes may end without order."""
+        allowed = all(
+            not facts.lossy or self._survives(facts, *node_ids) for facts in self._observer.data.partitions.values()
+        )
+        self.refused_count += not allowed
+        return allowed
+
+    def _survives(self, facts: PartitionFacts, *node_ids: int) -> bool:
+        if all(node_id not in facts.shadows for node_id in node_ids):
+            return True
+        image = self._observer.metadata.newest
+        found = None if image is None else image.topics.partition(facts.topic, facts.index)
+        if found is None:
+            return True
+        candidates = found.isr or found.eligible_leader_replicas
+        return any(self._is_whole(facts, other) for other in candidates if other not in node_ids)
+
+    def _is_whole(self, facts: PartitionFacts, node_id: int) -> bool:
+        shadow = facts.shadows.get(node_id)
+        if shadow is None or node_id in facts.lossy:
+            return False
+        end_offset = facts.lineage.committed_end
+        if not shadow.has_committed(end_offset):
+            return False
+        return node_id not in facts.damaged or shadow.is_whole(end_offset)

@@ -1,0 +1,74 @@
+"""Histories of one partition, as a tree: every batch that any replica ever had, after the one it followed.
+
+A batch is known by its place in the tree: two replicas that have the same one have the same prefix. So agreement up
+to an offset is the comparison of two numbers, however long the logs are.
+
+``committed`` is the path through the tree that some replica has declared committed, by its high watermark.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from typing import Final, NamedTuple
+
+ROOT: Final = 0
+UNKNOWN_PREFIX: Final = -1
+
+
+class Entry(NamedTuple):
+    """A batch as a replica has it. ``place`` stands for it and everything before it."""
+
+    base_offset: int
+    next_offset: int
+    epoch: int
+    checksum: int
+    place: int
+
+
+class Lineage:
+    """``committed_end`` is the end of what is committed, ``committed_place`` the last batch of that."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.committed_end = 0
+        self.committed_place = ROOT
+        self._places: dict[tuple[int, int, int, int, int], int] = {}
+        self._by_epoch: dict[tuple[int, int], Entry] = {}
+        self._committed_ends: list[int] = []
+        self._committed_places: list[int] = []
+
+    def place(self, before: int, base_offset: int, next_offset: int, epoch: int, checksum: int) -> int:
+        """The place of a batch that follows ``before``; one whose prefix is not known takes that of its equal."""
+        if before == UNKNOWN_PREFIX:
+            known = self._by_epoch.get((base_offset, epoch))
+            return known.place if known is not None and known.checksum == checksum else UNKNOWN_PREFIX
+        key = (before, base_offset, next_offset, epoch, checksum)
+        return self._places.setdefault(key, len(self._places) + 1)
+
+    def contradiction(self, entry: Entry) -> Entry | None:
+        """Another batch with the same offset and epoch, or the same batch after another prefix; None: there is none."""
+        if entry.place == UNKNOWN_PREFIX:
+            return None
+        known = self._by_epoch.setdefault((entry.base_offset, entry.epoch), entry)
+        return None if known.place == entry.place else known
+
+    def commit(self, entry: Entry) -> int | None:
+        """A replica's high watermark has passed this batch; returns the place that was committed there instead, if so.
+
+        Entries come in order; what is before the known end is compared, the rest is new.
+        """
+        if entry.next_offset > self.committed_end:
+            self.committed_end = entry.next_offset
+            self.committed_place = entry.place
+            self._committed_ends.append(entry.next_offset)
+            self._committed_places.append(entry.place)
+            return None
+        place = self.committed_at(entry.next_offset)
+        return None if place in (entry.place, UNKNOWN_PREFIX) or entry.place == UNKNOWN_PREFIX else place
+
+    def committed_at(self, end_offset: int) -> int:
+        """The committed batch that ends at this offset; `UNKNOWN_PREFIX` when nobody was seen to commit just that."""
+        index = bisect_left(self._committed_ends, end_offset)
+        if index < len(self._committed_ends) and self._committed_ends[index] == end_offset:
+            return self._committed_places[index]
+        return UNKNOWN_PREFIX

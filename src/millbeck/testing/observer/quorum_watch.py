@@ -1,0 +1,186 @@
+"""What must hold for the metadata quorum, seen over all of its members: R1-R5 and R7-R9.
+
+R1 one process leads an epoch, for good. R2 one vote per replica and epoch. R3 the same offset and epoch mean the same
+bytes after the same prefix. R4 a leader has everything committed. R5 a leader never cuts its log. R7 epochs and high
+watermarks do not go back. R8 what is committed is on the disks of a majority of the voters, and the last of it is of
+the leader's own epoch. R9 what a log does not begin with is in a snapshot.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from millbeck.raft.effects import Send
+from millbeck.raft.machine import QuorumMachine
+from millbeck.raft.messages import Ask, Reply, VoteAsk, VoteReply
+from millbeck.raft.voters import ReplicaKey
+from millbeck.server.drivers.quorum import QuorumDriver
+from millbeck.testing.observer.findings import Findings
+from millbeck.testing.observer.lineage import Entry, Lineage
+from millbeck.testing.observer.shadow import LogShadow
+from millbeck.testing.sim.disk import SimDisk
+
+SNAPSHOT_SUFFIX: Final = ".checkpoint"
+QUORUM: Final = "__cluster_metadata-0"
+
+
+class QuorumFacts:
+    """What is known of the quorum as a whole, over all lives of its members."""
+
+    def __init__(self, findings: Findings) -> None:
+        self.findings = findings
+        self.lineage = Lineage(QUORUM)
+        self.leaders: dict[int, str] = {}
+        """By epoch: the process."""
+        self.votes: dict[tuple[int, bytes, int], ReplicaKey] = {}
+        self.shadows: dict[int, LogShadow] = {}
+        """By node id."""
+
+    @property
+    def election_count(self) -> int:
+        return len(self.leaders)
+
+
+class QuorumWatch:
+    """One member's life; ``process_name`` is new with every life, ``told_epoch`` is what it said in its former ones."""
+
+    def __init__(
+        self, facts: QuorumFacts, node_id: int, process_name: str, disk: SimDisk, quorum: QuorumDriver, told_epoch: int
+    ) -> None:
+        self.told_epoch = told_epoch
+        self._facts = facts
+        self._node_id = node_id
+        self._process_name = process_name
+        self._quorum = quorum
+        self._shadow = facts.shadows.get(node_id) or LogShadow(disk, facts.lineage)
+        facts.shadows[node_id] = self._shadow
+        self._has_begun = False
+        self._leader_epoch = -1
+        self._high_watermark = -1
+        self._verified_offset = 0
+        self._log_start_offset = 0
+        self._listen(quorum)
+
+    def _listen(self, quorum: QuorumDriver) -> None:
+        """A vote counts when it leaves the node, and so does an epoch: before that it may be forgotten."""
+        ask_before, send_before = quorum.ask, quorum._send
+
+        async def asked(ask: Ask) -> Reply:
+            reply = await ask_before(ask)
+            self.told_epoch = max(self.told_epoch, reply.leader.epoch)
+            if isinstance(ask, VoteAsk) and isinstance(reply, VoteReply) and reply.is_granted and not ask.is_pre_vote:
+                self._voted(ask.epoch, ask.candidate)
+            return reply
+
+        def sent(effect: Send) -> None:
+            self.told_epoch = max(self.told_epoch, getattr(effect.ask, "epoch", -1))
+            if isinstance(effect.ask, VoteAsk) and not effect.ask.is_pre_vote:
+                self._voted(effect.ask.epoch, effect.ask.candidate)
+            send_before(effect)
+
+        quorum.ask = asked  # type: ignore[method-assign]
+        quorum._send = sent  # type: ignore[method-assign]
+
+    def _voted(self, epoch: int, candidate: ReplicaKey) -> None:
+        machine = self._quorum.machine
+        assert machine is not None
+        key = (self._node_id, machine.key.directory_id, epoch)
+        known = self._facts.votes.setdefault(key, candidate)
+        if known.node_id != candidate.node_id:
+            self._broken("R2", -1, f"votes for {candidate.node_id} in epoch {epoch}, after {known.node_id}")
+
+    def _broken(self, invariant: str, offset: int, detail: str) -> None:
+        self._facts.findings.broken(invariant, self._process_name, QUORUM, offset, detail)
+
+    # Every turn.
+
+    def look(self) -> None:
+        machine = self._quorum.machine
+        if machine is None:
+            return
+        log = self._quorum.log
+        shadow = self._shadow
+        if not self._has_begun:
+            self._begin(machine)
+        elif log.end_offset != shadow.end_offset:
+            self._log_changed(machine)
+        shadow.flushed_offset = log.flushed_offset
+        if log.log_start_offset != self._log_start_offset:
+            self._start_moved()
+        if machine.is_leader and self._leader_epoch != machine.epoch:
+            self._leads(machine)
+        if machine.high_watermark != self._high_watermark:
+            self._committed(machine)
+
+    def _begin(self, machine: QuorumMachine) -> None:
+        self._has_begun = True
+        if machine.epoch < self.told_epoch:
+            self._broken("R7", -1, f"epoch {machine.epoch} after a restart, {self.told_epoch} before")
+        self._check_new(self._shadow.begin(self._quorum.log))
+
+    def _log_changed(self, machine: QuorumMachine) -> None:
+        log, shadow = self._quorum.log, self._shadow
+        if log.end_offset < shadow.end_offset:
+            if machine.is_leader and self._leader_epoch == machine.epoch:
+                self._broken("R5", log.end_offset, f"leads epoch {machine.epoch} and cuts its log")
+            if log.end_offset < self._high_watermark:
+                self._broken("R7", log.end_offset, f"cuts its log below its high watermark {self._high_watermark}")
+            shadow.cut(log.end_offset)
+            self._verified_offset = min(self._verified_offset, log.end_offset)
+        else:
+            self._check_new(shadow.grow(log))
+
+    def _check_new(self, entries: list[Entry]) -> None:
+        for entry in entries:
+            other = self._facts.lineage.contradiction(entry)
+            if other is not None:
+                self._broken("R3", entry.base_offset, f"has {entry}, another has {other}")
+
+    def _start_moved(self) -> None:
+        log = self._quorum.log
+        self._log_start_offset = self._shadow.start_offset = log.log_start_offset
+        names = self._shadow.disk.find_directory(log.directory).entries
+        ends = [int(name.split("-")[0]) for name in names if name.endswith(SNAPSHOT_SUFFIX)]
+        if log.log_start_offset > max(ends, default=0):
+            self._broken("R9", log.log_start_offset, f"the log begins here, the snapshots end at {ends}")
+
+    def _leads(self, machine: QuorumMachine) -> None:
+        facts, epoch = self._facts, machine.epoch
+        self._leader_epoch = epoch
+        known = facts.leaders.setdefault(epoch, self._process_name)
+        if known != self._process_name:
+            self._broken("R1", -1, f"leads epoch {epoch}, which {known} leads or led")
+        lineage = facts.lineage
+        if not self._shadow.has_committed(lineage.committed_end):
+            self._broken(
+                "R4", lineage.committed_end, f"leads epoch {epoch} with a log that ends at {self._shadow.end_offset}"
+            )
+
+    def _committed(self, machine: QuorumMachine) -> None:
+        before, self._high_watermark = self._high_watermark, machine.high_watermark
+        facts, shadow = self._facts, self._shadow
+        if machine.high_watermark < before:
+            self._broken("R7", machine.high_watermark, f"the high watermark was {before}")
+        for entry in shadow.between(self._verified_offset, machine.high_watermark):
+            other = facts.lineage.commit(entry)
+            self._verified_offset = entry.next_offset
+            if other is not None:
+                self._broken("R4", entry.base_offset, f"commits {entry}, where another batch is committed")
+        if machine.is_leader and machine.high_watermark > max(before, 0):
+            self._check_majority(machine)
+
+    def _check_majority(self, machine: QuorumMachine) -> None:
+        facts, end_offset = self._facts, machine.high_watermark
+        last = self._shadow.upto(end_offset)
+        if last is not None and last.epoch != machine.epoch:
+            self._broken("R8", end_offset, f"commits by count: {last} is not of the leader's epoch {machine.epoch}")
+        voters = machine.history.latest
+        holders = [
+            node_id
+            for node_id, shadow in facts.shadows.items()
+            if voters.get(node_id) is not None
+            and shadow.flushed_offset >= end_offset
+            and shadow.has_committed(end_offset)
+        ]
+        if len(holders) < voters.majority:
+            self._broken("R8", end_offset, f"is committed in epoch {machine.epoch}; only {holders} have it on disk")

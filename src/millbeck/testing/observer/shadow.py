@@ -1,0 +1,155 @@
+"""What the observer knows of one replica's log: its batches, read from the disk's page cache as they are written.
+
+Only the fixed fields of a batch are looked at, once. A shadow outlives its process, since the log does.
+"""
+
+from __future__ import annotations
+
+import struct
+from bisect import bisect_right
+from typing import Final
+
+from millbeck.records.crc import crc32c
+from millbeck.storage.log import Log
+from millbeck.testing.observer.lineage import ROOT, UNKNOWN_PREFIX, Entry, Lineage
+from millbeck.testing.sim.disk import SimDisk
+from millbeck.testing.sim.inode import Inode
+
+_FIELDS: Final = struct.Struct(">qiibIhi")
+_OVERHEAD: Final = 12
+_CHECKSUM_FROM: Final = 21
+
+
+class LogShadow:
+    """``entries`` are the batches from the first segment on; ``end_offset`` is where the log ended at the last look."""
+
+    def __init__(self, disk: SimDisk, lineage: Lineage) -> None:
+        self.disk = disk
+        self.lineage = lineage
+        self.entries: list[Entry] = []
+        self.start_offset = 0
+        self.end_offset = 0
+        self.flushed_offset = 0
+        self._bases: list[int] = []
+        self._cursors: list[tuple[str, int]] = []
+        self._log: Log | None = None
+
+    def is_of(self, log: Log) -> bool:
+        return self._log is log
+
+    def begin(self, log: Log) -> list[Entry]:
+        """Another process has opened the log: read it anew. Returns its batches."""
+        self._log = log
+        self.entries, self._bases, self._cursors = [], [], []
+        self.end_offset = log.segments[0].base_offset
+        return self.grow(log)
+
+    def cut(self, end_offset: int) -> list[Entry]:
+        """The log ends here now; returns the batches that are gone."""
+        index = bisect_right(self._bases, end_offset)
+        while index and self.entries[index - 1].next_offset > end_offset:
+            index -= 1
+        gone = self.entries[index:]
+        del self.entries[index:], self._bases[index:], self._cursors[index:]
+        self._ends_at(end_offset)
+        return gone
+
+    def _ends_at(self, end_offset: int) -> None:
+        """A log that begins anew behind its end has nothing of what it had."""
+        if self.entries and self.entries[-1].next_offset != end_offset:
+            self.entries, self._bases, self._cursors = [], [], []
+        self.end_offset = end_offset
+
+    def grow(self, log: Log) -> list[Entry]:
+        """Read what is new up to the log's end."""
+        first = len(self.entries)
+        self.start_offset = log.log_start_offset
+        place = self.entries[-1].place if self.entries else (ROOT if self.end_offset == 0 else UNKNOWN_PREFIX)
+        read_path, read_upto = self._cursors[-1] if self._cursors else ("", 0)
+        for segment in log.segments:
+            path = segment.log_path
+            if path == read_path or segment.base_offset >= self.end_offset:
+                place = self._read(path, read_upto if path == read_path else 0, log.end_offset, place)
+            if self.end_offset >= log.end_offset:
+                break
+        new = self.entries[first:]
+        self._ends_at(log.end_offset)
+        return new
+
+    def _read(self, path: str, position: int, upto_offset: int, place: int) -> int:
+        inode = self.disk.find(path)
+        assert isinstance(inode, Inode)
+        content = inode.content
+        while self.end_offset < upto_offset and position + _FIELDS.size <= len(content):
+            base_offset, length, epoch, _, checksum, _, delta = _FIELDS.unpack_from(content, position)
+            if length <= 0 or base_offset < self.end_offset:
+                break
+            if base_offset > self.end_offset:
+                place = UNKNOWN_PREFIX
+            next_offset = base_offset + delta + 1
+            position += _OVERHEAD + length
+            place = self.lineage.place(place, base_offset, next_offset, epoch, checksum)
+            self.entries.append(Entry(base_offset, next_offset, epoch, checksum, place))
+            self._bases.append(base_offset)
+            self._cursors.append((path, position))
+            self.end_offset = next_offset
+        return place
+
+    def upto(self, end_offset: int) -> Entry | None:
+        """The batch that ends at ``end_offset``, if there is one."""
+        index = bisect_right(self._bases, end_offset - 1) - 1
+        if index >= 0 and self.entries[index].next_offset == end_offset:
+            return self.entries[index]
+        return None
+
+    def between(self, start_offset: int, end_offset: int) -> list[Entry]:
+        """The batches in a range of offsets."""
+        first = bisect_right(self._bases, start_offset - 1)
+        return [entry for entry in self.entries[first:] if entry.next_offset <= end_offset]
+
+    def has_committed(self, end_offset: int) -> bool:
+        """Whether all that is committed below ``end_offset`` is here, or stands in a snapshot before the log."""
+        if end_offset <= self.start_offset:
+            return True
+        entry = self.upto(end_offset)
+        if entry is None or self.end_offset < end_offset:
+            return False
+        place = self.lineage.committed_at(end_offset)
+        return UNKNOWN_PREFIX in (place, entry.place) or entry.place == place
+
+    def common_end(self, other: LogShadow, entries: list[Entry]) -> int:
+        """How far ``entries`` (of this log) are the same as those of the other one; -1 when none of them is."""
+        theirs = {entry.place: None for entry in other.entries if entry.place != UNKNOWN_PREFIX}
+        common = -1
+        for entry in entries:
+            if entry.place not in theirs:
+                break
+            common = entry.next_offset
+        return common
+
+    def is_whole(self, upto_offset: int) -> bool:
+        """Whether the checksums of what is on the disk below ``upto_offset`` are right: rot is not seen otherwise."""
+        for entry, (path, end) in zip(self.entries, self._cursors, strict=True):
+            if entry.next_offset > upto_offset:
+                break
+            if not self._is_sound(entry, path, end):
+                return False
+        return True
+
+    def _is_sound(self, entry: Entry, path: str, end: int) -> bool:
+        try:
+            inode = self.disk.find(path)
+        except OSError:
+            return False
+        assert isinstance(inode, Inode)
+        begin = self._begin_of(entry, path)
+        data = bytes(inode.content[begin:end])
+        if len(data) < _FIELDS.size:
+            return False
+        base_offset, length, _, _, checksum, _, _ = _FIELDS.unpack_from(data)
+        is_in_place = base_offset == entry.base_offset and length == len(data) - _OVERHEAD
+        return bool(is_in_place and checksum == entry.checksum == crc32c(data[_CHECKSUM_FROM:]))
+
+    def _begin_of(self, entry: Entry, path: str) -> int:
+        index = bisect_right(self._bases, entry.base_offset) - 2
+        return self._cursors[index][1] if index >= 0 and self._cursors[index][0] == path else 0

@@ -1,0 +1,42 @@
+"""Plans of cluster runs as files: a run that failed is kept as what was done, whatever a seed will mean later."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from typing import Any
+
+from millbeck.testing.cluster_run import ClusterPlan
+from millbeck.testing.faults.schedule import Fault
+from millbeck.testing.sim.options import NetworkOptions
+
+
+def plan_text(plan: ClusterPlan, note: str = "") -> str:
+    """One fault to a line, so that a difference can be read; ``note`` says what the run found."""
+    fields: dict[str, Any] = {"note": note}
+    for field in dataclasses.fields(plan):
+        value = getattr(plan, field.name)
+        if field.name == "schedule":
+            value = [dataclasses.astuple(fault) for fault in value]
+        elif dataclasses.is_dataclass(value) and not isinstance(value, type):
+            value = dataclasses.asdict(value)
+        elif isinstance(value, frozenset):
+            value = sorted(value)
+        fields[field.name] = value
+    lines = [f"  {json.dumps(name)}: {_value_text(value)}" for name, value in fields.items()]
+    return "{\n" + ",\n".join(lines) + "\n}\n"
+
+
+def _value_text(value: Any) -> str:
+    if isinstance(value, list) and value and isinstance(value[0], tuple):
+        return "[\n" + ",\n".join(f"    {json.dumps(each)}" for each in value) + "\n  ]"
+    return json.dumps(value)
+
+
+def parse_plan(text: str) -> ClusterPlan:
+    fields = json.loads(text)
+    fields.pop("note", None)
+    fields["schedule"] = tuple(Fault(*each) for each in fields["schedule"])
+    fields["network"] = NetworkOptions(**fields["network"])
+    fields["omitted"] = frozenset(fields["omitted"])
+    return ClusterPlan(**fields)

@@ -1,0 +1,93 @@
+"""A shadow follows a real log on a simulated disk: growth, cuts, reopening, rot."""
+
+from __future__ import annotations
+
+import random
+
+from millbeck.kernel.ids import TopicPartition
+from millbeck.records import batch
+from millbeck.records.record import Record
+from millbeck.storage.config import LogConfig
+from millbeck.storage.directory import LogDirectory
+from millbeck.storage.file_cache import FileCache
+from millbeck.storage.index_cache import IndexCache
+from millbeck.storage.log import Log
+from millbeck.testing.observer.lineage import Lineage
+from millbeck.testing.observer.shadow import LogShadow
+from millbeck.testing.sim.disk import SimDisk
+
+NOW_MS = 1_700_000_000_000
+
+
+def make_log(disk: SimDisk) -> Log:
+    files = disk.mount()
+    files.make_directory("/data")
+    directory = LogDirectory(
+        files,
+        "/data",
+        cache=FileCache(files, 10),
+        index_cache=IndexCache(),
+        jitter_below=lambda bound: 0,
+        on_failure=lambda reason: None,
+    )
+    config = LogConfig.of(internal_segment_bytes="200")
+    return directory.create_log(TopicPartition("t", 0), b"\x01" * 16, config, now_ms=NOW_MS)
+
+
+def append(log: Log, *values: bytes, epoch: int = 0) -> None:
+    for value in values:
+        log.stage(batch.build([Record(-1, NOW_MS, None, value)]), leader_epoch=epoch, now_ms=NOW_MS)
+        log.write_staged()
+
+
+def test_it_reads_what_is_appended_over_several_segments() -> None:
+    disk = SimDisk(random.Random(1))
+    log, shadow = make_log(disk), LogShadow(disk, Lineage("t-0"))
+    assert shadow.begin(log) == []
+    append(log, *[b"%d" % number for number in range(9)])
+    assert len(log.segments) > 1
+    assert [entry.base_offset for entry in shadow.grow(log)] == list(range(9))
+    assert shadow.end_offset == 9
+    append(log, b"later", epoch=2)
+    (entry,) = shadow.grow(log)
+    assert (entry.base_offset, entry.next_offset, entry.epoch) == (9, 10, 2)
+    assert shadow.upto(10) == entry
+    assert [each.base_offset for each in shadow.between(7, 9)] == [7, 8]
+
+
+def test_a_cut_log_goes_on_elsewhere_and_parts_from_the_others() -> None:
+    lineage = Lineage("t-0")
+    disks = [SimDisk(random.Random(number)) for number in range(2)]
+    logs = [make_log(disk) for disk in disks]
+    shadows = [LogShadow(disk, lineage) for disk in disks]
+    for log, shadow in zip(logs, shadows, strict=True):
+        shadow.begin(log)
+        append(log, b"a", b"b", b"c")
+        shadow.grow(log)
+    append(logs[0], b"mine", epoch=1)
+    append(logs[1], b"theirs", epoch=2)
+    mine, theirs = shadows[0].grow(logs[0]), shadows[1].grow(logs[1])
+    assert shadows[0].common_end(shadows[1], shadows[0].entries) == 3
+    assert mine[0].place != theirs[0].place
+    for entry in shadows[1].entries:
+        lineage.commit(entry)
+    assert shadows[1].has_committed(4)
+    assert not shadows[0].has_committed(4)
+    assert shadows[0].has_committed(3)
+    logs[0].truncate_to(3)
+    assert [entry.base_offset for entry in shadows[0].cut(logs[0].end_offset)] == [3]
+    logs[0].flush()
+    append(logs[0], b"theirs", epoch=2)
+    shadows[0].grow(logs[0])
+    assert shadows[0].has_committed(4)
+
+
+def test_rot_is_seen_when_it_is_looked_for() -> None:
+    disk = SimDisk(random.Random(1))
+    log, shadow = make_log(disk), LogShadow(disk, Lineage("t-0"))
+    shadow.begin(log)
+    append(log, b"a", b"b")
+    shadow.grow(log)
+    assert shadow.is_whole(2)
+    disk.rot(log.segments[0].log_path)
+    assert not shadow.is_whole(2)
