@@ -126,13 +126,23 @@ class Node:
     # starting
 
     async def start(self) -> None:
-        """Be ready for clients when this returns; whatever it raises, nothing is left running."""
+        """Be ready for clients when this returns; whatever it raises, nothing is left running.
+
+        A node may fail while it waits to be let in, and then there is nothing left to wait for.
+        """
+        starting = self._loop.create_task(self._start())
         try:
-            await self._start()
+            awaited: list[asyncio.Future[Any]] = [starting, self.failed]
+            await asyncio.wait(awaited, return_when=asyncio.FIRST_COMPLETED)
+            if not starting.done():
+                raise self.failed.result()
+            await starting
         except GeneratorExit:
             # Nobody runs this any more, so nothing can be awaited.
             raise
         except BaseException:
+            starting.cancel()
+            await asyncio.gather(starting, return_exceptions=True)
             await self._abandon()
             raise
 

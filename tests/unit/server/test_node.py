@@ -23,6 +23,7 @@ from millbeck.server.node import Node, NodeSettings
 from millbeck.storage.directory import CLEAN_SHUTDOWN_FILE_NAME, DirectoryLocked
 from millbeck.testing.sim import World
 from millbeck.testing.sim.disk_faults import DiskCall
+from millbeck.testing.sim_cluster import SimCluster
 from millbeck.wire.messages import incremental_alter_configs
 from millbeck.wire.messages.api_versions import ApiVersionsRequest
 from millbeck.wire.messages.find_coordinator import FindCoordinatorRequest
@@ -247,6 +248,25 @@ def test_a_metadata_log_that_cannot_be_written_is_named() -> None:
     assert isinstance(error, MetadataLogFailed)
     assert "/data/__cluster_metadata-0" in str(error)
     world.close()
+
+
+def test_a_node_that_fails_while_it_waits_for_the_others_does_not_wait_on() -> None:
+    cluster = SimCluster(1, is_combined=False)
+    member = cluster.brokers[0]
+
+    async def scenario(environment: Environment) -> None:
+        cluster.start(member)
+        await asyncio.sleep(1)
+        assert cluster.machine(member).is_running
+        cluster.nodes[member.name]._fail(OSError("the disk is gone"))
+        await asyncio.sleep(0.1)
+
+    with cluster.world as world:
+        world.run(scenario, limit_s=10)
+        run = cluster.machine(member).run
+        assert run is not None
+        assert not run.is_running
+        assert str(run.error) == "the disk is gone"
 
 
 def test_a_directory_may_fail_before_anybody_waits_for_its_logs() -> None:
