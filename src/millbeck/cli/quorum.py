@@ -1,7 +1,8 @@
-"""``millbeck quorum``: the nodes that keep the cluster's metadata."""
+"""``millbeck quorum``: the nodes that keep the cluster's metadata, and who of them votes."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import click
@@ -13,11 +14,16 @@ from millbeck.cli.verbs import VerbGroup
 if TYPE_CHECKING:
     from millbeck.client.admin import Admin
     from millbeck.client.admin.results import QuorumDescription, QuorumReplica
+    from millbeck.kernel.ids import Uuid
+    from millbeck.server.config import NodeConfig
+
+_OF_CLIENTS = ("security.", "ssl.", "sasl.", "request.timeout.ms", "default.api.timeout.ms")
+"""Settings of a node's file that the command itself connects with, when it is given as --command-config."""
 
 
 @click.group(cls=VerbGroup, flags={"--describe": "describe"})
 def command() -> None:
-    """The metadata quorum: what Kafka's kafka-metadata-quorum shows."""
+    """The metadata quorum: what Kafka's kafka-metadata-quorum does."""
 
 
 @command.command("describe")
@@ -87,3 +93,129 @@ def replica_rows(quorum: QuorumDescription) -> list[dict[str, object]]:
         *(row(each, "follower") for each in quorum.voters),
         *(row(each, "observer") for each in quorum.observers),
     ]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewController:
+    """What others are told of a controller that is to vote."""
+
+    node_id: int
+    directory_id: Uuid
+    endpoints: tuple[tuple[str, str, int], ...]
+
+
+@command.command("add-controller")
+@click.option(
+    "-c", "--config", "path", metavar="FILE", help="The new controller's server.properties; also by --command-config."
+)
+@click.option("--dry-run", is_flag=True, help="Only say what would happen.")
+@target_options
+@click.pass_context
+def add_controller(ctx: click.Context, path: str | None, dry_run: bool, target: Target) -> None:
+    """Let a controller vote that follows the metadata already. Run it where that controller's directory is.
+
+    \b
+    Examples:
+      millbeck quorum add-controller --config controller.properties
+    """
+    from millbeck.kernel.ids import uuid_text
+
+    config, target = _config_of(ctx, path, target)
+    controller = new_controller(config)
+    shown = " ".join(f"{name}://{host}:{port}" for name, host, port in controller.endpoints)
+    about = f"controller {controller.node_id} with directory {uuid_text(controller.directory_id)} at {shown}"
+
+    async def work(admin: Admin) -> None:
+        if dry_run:
+            click.echo(f"would add {about}")
+            return
+        cluster_id = (await admin.describe_cluster()).cluster_id
+        await admin.add_raft_voter(
+            controller.node_id, controller.directory_id, controller.endpoints, cluster_id=cluster_id
+        )
+        click.echo(f"added {about}")
+
+    run_admin(target, work)
+
+
+@command.command("remove-controller")
+@click.option("-i", "--controller-id", required=True, type=click.IntRange(min=0), help="The controller's number.")
+@click.option("-d", "--controller-directory-id", "directory", help="Its directory's id; not needed while it votes.")
+@click.option("--dry-run", is_flag=True, help="Only say what would happen.")
+@target_options
+@click.pass_context
+def remove_controller(
+    ctx: click.Context, controller_id: int, directory: str | None, dry_run: bool, target: Target
+) -> None:
+    """Take a controller's vote away; it goes on following the metadata until it is stopped.
+
+    \b
+    Examples:
+      millbeck quorum remove-controller --controller-id 3
+    """
+    from millbeck.kernel.ids import parse_uuid, uuid_text
+
+    try:
+        given = None if directory is None else parse_uuid(directory)
+    except ValueError as error:
+        raise click.UsageError(f"--controller-directory-id: {error}", ctx) from error
+
+    async def work(admin: Admin) -> None:
+        directory_id = given or directory_of((await admin.describe_quorum()), controller_id)
+        about = f"controller {controller_id} with directory {uuid_text(directory_id)}"
+        if dry_run:
+            click.echo(f"would remove {about}")
+            return
+        cluster_id = (await admin.describe_cluster()).cluster_id
+        await admin.remove_raft_voter(controller_id, directory_id, cluster_id=cluster_id)
+        click.echo(f"removed {about}")
+
+    run_admin(target, work)
+
+
+def directory_of(quorum: QuorumDescription, node_id: int) -> Uuid:
+    for voter in quorum.voters:
+        if voter.replica_id == node_id:
+            return voter.directory_id
+    voters = ", ".join(str(each.replica_id) for each in quorum.voters)
+    raise click.ClickException(f"controller {node_id} does not vote; those that do: {voters}")
+
+
+def new_controller(config: NodeConfig) -> NewController:
+    """As its file and its directory have it."""
+    from millbeck.host import real_environment
+    from millbeck.server.initial_quorum import told_addresses
+    from millbeck.storage.properties import MetaPropertiesError, read_meta_properties
+
+    if not config.is_controller:
+        raise click.ClickException(f"node {config.node.node_id} is no controller: process.roles has it not")
+    try:
+        environment = real_environment()
+        meta = read_meta_properties(environment.files, config.metadata_directory)
+        endpoints = told_addresses(config)
+    except (MetaPropertiesError, OSError, ValueError) as error:
+        raise click.ClickException(str(error)) from error
+    if meta is None:
+        raise click.ClickException(
+            f"{config.metadata_directory} is not formatted: the controller must be running before it can vote"
+        )
+    return NewController(node_id=meta.node_id, directory_id=meta.directory_id, endpoints=endpoints)
+
+
+def _config_of(ctx: click.Context, path: str | None, target: Target) -> tuple[NodeConfig, Target]:
+    """The new controller's settings, and how to reach the cluster: Kafka's tool has one file for both."""
+    import os
+
+    from millbeck.cli.settings import node_config
+    from millbeck.kernel.errors import InvalidConfig
+    from millbeck.server.config import NodeConfig
+
+    if path is not None:
+        return node_config(path, (), os.environ), target
+    if "process.roles" not in target.settings:
+        raise click.UsageError("which controller? Name its server.properties with --config", ctx)
+    kept = {name: value for name, value in target.settings.items() if name.startswith(_OF_CLIENTS)}
+    try:
+        return NodeConfig(target.settings), replace(target, settings=kept)
+    except InvalidConfig as error:
+        raise click.ClickException(str(error)) from error

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import click
@@ -18,6 +19,21 @@ if TYPE_CHECKING:
 
 RATES: Final = ("leader.replication.throttled.rate", "follower.replication.throttled.rate")
 REPLICAS: Final = ("leader.replication.throttled.replicas", "follower.replication.throttled.replicas")
+
+WAIT_SECONDS: Final = 0.5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Copy:
+    """What new replicas have of what they are to have."""
+
+    done_bytes: int
+    total_bytes: int
+
+    def __str__(self) -> str:
+        share = 100 * self.done_bytes // self.total_bytes if self.total_bytes else 100
+        return f"{self.done_bytes / 1e6:.1f} of {self.total_bytes / 1e6:.1f} MB copied ({share} %)"
+
 
 _file_option = click.option(
     "--reassignment-json-file",
@@ -111,22 +127,28 @@ def execute(path: str, throttle: int | None, additional: bool, target: Target) -
 @command.command("verify")
 @_file_option
 @click.option("--preserve-throttles", is_flag=True, help="Leave the bounds on the rate when everything has moved.")
+@click.option("--wait", is_flag=True, help="Until everything has moved, with a line that says how much has.")
 @target_options
-def verify(path: str, preserve_throttles: bool, target: Target) -> None:
+def verify(path: str, preserve_throttles: bool, wait: bool, target: Target) -> None:
     """Say how far each move is; when all are done, take the bounds on the rate away.
 
     \b
     Examples:
       millbeck reassign verify --reassignment-json-file plan.json
+      millbeck reassign verify --reassignment-json-file plan.json --wait
     """
     wanted = read_assignment(path)
 
     async def work(admin: Admin) -> None:
+        if wait:
+            await wait_until_moved(admin, list(wanted))
         moving = await admin.list_reassignments(list(wanted))
+        copies = await measure_copies(admin, moving) if moving else {}
         names = list(dict.fromkeys(partition.topic for partition in wanted))
         current = current_assignment((await admin.describe_topics(names)).all())
         for partition, replicas in sorted(wanted.items()):
-            click.echo(f"{partition.topic}-{partition.partition}: {progress(partition, replicas, current, moving)}")
+            shown = progress(partition, replicas, current, moving, copies.get(partition))
+            click.echo(f"{partition.topic}-{partition.partition}: {shown}")
         if not moving and not preserve_throttles:
             await _unthrottle(admin, names)
             click.echo("no partition is moving; bounds on the rate are gone")
@@ -223,14 +245,52 @@ def progress(
     wanted: Sequence[int],
     current: Mapping[TopicPartition, Sequence[int]],
     moving: Mapping[TopicPartition, Reassignment],
+    copy: Copy | None = None,
 ) -> str:
     if partition in moving:
-        return f"still moving, adding {_ids(moving[partition].adding)}"
+        how_much = "" if copy is None else f", {copy}"
+        return f"still moving, adding {_ids(moving[partition].adding)}{how_much}"
     if partition not in current:
         return "there is no such partition"
     if tuple(current[partition]) == tuple(wanted):
         return "done"
     return f"not moving, and has replicas {_ids(current[partition])} instead of {_ids(wanted)}"
+
+
+async def measure_copies(admin: Admin, moving: Mapping[TopicPartition, Reassignment]) -> dict[TopicPartition, Copy]:
+    """How much the replicas that are added have, by the sizes of the logs; brokers that do not answer have nothing."""
+    found = (await admin.describe_log_dirs()).succeeded
+    sizes = {
+        (broker, replica.partition): replica.size_bytes
+        for broker, directories in found.items()
+        for directory in directories
+        for replica in directory.replicas
+        if not replica.is_future
+    }
+    return {partition: copy_of(partition, move, sizes) for partition, move in moving.items()}
+
+
+def copy_of(partition: TopicPartition, move: Reassignment, sizes: Mapping[tuple[int, TopicPartition], int]) -> Copy:
+    whole = max((sizes.get((broker, partition), 0) for broker in move.replicas), default=0)
+    there = [min(sizes.get((broker, partition), 0), whole) for broker in move.adding]
+    return Copy(done_bytes=sum(there), total_bytes=whole * len(there))
+
+
+def sum_of(copies: Iterable[Copy]) -> Copy:
+    each = list(copies)
+    return Copy(done_bytes=sum(one.done_bytes for one in each), total_bytes=sum(one.total_bytes for one in each))
+
+
+async def wait_until_moved(admin: Admin, partitions: Sequence[TopicPartition]) -> None:
+    import asyncio
+
+    from millbeck.cli.progress import progress as shown_while
+
+    left, sofar = 0, Copy(done_bytes=0, total_bytes=0)
+    async with shown_while(lambda seconds: f"{left} of {len(partitions)} partitions are moving, {sofar}"):
+        while moving := await admin.list_reassignments(partitions):
+            left, sofar = len(moving), sum_of((await measure_copies(admin, moving)).values())
+            await asyncio.sleep(WAIT_SECONDS)
 
 
 async def _throttle(

@@ -141,10 +141,34 @@ def list_topics(
 @click.argument("patterns", nargs=-1)
 @click.option("-t", "--topic", multiple=True, metavar="REGEX", help="The same as PATTERNS.")
 @click.option("--topic-id", metavar="UUID", help="The topic with this id.")
-@click.option("--under-replicated-partitions", is_flag=True, help="Only partitions with a replica out of sync.")
-@click.option("--unavailable-partitions", is_flag=True, help="Only partitions without a leader.")
-@click.option("--under-min-isr-partitions", is_flag=True, help="Only those below min.insync.replicas.")
-@click.option("--at-min-isr-partitions", is_flag=True, help="Only those just at min.insync.replicas.")
+@click.option(
+    "--under-replicated-partitions",
+    "--under-replicated",
+    "under_replicated_partitions",
+    is_flag=True,
+    help="Only partitions with a replica out of sync.",
+)
+@click.option(
+    "--unavailable-partitions",
+    "--unavailable",
+    "unavailable_partitions",
+    is_flag=True,
+    help="Only partitions without a leader.",
+)
+@click.option(
+    "--under-min-isr-partitions",
+    "--under-min-isr",
+    "under_min_isr_partitions",
+    is_flag=True,
+    help="Only those below min.insync.replicas.",
+)
+@click.option(
+    "--at-min-isr-partitions",
+    "--at-min-isr",
+    "at_min_isr_partitions",
+    is_flag=True,
+    help="Only those just at min.insync.replicas.",
+)
 @click.option("--topics-with-overrides", is_flag=True, help="Only topics with settings of their own.")
 @click.option("--exclude-internal", is_flag=True, help="Leave out topics the brokers keep for themselves.")
 @click.option("--if-exists", is_flag=True, help="Say nothing of a topic that is not there.")

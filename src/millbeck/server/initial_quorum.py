@@ -59,16 +59,28 @@ class InitialQuorum:
 
     @staticmethod
     def _this_node(config: NodeConfig, directory_id: Uuid) -> InitialController:
-        addresses = config.controller_addresses()
+        addresses = told_addresses(config)
         if not addresses:
             raise InvalidConfig(
                 "listeners: a quorum of this node alone needs one of controller.listener.names among them"
             )
-        address = addresses[0]
-        host, port = config.advertised().get(address.name, (address.host or "localhost", address.port))
+        _, host, port = addresses[0]
+        return InitialController(node_id=config.node.node_id, host=host, port=port, directory_id=directory_id)
+
+
+def told_addresses(config: NodeConfig) -> tuple[tuple[str, str, int], ...]:
+    """Where others are told to find a controller that may not run yet: listener, host and port, the first one first.
+
+    The first of ``controller.listener.names`` is the one by which nodes reach it. Raises `InvalidConfig`.
+    """
+    advertised, names = config.advertised(), config.controller_names()
+    found = []
+    for address in sorted(config.controller_addresses(), key=lambda each: names.index(each.name)):
+        host, port = advertised.get(address.name, (address.host or "localhost", address.port))
         if not port:
             raise InvalidConfig(f"listeners: {address.name} needs a port that others can be told of")
-        return InitialController(node_id=config.node.node_id, host=host, port=port, directory_id=directory_id)
+        found.append((address.name, host, port))
+    return tuple(found)
 
 
 def parse_initial_controllers(text: str) -> tuple[InitialController, ...]:

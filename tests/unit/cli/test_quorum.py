@@ -1,10 +1,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 
-from millbeck.cli.quorum import replica_rows, status_of
+import click
+import pytest
+
+from millbeck.cli.quorum import directory_of, new_controller, replica_rows, status_of
 from millbeck.client.admin.results import QuorumDescription, QuorumReplica
+from millbeck.host import real_environment
 from millbeck.kernel.ids import ZERO_UUID
+from millbeck.server.config import NodeConfig
+from millbeck.storage.properties import MetaProperties, write_meta_properties
 
 
 def replica(node: int, end: int) -> QuorumReplica:
@@ -46,3 +53,43 @@ def test_each_node_and_how_far_behind_it_is() -> None:
 
 def test_one_view_at_a_time(fails: Callable[..., str]) -> None:
     assert "choose one of" in fails("quorum", "--describe", "--status", "--replication")
+
+
+def test_a_controller_that_votes_is_found_with_its_directory() -> None:
+    assert directory_of(QUORUM, 2) == ZERO_UUID
+    with pytest.raises(click.ClickException, match="controller 3 does not vote; those that do: 1, 2"):
+        directory_of(QUORUM, 3)
+
+
+def config_in(directory: Path, **settings: str) -> NodeConfig:
+    return NodeConfig(
+        {
+            "process.roles": "controller",
+            "node.id": "7",
+            "controller.quorum.bootstrap.servers": "a:1",
+            "controller.listener.names": "SECOND,FIRST",
+            "listeners": "FIRST://:2001,SECOND://10.0.0.7:2002",
+            "advertised.listeners": "FIRST://seven:3001,SECOND://10.0.0.7:2002",
+            "listener.security.protocol.map": "FIRST:PLAINTEXT,SECOND:PLAINTEXT",
+            "log.dirs": str(directory),
+            **{name.replace("_", "."): value for name, value in settings.items()},
+        }
+    )
+
+
+def test_a_new_controller_is_told_of_as_its_file_and_directory_have_it(tmp_path: Path) -> None:
+    with pytest.raises(click.ClickException, match="is not formatted"):
+        new_controller(config_in(tmp_path))
+    meta = MetaProperties(cluster_id="c", node_id=7, directory_id=b"d" * 16)
+    write_meta_properties(real_environment().files, str(tmp_path), meta)
+    found = new_controller(config_in(tmp_path))
+    assert (found.node_id, found.directory_id) == (7, b"d" * 16)
+    assert found.endpoints == (("SECOND", "10.0.0.7", 2002), ("FIRST", "seven", 3001))
+
+
+def test_who_is_to_vote_must_be_said(fails: Callable[..., str]) -> None:
+    assert "which controller?" in fails("quorum", "add-controller")
+    assert "--controller-id" in fails("quorum", "remove-controller")
+    assert "--controller-directory-id" in fails(
+        "quorum", "remove-controller", "--controller-id", "1", "--controller-directory-id", "nonsense"
+    )

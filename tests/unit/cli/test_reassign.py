@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from millbeck.cli.reassign import progress, proposal
+from millbeck.cli.reassign import Copy, copy_of, progress, proposal, sum_of
 from millbeck.client.admin.results import Reassignment
 from millbeck.kernel.ids import TopicPartition
 
@@ -62,3 +62,15 @@ def test_usage(fails: Callable[..., str], tmp_path: Path) -> None:
     arguments = ("reassign", "generate", "--topics-to-move-json-file", str(path), "--broker-list")
     assert "different broker ids" in fails(*arguments, "1,1")
     assert "different broker ids" in fails(*arguments, "one")
+
+
+def test_copies_are_measured_by_what_the_largest_replica_has() -> None:
+    partition = TopicPartition("t", 0)
+    move = Reassignment(replicas=(1, 2, 3, 4), adding=(3, 4), removing=(1,))
+    sizes = {(1, partition): 4_000_000, (2, partition): 3_000_000, (3, partition): 1_000_000, (4, T[1]): 9}
+    copy = copy_of(partition, move, sizes)
+    assert copy == Copy(done_bytes=1_000_000, total_bytes=8_000_000)
+    assert str(sum_of([copy, copy])) == "2.0 of 16.0 MB copied (12 %)"
+    assert str(sum_of([])) == "0.0 of 0.0 MB copied (100 %)"
+    shown = progress(partition, (2, 3, 4), {}, {partition: move}, copy)
+    assert shown == "still moving, adding 3,4, 1.0 of 8.0 MB copied (12 %)"

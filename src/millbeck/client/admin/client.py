@@ -185,6 +185,27 @@ class Admin:
 
         return await describe_quorum(self.cluster, timeout_s=timeout_s)
 
+    async def add_raft_voter(
+        self,
+        node_id: int,
+        directory_id: Uuid,
+        endpoints: Iterable[tuple[str, str, int]],
+        *,
+        cluster_id: str | None = None,
+        timeout_s: float | None = None,
+    ) -> None:
+        """Let a controller vote that follows the metadata log in that directory."""
+        from millbeck.client.admin.nodes import add_raft_voter
+
+        await add_raft_voter(self.cluster, node_id, directory_id, endpoints, cluster_id=cluster_id, timeout_s=timeout_s)
+
+    async def remove_raft_voter(
+        self, node_id: int, directory_id: Uuid, *, cluster_id: str | None = None, timeout_s: float | None = None
+    ) -> None:
+        from millbeck.client.admin.nodes import remove_raft_voter
+
+        await remove_raft_voter(self.cluster, node_id, directory_id, cluster_id=cluster_id, timeout_s=timeout_s)
+
     async def describe_features(self, *, timeout_s: float | None = None) -> FeatureDescription:
         from millbeck.client.admin.nodes import describe_features
 

@@ -21,7 +21,7 @@ from millbeck.client.admin.routing import ask_all_brokers
 from millbeck.client.cluster import Cluster
 from millbeck.client.retry import Deadline
 from millbeck.kernel.errors import ApiError, UnknownServerError, from_code
-from millbeck.kernel.ids import TopicPartition
+from millbeck.kernel.ids import TopicPartition, Uuid
 
 METADATA_TOPIC: Final = "__cluster_metadata"
 OPERATIONS_NOT_ASKED: Final = -(1 << 31)
@@ -154,6 +154,49 @@ async def describe_quorum(cluster: Cluster, *, timeout_s: float | None) -> Quoru
         )
 
     return await cluster.retrying(attempt, timeout_s=timeout_s)
+
+
+async def add_raft_voter(
+    cluster: Cluster,
+    node_id: int,
+    directory_id: Uuid,
+    endpoints: Iterable[tuple[str, str, int]],
+    *,
+    cluster_id: str | None,
+    timeout_s: float | None,
+) -> None:
+    """Let a controller that follows the metadata log vote; ``endpoints`` are listener, host and port."""
+    from millbeck.wire.messages.add_raft_voter import AddRaftVoterRequest, AddRaftVoterResponse, Listener
+
+    listeners = [Listener(name=name, host=host, port=port) for name, host, port in endpoints]
+
+    async def attempt(deadline: Deadline) -> None:
+        request = AddRaftVoterRequest(
+            cluster_id=cluster_id,
+            timeout_ms=max(1, round(cluster.request_timeout_s(deadline) * 1000)),
+            voter_id=node_id,
+            voter_directory_id=directory_id,
+            listeners=listeners,
+        )
+        response = await cluster.request(request, AddRaftVoterResponse, deadline=deadline)
+        if response.error_code:
+            raise from_code(response.error_code, response.error_message or "")
+
+    await cluster.retrying(attempt, timeout_s=timeout_s)
+
+
+async def remove_raft_voter(
+    cluster: Cluster, node_id: int, directory_id: Uuid, *, cluster_id: str | None, timeout_s: float | None
+) -> None:
+    from millbeck.wire.messages.remove_raft_voter import RemoveRaftVoterRequest, RemoveRaftVoterResponse
+
+    async def attempt(deadline: Deadline) -> None:
+        request = RemoveRaftVoterRequest(cluster_id=cluster_id, voter_id=node_id, voter_directory_id=directory_id)
+        response = await cluster.request(request, RemoveRaftVoterResponse, deadline=deadline)
+        if response.error_code:
+            raise from_code(response.error_code, response.error_message or "")
+
+    await cluster.retrying(attempt, timeout_s=timeout_s)
 
 
 async def describe_features(cluster: Cluster, *, timeout_s: float | None) -> FeatureDescription:

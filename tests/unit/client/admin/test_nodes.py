@@ -8,9 +8,16 @@ from fake_cluster import Call, FakeCluster, simulate
 from millbeck.client.admin import Admin
 from millbeck.client.admin.results import FeatureUpdate, UpgradeType
 from millbeck.client.errors import Disconnected
-from millbeck.kernel.errors import ClusterAuthorizationFailed, InvalidUpdateVersion, KafkaStorageError
+from millbeck.kernel.errors import (
+    ClusterAuthorizationFailed,
+    DuplicateVoter,
+    InvalidUpdateVersion,
+    KafkaStorageError,
+    VoterNotFound,
+)
 from millbeck.kernel.ids import TopicPartition
 from millbeck.wire.messages import describe_quorum as quorum
+from millbeck.wire.messages.add_raft_voter import AddRaftVoterRequest, AddRaftVoterResponse
 from millbeck.wire.messages.api_versions import ApiVersionsRequest, FinalizedFeatureKey, SupportedFeatureKey
 from millbeck.wire.messages.describe_cluster import (
     DescribeClusterBroker,
@@ -24,6 +31,7 @@ from millbeck.wire.messages.describe_log_dirs import (
     DescribeLogDirsResult,
     DescribeLogDirsTopic,
 )
+from millbeck.wire.messages.remove_raft_voter import RemoveRaftVoterRequest, RemoveRaftVoterResponse
 from millbeck.wire.messages.update_features import (
     UpdatableFeatureResult,
     UpdateFeaturesRequest,
@@ -133,6 +141,31 @@ def test_the_metadata_quorum() -> None:
         assert found.endpoints == {1: (("CONTROLLER", "h", 9093),)}
         (call,) = cluster.asked(quorum.DescribeQuorumRequest)
         assert call.message.topics[0].topic_name == "__cluster_metadata"
+
+    simulate(scenario)
+
+
+def test_voters_are_added_and_removed() -> None:
+    async def scenario(cluster: FakeCluster) -> None:
+        refusals = [0, DuplicateVoter.code]
+        cluster.on(AddRaftVoterRequest, lambda call: AddRaftVoterResponse(error_code=refusals.pop(0)))
+        cluster.on(RemoveRaftVoterRequest, lambda call: RemoveRaftVoterResponse(error_code=VoterNotFound.code))
+        async with open_admin(cluster) as admin:
+            await admin.add_raft_voter(4, ID, [("CONTROLLER", "h", 9093)], cluster_id="c")
+            (call,) = cluster.asked(AddRaftVoterRequest)
+            listeners = [(each.name, each.host, each.port) for each in call.message.listeners]
+            assert (call.message.voter_id, call.message.voter_directory_id, listeners) == (
+                4,
+                ID,
+                [("CONTROLLER", "h", 9093)],
+            )
+            assert (call.message.cluster_id, call.message.ack_when_committed) == ("c", True)
+            with pytest.raises(DuplicateVoter):
+                await admin.add_raft_voter(4, ID, [("CONTROLLER", "h", 9093)])
+            with pytest.raises(VoterNotFound):
+                await admin.remove_raft_voter(4, ID, cluster_id="c")
+        (call,) = cluster.asked(RemoveRaftVoterRequest)
+        assert (call.message.voter_id, call.message.voter_directory_id) == (4, ID)
 
     simulate(scenario)
 
