@@ -93,5 +93,5 @@ class Scrubber:
         log = self._log
         still_there = job.segment in log.segments
         if job.finding is not None and still_there and job.finding.position < job.segment.size:
-            log.go_offline(str(job.finding))
+            log.found_corrupt(job.finding)
         self._position = job.next_position

@@ -39,6 +39,7 @@ def test_damage_takes_the_log_offline_with_file_and_position(world: Any) -> None
     run(world)
     with pytest.raises(KafkaStorageError, match=rf"{damaged} is corrupt at position {2 * size}"):
         world.read(0)
+    assert world.log.damaged_offset == world.log.base_offsets[1], "so that it can be mended"
     assert world.failures == []
     assert world.names(".log") == [f"{base:020d}.log" for base in world.log.base_offsets]
 
