@@ -8,6 +8,7 @@ All are decided on the image as it is; `after` is for what must see the effect o
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import islice
 
 from millbeck.controller.config_rules import ConfigRules
 from millbeck.controller.election_rules import ElectionRules, partitions_where
@@ -42,6 +43,29 @@ def fenced(image: MetadataImage, rules: ConfigRules, broker: BrokerRegistration)
     records = _without(image, rules, broker.broker_id)
     records.append(BrokerRegistrationChangeRecord(broker_id=broker.broker_id, broker_epoch=broker.epoch, fenced=FENCE))
     return records
+
+
+def partly_fenced(
+    image: MetadataImage, rules: ConfigRules, broker: BrokerRegistration, *, partitions_max: int
+) -> list[MetadataRecord]:
+    """As `fenced`, for so many partitions at once; the broker itself is fenced with the last of them.
+
+    Each partition's change is right by itself, and until the broker is fenced it only loses what a broker that is
+    still alive wins back. So between two parts anything else may be decided, and the next part is decided on that.
+    """
+    broker_id, tracks = broker.broker_id, image.features.tracks_eligible_leaders
+    left = partitions_where(
+        image,
+        lambda partition: (
+            partition.leader == broker_id
+            or (broker_id in partition.isr and (len(partition.isr) > 1 or tracks or partition.leader != NO_LEADER))
+        ),
+    )
+    some = list(islice(left, partitions_max + 1))
+    records: list[MetadataRecord] = []
+    if len(some) > partitions_max:
+        records = ElectionRules(image, rules, removed=broker_id).changes(some[:-1])
+    return records or fenced(image, rules, broker)
 
 
 def unfenced(image: MetadataImage, rules: ConfigRules, broker: BrokerRegistration) -> list[MetadataRecord]:

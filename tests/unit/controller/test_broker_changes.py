@@ -151,3 +151,50 @@ def test_who_leads_is_known(three_brokers: MetadataImage, with_topic: WithTopic)
     image = with_topic(three_brokers, {"replicas": [1, 2]})
     assert [broker_changes.leads_any(image, broker_id) for broker_id in (1, 2)] == [True, False]
     assert broker_changes.after(image, []) is image
+
+
+def in_parts(
+    image: MetadataImage, rules: OptionRules, replayed: Replayed, *, partitions_max: int
+) -> tuple[MetadataImage, list[int]]:
+    """The image with the broker fenced, and how many records each part had."""
+    counts: list[int] = []
+    while not image.cluster.brokers[1].is_fenced:
+        records = broker_changes.partly_fenced(image, rules, image.cluster.brokers[1], partitions_max=partitions_max)
+        counts.append(len(records))
+        image = replayed(image, records)
+    return image, counts
+
+
+@pytest.mark.parametrize("is_tracking", [False, True])
+@pytest.mark.parametrize("partitions_max", [1, 2, 3, 100])
+def test_fencing_in_parts_comes_to_the_same_as_at_once(
+    three_brokers: MetadataImage,
+    tracking: MetadataImage,
+    with_topic: WithTopic,
+    rules: OptionRules,
+    replayed: Replayed,
+    is_tracking: bool,
+    partitions_max: int,
+) -> None:
+    orders = [[1], [1, 2], [2, 1], [3], [1, 2, 3], [2, 3], [1], [3, 1, 2], [1]]
+    image = with_topic(tracking if is_tracking else three_brokers, *({"replicas": order} for order in orders))
+    after, counts = in_parts(image, rules, replayed, partitions_max=partitions_max)
+    at_once = replayed(image, broker_changes.fenced(image, rules, image.cluster.brokers[1]))
+    assert after.topics.by_name["t"].partitions == at_once.topics.by_name["t"].partitions
+    assert after.cluster.brokers[1].is_fenced
+    # The seven partitions with a replica there, and the broker itself.
+    assert sum(counts) == 8
+    assert max(counts) <= partitions_max + 1
+
+
+def test_a_broker_that_comes_into_an_isr_between_two_parts_is_taken_out_before_it_is_fenced(
+    three_brokers: MetadataImage, with_topic: WithTopic, rules: OptionRules, replayed: Replayed
+) -> None:
+    image = with_topic(three_brokers, *({"replicas": [2, 1]} for _ in range(4)))
+    broker = image.cluster.brokers[1]
+    image = replayed(image, broker_changes.partly_fenced(image, rules, broker, partitions_max=2))
+    assert not image.cluster.brokers[1].is_fenced
+    back = PartitionChangeRecord(partition_id=0, topic_id=image.topics.by_name["t"].topic_id, isr=[2, 1])
+    image = replayed(image, [back])
+    after, _ = in_parts(image, rules, replayed, partitions_max=2)
+    assert [each.isr for each in after.topics.by_name["t"].partitions.values()] == [(2,)] * 4
