@@ -9,20 +9,22 @@ from __future__ import annotations
 import asyncio
 import random
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from statistics import median
 
 from bench.budgets import Row
 from millbeck.kernel.environment import Environment
+from millbeck.metadata.image import PartitionRegistration
 from millbeck.server.node import Node
 from millbeck.testing.sim_cluster import SimCluster
 from millbeck.testing.workloads.leaders import SeveralNodes
-from millbeck.testing.workloads.produce_and_read import TOPIC
+from millbeck.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
 
 GROWTH_MAX = 1.5
 LIMIT_SECONDS = 600.0
 POLL_SECONDS = 0.001
+TOPIC_PARTITIONS = 500
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,7 +63,8 @@ def simulate(partitions: int, seed: int = 1) -> SimulatedFailover:
         # A broker that is still fenced would be given replicas and no leaders.
         await _until(lambda: _active_count(list(cluster.nodes.values())) == 3)
         clients = SeveralNodes(environment, cluster.addresses, random.Random(seed))
-        await clients.create_topic(partitions, {"min.insync.replicas": "2"}, replication_factor=3)
+        for number in range(partitions // TOPIC_PARTITIONS):
+            await _create(clients, f"scale-{number}")
         await _until(lambda: _in_sync_count(cluster.running()) == partitions)
         controller = cluster.active_controller()
         victim = next(member for member in cluster.brokers if member is not controller)
@@ -98,6 +101,22 @@ def simulate(partitions: int, seed: int = 1) -> SimulatedFailover:
     return found[0]
 
 
+async def _create(clients: SeveralNodes, topic: str) -> None:
+    request = CreateTopicsRequest(
+        topics=[CreatableTopic(topic, num_partitions=TOPIC_PARTITIONS, replication_factor=3)], timeout_ms=60_000
+    )
+    client = await clients.connect()
+    (result,) = (await client.ask(request, 7, timeout_s=60)).topics
+    client.close()
+    if result.error_code:
+        raise RuntimeError(f"{topic}: error {result.error_code}")
+
+
+def _registrations(node: Node) -> Iterator[PartitionRegistration]:
+    for topic in node.broker.image.topics.by_id.values():
+        yield from topic.partitions.values()
+
+
 def _active_count(nodes: list[Node]) -> int:
     counts = [sum(each.is_active for each in node.broker.image.cluster.brokers.values()) for node in nodes]
     return min(counts) if len(counts) == 3 else 0
@@ -108,26 +127,16 @@ def _is_fenced(node: Node, broker_id: int) -> bool:
 
 
 def _led_by(node: Node, broker_id: int) -> int:
-    topic = node.broker.image.topics.named(TOPIC)
-    return 0 if topic is None else sum(each.leader == broker_id for each in topic.partitions.values())
+    return sum(each.leader == broker_id for each in _registrations(node))
 
 
 def _in_sync_count(nodes: list[Node]) -> int:
-    counts = []
-    for node in nodes:
-        topic = node.broker.image.topics.named(TOPIC)
-        counts.append(0 if topic is None else sum(len(each.isr) == 3 for each in topic.partitions.values()))
-    return min(counts, default=0)
+    return min((sum(len(each.isr) == 3 for each in _registrations(node)) for node in nodes), default=0)
 
 
 def _serving(nodes: list[Node]) -> int:
     """Partitions whose leader knows that it leads."""
-    return sum(
-        partition.is_leader
-        for node in nodes
-        for partition in node.broker.topics.all_partitions()
-        if partition.name.topic == TOPIC
-    )
+    return sum(partition.is_leader for node in nodes for partition in node.broker.topics.all_partitions())
 
 
 async def _until(condition: Callable[[], bool], *, pause_s: float = 0.05) -> None:
