@@ -147,7 +147,7 @@ class Surroundings:
         self.lag_ms_max = lag_ms_max
         self.broker_epoch = broker_epoch
         self.write_failed: Callable[[Partition], None] = lambda partition: None
-        """Told of a leader that cannot write, because its disk is full or gone."""
+        """Told of a replica that cannot write, because its disk is full or gone."""
         self.wakes_followers = False
         """Tell followers of a high watermark at once: where consumers read from them."""
 

@@ -497,7 +497,12 @@ class Partition:
     def append_as_follower(self, batches: Bytes, now_ms: int) -> int:
         """Write what the leader sent; returns the new end. See `Log.append_as_follower` for what it raises."""
         assert not self.is_leader, f"{self.name} is led here"
-        end_offset = self.log.append_as_follower(batches, leader_epoch=self.leader_epoch, now_ms=now_ms)
+        try:
+            end_offset = self.log.append_as_follower(batches, leader_epoch=self.leader_epoch, now_ms=now_ms)
+        except KafkaStorageError:
+            if self._around is not None:
+                self._around.write_failed(self)
+            raise
         self._written(self, now_ms)
         return end_offset
 

@@ -52,7 +52,7 @@ class Mending:
                 self._come_back(partition)
 
     def write_failed(self, partition: Partition) -> None:
-        """A leader could not write. When that is for lack of room, another one had better lead."""
+        """For lack of room? Then another one had better lead, and nobody wait for what a follower cannot copy."""
         if partition not in self._reported and not partition.log.is_offline and not self._has_room(partition):
             self._report(partition)
 

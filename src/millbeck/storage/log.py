@@ -27,6 +27,7 @@ from millbeck.kernel.errors import (
     InvalidRecord,
     KafkaStorageError,
     OffsetOutOfRange,
+    OutOfOrderSequenceNumber,
     RecordListTooLarge,
 )
 from millbeck.kernel.ids import TopicPartition, Uuid
@@ -221,16 +222,23 @@ class Log:
         if attributes & CONTROL_BIT:
             marker = self._stage_control(batch, header, first_offset, origin, transaction_version)
         elif header.producer_id >= 0:
-            duplicate = self.producer_state.stage_data(
-                header.producer_id,
-                header.producer_epoch,
-                header.base_sequence,
-                delta,
-                first_offset,
-                max_timestamp,
-                attributes & TRANSACTIONAL_BIT != 0,
-                origin,
-            )
+            try:
+                duplicate = self.producer_state.stage_data(
+                    header.producer_id,
+                    header.producer_epoch,
+                    header.base_sequence,
+                    delta,
+                    first_offset,
+                    max_timestamp,
+                    attributes & TRANSACTIONAL_BIT != 0,
+                    origin,
+                )
+            except OutOfOrderSequenceNumber as error:
+                if self.must_settle:
+                    # The batch before it could not be written, and both come again in order. To a producer that hears
+                    # of a gap, everything is uncertain: it takes a new epoch and repeats what other partitions have.
+                    raise KafkaStorageError(f"{self.topic_partition} cannot be written: {error}") from error
+                raise
             if duplicate is not None:
                 _, last_offset, known_delta, timestamp = duplicate
                 return Staged(

@@ -96,3 +96,23 @@ def test_a_full_disk_hands_over_and_takes_back_when_there_is_room(monkeypatch: p
         assert cluster.bytes_of(1) == cluster.bytes_of(2)
 
     in_cluster(scenario)
+
+
+def test_nobody_waits_for_a_follower_without_room(monkeypatch: pytest.MonkeyPatch) -> None:
+    has_room = False
+
+    async def scenario(cluster: ThreeBrokers, environment: Environment) -> None:
+        nonlocal has_room
+        await cluster.create(min_insync_replicas="2")
+        await fill(cluster, environment)
+        monkeypatch.setattr(Mending, "_has_room", lambda self, partition: has_room)
+        cluster.machines[3].disk.fail_next(DiskCall.WRITE, path_part="/t-0/", error=errno.ENOSPC)
+        began_s = environment.clock.monotonic()
+        assert (await cluster.produce(environment, b"x"))[0] == 0
+        assert environment.clock.monotonic() - began_s < 10, "long before it would count as lagging"
+        assert cluster.assigned == [(3, LOST_DIRECTORY)]
+        has_room = True
+        await cluster.until(lambda: 3 in cluster.registration().isr)
+        assert cluster.bytes_of(3) == cluster.bytes_of(1)
+
+    in_cluster(scenario)

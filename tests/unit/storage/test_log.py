@@ -99,6 +99,22 @@ def test_a_full_disk_refuses_appends_and_serves_reads_until_there_is_room(world:
     assert world.failures == []
 
 
+def test_what_follows_a_batch_without_room_has_no_room_either(world: Any) -> None:
+    """It is not out of order: a producer that hears that takes a new epoch, and repeats what is there already."""
+    world.append(world.batch(producer_id=1))
+    world.disk.fail_next(DiskCall.WRITE, path_part=".log", error=errno.ENOSPC)
+    with pytest.raises(KafkaStorageError):
+        world.append(world.batch(producer_id=1, sequence=1))
+    with pytest.raises(KafkaStorageError, match="sends sequence 2 after 0"):
+        world.stage(world.batch(producer_id=1, sequence=2))
+    assert world.stage(world.batch(producer_id=1)).is_duplicate
+    world.log.flush()
+    with pytest.raises(OutOfOrderSequenceNumber):
+        world.stage(world.batch(producer_id=1, sequence=2))
+    assert world.append(world.batch(producer_id=1, sequence=1)).first_offset == 1
+    assert world.append(world.batch(producer_id=1, sequence=2)).first_offset == 2
+
+
 def test_after_a_failed_write_the_next_waits_for_a_flush_that_began_later(world: Any) -> None:
     world.append()
     job = world.log.flush_job()
