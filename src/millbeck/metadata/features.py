@@ -12,6 +12,7 @@ METADATA_VERSION = "metadata.version"
 KRAFT_VERSION = "kraft.version"
 ELIGIBLE_LEADER_REPLICAS_VERSION = "eligible.leader.replicas.version"
 GROUP_VERSION = "group.version"
+TRANSACTION_VERSION = "transaction.version"
 
 MINIMUM_METADATA_VERSION = 7
 """3.3-IV3, the oldest that Kafka 4 starts on."""
@@ -34,6 +35,7 @@ DEPENDENCIES: dict[tuple[str, int], int] = {(ELIGIBLE_LEADER_REPLICAS_VERSION, 1
 
 FROM_THE_START: tuple[tuple[str, int, int], ...] = (
     (GROUP_VERSION, 1, 22),
+    (TRANSACTION_VERSION, 2, 24),
     (ELIGIBLE_LEADER_REPLICAS_VERSION, 1, 26),
 )
 """Features with the level that a new directory begins with, from a ``metadata.version`` on."""
@@ -83,7 +85,7 @@ SUPPORTED_FEATURES: dict[str, FeatureRange] = {
     KRAFT_VERSION: FeatureRange(0, 1),
     "share.version": FeatureRange(0, 0),
     "streams.version": FeatureRange(0, 0),
-    "transaction.version": FeatureRange(0, 0),
+    TRANSACTION_VERSION: FeatureRange(0, 2),
 }
 
 

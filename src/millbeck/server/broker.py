@@ -30,11 +30,14 @@ if TYPE_CHECKING:
     from millbeck.server.drivers.coordinator import CoordinatorDriver
     from millbeck.server.drivers.groups import GroupDriver
     from millbeck.server.drivers.quorum import QuorumDriver
+    from millbeck.server.drivers.transactions import TransactionDriver
     from millbeck.server.forwarding import Forwarder
     from millbeck.server.inner_calls import InnerRequests
     from millbeck.server.logs import Logs
+    from millbeck.server.peers import Peers
     from millbeck.server.producer_ids import ProducerIds
     from millbeck.server.replication import Replication
+    from millbeck.server.transaction_verification import TransactionVerification
 
 T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
@@ -60,6 +63,9 @@ class Broker:
     forwarded_apis: frozenset[int]
     internal_topics: Mapping[str, InternalTopic]
     groups: GroupDriver
+    transactions: TransactionDriver
+    verification: TransactionVerification
+    peers: Peers
     producer_ids: ProducerIds
     logs: Logs
     cleaner: Cleaner
@@ -98,7 +104,7 @@ class Broker:
     @property
     def coordinators(self) -> tuple[CoordinatorDriver[Any, Any], ...]:
         """Those whose shards follow what this node leads."""
-        return (self.groups,)
+        return (self.groups, self.transactions)
 
     def now_ms(self) -> int:
         """The wall clock, for timestamps."""

@@ -18,12 +18,15 @@ from millbeck.server.broker import Broker
 from millbeck.server.channels import Channels
 from millbeck.server.cleaner.service import Cleaner
 from millbeck.server.drivers.groups import GroupDriver
+from millbeck.server.drivers.transactions import TransactionDriver
 from millbeck.server.internal_topics import internal_topics
 from millbeck.server.listening import Listening
 from millbeck.server.logs import Logs
 from millbeck.server.membership import Membership
+from millbeck.server.peers import Peers
 from millbeck.server.producer_ids import ProducerIds
 from millbeck.server.replication import Replication
+from millbeck.server.transaction_verification import TransactionVerification
 from millbeck.storage.directory import NO_BROKER_EPOCH, LogDirectory
 from millbeck.wire.messages.allocate_producer_ids import AllocateProducerIdsRequest, AllocateProducerIdsResponse
 from millbeck.wire.messages.alter_partition import AlterPartitionRequest, AlterPartitionResponse
@@ -76,6 +79,14 @@ class BrokerPart:
             report=broker.report,
         )
         broker.producer_ids = ProducerIds(self._allocate_producer_ids, broker.spawn)
+        broker.peers = Peers(
+            broker.environment,
+            node_id=broker.node_id,
+            address_of=broker.replication.address_of,
+            connection_settings=broker.replication.connection_settings,
+        )
+        broker.verification = TransactionVerification(broker)
+        broker.transactions = TransactionDriver(broker)
         self.membership = Membership(
             broker.environment,
             channels.membership,
@@ -152,6 +163,8 @@ class BrokerPart:
         broker.groups.publish(image, delta)
         for coordinator in broker.coordinators:
             coordinator.follow(image, changes)
+        for partition in (*changes.lost, *changes.gone):
+            broker.verification.partition_lost(partition)
         if len(changes.led) + len(changes.followed) >= LARGE_CHANGE_PARTITIONS:
             self._settle_memory()
         if delta.topics.deleted:
@@ -189,6 +202,7 @@ class BrokerPart:
         self._broker.replication.close()
         for coordinator in self._broker.coordinators:
             coordinator.close()
+        self._broker.peers.close()
 
     async def stop(self) -> None:
         """Be heard no more; compact and flush nothing more, what is under way ends first."""

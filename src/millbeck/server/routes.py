@@ -63,6 +63,15 @@ from millbeck.server.handlers.topics import (
     handle_delete_records,
     handle_delete_topics,
 )
+from millbeck.server.handlers.transactions import (
+    handle_add_offsets_to_txn,
+    handle_add_partitions_to_txn,
+    handle_describe_transactions,
+    handle_end_txn,
+    handle_list_transactions,
+)
+from millbeck.server.handlers.txn_markers import handle_write_txn_markers
+from millbeck.server.handlers.txn_offsets import handle_txn_offset_commit
 
 ROUTES: Final[tuple[Route, ...]] = (
     handle_produce,
@@ -83,6 +92,11 @@ ROUTES: Final[tuple[Route, ...]] = (
     handle_delete_topics,
     handle_delete_records,
     handle_init_producer_id,
+    handle_add_partitions_to_txn,
+    handle_add_offsets_to_txn,
+    handle_end_txn,
+    handle_write_txn_markers,
+    handle_txn_offset_commit,
     handle_offset_for_leader_epoch,
     handle_describe_configs,
     handle_alter_configs,
@@ -99,6 +113,8 @@ ROUTES: Final[tuple[Route, ...]] = (
     handle_update_features,
     handle_describe_cluster,
     handle_describe_producers,
+    handle_describe_transactions,
+    handle_list_transactions,
     handle_unregister_broker,
     handle_consumer_group_heartbeat,
     handle_consumer_group_describe,
@@ -141,7 +157,6 @@ FORWARDED: Final = frozenset({19, 20, 33, 37, 43, 44, 45, 46, 55, 57, 64, 80, 81
 """What brokers take from clients and the active controller does."""
 
 _NO_SASL: Final = "clients are not authenticated by SASL in this release"
-_NO_TRANSACTIONS: Final = "there is no transaction coordinator in this release"
 _NO_ACCESS_LISTS: Final = "there are no access control lists in this release"
 _NO_TOKENS: Final = "there are no delegation tokens in this release"
 _NO_QUOTAS: Final = "there are no client quotas in this release"
@@ -152,11 +167,6 @@ _NO_STREAMS_GROUPS: Final = "there are no streams groups in this release"
 
 NOT_SERVED: Final[Mapping[int, str]] = {
     17: _NO_SASL,
-    24: _NO_TRANSACTIONS,
-    25: _NO_TRANSACTIONS,
-    26: _NO_TRANSACTIONS,
-    27: _NO_TRANSACTIONS,
-    28: _NO_TRANSACTIONS,
     29: _NO_ACCESS_LISTS,
     30: _NO_ACCESS_LISTS,
     31: _NO_ACCESS_LISTS,
@@ -169,8 +179,6 @@ NOT_SERVED: Final[Mapping[int, str]] = {
     49: _NO_QUOTAS,
     50: _NO_CREDENTIALS,
     51: _NO_CREDENTIALS,
-    65: _NO_TRANSACTIONS,
-    66: _NO_TRANSACTIONS,
     71: _NO_TELEMETRY,
     72: _NO_TELEMETRY,
     76: _NO_SHARE_GROUPS,

@@ -194,6 +194,10 @@ class ProducerState:
     def has_staged(self) -> bool:
         return bool(self._pending)
 
+    def latest(self, producer_id: int) -> ProducerEntry | None:
+        """What is known of a producer, with what is staged."""
+        return self._pending.get(producer_id) or self.producers.get(producer_id)
+
     def commit(self) -> list[AbortedTransaction]:
         """What was staged is written: make it the state. Returns what belongs into the transaction index."""
         self.producers.update(self._pending)

@@ -11,6 +11,7 @@ from millbeck.metadata.features import (
     LATEST_METADATA_VERSION,
     METADATA_VERSION,
     SUPPORTED_FEATURES,
+    TRANSACTION_VERSION,
     FeatureRange,
     loses_metadata,
     metadata_version_of,
@@ -32,6 +33,7 @@ def test_what_is_not_implemented_is_at_zero() -> None:
     assert others.pop(ELIGIBLE_LEADER_REPLICAS_VERSION) == (0, 1)
     assert others.pop(KRAFT_VERSION) == (0, 1)
     assert others.pop(GROUP_VERSION) == (0, 1)
+    assert others.pop(TRANSACTION_VERSION) == (0, 2)
     assert set(others.values()) == {FeatureRange(0, 0)}
 
 

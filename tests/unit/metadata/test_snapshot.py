@@ -85,10 +85,11 @@ def test_the_bootstrap_checkpoint_is_kafkas() -> None:
 def test_a_new_directory_begins_with_what_kafka_begins_with() -> None:
     levels = {
         metadata_version: [(record.name, record.feature_level) for record in formatted_records(metadata_version)]
-        for metadata_version in (21, 22, 26)
+        for metadata_version in (21, 22, 24, 26)
     }
     assert levels[21] == [("metadata.version", 21)]
     assert levels[22] == [("metadata.version", 22), ("group.version", 1)]
+    assert ("transaction.version", 2) in levels[24]
     assert ("eligible.leader.replicas.version", 1) in levels[26]
 
 

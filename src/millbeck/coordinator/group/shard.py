@@ -23,7 +23,7 @@ from millbeck.coordinator.group.consumer.cluster_view import ClusterView
 from millbeck.coordinator.group.consumer.group import ConsumerGroup, ConsumerGroupState
 from millbeck.coordinator.group.consumer.groups import ConsumerGroups
 from millbeck.coordinator.group.consumer.heartbeat import HeartbeatResult, Sender
-from millbeck.coordinator.group.offsets import commit, fetch, removal
+from millbeck.coordinator.group.offsets import commit, fetch, removal, transactional
 from millbeck.coordinator.group.offsets.store import LATEST, OffsetStore
 from millbeck.coordinator.group.records import (
     GroupMetadataKey,
@@ -315,6 +315,15 @@ class GroupShard:
         if member is not None and member.classic is not None:
             timeout_ms = member.classic.session_timeout_ms
             self._consumer.coordination.keep_session(group.group_id, member.member_id, timeout_ms)
+
+    def commit_in_transaction(
+        self, request: OffsetCommitRequest, now_ms: int
+    ) -> Result[GroupRecord, OffsetCommitResponse]:
+        """TxnOffsetCommit, given as an OffsetCommit: what it writes counts once its transaction is committed."""
+        transactional.validate_commit(self._groups.get(request.group_id), request)
+        result = commit.commit(request, self._options.offsets, now_ms)
+        self._counters.offset_commits += len(result.records)
+        return result
 
     def fetch_offsets(self, request: OffsetFetchRequestGroup, at: int) -> OffsetFetchResponseGroup:
         """OffsetFetch for one group, as of ``at``. Every topic carries name and id."""

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 from millbeck.coordinator.partitioner import partition_for
-from millbeck.coordinator.runtime.host import ShardHost, State
+from millbeck.coordinator.runtime.host import Producer, ShardHost, State, TransactionEnd
 from millbeck.coordinator.runtime.result import Reply, Result
 from millbeck.coordinator.runtime.shard import Shard
 from millbeck.coordinator.runtime.timer import Timers
@@ -131,14 +131,27 @@ class CoordinatorDriver(Generic[S, R]):
     def partition_for(self, key: str) -> int:
         return partition_for(key, self.partition_count)
 
-    def write(self, key: str, operation: Callable[[S], Result[R, T]], reply: Reply[T]) -> None:
-        """Run an operation of the key's shard; ``reply`` gets its response, or why there is none."""
+    def write(
+        self, key: str, operation: Callable[[S], Result[R, T]], reply: Reply[T], producer: Producer | None = None
+    ) -> None:
+        """Run an operation of the key's shard; ``reply`` gets its response, or why there is none.
+
+        With ``producer`` what it writes is part of that producer's transaction."""
         try:
             host = self._host(self.partition_for(key))
         except ApiError as error:
             reply.fail(error)
         else:
-            host.write(operation, reply, self._environment.clock.wall_ms())
+            host.write(operation, reply, self._environment.clock.wall_ms(), producer)
+
+    def end_transaction(self, index: int, end: TransactionEnd, reply: Reply[bool]) -> None:
+        """Write a transaction's marker into a partition, and apply or drop what the transaction has written there."""
+        try:
+            host = self._host(index)
+        except ApiError as error:
+            reply.fail(error)
+        else:
+            host.end_transaction(end, reply, self._environment.clock.wall_ms())
 
     def write_all(self, operation: Callable[[S], Result[R, None]]) -> None:
         """Run an operation of every shard that is loaded; what fails is reported."""

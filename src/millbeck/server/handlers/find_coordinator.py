@@ -1,10 +1,9 @@
-"""FindCoordinator: which node coordinates a group, or keeps the state of a share group's partition.
+"""FindCoordinator: which node coordinates a group or a transactional id, or keeps the state of a share partition.
 
 Behaviour
 - The leader of the key's partition of the internal topic. When the topic is missing it is created first, and the answer
   is COORDINATOR_NOT_AVAILABLE only if that fails.
 - Share keys are for brokers: group, topic id and partition, with colons in between.
-- Transactions have no coordinator in this release; the refusal says so.
 Versions
 - 0 asks for a group. 1: the type of the key. 4: several keys, each with its error. 6: share keys.
 """
@@ -25,7 +24,7 @@ from millbeck.kernel.errors import (
     TransactionalIdAuthorizationFailed,
 )
 from millbeck.kernel.ids import parse_uuid
-from millbeck.kernel.names import CONSUMER_OFFSETS_TOPIC, SHARE_GROUP_STATE_TOPIC
+from millbeck.kernel.names import CONSUMER_OFFSETS_TOPIC, SHARE_GROUP_STATE_TOPIC, TRANSACTION_STATE_TOPIC
 from millbeck.security.authorizer import CLUSTER_NAME, Operation, ResourceType
 from millbeck.server.call import Call
 from millbeck.server.dispatch import handles
@@ -44,6 +43,7 @@ class KeyType(IntEnum):
 
 TOPICS: Final[Mapping[int, str]] = {
     KeyType.GROUP: CONSUMER_OFFSETS_TOPIC,
+    KeyType.TRANSACTION: TRANSACTION_STATE_TOPIC,
     KeyType.SHARE: SHARE_GROUP_STATE_TOPIC,
 }
 """The internal topic whose partitions' leaders coordinate keys of a type."""
@@ -135,8 +135,6 @@ def _check(call: Call, key_type: int, key: str) -> None:
         case KeyType.TRANSACTION:
             if not call.may(Operation.DESCRIBE, ResourceType.TRANSACTIONAL_ID, key):
                 raise TransactionalIdAuthorizationFailed
-            # A refusal that every client takes for final; librdkafka would try others again for ever.
-            raise TransactionalIdAuthorizationFailed("transactions are not available in this release")
         case KeyType.SHARE:
             if call.version < SHARE_VERSION:
                 raise InvalidRequest(f"version {call.version} has no share keys")

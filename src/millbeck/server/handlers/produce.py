@@ -5,23 +5,24 @@ Behaviour
   when every partition is written (``acks=1``) or behind its high watermark (``acks=all``).
 - ``acks=0`` sends no reply; an error then ends the connection, which is the only way to tell.
 - Only the wait after the append leaves the connection free. A heavy batch (`heavy_batches`) is checked on a thread, and
-  holds the connection meanwhile.
+  holds the connection meanwhile; so does the question to the transaction's coordinator before the first batch of a
+  transaction (`transaction_verification`).
 - Errors are per partition. A refused record is named by its index in the batch. Who does not lead says who does.
 - ``acks=all`` asks for ``min.insync.replicas``: NOT_ENOUGH_REPLICAS before the append, NOT_ENOUGH_REPLICAS_AFTER_APPEND
   when too few are left while it waits, REQUEST_TIMED_OUT when they take too long.
 Versions
-- 7: zstd. 8: record errors. 10: leader hints (KIP-951). 13: topic ids.
+- 7: zstd. 8: record errors. 10: leader hints (KIP-951). 11: TRANSACTION_ABORTABLE. 12: a partition joins its
+  transaction with the first batch. 13: topic ids.
 """
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from millbeck.kernel.errors import (
     ApiError,
     InvalidRequiredAcks,
     InvalidTopic,
-    InvalidTxnState,
     RequestTimedOut,
     TopicAuthorizationFailed,
     TransactionalIdAuthorizationFailed,
@@ -39,8 +40,13 @@ from millbeck.server.dispatch import handles_frames
 from millbeck.server.heavy_batches import RAW_BYTES_MAX, is_heavy
 from millbeck.server.leader_hints import ABOUT_LEADERS, addresses_of, leader_of
 from millbeck.server.topics import LocalTopic
+from millbeck.server.transaction_verification import Guard
+from millbeck.server.transactional_produce import ask_about, guard_for
 from millbeck.wire.fast_produce import PartitionResult, decode_produce_request, encode_produce_response
 from millbeck.wire.messages.produce import BatchIndexAndErrorMessage, LeaderIdAndEpoch, NodeEndpoint
+
+if TYPE_CHECKING:
+    from millbeck.server.broker import Broker
 
 ADMIN_CLIENT_ID: Final = "__admin_client"
 NO_OFFSET: Final = -1
@@ -80,7 +86,7 @@ class Appending(PartitionResult):
 class ProduceReply:
     """Gathers the partitions' results and answers once all are in, or the request's time is up."""
 
-    __slots__ = ("acks", "call", "is_refused", "may_wait", "outstanding", "timer", "topics")
+    __slots__ = ("acks", "call", "is_refused", "is_transactional", "may_wait", "outstanding", "timer", "topics")
 
     def __init__(self, call: Call, acks: int) -> None:
         self.call = call
@@ -90,6 +96,7 @@ class ProduceReply:
         self.timer: Any = None
         self.is_refused = False
         self.may_wait = False
+        self.is_transactional = False
 
     def staged(self, timeout_ms: int) -> None:
         """The handler is through; what is outstanding now waits for writes, and not longer than ``timeout_ms``.
@@ -132,8 +139,8 @@ class ProduceReply:
         self.send()
 
 
-Heavy = tuple[Appending, LocalTopic, Partition, bytes]
-"""A batch that is checked on a thread."""
+Heavy = tuple[Appending, LocalTopic, Partition, bytes, Guard | None]
+"""A batch that is checked on a thread, or that the coordinator is asked about."""
 
 
 def error_reply(request: Any, version: int, error: ApiError) -> None:
@@ -174,14 +181,20 @@ def handle_produce(call: Call, frame: memoryview, position: int) -> None:
                 if partition is None:
                     raise call.broker.topics.missing_partition(topic, partition_index)
                 batch = b"" if records is None else bytes(records)
+                if request.transactional_id is not None:
+                    reply.is_transactional = True
+                    guard = guard_for(call.broker, partition, batch, call.version)
+                    if guard is not None:
+                        heavy.append((result, topic, partition, batch, guard))
+                        continue
                 if not _append_if_light(result, topic, partition, batch, now_ms, allow_zstd):
-                    heavy.append((result, topic, partition, batch))
+                    heavy.append((result, topic, partition, batch, None))
             except ApiError as refused:
                 topic.counts.produce_failed += 1
                 result.refuse(refused)
     if heavy:
         call.hold()
-        call.broker.spawn(_append_heavy(call, reply, heavy, request.timeout_ms))
+        call.broker.spawn(_append_heavy(call, reply, heavy, request.timeout_ms, request.transactional_id))
     else:
         reply.staged(request.timeout_ms)
 
@@ -203,10 +216,8 @@ def _refusal(call: Call, acks: int, transactional_id: str | None) -> ApiError | 
     """What is wrong with the request as a whole, if anything."""
     if acks not in (0, 1, -1):
         return InvalidRequiredAcks(f"acks={acks} is not 0, 1 or -1")
-    if transactional_id is not None:
-        if not call.may(Operation.WRITE, ResourceType.TRANSACTIONAL_ID, transactional_id):
-            return TransactionalIdAuthorizationFailed()
-        return InvalidTxnState("transactions are not available in this release")
+    if transactional_id is not None and not call.may(Operation.WRITE, ResourceType.TRANSACTIONAL_ID, transactional_id):
+        return TransactionalIdAuthorizationFailed()
     return None
 
 
@@ -235,11 +246,25 @@ def _append_if_light(
     return True
 
 
-def _append(result: Appending, topic: LocalTopic, partition: Partition, validated: Validated, now_ms: int) -> None:
-    if validated.header.attributes & TRANSACTIONAL_BIT:
-        raise TransactionalIdAuthorizationFailed("a transactional batch in a request without a transactional id")
+def _append(
+    result: Appending,
+    topic: LocalTopic,
+    partition: Partition,
+    validated: Validated,
+    now_ms: int,
+    guard: Guard | None = None,
+) -> None:
     reply = result.reply
+    header = validated.header
+    if header.attributes & TRANSACTIONAL_BIT:
+        if not reply.is_transactional:
+            raise TransactionalIdAuthorizationFailed("a transactional batch in a request without a transactional id")
+        reply.call.broker.verification.check(
+            partition, guard, header.producer_id, header.producer_epoch, header.base_sequence
+        )
     staged = partition.append(validated, wants_all=reply.acks == -1, now_ms=now_ms, settle=result.settled)
+    if guard is not None:
+        reply.call.broker.verification.drop(partition, header.producer_id)
     reply.outstanding += 1
     if partition.may_wait:
         reply.may_wait = True
@@ -251,18 +276,26 @@ def _append(result: Appending, topic: LocalTopic, partition: Partition, validate
     counts.bytes_in += len(validated.batch)
 
 
-async def _append_heavy(call: Call, reply: ProduceReply, heavy: list[Heavy], timeout_ms: int) -> None:
-    """Check batches on a thread, then stage them; the connection is held until that is done."""
+async def _append_heavy(
+    call: Call, reply: ProduceReply, heavy: list[Heavy], timeout_ms: int, transactional_id: str | None
+) -> None:
+    """Ask coordinators, check batches on a thread, then stage them; the connection is held until that is done."""
     broker = call.broker
     now_ms = broker.now_ms()
     allow_zstd = call.version >= 7
-    for result, topic, partition, batch in heavy:
+    refusals: dict[Partition, ApiError] = {}
+    if transactional_id is not None:
+        guards = [guard for _, _, _, _, guard in heavy if guard is not None]
+        refusals = await ask_about(broker, transactional_id, guards, call.version)
+    for result, topic, partition, batch, guard in heavy:
         try:
-            validated = await broker.in_thread(validate, batch, topic.rules, now_ms, allow_zstd)
+            if partition in refusals:
+                raise refusals[partition]
+            validated = await _validated(broker, topic, batch, now_ms, allow_zstd)
             # The topic may have been deleted while the batch was being checked.
             if broker.topics.by_id.get(topic.topic_id) is not topic:
                 raise UnknownTopicOrPartition(f"{topic.name} was deleted")
-            _append(result, topic, partition, validated, now_ms)
+            _append(result, topic, partition, validated, now_ms, guard)
         except ApiError as error:
             topic.counts.produce_failed += 1
             result.refuse(error)
@@ -271,3 +304,13 @@ async def _append_heavy(call: Call, reply: ProduceReply, heavy: list[Heavy], tim
             result.refuse(UnknownServerError())
     call.release()
     reply.staged(timeout_ms)
+
+
+async def _validated(broker: Broker, topic: LocalTopic, batch: bytes, now_ms: int, allow_zstd: bool) -> Validated:
+    """Checked on a thread, unless it came here for another reason than its weight."""
+    if not is_heavy(batch, topic.rules):
+        try:
+            return validate(batch, topic.rules, now_ms, allow_zstd, RAW_BYTES_MAX)
+        except DecompressionLimit:
+            pass
+    return await broker.in_thread(validate, batch, topic.rules, now_ms, allow_zstd)

@@ -43,9 +43,7 @@ def test_every_version_finds_the_node_and_makes_the_topic(version: int) -> None:
     House().run(scenario)
 
 
-@pytest.mark.parametrize(
-    ("key_type", "refusal"), [(1, TransactionalIdAuthorizationFailed), (2, InvalidRequest), (9, InvalidRequest)]
-)
+@pytest.mark.parametrize(("key_type", "refusal"), [(2, InvalidRequest), (9, InvalidRequest)])
 def test_other_types_of_keys_are_refused(key_type: int, refusal: type[ApiError]) -> None:
     async def scenario(house: House, client: Client, environment: Environment) -> None:
         response = await client.ask(FindCoordinatorRequest(key_type=key_type, coordinator_keys=["k"]), 6)
@@ -56,6 +54,24 @@ def test_other_types_of_keys_are_refused(key_type: int, refusal: type[ApiError])
         assert (single.error_code, single.node_id) == (refusal.code, -1)
 
     House().run(scenario)
+
+
+def test_transactional_ids_have_a_coordinator() -> None:
+    class OnlyOne(AllowAll):
+        def authorize(self, principal: Any, host: str, operation: Any, resource_type: Any, resource_name: str) -> bool:
+            return resource_type is not ResourceType.TRANSACTIONAL_ID or resource_name == "mine"
+
+    async def scenario(house: House, client: Client, environment: Environment) -> None:
+        assert house.node is not None
+        house.node.broker.authorizer = OnlyOne()
+        response = await client.ask(FindCoordinatorRequest(key_type=1, coordinator_keys=["mine", "yours"]), 4)
+        refused = TransactionalIdAuthorizationFailed.code
+        assert [one.error_code for one in response.coordinators] == [0, refused]
+        topic = house.node.broker.image.topics.named("__transaction_state")
+        assert topic is not None
+        assert len(topic.partitions) == 50
+
+    House(transaction_state_log_replication_factor="1").run(scenario)
 
 
 SHARE_KEY = f"my:group:{uuid_text(bytes(range(16)))}:3"

@@ -1,4 +1,4 @@
-"""InitProducerId: ids that nobody else has, and no transactions."""
+"""InitProducerId: ids that nobody else has, and transactional ids that one producer has at a time."""
 
 from __future__ import annotations
 
@@ -7,9 +7,17 @@ from typing import Any
 import pytest
 from asking import Denies, in_house
 from house import Client, House
+from transacting import Transacting, transaction_house
 
 from millbeck.kernel.environment import Environment
-from millbeck.kernel.errors import ClusterAuthorizationFailed, InvalidRequest, TransactionalIdAuthorizationFailed
+from millbeck.kernel.errors import (
+    ClusterAuthorizationFailed,
+    InvalidProducerEpoch,
+    InvalidRequest,
+    InvalidTransactionTimeout,
+    ProducerFenced,
+    TransactionalIdAuthorizationFailed,
+)
 from millbeck.security.authorizer import Operation, ResourceType
 from millbeck.wire.messages.init_producer_id import InitProducerIdRequest
 
@@ -51,12 +59,35 @@ def test_a_producer_that_names_what_it_has_gets_another_id() -> None:
     in_house(scenario)
 
 
-def test_a_transactional_id_is_refused_for_good() -> None:
+def test_a_transactional_id_belongs_to_whoever_asked_last() -> None:
     async def scenario(house: House, client: Client, environment: Environment) -> None:
-        answer = await client.ask(InitProducerIdRequest(transactional_id="tx", transaction_timeout_ms=1000), 4)
-        assert (answer.error_code, answer.producer_id) == (TransactionalIdAuthorizationFailed.code, -1)
+        producer = await Transacting(client).prepare()
+        first_id, first_epoch = producer.producer_id, producer.epoch
+        assert await producer.init() == 0
+        assert (producer.producer_id, producer.epoch) == (first_id, first_epoch + 1)
+        again = InitProducerIdRequest("tx", 1000, producer_id=first_id, producer_epoch=first_epoch)
+        for version, error in ((4, ProducerFenced), (3, InvalidProducerEpoch)):
+            answer = await client.ask(again, version)
+            assert (answer.error_code, answer.producer_id) == (error.code, -1)
+        again.producer_epoch = producer.epoch
+        answer = await client.ask(again, 4)
+        assert (answer.error_code, answer.producer_epoch) == (0, producer.epoch + 1)
 
-    in_house(scenario)
+    transaction_house().run(scenario)
+
+
+def test_a_transactional_id_needs_a_name_and_a_timeout_within_bounds() -> None:
+    async def scenario(house: House, client: Client, environment: Environment) -> None:
+        await Transacting(client).prepare()
+        for name, timeout_ms, error in [
+            ("", 1000, InvalidRequest),
+            ("tx", 900_001, InvalidTransactionTimeout),
+            ("tx", 0, InvalidTransactionTimeout),
+        ]:
+            answer = await client.ask(InitProducerIdRequest(name, timeout_ms), 4)
+            assert answer.error_code == error.code
+
+    transaction_house().run(scenario)
 
 
 def test_who_may_write_nowhere_gets_no_id() -> None:

@@ -15,10 +15,11 @@ from millbeck.kernel.errors import (
     InvalidRecord,
     InvalidRequiredAcks,
     InvalidTopic,
-    InvalidTxnState,
     MessageTooLarge,
+    NotEnoughReplicas,
     OutOfOrderSequenceNumber,
     RequestTimedOut,
+    TransactionalIdAuthorizationFailed,
     UnknownTopicId,
     UnknownTopicOrPartition,
     UnsupportedCompressionType,
@@ -175,7 +176,17 @@ REFUSED = {
     "an unknown codec": (lambda: produce(_with_codec(7)), UnsupportedCompressionType),
     "a record count that lies": (lambda: produce(_with_count(5)), InvalidRecord),
     "too large": (lambda: produce(one_batch(b"x" * 1_100_000)), MessageTooLarge),
-    "a transaction": (lambda: produce(one_batch(b"x"), transactional_id="tx"), InvalidTxnState),
+    "a transaction that nobody began": (
+        lambda: produce(
+            one_batch(b"x", producer_id=1, producer_epoch=0, base_sequence=0, is_transactional=True),
+            transactional_id="tx",
+        ),
+        NotEnoughReplicas,
+    ),
+    "a transaction without an id": (
+        lambda: produce(one_batch(b"x", producer_id=1, producer_epoch=0, base_sequence=0, is_transactional=True)),
+        TransactionalIdAuthorizationFailed,
+    ),
 }
 
 

@@ -1,4 +1,4 @@
-"""Transactions. Checked and listed; the coordinator that reads these comes in a later release."""
+"""Transactions: what producers may ask for, and how the coordinator keeps them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ class TransactionOptions(Section):
         900_000,
         valid=at_least(1),
         importance=Importance.HIGH,
-        doc="The longest timeout a transaction may ask for. Takes effect with transactions, in a later release.",
+        doc="The longest timeout a transaction may ask for.",
     )
     id_expiration_ms = option(
         "transactional.id.expiration.ms",
@@ -21,7 +21,7 @@ class TransactionOptions(Section):
         7 * DAY_MS,
         valid=at_least(1),
         importance=Importance.HIGH,
-        doc="How long an unused transactional id is remembered. Takes effect with transactions, in a later release.",
+        doc="How long an unused transactional id is remembered.",
     )
     abort_check_interval_ms = option(
         "transaction.abort.timed.out.transaction.cleanup.interval.ms",
@@ -29,7 +29,7 @@ class TransactionOptions(Section):
         10_000,
         valid=at_least(1),
         importance=Importance.LOW,
-        doc="How often transactions that took too long are aborted. Takes effect with transactions.",
+        doc="How often transactions that took too long are aborted.",
     )
     expiration_check_interval_ms = option(
         "transaction.remove.expired.transaction.cleanup.interval.ms",
@@ -37,7 +37,7 @@ class TransactionOptions(Section):
         1 * HOUR_MS,
         valid=at_least(1),
         importance=Importance.LOW,
-        doc="How often unused transactional ids are removed. Takes effect with transactions.",
+        doc="How often unused transactional ids are removed.",
     )
     verifies_partitions = option(
         "transaction.partition.verification.enable",
@@ -45,16 +45,14 @@ class TransactionOptions(Section):
         True,
         update=Update.CLUSTER_WIDE,
         importance=Importance.LOW,
-        doc="Whether a transactional write asks the coordinator about its partition first. Takes effect with "
-        "transactions.",
+        doc="Whether a transactional write asks the coordinator about its partition first.",
     )
     two_phase_commit_enable = option(
         "transaction.two.phase.commit.enable",
         BOOLEAN,
         False,
         importance=Importance.LOW,
-        doc="Whether transactions without a timeout, for two-phase commit, are allowed. Takes effect with "
-        "transactions.",
+        doc="Whether transactions without a timeout, for two-phase commit, are allowed.",
     )
     add_partitions_retry_backoff_ms = option(
         "add.partitions.to.txn.retry.backoff.ms",
@@ -62,7 +60,7 @@ class TransactionOptions(Section):
         20,
         valid=at_least(1),
         importance=Importance.HIGH,
-        doc="The first rest before a partition is offered to the coordinator again. Takes effect with transactions.",
+        doc="The first rest before a partition is offered to the coordinator again.",
     )
     add_partitions_retry_backoff_ms_max = option(
         "add.partitions.to.txn.retry.backoff.max.ms",
@@ -70,7 +68,7 @@ class TransactionOptions(Section):
         100,
         valid=at_least(0),
         importance=Importance.HIGH,
-        doc="The longest such rest. Takes effect with transactions.",
+        doc="The longest such rest.",
     )
 
 
@@ -83,7 +81,7 @@ class TransactionTopicOptions(Section):
         50,
         valid=at_least(1),
         importance=Importance.HIGH,
-        doc="Partitions of the topic that holds transactions. Takes effect with transactions.",
+        doc="Partitions of the topic that holds transactions.",
     )
     replication_factor = option(
         "transaction.state.log.replication.factor",
@@ -91,7 +89,7 @@ class TransactionTopicOptions(Section):
         3,
         valid=at_least(1),
         importance=Importance.HIGH,
-        doc="Copies of each of its partitions. Takes effect with transactions.",
+        doc="Copies of each of its partitions.",
     )
     min_insync_replicas = option(
         "transaction.state.log.min.isr",
@@ -99,7 +97,7 @@ class TransactionTopicOptions(Section):
         2,
         valid=at_least(1),
         importance=Importance.HIGH,
-        doc="How many of those must be in sync for a write. Takes effect with transactions.",
+        doc="How many of those must be in sync for a write.",
     )
     segment_bytes = option(
         "transaction.state.log.segment.bytes",
@@ -107,7 +105,7 @@ class TransactionTopicOptions(Section):
         100 * MIB,
         valid=at_least(1),
         importance=Importance.HIGH,
-        doc="Its segment size. Takes effect with transactions.",
+        doc="Its segment size.",
     )
     load_buffer_bytes = option(
         "transaction.state.log.load.buffer.size",
@@ -115,5 +113,5 @@ class TransactionTopicOptions(Section):
         5 * MIB,
         valid=at_least(1),
         importance=Importance.HIGH,
-        doc="How much of it is read at once while it is loaded. Takes effect with transactions.",
+        doc="How much of it is read at once while it is loaded.",
     )

@@ -1,0 +1,64 @@
+"""ListTransactions and DescribeTransactions: transactions seen from outside."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from millbeck.coordinator.transaction.status import Status
+from millbeck.coordinator.transaction.transaction import Transaction
+from millbeck.kernel.errors import NONE, TransactionalIdNotFound
+from millbeck.wire.messages import describe_transactions, list_transactions
+
+NO_DURATION = -1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Filters:
+    """Empty ones let everything pass."""
+
+    statuses: frozenset[Status] | None = None
+    producer_ids: frozenset[int] = frozenset()
+    duration_ms: int = NO_DURATION
+    """Only what has been open for at least this long."""
+    matches: Callable[[str], bool] | None = None
+    """By a pattern for the transactional id."""
+
+    def let_pass(self, transaction: Transaction, now_ms: int) -> bool:
+        if self.statuses is not None and transaction.status not in self.statuses:
+            return False
+        if self.producer_ids and transaction.producer_id not in self.producer_ids:
+            return False
+        if self.duration_ms >= 0 and now_ms - transaction.start_timestamp_ms <= self.duration_ms:
+            return False
+        return self.matches is None or self.matches(transaction.transactional_id)
+
+
+def list_all(
+    transactions: Iterable[Transaction], filters: Filters, now_ms: int
+) -> list[list_transactions.TransactionState]:
+    return [
+        list_transactions.TransactionState(each.transactional_id, each.producer_id, each.status.shown)
+        for each in transactions
+        if each.status is not Status.DEAD and filters.let_pass(each, now_ms)
+    ]
+
+
+def describe(transactional_id: str, transaction: Transaction | None) -> describe_transactions.TransactionState:
+    if transaction is None or transaction.status is Status.DEAD:
+        return describe_transactions.TransactionState(
+            error_code=TransactionalIdNotFound.code, transactional_id=transactional_id
+        )
+    topics: dict[str, list[int]] = {}
+    for topic, partition in transaction.partitions:
+        topics.setdefault(topic, []).append(partition)
+    return describe_transactions.TransactionState(
+        error_code=NONE,
+        transactional_id=transactional_id,
+        transaction_state=transaction.status.shown,
+        transaction_timeout_ms=transaction.timeout_ms,
+        transaction_start_time_ms=transaction.start_timestamp_ms,
+        producer_id=transaction.producer_id,
+        producer_epoch=transaction.producer_epoch,
+        topics=[describe_transactions.DescribeTransactionsTopicResult(name, ids) for name, ids in topics.items()],
+    )

@@ -1,0 +1,51 @@
+"""The states of a transactional id, and which may follow which."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from typing import Final
+
+
+class Status(IntEnum):
+    """Numbered as in the log; `name_of` gives the names that tools show."""
+
+    EMPTY = 0
+    ONGOING = 1
+    PREPARE_COMMIT = 2
+    PREPARE_ABORT = 3
+    COMPLETE_COMMIT = 4
+    COMPLETE_ABORT = 5
+    DEAD = 6
+    PREPARE_EPOCH_FENCE = 7
+
+    @property
+    def shown(self) -> str:
+        return "".join(part.capitalize() for part in self.name.split("_"))
+
+    @property
+    def is_prepared(self) -> bool:
+        """Decided, and not yet told to every partition."""
+        return self in (Status.PREPARE_COMMIT, Status.PREPARE_ABORT)
+
+    @property
+    def is_idle(self) -> bool:
+        """No transaction is under way."""
+        return self in (Status.EMPTY, Status.COMPLETE_COMMIT, Status.COMPLETE_ABORT)
+
+
+BY_NAME: Final = {status.shown: status for status in Status}
+
+FOLLOWS: Final[dict[Status, tuple[Status, ...]]] = {
+    Status.EMPTY: (Status.EMPTY, Status.ONGOING, Status.PREPARE_ABORT),
+    Status.ONGOING: (Status.ONGOING, Status.PREPARE_COMMIT, Status.PREPARE_ABORT),
+    Status.PREPARE_COMMIT: (Status.COMPLETE_COMMIT,),
+    Status.PREPARE_ABORT: (Status.COMPLETE_ABORT,),
+    Status.COMPLETE_COMMIT: (Status.EMPTY, Status.ONGOING, Status.PREPARE_ABORT),
+    Status.COMPLETE_ABORT: (Status.EMPTY, Status.ONGOING, Status.PREPARE_ABORT),
+}
+"""What is decided is never reversed: from a prepared state there is one way on. An abort may begin with nothing written
+(transaction version 2)."""
+
+
+def may_follow(before: Status, after: Status) -> bool:
+    return after in FOLLOWS.get(before, ())

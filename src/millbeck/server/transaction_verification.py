@@ -1,0 +1,300 @@
+"""Whether a transactional write may be made: the transaction's coordinator is asked before its first one (KIP-890).
+
+Without this, a write that was held up somewhere could arrive after its transaction's marker and stay open for ever.
+
+Theory of operation. The first write of a producer's transaction to a partition gets a guard, and the coordinator is
+asked meanwhile: up to transaction version 1 whether the partition is part of the transaction, in version 2 to make it
+so. The write counts only if its guard is still there when the answer has come; a marker takes it away, as a change of
+leader does. While a transaction is open on the partition, its producer's writes need no guard. Guards stay when a write
+fails, since they remember the lowest sequence that was seen: a later batch must not overtake it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Final
+
+from millbeck.coordinator.runtime.result import Reply
+from millbeck.kernel.errors import (
+    NONE,
+    ApiError,
+    ConcurrentTransactions,
+    CoordinatorNotAvailable,
+    InvalidProducerEpoch,
+    InvalidTxnState,
+    OutOfOrderSequenceNumber,
+    ProducerFenced,
+    by_code,
+)
+from millbeck.kernel.ids import TopicPartition
+from millbeck.kernel.names import TRANSACTION_STATE_TOPIC
+from millbeck.replication.partition import Partition
+from millbeck.storage.producer_state import NO_OFFSET
+from millbeck.wire.messages.add_partitions_to_txn import (
+    AddPartitionsToTxnRequest,
+    AddPartitionsToTxnResponse,
+    AddPartitionsToTxnTopic,
+    AddPartitionsToTxnTransaction,
+)
+
+if TYPE_CHECKING:
+    from millbeck.coordinator.runtime.result import Result
+    from millbeck.coordinator.transaction.records import TransactionRecord
+    from millbeck.coordinator.transaction.shard import TransactionShard
+    from millbeck.server.broker import Broker
+
+GUARDS_MAX: Final = 10_000
+"""For each partition; the oldest go first, and whoever holds one of those is refused."""
+PURPOSE: Final = "add-partitions-to-txn"
+
+Outcomes = Mapping[TopicPartition, ApiError | None]
+Place = tuple[bytes, int]
+
+
+class _Entry:
+    """What is remembered of a producer's first writes to a partition until one of them is taken, or a marker comes."""
+
+    __slots__ = ("leader_epoch", "lowest_sequence", "producer_epoch")
+
+    def __init__(self, producer_epoch: int, leader_epoch: int, lowest_sequence: int) -> None:
+        self.producer_epoch = producer_epoch
+        self.leader_epoch = leader_epoch
+        self.lowest_sequence = lowest_sequence
+
+
+class Guard:
+    """One write that the coordinator is asked about; valid as long as ``entry`` is the producer's."""
+
+    __slots__ = ("adds", "base_sequence", "entry", "partition", "producer_epoch", "producer_id")
+
+    def __init__(
+        self, partition: Partition, producer_id: int, producer_epoch: int, base_sequence: int, *, adds: bool
+    ) -> None:
+        self.partition = partition
+        self.producer_id = producer_id
+        self.producer_epoch = producer_epoch
+        self.base_sequence = base_sequence
+        self.adds = adds
+        self.entry: _Entry | None = None
+
+
+class TransactionVerification:
+    def __init__(self, broker: Broker) -> None:
+        self._broker = broker
+        self._entries: dict[Place, dict[int, _Entry]] = {}
+        self.failure_count = 0
+
+    # Guards
+
+    def start(
+        self, partition: Partition, producer_id: int, producer_epoch: int, base_sequence: int, *, adds: bool
+    ) -> Guard | None:
+        """A guard for a write that the coordinator is to be asked about; None when it needs none.
+
+        ``adds``: the partition is to be made part of the transaction (version 2), not only verified."""
+        if is_open(partition, producer_id, producer_epoch):
+            return None
+        if not adds and not self._broker.config.transactions.verifies_partitions:
+            return None
+        guard = Guard(partition, producer_id, producer_epoch, base_sequence, adds=adds)
+        self._renew(guard)
+        return guard
+
+    def _renew(self, guard: Guard) -> None:
+        """Before the coordinator is asked: what a marker took away belonged to the transaction before."""
+        partition, producer_id = guard.partition, guard.producer_id
+        entries = self._entries.setdefault(_place(partition), {})
+        known = entries.get(producer_id)
+        if (
+            known is None
+            or known.producer_epoch != guard.producer_epoch
+            or known.leader_epoch != partition.leader_epoch
+        ):
+            known = entries[producer_id] = _Entry(guard.producer_epoch, partition.leader_epoch, guard.base_sequence)
+            if len(entries) > GUARDS_MAX:
+                del entries[next(iter(entries))]
+        known.lowest_sequence = min(known.lowest_sequence, guard.base_sequence)
+        guard.entry = known
+
+    def check(
+        self, partition: Partition, guard: Guard | None, producer_id: int, producer_epoch: int, base_sequence: int
+    ) -> None:
+        """Just before the append: raises when the transaction has ended meanwhile, or an earlier batch is missing."""
+        if is_open(partition, producer_id, producer_epoch):
+            return
+        if guard is None:
+            if self._broker.config.transactions.verifies_partitions:
+                raise InvalidTxnState("the record is not part of an ongoing transaction")
+            return
+        known = self._entries.get(_place(partition), {}).get(producer_id)
+        if known is None or known is not guard.entry or known.leader_epoch != partition.leader_epoch:
+            raise InvalidTxnState("the transaction has ended while the coordinator was asked about it")
+        entry = partition.log.producers.latest(producer_id)
+        if base_sequence >= 0 and (entry is None or not entry.batches):
+            expected = 0 if guard.adds else known.lowest_sequence
+            if base_sequence > expected:
+                raise OutOfOrderSequenceNumber(
+                    f"producer {producer_id} begins with sequence {base_sequence}; {expected} comes first"
+                )
+
+    def drop(self, partition: Partition, producer_id: int) -> None:
+        """A write was taken, and the log knows of the transaction from here on; or a marker is being written, and
+        whoever waits for the coordinator comes too late."""
+        entries = self._entries.get(_place(partition))
+        if entries is not None:
+            entries.pop(producer_id, None)
+            if not entries:
+                del self._entries[_place(partition)]
+
+    def partition_lost(self, partition: Partition) -> None:
+        """It is led elsewhere, or gone."""
+        self._entries.pop(_place(partition), None)
+
+    # The coordinator
+
+    async def ask(self, transactional_id: str, guards: Sequence[Guard]) -> Outcomes:
+        """What the coordinator says of the partitions of these guards, which are of one producer.
+
+        The end of the transaction before may not be complete yet: a little patience spares the client a round trip."""
+        config = self._broker.config.transactions
+        loop = asyncio.get_running_loop()
+        give_up_s = loop.time() + config.add_partitions_retry_backoff_ms_max / 1000
+        first = guards[0]
+        partitions = [guard.partition.name for guard in guards]
+        while True:
+            outcomes = await self._ask_once(
+                transactional_id, first.producer_id, first.producer_epoch, partitions, adds=first.adds
+            )
+            is_early = first.adds and any(isinstance(each, ConcurrentTransactions) for each in outcomes.values())
+            if not is_early or loop.time() >= give_up_s:
+                break
+            await asyncio.sleep(config.add_partitions_retry_backoff_ms / 1000)
+            for guard in guards:
+                self._renew(guard)
+        self.failure_count += sum(each is not None for each in outcomes.values())
+        return outcomes
+
+    async def _ask_once(
+        self,
+        transactional_id: str,
+        producer_id: int,
+        producer_epoch: int,
+        partitions: Sequence[TopicPartition],
+        *,
+        adds: bool,
+    ) -> Outcomes:
+        broker = self._broker
+        try:
+            leader = self._coordinator_of(transactional_id)
+            if leader == broker.node_id:
+                codes = await self._ask_here(transactional_id, producer_id, producer_epoch, partitions, adds=adds)
+            else:
+                request = _request(transactional_id, producer_id, producer_epoch, partitions, adds=adds)
+                answer = await broker.peers.request(
+                    leader,
+                    PURPOSE,
+                    request,
+                    AddPartitionsToTxnResponse,
+                    timeout_s=broker.config.replication.request_timeout_ms / 1000,
+                )
+                codes = _codes(answer)
+        except ApiError as error:
+            told = _as_told(error)
+            return dict.fromkeys(partitions, told)
+        return {each: _error_of(codes.get(each, CoordinatorNotAvailable.code)) for each in partitions}
+
+    def _coordinator_of(self, transactional_id: str) -> int:
+        image = self._broker.image
+        registration = image.topics.partition(
+            TRANSACTION_STATE_TOPIC, self._broker.transactions.partition_for(transactional_id)
+        )
+        if registration is None or registration.leader < 0:
+            raise CoordinatorNotAvailable
+        return registration.leader
+
+    async def _ask_here(
+        self,
+        transactional_id: str,
+        producer_id: int,
+        producer_epoch: int,
+        partitions: Sequence[TopicPartition],
+        *,
+        adds: bool,
+    ) -> Mapping[TopicPartition, int]:
+        answer: asyncio.Future[Mapping[TopicPartition, int]] = asyncio.get_running_loop().create_future()
+        now_ms = self._broker.now_ms()
+
+        def add(shard: TransactionShard) -> Result[TransactionRecord, int]:
+            return shard.add_partitions(
+                transactional_id, producer_id, producer_epoch, partitions, client_version=2, now_ms=now_ms
+            )
+
+        def succeed(codes: Mapping[TopicPartition, int]) -> None:
+            if not answer.done():
+                answer.set_result(codes)
+
+        def fail(error: ApiError) -> None:
+            if not answer.done():
+                answer.set_exception(error)
+
+        if adds:
+            self._broker.transactions.write(
+                transactional_id, add, Reply(lambda code: succeed(dict.fromkeys(partitions, code)), fail)
+            )
+        else:
+            self._broker.transactions.write(
+                transactional_id,
+                lambda shard: shard.verify_partitions(transactional_id, producer_id, producer_epoch, partitions),
+                Reply(succeed, fail),
+            )
+        return await answer
+
+
+def _place(partition: Partition) -> Place:
+    return partition.topic_id, partition.name.partition
+
+
+def is_open(partition: Partition, producer_id: int, producer_epoch: int) -> bool:
+    """Whether the producer has a transaction open on the partition, in this epoch."""
+    entry = partition.log.producers.latest(producer_id)
+    return entry is not None and entry.epoch == producer_epoch and entry.transaction_first_offset != NO_OFFSET
+
+
+def _request(
+    transactional_id: str, producer_id: int, producer_epoch: int, partitions: Sequence[TopicPartition], *, adds: bool
+) -> AddPartitionsToTxnRequest:
+    topics: dict[str, list[int]] = {}
+    for topic, partition in partitions:
+        topics.setdefault(topic, []).append(partition)
+    return AddPartitionsToTxnRequest(
+        transactions=[
+            AddPartitionsToTxnTransaction(
+                transactional_id,
+                producer_id,
+                producer_epoch,
+                not adds,
+                [AddPartitionsToTxnTopic(name, indexes) for name, indexes in topics.items()],
+            )
+        ]
+    )
+
+
+def _codes(answer: AddPartitionsToTxnResponse) -> Mapping[TopicPartition, int]:
+    if answer.error_code:
+        raise by_code[answer.error_code]
+    return {
+        TopicPartition(topic.name, each.partition_index): each.partition_error_code
+        for transaction in answer.results_by_transaction
+        for topic in transaction.topic_results
+        for each in topic.results_by_partition
+    }
+
+
+def _error_of(code: int) -> ApiError | None:
+    return None if code == NONE else _as_told(by_code[code]())
+
+
+def _as_told(error: ApiError) -> ApiError:
+    """Where data is written, a fenced producer is told that its epoch is too old."""
+    return InvalidProducerEpoch(error.message) if isinstance(error, ProducerFenced) else error.with_traceback(None)

@@ -1,0 +1,178 @@
+"""The shard: what is written when, and what is taken up after a crash."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from millbeck.coordinator.transaction.listing import Filters
+from millbeck.coordinator.transaction.status import Status
+from millbeck.kernel import errors
+from millbeck.kernel.ids import TopicPartition
+from millbeck.records import batch
+
+PLACE, OTHER = TopicPartition("t", 0), TopicPartition("t", 1)
+
+
+def begin(stage: Any, name: str = "x", **details: Any) -> tuple[int, int]:
+    producer = stage.init(name, **details).response
+    assert producer.error_code == 0
+    assert stage.add(name, producer[:2], PLACE, OTHER).response == 0
+    found: tuple[int, int] = producer[:2]
+    return found
+
+
+def test_a_transaction_from_beginning_to_end(stage: Any) -> None:
+    producer = begin(stage)
+    assert producer == (101, 0)
+    answer = stage.end("x", producer, True)
+    assert answer.response == (101, 1, 0)
+    assert [(each.producer_epoch, each.partitions) for each in stage.sent] == [(1, (PLACE, OTHER))]
+    assert stage.of("x").status is Status.PREPARE_COMMIT
+    assert isinstance(stage.add("x", (101, 1), PLACE).error, errors.ConcurrentTransactions)
+    assert stage.complete().response is True
+    assert stage.of("x").status is Status.COMPLETE_COMMIT
+    assert stage.complete().response is False
+    assert stage.add("x", (101, 1), PLACE).response == 0
+
+
+def test_markers_follow_the_committed_decision_and_the_answer_too(stage: Any) -> None:
+    producer = begin(stage)
+    answer = stage.end("x", producer, True, commits=False)
+    assert not answer.is_done
+    assert stage.sent == []
+    stage.commit()
+    assert answer.is_done
+    assert len(stage.sent) == 1
+
+
+def test_a_decision_that_is_not_written_is_none(stage: Any) -> None:
+    producer = begin(stage)
+    answer = stage.end("x", producer, True, commits=False)
+    stage.log.take_back(2)
+    stage.host.write_failed(2, errors.KafkaStorageError(), 0)
+    assert isinstance(answer.error, errors.NotCoordinator)
+    assert stage.sent == []
+    assert stage.of("x").status is Status.ONGOING
+    assert stage.end("x", producer, False).response == (101, 1, 0)
+    assert [each.is_committed for each in stage.sent] == [False]
+
+
+def test_what_was_decided_is_taken_up_after_a_crash(stage: Any) -> None:
+    producer = begin(stage)
+    stage.end("x", producer, True)
+    before = stage.sent
+    later = stage.reload()
+    assert later.sent == before
+    assert later.complete().response is True
+    assert later.reload().sent == []
+
+
+def test_a_new_producer_fences_the_old_one(stage: Any) -> None:
+    old = begin(stage)
+    answer = stage.init("x")
+    assert answer.response.error_code == errors.ConcurrentTransactions.code
+    assert [each.is_committed for each in stage.sent] == [False]
+    assert isinstance(stage.add("x", old, PLACE).error, errors.ProducerFenced)
+    assert isinstance(stage.end("x", old, True).error, errors.InvalidTxnState)
+    assert isinstance(stage.init("x").error, errors.ConcurrentTransactions)
+    stage.complete()
+    assert stage.init("x").response == (101, 2, 0)
+    assert isinstance(stage.end("x", old, True).error, errors.ProducerFenced)
+
+
+def test_who_is_unknown_is_told_so(stage: Any) -> None:
+    assert isinstance(stage.add("y", (1, 0), PLACE).error, errors.InvalidProducerIdMapping)
+    assert isinstance(stage.end("y", (1, 0), True).error, errors.InvalidProducerIdMapping)
+    producer = begin(stage)
+    assert isinstance(stage.add("x", (producer[0] + 1, 0), PLACE).error, errors.InvalidProducerIdMapping)
+
+
+def test_partitions_are_verified_against_the_open_transaction(stage: Any) -> None:
+    producer = begin(stage)
+    third = TopicPartition("t", 2)
+
+    def verify(who: tuple[int, int]) -> Any:
+        return stage.run(lambda shard: shard.verify_partitions("x", *who, [PLACE, third]))
+
+    assert verify(producer).response == {PLACE: 0, third: errors.TransactionAbortable.code}
+    assert isinstance(verify((producer[0], 5)).error, errors.ProducerFenced)
+    stage.end("x", producer, True)
+    assert isinstance(verify((producer[0], 1)).error, errors.ConcurrentTransactions)
+    stage.complete()
+    assert verify((producer[0], 1)).response[PLACE] == errors.TransactionAbortable.code
+
+
+def test_adding_what_is_there_writes_nothing(stage: Any) -> None:
+    producer = begin(stage)
+    end_offset = stage.log.end_offset
+    assert stage.add("x", producer, OTHER).response == 0
+    assert stage.log.end_offset == end_offset
+
+
+def test_a_transaction_that_takes_too_long_is_aborted_and_its_producer_fenced(stage: Any) -> None:
+    producer = begin(stage, timeout_ms=15_000)
+    stage.advance(10_000)
+    assert stage.sent == []
+    stage.advance(10_001)
+    assert [(each.is_committed, each.producer_epoch) for each in stage.sent] == [(False, 1)]
+    assert isinstance(stage.add("x", producer, PLACE).error, errors.ProducerFenced)
+    assert stage.host.shard.timed_out_count == 1
+    stage.complete()
+    # An abort by the one whose transaction it was is a retry of what was done; it goes on with the next epoch.
+    assert stage.end("x", producer, False).response == (101, 1, 0)
+
+
+def test_without_a_timeout_nothing_is_aborted(stage: Any) -> None:
+    begin(stage, timeout_ms=2**31 - 1)
+    stage.advance(10**6)
+    assert stage.of("x").status is Status.ONGOING
+
+
+def test_many_late_transactions_are_aborted_step_by_step(stage: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("millbeck.coordinator.transaction.shard.ABORTS_PER_STEP", 2)
+    for index in range(5):
+        begin(stage, f"x{index}", timeout_ms=1)
+    stage.advance(10_010)
+    assert len(stage.sent) == 5
+
+
+def test_ids_that_nobody_uses_are_forgotten(stage: Any) -> None:
+    begin(stage, "open", timeout_ms=2**31 - 1)
+    stage.init("idle")
+    week_ms = 7 * 86_400_000
+    stage.scheduler.now_ms += week_ms - 3_600_000
+    stage.advance(1)
+    assert {each.transactional_id for each in stage.host.shard.transactions()} == {"open", "idle"}
+    stage.advance(2 * 3_600_000)
+    assert {each.transactional_id for each in stage.host.shard.transactions()} == {"open"}
+    assert {each.transactional_id for each in stage.reload().host.shard.transactions()} == {"open"}
+
+
+def test_the_feature_decides_what_is_written(older_stage: Any) -> None:
+    begin(older_stage)
+    values = [record.value for data in older_stage.log.batches for record in batch.records_of(data)]
+    assert {value[:2] for value in values if value is not None} == {b"\0\0"}
+    older_stage.version = 1
+    older_stage.init("y")
+    assert batch.records_of(older_stage.log.batches[-1])[0].value[:2] == b"\0\1"
+
+
+def test_epochs_do_not_go_up_with_the_end_below_version_2(older_stage: Any) -> None:
+    producer = begin(older_stage)
+    assert older_stage.end("x", producer, True).response == (101, 0, 0)
+    assert [each.producer_epoch for each in older_stage.sent] == [0]
+    older_stage.complete()
+    assert older_stage.end("x", producer, True).response == (101, 0, 0)
+    assert older_stage.add("x", producer, PLACE).response == 0
+
+
+def test_listing_and_describing_see_what_is_committed(stage: Any) -> None:
+    producer = begin(stage)
+    stage.end("x", producer, True, commits=False)
+    shard, at = stage.host.shard, stage.host.committed_offset
+    assert [each.transaction_state for each in shard.list_transactions(Filters(), 0, at)] == ["Ongoing"]
+    assert shard.describe_transaction("x", at).transaction_state == "Ongoing"
+    assert shard.describe_transaction("y", at).error_code == errors.TransactionalIdNotFound.code
+    assert shard.counts()[Status.PREPARE_COMMIT] == 1

@@ -1,0 +1,32 @@
+"""States have Kafka's numbers and names, and a decision is final."""
+
+from __future__ import annotations
+
+from millbeck.coordinator.transaction.status import BY_NAME, Status, may_follow
+
+
+def test_numbers_and_names_are_kafkas() -> None:
+    assert {status.shown: status.value for status in Status} == {
+        "Empty": 0,
+        "Ongoing": 1,
+        "PrepareCommit": 2,
+        "PrepareAbort": 3,
+        "CompleteCommit": 4,
+        "CompleteAbort": 5,
+        "Dead": 6,
+        "PrepareEpochFence": 7,
+    }
+    assert BY_NAME["CompleteAbort"] is Status.COMPLETE_ABORT
+
+
+def test_a_decision_is_never_reversed() -> None:
+    assert [after for after in Status if may_follow(Status.PREPARE_COMMIT, after)] == [Status.COMPLETE_COMMIT]
+    assert [after for after in Status if may_follow(Status.PREPARE_ABORT, after)] == [Status.COMPLETE_ABORT]
+    assert not may_follow(Status.EMPTY, Status.PREPARE_COMMIT)
+    assert not may_follow(Status.DEAD, Status.EMPTY)
+
+
+def test_idle_and_prepared_are_apart() -> None:
+    assert [status for status in Status if status.is_idle and status.is_prepared] == []
+    assert not Status.ONGOING.is_idle
+    assert Status.PREPARE_ABORT.is_prepared

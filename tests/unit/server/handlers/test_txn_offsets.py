@@ -1,0 +1,84 @@
+"""Offsets that are part of a transaction: seen when it is committed, never when it is not."""
+
+from __future__ import annotations
+
+import pytest
+from house import Client, House
+from transacting import Transacting, denying, settled, transaction_house
+
+from millbeck.kernel import errors
+from millbeck.kernel.environment import Environment
+from millbeck.security.authorizer import Operation, ResourceType
+from millbeck.wire.messages.offset_fetch import OffsetFetchRequest, OffsetFetchRequestGroup, OffsetFetchRequestTopics
+from millbeck.wire.messages.txn_offset_commit import TxnOffsetCommitRequestPartition, TxnOffsetCommitRequestTopic
+
+
+async def fetch(client: Client, group: str, *, stable: bool) -> tuple[int, int]:
+    topics = [OffsetFetchRequestTopics("t", bytes(16), [0])]
+    request = OffsetFetchRequest(groups=[OffsetFetchRequestGroup(group_id=group, topics=topics)], require_stable=stable)
+    answer = await client.ask(request, 8)
+    found = answer.groups[0].topics[0].partitions[0]
+    return found.committed_offset, found.error_code
+
+
+@pytest.mark.parametrize("version", [0, 2])
+@pytest.mark.parametrize("is_committed", [True, False])
+def test_offsets_follow_their_transaction(version: int, is_committed: bool) -> None:
+    async def scenario(house: House, client: Client, environment: Environment) -> None:
+        producer = await Transacting(client, version=version).prepare()
+        if version == 0:
+            assert await producer.add_offsets("g") == 0
+        assert await producer.commit_offset("g", 5) == 0
+        assert await fetch(client, "g", stable=False) == (-1, 0)
+        assert await fetch(client, "g", stable=True) == (-1, errors.UnstableOffsetCommit.code)
+        assert await producer.end(is_committed) == 0
+        await settled(house)
+        assert await fetch(client, "g", stable=True) == (5 if is_committed else -1, 0)
+
+    transaction_house().run(scenario)
+
+
+@pytest.mark.parametrize("is_committed", [True, False])
+def test_offsets_survive_a_crash_before_and_after_the_end(is_committed: bool) -> None:
+    async def scenario(house: House, client: Client, environment: Environment) -> None:
+        producer = await Transacting(client).prepare()
+        assert await producer.commit_offset("g", 5) == 0
+        for _ in range(2):
+            house.machine.crash()
+            await house.start()
+            producer.client = client = await house.connect(environment)
+            assert house.node is not None
+            while any(each.is_loading for each in house.node.broker.coordinators):
+                import asyncio
+
+                await asyncio.sleep(0.01)
+            if producer.epoch == 0:
+                assert (await fetch(client, "g", stable=True))[1] == errors.UnstableOffsetCommit.code
+                assert await producer.end(is_committed) == 0
+                await settled(house)
+        assert await fetch(client, "g", stable=True) == (5 if is_committed else -1, 0)
+
+    transaction_house().run(scenario)
+
+
+def test_who_may_not_commit_is_told_why() -> None:
+    async def scenario(house: House, client: Client, environment: Environment) -> None:
+        producer = await Transacting(client, version=0).prepare()
+        # Not part of the transaction: a client of this version must have added them first.
+        assert await producer.commit_offset("g", 5) == errors.TransactionAbortable.code
+        assert await producer.add_offsets("g") == 0
+        assert await producer.commit_offset("g", 5, generation_id=3, member_id="m") == errors.IllegalGeneration.code
+        assert await producer.commit_offset("g", 5, producer_epoch=7) == errors.InvalidProducerEpoch.code
+        topics = [TxnOffsetCommitRequestTopic("nope", [TxnOffsetCommitRequestPartition(0, 1)])]
+        assert await producer.commit_offset("g", 5, topics=topics) == errors.UnknownTopicOrPartition.code
+        assert await producer.commit_offset("g", 5) == 0
+        assert house.node is not None
+        for resource, name, error in [
+            (ResourceType.GROUP, "g", errors.GroupAuthorizationFailed),
+            (ResourceType.TOPIC, "t", errors.TopicAuthorizationFailed),
+        ]:
+            house.node.broker.authorizer = denying(Operation.READ, resource, name)
+            assert await producer.commit_offset("g", 5) == error.code
+        assert await producer.end(True) == 0
+
+    transaction_house().run(scenario)

@@ -1,0 +1,46 @@
+"""Brokers that ask each other: one connection for each purpose, opened anew when it is gone."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from house import Client, House
+
+from millbeck.client.addresses import Address
+from millbeck.client.connection import ConnectionSettings
+from millbeck.client.errors import ConnectFailed, Disconnected
+from millbeck.kernel.environment import Environment
+from millbeck.server.peers import Peers
+from millbeck.wire.messages.metadata import MetadataRequest, MetadataResponse
+
+
+def test_connections_are_kept_by_purpose_and_opened_again() -> None:
+    async def scenario(house: House, client: Client, environment: Environment) -> None:
+        peers = Peers(
+            environment,
+            node_id=7,
+            address_of=lambda node_id: Address("n1", 9092) if node_id == 1 else None,
+            connection_settings=ConnectionSettings,
+        )
+
+        async def ask(node_id: int, purpose: str) -> Any:
+            return await peers.request(node_id, purpose, MetadataRequest(topics=[]), MetadataResponse, timeout_s=5)
+
+        assert (await ask(1, "a")).brokers
+        first = peers._connections[1, "a"]
+        await ask(1, "a")
+        await ask(1, "b")
+        assert peers._connections[1, "a"] is first
+        assert len(peers._connections) == 2
+        assert first.settings.client_id == "broker-7-a"
+        first.close()
+        await ask(1, "a")
+        assert peers._connections[1, "a"] is not first
+        with pytest.raises(ConnectFailed):
+            await ask(2, "a")
+        peers.close()
+        with pytest.raises(Disconnected):
+            await ask(1, "a")
+
+    House().run(scenario)
