@@ -86,7 +86,7 @@ def list_groups(
 @click.option("--all-groups", is_flag=True, help="Every group there is.")
 @click.option("--offsets", is_flag=True, help="Committed offsets and lag by partition (what is shown anyway).")
 @click.option("--members", is_flag=True, help="Members instead of offsets.")
-@click.option("--verbose", is_flag=True, help="With --members: which partitions each has.")
+@click.option("--verbose", is_flag=True, help="With --members which partitions each has, with --state the epochs.")
 @click.option("--state", is_flag=True, help="State, coordinator and number of members instead of offsets.")
 @output_option
 @target_options
@@ -130,7 +130,7 @@ def describe(
         if members:
             rows = [row for each in groups for row in member_rows(each, verbose)]
         elif state:
-            rows = [state_row(each) for each in groups]
+            rows = [state_row(each, verbose) for each in groups]
             if output == TABLE:
                 nodes = {each.node_id: f"{each.host}:{each.port}" for each in (await admin.describe_cluster()).nodes}
                 for row, each in zip(rows, groups, strict=True):
@@ -210,6 +210,8 @@ def delete_offsets(group: str, topics: tuple[str, ...], target: Target) -> None:
     "--to-datetime", metavar="YYYY-MM-DDTHH:MM:SS", help="To the first record since then; UTC unless it says."
 )
 @click.option("--by-duration", metavar="PnDTnHnMnS", help="To the first record since this long ago.")
+@click.option("--from-file", metavar="FILE", help="To what a file says, a line TOPIC,PARTITION,OFFSET for each.")
+@click.option("--export", is_flag=True, help="Print the plan as lines that --from-file takes.")
 @click.option("--dry-run", is_flag=True, help="Only show what would be done; so it is without --execute.")
 @click.option("--execute", is_flag=True, help="Do it.")
 @click.option("--create", is_flag=True, help="Also when there is no such group, which --reset-offsets always does.")
@@ -226,6 +228,7 @@ def reset(
     dry_run: bool,
     execute: bool,
     create: bool,
+    export: bool,
     output: str,
     target: Target,
     **positions: Any,
@@ -239,17 +242,19 @@ def reset(
       millbeck group reset billing --topic orders --to-earliest
       millbeck group reset billing --all-topics --to-datetime 2026-01-31T12:00:00 --execute
       millbeck group reset billing --topic orders:0,1 --shift-by -100 --execute
+      millbeck group reset billing --all-topics --to-current --export > offsets.csv
+      millbeck group reset billing --from-file offsets.csv --execute
     """
-    from millbeck.cli.group_reset import parse_partitions, position_of, reset_plan
+    from millbeck.cli.group_reset import exported, parse_partitions, position_of, reset_plan
 
     asked = one_of_both(ctx, (name,) if name else (), (group,) if group else (), "group")
     if len(asked) != 1:
         raise click.UsageError("one group at a time", ctx)
     if dry_run and execute:
         raise click.UsageError("--dry-run and --execute exclude each other", ctx)
-    if bool(topics) == all_topics:
-        raise click.UsageError("give --topic or --all-topics", ctx)
     position = position_of(positions)
+    if position.offsets is None and bool(topics) == all_topics:
+        raise click.UsageError("give --topic or --all-topics", ctx)
     chosen = [parse_partitions(text) for text in topics]
 
     async def work(admin: Admin) -> None:
@@ -260,6 +265,9 @@ def reset(
         for partition, move in plan.items():
             if move.note is not None:
                 click.echo(f"{partition}: {move.note}", err=True)
+        if export:
+            click.echo(exported(plan), nl=False)
+            return
         show_rows(
             (
                 {
@@ -295,18 +303,28 @@ def member_rows(group: GroupDescription, verbose: bool) -> list[dict[str, object
         }
         if verbose:
             row["assignment"] = [str(partition) for partition in each.assignment]
+        if verbose and each.target_assignment is not None:
+            row |= {
+                "current_epoch": each.epoch,
+                "target_epoch": group.target_epoch,
+                "target_assignment": [str(partition) for partition in each.target_assignment],
+                "upgraded": not each.uses_classic_protocol,
+            }
         rows.append(row)
     return rows
 
 
-def state_row(group: GroupDescription) -> dict[str, object]:
-    return {
+def state_row(group: GroupDescription, verbose: bool = False) -> dict[str, object]:
+    row: dict[str, object] = {
         "group": group.group_id,
         "coordinator": group.coordinator_id,
         "assignment_strategy": group.protocol,
         "state": group.state,
         "members": len(group.members),
     }
+    if verbose:
+        row |= {"group_epoch": group.epoch, "target_assignment_epoch": group.target_epoch}
+    return row
 
 
 async def _offset_rows(admin: Admin, group: GroupDescription) -> list[dict[str, object]]:

@@ -31,6 +31,8 @@ class Position:
     offset: int | None = None
     shift: int | None = None
     is_current: bool = False
+    offsets: Mapping[TopicPartition, int] | None = None
+    """Each partition to its own."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,10 +76,38 @@ def position_of(options: Mapping[str, Any], now: datetime | None = None) -> Posi
         case "to_datetime":
             # No record is older than the clock of computers, and negative times mean something else.
             return Position(timestamp=max(0, _milliseconds(parse_datetime(value))))
+        case "from_file":
+            return Position(offsets=read_offsets(value))
         case _:
             assert name == "by_duration", name
             ago_ms = parse_duration(value) // timedelta(milliseconds=1)
             return Position(timestamp=max(0, _milliseconds(now or datetime.now(UTC)) - ago_ms))
+
+
+def read_offsets(path: str) -> dict[TopicPartition, int]:
+    """What a file with lines TOPIC,PARTITION,OFFSET says; a header is not expected, empty lines are passed over."""
+    from millbeck.kernel.ids import TopicPartition
+
+    found: dict[TopicPartition, int] = {}
+    try:
+        with click.open_file(path) as lines:
+            for number, line in enumerate(lines, 1):
+                if not line.strip():
+                    continue
+                parts = [part.strip().strip('"') for part in line.split(",")]
+                if len(parts) != 3 or not all(part.isdigit() for part in parts[1:]):
+                    raise click.UsageError(f"--from-file: line {number} of {path} is not TOPIC,PARTITION,OFFSET")
+                found[TopicPartition(parts[0], int(parts[1]))] = int(parts[2])
+    except OSError as error:
+        raise click.UsageError(f"--from-file: {error}") from error
+    if not found:
+        raise click.UsageError(f"--from-file: {path} names no partition")
+    return found
+
+
+def exported(plan: Mapping[TopicPartition, Move]) -> str:
+    """The plan as lines that `read_offsets` takes."""
+    return "".join(f"{each.topic},{each.partition},{move.new}\n" for each, move in plan.items())
 
 
 def parse_datetime(text: str) -> datetime:
@@ -116,6 +146,11 @@ async def reset_plan(
     """Committed and new offset of each partition; nothing chosen means every topic of the group. Changes nothing."""
     await _check_inactive(admin, group, creates=creates)
     committed = {each: found.offset for each, found in (await admin.list_group_offsets([group]))[group].items()}
+    if position.offsets is not None:
+        by_topic: dict[str, list[int] | None] = {}
+        for each in position.offsets:
+            by_topic[each.topic] = [*(by_topic.get(each.topic) or ()), each.partition]
+        chosen = list(by_topic.items())
     topics = chosen or [(name, None) for name in dict.fromkeys(each.topic for each in committed)]
     if not topics:
         raise click.ClickException(f"group {group} has committed no offsets")
@@ -180,6 +215,8 @@ async def _moves(
             wanted = by_time[each] if by_time[each] >= 0 else end[each]
         elif position.offset is not None:
             wanted = position.offset
+        elif position.offsets is not None:
+            wanted = position.offsets[each]
         elif position.is_current:
             wanted = committed.get(each, end[each])
         else:

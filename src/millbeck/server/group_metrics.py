@@ -6,7 +6,8 @@ of it; of the others their leaders are asked, and the next page shows what they 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final
 
 from millbeck.kernel.ids import TopicPartition
 from millbeck.kernel.metrics import Registry, Rows
@@ -14,6 +15,15 @@ from millbeck.server.remote_ends import RemoteEnds
 
 if TYPE_CHECKING:
     from millbeck.server.broker import Broker
+
+_TOTALS: Final = (
+    ("offset_commit", "offset_commits", "Offsets committed."),
+    ("offset_expiration", "offset_expirations", "Offsets that were dropped because of their age."),
+    ("offset_deletion", "offset_deletions", "Offsets deleted by request."),
+    ("group_completed_rebalance", "completed_rebalances", "Rebalances of classic groups that were completed."),
+    ("consumer_group_rebalance", "consumer_rebalances", "New epochs of groups in which the broker assigns."),
+)
+"""Metric, counter of a shard and meaning; they begin anew when a shard is loaded."""
 
 
 def declare_group_metrics(registry: Registry, broker: Broker) -> None:
@@ -38,6 +48,35 @@ def declare_group_metrics(registry: Registry, broker: Broker) -> None:
         return [((state,), count) for state, count in totals.items()]
 
     registry.gauge_from("kafka_coordinator_group_groupmetadatamanager_numgroups", "Groups by state.", ["state"], groups)
+    _declare_coordinator_metrics(registry, broker)
+
+
+def _declare_coordinator_metrics(registry: Registry, broker: Broker) -> None:
+    """What Kafka's brokers have under group-coordinator-metrics."""
+    prefix = "kafka_server_group_coordinator_metrics_"
+
+    def by_protocol() -> Rows:
+        found = broker.groups.statistics()
+        classic = sum(sum(each.group_counts.values()) for each in found)
+        consumer = sum(sum(each.consumer_group_counts.values()) for each in found)
+        return [(("classic",), classic), (("consumer",), consumer)]
+
+    def consumer_by_state() -> Rows:
+        totals: dict[str, int] = {}
+        for statistics in broker.groups.statistics():
+            for state, count in statistics.consumer_group_counts.items():
+                totals[state.lower()] = totals.get(state.lower(), 0) + count
+        return [((state,), count) for state, count in totals.items()]
+
+    def total(name: str) -> Callable[[], Rows]:
+        return lambda: [((), sum(getattr(each.counters, name) for each in broker.groups.statistics()))]
+
+    registry.gauge_from(prefix + "group_count", "Groups by the protocol they use.", ["protocol"], by_protocol)
+    registry.gauge_from(
+        prefix + "consumer_group_count", "Groups in which the broker assigns, by state.", ["state"], consumer_by_state
+    )
+    for name, attribute, text in _TOTALS:
+        registry.counter_from(prefix + name + "_count", text, [], total(attribute))
 
 
 class GroupLags:

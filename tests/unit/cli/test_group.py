@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 
@@ -44,6 +45,20 @@ def test_state() -> None:
         "state": "Stable",
         "members": 1,
     }
+
+
+def test_a_group_in_which_the_broker_assigns_shows_its_epochs() -> None:
+    member = replace(MEMBER, epoch=4, target_assignment=MEMBER.assignment[:1], uses_classic_protocol=False)
+    group = replace(GROUP, members=(member,), type="consumer", epoch=5, target_epoch=5)
+    (row,) = member_rows(group, verbose=True)
+    assert (row["current_epoch"], row["target_epoch"], row["target_assignment"], row["upgraded"]) == (
+        4,
+        5,
+        ["orders-0"],
+        True,
+    )
+    state = state_row(group, verbose=True)
+    assert (state["group_epoch"], state["target_assignment_epoch"]) == (5, 5)
 
 
 USAGE = {

@@ -2,13 +2,16 @@ from __future__ import annotations
 
 import asyncio
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import click
 import pytest
 
 from millbeck.cli.group_reset import (
+    Move,
     Position,
+    exported,
     parse_datetime,
     parse_duration,
     parse_partitions,
@@ -164,6 +167,10 @@ PLANS = {
     "a time after the last record is the end": (Position(timestamp=NOW_MS), [(40, 60), (None, 50)]),
     "an offset is kept within the log": (Position(offset=5), [(40, 10), (None, 5)]),
     "and below its end": (Position(offset=70), [(40, 70), (None, 50)]),
+    "each its own": (
+        Position(offsets={TopicPartition("orders", 1): 7, TopicPartition("orders", 0): 500}),
+        [(40, 100), (None, 7)],
+    ),
     "current, or the end": (Position(is_current=True), [(40, 40), (None, 50)]),
 }
 
@@ -204,3 +211,25 @@ def test_a_group_with_members_is_left_alone() -> None:
 def test_a_partition_that_is_not_there_is_named() -> None:
     with pytest.raises(click.ClickException, match="orders has no partition 7"):
         plan(Position(timestamp=EARLIEST), topics=[("orders", [7])])
+
+
+def test_a_plan_that_was_printed_can_be_read_back(tmp_path: Path) -> None:
+    plan = {
+        TopicPartition("t", 0): Move(current=1, new=5, asked=5),
+        TopicPartition("u", 3): Move(current=None, new=0, asked=0),
+    }
+    path = tmp_path / "offsets.csv"
+    path.write_text(exported(plan) + "\n")
+    assert position_of({"from_file": str(path)}) == Position(
+        offsets={TopicPartition("t", 0): 5, TopicPartition("u", 3): 0}
+    )
+
+
+@pytest.mark.parametrize("text", ["", "t,0\n", "t,zero,1\n", "t,0,-1\n"])
+def test_a_file_that_says_no_offsets_is_refused(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "offsets.csv"
+    path.write_text(text)
+    with pytest.raises(click.UsageError, match="--from-file"):
+        position_of({"from_file": str(path)})
+    with pytest.raises(click.UsageError, match="--from-file"):
+        position_of({"from_file": str(tmp_path / "nothing")})

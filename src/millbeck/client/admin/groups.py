@@ -5,15 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TypeVar
 
+from millbeck.client.admin.consumer_groups import describe_consumer_group
 from millbeck.client.admin.outcomes import Outcomes, for_each
 from millbeck.client.admin.results import GroupDescription, GroupListing, GroupOffset, MemberDescription
 from millbeck.client.admin.routing import ask_all_brokers, ask_coordinators
 from millbeck.client.cluster import COORDINATOR, Cluster
 from millbeck.client.retry import Deadline
-from millbeck.kernel.errors import ApiError, UnknownServerError, from_code
+from millbeck.kernel.errors import ApiError, GroupIdNotFound, UnknownServerError, from_code
 from millbeck.kernel.ids import TopicPartition
 
 V = TypeVar("V")
+
+DEAD = "Dead"
+"""What brokers say of a group that they do not have, or have as one of another kind."""
 
 
 async def list_groups(
@@ -50,6 +54,7 @@ async def list_groups(
 async def describe_groups(
     cluster: Cluster, groups: Iterable[str], *, include_authorized_operations: bool, timeout_s: float | None
 ) -> Outcomes[str, GroupDescription]:
+    """Groups of either kind: what is no classic group is asked for as one in which the broker assigns."""
     from millbeck.wire.messages.describe_groups import (
         DescribedGroup,
         DescribedGroupMember,
@@ -88,6 +93,16 @@ async def describe_groups(
             found = next((entry for entry in response.groups if entry.group_id == group), None)
             if found is None:
                 raise UnknownServerError(f"the broker did not describe group {group}")
+            if found.error_code == GroupIdNotFound.code or found.group_state == DEAD:
+                other = await describe_consumer_group(
+                    cluster,
+                    node_id,
+                    group,
+                    include_authorized_operations=include_authorized_operations,
+                    deadline=deadline,
+                )
+                if other is not None:
+                    return other
             if found.error_code:
                 raise from_code(found.error_code, found.error_message or "")
             return description_of(found, node_id)

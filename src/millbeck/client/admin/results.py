@@ -195,6 +195,11 @@ class MemberDescription:
     """Empty when the group does not speak the consumer protocol."""
     metadata: bytes
     assignment_bytes: bytes
+    epoch: int | None = None
+    """None in groups in which members assign."""
+    target_assignment: tuple[TopicPartition, ...] | None = None
+    """What it should have; None in groups in which members assign."""
+    uses_classic_protocol: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -206,6 +211,10 @@ class GroupDescription:
     coordinator_id: int
     members: tuple[MemberDescription, ...]
     authorized_operations: int
+    type: str = "classic"
+    epoch: int | None = None
+    target_epoch: int | None = None
+    """The epoch that the members' targets were computed for; both are None for classic groups."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -24,6 +24,7 @@ from typing import Final, NamedTuple, Self
 from millbeck.client.cluster import Cluster
 from millbeck.client.config import Value
 from millbeck.client.consumer import commits
+from millbeck.client.consumer.broker_assigned import BrokerAssigned
 from millbeck.client.consumer.commits import CommittedOffset, Committer
 from millbeck.client.consumer.config import ConsumerConfig
 from millbeck.client.consumer.fetcher import Fetcher
@@ -72,7 +73,7 @@ class Consumer:
         self._topics: list[str] = []
         self._pattern: re.Pattern[str] | None = None
         self._callbacks = _Callbacks()
-        self._membership: Membership | None = None
+        self._membership: Membership | BrokerAssigned | None = None
         self._is_polling = False
         self._is_closing = False
         self._is_closed = False
@@ -144,10 +145,20 @@ class Consumer:
             raise InvalidRequest("there is nothing to subscribe to")
         self.cluster.want_only(self._topics)
         if self._membership is None:
-            self._membership = Membership(self.cluster, self.config, on_change=self._changed.set)
+            self._membership = self._new_membership()
         self._membership.request_join("the subscription changed")
         self._match_pattern()
         self.cluster.refresh_soon()
+
+    def _new_membership(self) -> Membership | BrokerAssigned:
+        if not self.config.is_broker_assigning:
+            return Membership(self.cluster, self.config, on_change=self._changed.set)
+        return BrokerAssigned(
+            self.cluster,
+            self.config,
+            pattern=lambda: None if self._pattern is None else self._pattern.pattern,
+            on_change=self._changed.set,
+        )
 
     async def unsubscribe(self) -> None:
         """Leave the group and read nothing."""
@@ -177,7 +188,7 @@ class Consumer:
 
     def _match_pattern(self) -> None:
         """A subscription by pattern follows the topics there are."""
-        if self._pattern is None or self._membership is None:
+        if self._pattern is None or self._membership is None or self.config.is_broker_assigning:
             return
         matching = sorted(
             name
@@ -356,7 +367,8 @@ class Consumer:
             await self._lose()
         if membership.failure is not None:
             raise membership.failure
-        if membership.needs_join and not membership.is_joining and self._topics:
+        has_subscription = bool(self._topics) or (self._pattern is not None and self.config.is_broker_assigning)
+        if membership.needs_join and not membership.is_joining and has_subscription:
             if not membership.is_cooperative:
                 await self._revoke(self._positions.partitions)
             elif self.config.enable_auto_commit and self.assignment:
@@ -366,7 +378,7 @@ class Consumer:
         if joined is not None:
             await self._take_over(membership, joined)
 
-    async def _take_over(self, membership: Membership, joined: Joined) -> None:
+    async def _take_over(self, membership: Membership | BrokerAssigned, joined: Joined) -> None:
         assigned = list(dict.fromkeys(joined.partitions))
         owned = self._positions.partitions
         revoked = [partition for partition in owned if partition not in assigned]
@@ -376,6 +388,7 @@ class Consumer:
             # Only now may somebody else get them: the group has to meet again.
             membership.request_join("partitions were given up")
         self._set_partitions(assigned)
+        membership.owns(assigned)
         if self._callbacks.on_assigned is not None:
             await _call(self._callbacks.on_assigned, added)
 

@@ -53,10 +53,7 @@ def duration_ms(text: str) -> int | None:
     return ((days * 24 + hours) * 60 + minutes) * MINUTE_MS + round(float(found["seconds"] or 0) * 1000)
 
 
-_group_protocol: Validator[str] = Validator(
-    lambda text: text.lower() == "classic",
-    "classic; this client does not have the newer group protocol (consumer, KIP-848) yet",
-)
+_group_protocol: Validator[str] = Validator(lambda text: text.lower() in ("classic", "consumer"), "classic or consumer")
 _reset_policy: Validator[str] = Validator(
     lambda text: text in ("earliest", "latest", "none") or duration_ms(text) is not None,
     "earliest, latest, none or by_duration:<ISO 8601 duration>",
@@ -80,7 +77,21 @@ class ConsumerConfig(ClientConfig):
         doc="A name that outlives restarts: a member that returns under it in time gets its partitions back.",
     )
     group_protocol = option(
-        "group.protocol", STRING, "classic", valid=_group_protocol, scope=CLIENT, doc="How groups share partitions."
+        "group.protocol",
+        STRING,
+        "classic",
+        valid=_group_protocol,
+        scope=CLIENT,
+        doc="How groups share partitions: members do, or with consumer the broker does, without stopping those "
+        "whose part stays the same.",
+    )
+    group_remote_assignor = option(
+        "group.remote.assignor",
+        STRING,
+        None,
+        scope=CLIENT,
+        doc="With group.protocol=consumer: the assignor this member prefers, uniform or range. The group uses the one "
+        "that most ask for.",
     )
     session_timeout_ms = option(
         "session.timeout.ms",
@@ -204,6 +215,11 @@ class ConsumerConfig(ClientConfig):
         scope=CLIENT,
         doc="A subscription by pattern leaves internal topics out.",
     )
+
+    @property
+    def is_broker_assigning(self) -> bool:
+        """Whether the broker shares partitions out (KIP-848)."""
+        return self.group_protocol.lower() == "consumer"
 
     @property
     def assignors(self) -> tuple[str, ...]:

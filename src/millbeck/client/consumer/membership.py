@@ -61,7 +61,8 @@ class Joined(NamedTuple):
     """The outcome of a rebalance for this member."""
 
     partitions: list[TopicPartition]
-    assignor: Assignor
+    assignor: Assignor | None
+    """None when the broker assigned."""
 
 
 class Membership:
@@ -106,6 +107,9 @@ class Membership:
         if not self.needs_join:
             self.needs_join = True
             self._on_change()
+
+    def owns(self, partitions: Sequence[TopicPartition]) -> None:
+        """What the consumer has taken over; the group hears of it when it meets again."""
 
     # joining
 

@@ -18,6 +18,11 @@ from millbeck.kernel.errors import (
     UnknownTopicOrPartition,
 )
 from millbeck.kernel.ids import TopicPartition
+from millbeck.wire.messages.consumer_group_describe import (
+    ConsumerGroupDescribeRequest,
+    ConsumerGroupDescribeResponse,
+)
+from millbeck.wire.messages.consumer_group_describe import DescribedGroup as ConsumerGroup
 from millbeck.wire.messages.delete_groups import DeletableGroupResult, DeleteGroupsRequest, DeleteGroupsResponse
 from millbeck.wire.messages.describe_groups import (
     DescribedGroup,
@@ -75,6 +80,11 @@ def test_a_broker_whose_groups_load_is_asked_again() -> None:
     simulate(scenario)
 
 
+def no_consumer_group(call: Call) -> ConsumerGroupDescribeResponse:
+    (name,) = call.message.group_ids
+    return ConsumerGroupDescribeResponse(groups=[ConsumerGroup(group_id=name, error_code=GroupIdNotFound.code)])
+
+
 def test_describing_groups() -> None:
     async def scenario(cluster: FakeCluster) -> None:
         def describe(call: Call) -> DescribeGroupsResponse:
@@ -99,6 +109,7 @@ def test_describing_groups() -> None:
             return DescribeGroupsResponse(groups=[group])
 
         cluster.on(DescribeGroupsRequest, describe)
+        cluster.on(ConsumerGroupDescribeRequest, no_consumer_group)
         cluster.coordinator_id = 2
         async with open_admin(cluster) as admin:
             found = await admin.describe_groups(["g", "ghost", "workers"])

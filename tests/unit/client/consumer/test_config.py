@@ -83,16 +83,13 @@ def test_contradictions() -> None:
     with pytest.raises(InvalidConfig, match=r"group\.id is empty"):
         parse(group_id="")
     with pytest.raises(InvalidConfig, match=r"group\.protocol"):
-        parse(group_protocol="consumer")
+        parse(group_protocol="streams")
 
 
 def test_read_committed() -> None:
     assert parse(isolation_level="read_committed").reads_committed
 
 
-def test_the_newer_group_protocol_is_refused_by_name() -> None:
-    assert parse(group_protocol="CLASSIC", group_id="g").group_id == "g"
-    with pytest.raises(
-        InvalidConfig, match=r"Invalid value consumer for .* group\.protocol: .* classic; .*KIP-848\) yet"
-    ):
-        parse(group_protocol="consumer", group_id="g")
+def test_who_assigns() -> None:
+    assert not parse(group_protocol="CLASSIC", group_id="g").is_broker_assigning
+    assert parse(group_protocol="Consumer", group_id="g", group_remote_assignor="range").is_broker_assigning
