@@ -121,6 +121,8 @@ def _carry_out(run: Run, scenario: Scenario, seconds: float, rate: float) -> tup
                 delivery_timeout_ms=scenario.delivery_timeout_ms,
             )
         clients.start("consume", "tail", partitions=PARTITIONS)
+        if scenario.has_group:
+            clients.start("take-part", "member")
         watch = LeaderWatch(run)
         time.sleep(2)
         run.deadline_s = time.monotonic() + seconds
@@ -140,12 +142,15 @@ def _carry_out(run: Run, scenario: Scenario, seconds: float, rate: float) -> tup
         clients.start("read-all", "final", partitions=PARTITIONS, patience_s=120)
         clients.end("final")
         clients.end("tail")
+        if scenario.has_group:
+            clients.end("member")
     finally:
         clients.kill()
     verdict = judge(
         [clients.notes(name) for name in producers],
         [clients.notes("tail")],
         clients.notes("final"),
+        members=[clients.notes("member")] if scenario.has_group else [],
         kills=run.windows,
         flows=run.flows,
         acknowledged_count_min=1,

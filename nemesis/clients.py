@@ -20,6 +20,7 @@ from confluent_kafka import Consumer, KafkaError, Message, Producer, TopicPartit
 
 FLUSH_S = 120.0
 FLOOD_BURST = 500
+IDLE_S = 5.0
 
 
 class Notes:
@@ -128,6 +129,41 @@ def consume(bootstrap: str, topic: str, notes: Notes, *, name: str, partitions: 
     notes.add("end", 0, [])
 
 
+def take_part(bootstrap: str, topic: str, notes: Notes, *, name: str) -> None:
+    """A member of a group, whose coordinators come and go; says how many different records it was given."""
+
+    def on_error(error: KafkaError) -> None:
+        notes.add("error", error.name(), error.str(), error.fatal())
+
+    consumer = Consumer(
+        {
+            "bootstrap.servers": bootstrap,
+            "group.id": name,
+            "auto.commit.interval.ms": 500,
+            "auto.offset.reset": "earliest",
+            "fetch.wait.max.ms": 100,
+            "reconnect.backoff.max.ms": 500,
+            "error_cb": on_error,
+            "log_level": 2,
+        }
+    )
+    consumer.subscribe([topic])
+    given: set[tuple[int | None, int | None]] = set()
+    closed = until_input_closes()
+    last_s = time.monotonic()
+    # Who was sent away by a coordinator that went away has some seconds to come back.
+    while not closed.is_set() or time.monotonic() < last_s + IDLE_S:
+        for message in consumer.consume(1000, 0.2):
+            last_s = time.monotonic()
+            error = message.error()
+            if error is None:
+                given.add((message.partition(), message.offset()))
+            else:
+                notes.add("read error", error.name(), error.str())
+    consumer.close()
+    notes.add("given", len(given))
+
+
 def read_all(bootstrap: str, topic: str, notes: Notes, *, name: str, partitions: int, patience_s: float) -> None:
     """Every partition from its start to its high watermark, once the cluster is whole again."""
     consumer = Consumer(
@@ -196,6 +232,7 @@ def _note_message(notes: Notes, message: Message) -> None:
 ROLES: dict[str, Callable[..., None]] = {
     "produce": produce,
     "consume": consume,
+    "take-part": take_part,
     "read-all": read_all,
     "flood": flood,
     "burst": burst,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -75,6 +75,7 @@ def judge(
     kills: list[tuple[int, float]],
     flows: list[tuple[str, float, float]],
     acknowledged_count_min: int,
+    members: Sequence[Path] = (),
 ) -> Verdict:
     history = History()
     acknowledged: dict[int, list[tuple[float, float]]] = {}
@@ -107,6 +108,8 @@ def judge(
             elif kind == "read error":
                 errors.append(f"{path.stem}: {rest[1]}")
     _read_finally(history, final)
+    for path in members:
+        errors += _member_errors(path, sum(len(records) for records in history.final.values()))
     return Verdict(
         anomalies=check_all(history, acknowledged_count_min=acknowledged_count_min),
         sent=len(history.sends),
@@ -132,6 +135,20 @@ def _read_finally(history: History, final: Path) -> None:
                 raise ValueError(f"partition {index} was not read to its end at {end}")
     for partition, read in records.items():
         history.read_finally(str(partition), read)
+
+
+def _member_errors(path: Path, count: int) -> Iterator[str]:
+    """A group's only member is given every record, some of them perhaps twice."""
+    given = 0
+    for _, kind, *rest in entries(path):
+        if kind == "read error":
+            yield f"{path.stem}: {rest[1]}"
+        elif kind == "error" and rest[2]:
+            yield f"{path.stem}: fatal: {rest[1]}"
+        elif kind == "given":
+            given = rest[0]
+    if given < count:
+        yield f"{path.stem}: was given {given} records of {count}"
 
 
 def _windows(kills: list[tuple[int, float]], acknowledged: dict[int, list[tuple[float, float]]]) -> list[float]:

@@ -208,6 +208,8 @@ class Scenario:
     topic_settings: dict[str, str] = field(default_factory=dict)
     settings: dict[str, str] = field(default_factory=dict)
     bar: Bar = field(default_factory=Bar)
+    has_group: bool = False
+    """Whether a member of a group reads along."""
     delivery_timeout_ms: int = 600_000
     """How long producers try: by default longer than any harm lasts."""
 
@@ -232,7 +234,11 @@ SCENARIOS = {
     "power-cut-all": Scenario(harm=power_cut_all, seconds=180, topic_settings=FLUSHED),
     "lose-controllers": Scenario(harm=lose_controllers, seconds=60),
     "rolling-restart": Scenario(
-        harm=rolling_restart, seconds=120, bar=Bar(tolerates_client_errors=False), delivery_timeout_ms=30_000
+        harm=rolling_restart,
+        seconds=120,
+        bar=Bar(tolerates_client_errors=False),
+        has_group=True,
+        delivery_timeout_ms=30_000,
     ),
     "disk-full": Scenario(harm=disk_full, seconds=120, bar=Bar(leader_changes_min=5)),
     "availability": Scenario(

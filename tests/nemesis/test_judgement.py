@@ -136,3 +136,23 @@ def test_what_is_lost_is_a_problem_whatever_the_bar(notes: Notes) -> None:
     notes.final = [["read", 0, 0, "a"], ["whole", 0, 1]]
     notes.tail = []
     assert Bar(acknowledged_min=0).problems(notes.judge(), 0, share=1) != []
+
+
+def test_a_groups_member_is_given_everything_without_an_error(notes: Notes, tmp_path: Path) -> None:
+    def errors(*entries: list[Any]) -> list[str]:
+        return judge(
+            [write(tmp_path / "p.jsonl", *notes.producer)],
+            [],
+            write(tmp_path / "f.jsonl", *notes.final),
+            kills=[],
+            flows=[],
+            acknowledged_count_min=1,
+            members=[write(tmp_path / "m.jsonl", *entries)],
+        ).client_errors
+
+    assert errors(["error", "_TRANSPORT", "gone", False], ["given", 2]) == []
+    assert errors(["given", 1]) == ["m: was given 1 records of 2"]
+    assert errors(["read error", "X", "lost"], ["error", "Y", "bad", True], ["given", 2]) == [
+        "m: lost",
+        "m: fatal: bad",
+    ]
