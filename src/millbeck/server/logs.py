@@ -52,6 +52,8 @@ class Logs:
         self._broker_defaults = broker_defaults
         self._directory_of: dict[TopicPartition, LogDirectory] = {}
         self._on_disk: dict[TopicPartition, tuple[LogDirectory, Uuid]] = {}
+        self._mending: dict[TopicPartition, asyncio.Event] = {}
+        """Logs whose files a thread is at work on, and the end of that."""
         self._checkpointed: dict[LogDirectory, dict[TopicPartition, int]] = {}
         self._removing = asyncio.Lock()
         self._running_flushes = 0
@@ -105,6 +107,7 @@ class Logs:
                     changes.note(partition, registration, broker.node_id)
                     self._tell_directory(partition, registration)
             else:
+                await self._untouched(TopicPartition(before.name, index))
                 self._leave(before.topic_id, index, changes)
             await turns.give_way()
         broker.image = broker.topics.image = image
@@ -219,6 +222,7 @@ class Logs:
         broker.topics.remove(topic)
         for partition in topic.partitions.values():
             await turns.give_way()
+            await self._untouched(partition.name)
             self._take_away(partition, UnknownTopicOrPartition(f"{topic.name} was deleted"))
 
     def _take_away(self, partition: Partition, error: ApiError) -> None:
@@ -427,8 +431,25 @@ class Logs:
             await self._broker.in_thread(job)
         if partition.is_leader or directory.logs.get(partition.name) is not damaged:
             return False
-        partition.replace_log(directory.mend_log(damaged, now_ms=self._broker.now_ms()))
-        return not partition.log.is_offline
+        ended = self._mending[partition.name] = asyncio.Event()
+        try:
+            mending = directory.mending_job(damaged, now_ms=self._broker.now_ms())
+            mended = await self._broker.in_thread(mending.run)
+        finally:
+            del self._mending[partition.name]
+            ended.set()
+        if partition.is_leader or directory.logs.get(partition.name) is not damaged:
+            return False
+        log = directory.finish_mending(damaged, mended, now_ms=self._broker.now_ms())
+        if log is not damaged:
+            partition.replace_log(log)
+        return not log.is_offline
+
+    async def _untouched(self, partition: TopicPartition) -> None:
+        """A thread may be at work on the log's files: they are not renamed before it has ended."""
+        ended = self._mending.get(partition)
+        if ended is not None:
+            await ended.wait()
 
     async def _flush_due(self) -> None:
         for partition in self._broker.topics.all_partitions():

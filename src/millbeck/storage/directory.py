@@ -34,6 +34,7 @@ from millbeck.storage.flush import SmallFile
 from millbeck.storage.index_cache import IndexCache
 from millbeck.storage.log import Log
 from millbeck.storage.log_environment import LogEnvironment
+from millbeck.storage.mending import Mended, MendingJob
 from millbeck.storage.partition_directory import Kind
 from millbeck.storage.properties import MetaProperties, read_meta_properties
 
@@ -164,16 +165,25 @@ class LogDirectory:
         self._unopened.pop(log.topic_partition, None)
         self.logs[log.topic_partition] = log
 
-    def mend_log(self, damaged: Log, *, now_ms: int) -> Log:
-        """Open a damaged log anew without its first bad batch and what came after: another replica has it.
+    def mending_job(self, damaged: Log, *, now_ms: int) -> MendingJob:
+        """For a thread: the files of a damaged log without its first bad batch and what came after, which another
+        replica has. What it returns is for `finish_mending`; until then nobody else may touch the log's files.
 
-        First run what `lowering_job` returns for ``damaged_offset``, until it returns None. Raises OSError. It reads
-        everything from the damaged segment on; a log that is damaged before that, too, is returned offline.
+        First run what `lowering_job` returns for ``damaged_offset``, until it returns None. Raises OSError.
         """
+        assert self.logs.get(damaged.topic_partition) is damaged, f"{damaged} is not here"
+        self._check_online()
+        damaged.close_files()
+        return MendingJob(self._files, damaged, now_ms)
+
+    def finish_mending(self, damaged: Log, mended: Mended, *, now_ms: int) -> Log:
+        """The log opened anew, or the damaged one, when it is damaged further back, too. Raises OSError."""
         key = damaged.topic_partition
         assert self.logs.get(key) is damaged, f"{damaged} is not here"
         self._check_online()
-        damaged.close_files()
+        if mended.damaged_offset >= 0:
+            damaged.damaged_offset = mended.damaged_offset
+            return damaged
         log = loading.open_log(
             self._environment,
             self._path_of(key),
@@ -181,9 +191,9 @@ class LogDirectory:
             damaged.topic_id,
             damaged.config,
             now_ms=now_ms,
-            recovery_point=damaged.damaged_offset,
+            recovery_point=mended.end_offset,
             log_start_offset=damaged.log_start_offset,
-            had_clean_shutdown=False,
+            had_clean_shutdown=True,
         )
         self.offline_count -= 1
         self._add(log)

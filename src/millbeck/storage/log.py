@@ -742,7 +742,7 @@ class Log:
             logger.log(logging.INFO if is_wanted else logging.ERROR, "%s is offline: %s", self.topic_partition, reason)
 
     def found_corrupt(self, error: CorruptSegment) -> KafkaStorageError:
-        """Damage below what recovery may cut: only this log goes offline. See `LogDirectory.mend_log`."""
+        """Damage below what recovery may cut: only this log goes offline. See `LogDirectory.mending_job`."""
         if self.offline_reason is None:
             self.damaged_offset = error.base_offset
         self.go_offline(str(error))

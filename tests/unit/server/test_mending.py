@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import errno
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -12,7 +13,9 @@ from three_brokers import ThreeBrokers
 from millbeck.kernel.environment import Environment
 from millbeck.kernel.errors import KafkaStorageError
 from millbeck.metadata.image.directories import LOST_DIRECTORY
+from millbeck.metadata.records import RemoveTopicRecord
 from millbeck.server.mending import Mending
+from millbeck.storage.mending import Mended, MendingJob
 from millbeck.storage.segment import CorruptSegment
 from millbeck.testing.sim.disk_faults import DiskCall
 from millbeck.testing.sim.inode import Inode
@@ -116,3 +119,43 @@ def test_nobody_waits_for_a_follower_without_room(monkeypatch: pytest.MonkeyPatc
         assert cluster.bytes_of(3) == cluster.bytes_of(1)
 
     in_cluster(scenario)
+
+
+def test_a_topic_is_not_taken_away_while_a_thread_is_at_work_on_its_files(monkeypatch: pytest.MonkeyPatch) -> None:
+    found: list[str] = []
+
+    async def scenario(cluster: ThreeBrokers, environment: Environment) -> None:
+        await cluster.create(min_insync_replicas="2", internal_segment_bytes="1000")
+        await fill(cluster, environment)
+        run = MendingJob.run
+        partition = cluster.partition(2)
+        decided = asyncio.Event()
+
+        def mended(job: MendingJob) -> Mended:
+            decided.set()
+            found.extend(name for name in cluster.machines[2].disk.find_directory("/data").entries if "t-0" in name)
+            return run(job)
+
+        async def delayed(job: Callable[..., Any], *arguments: Any) -> Any:
+            if getattr(job, "__name__", "") == "mended":
+                removal = asyncio.ensure_future(cluster.decide(RemoveTopicRecord(topic_id=partition.topic_id)))
+                await asyncio.sleep(5)
+                assert partition.name in cluster.nodes[2].broker.logs.directories[0].logs
+                answer = job(*arguments)
+                await asyncio.sleep(0)
+                del removal
+                return answer
+            return await in_thread(job, *arguments)
+
+        monkeypatch.setattr(MendingJob, "run", mended)
+        # This controller cannot be told of a topic that is gone.
+        monkeypatch.setattr(Mending, "_come_back", lambda self, partition: None)
+        broker = cluster.nodes[2].broker
+        in_thread = broker.in_thread
+        monkeypatch.setattr(type(broker), "in_thread", staticmethod(delayed))
+        damage(cluster, 2)
+        await cluster.until(decided.is_set)
+        await cluster.until(lambda: partition.name not in broker.logs.directories[0].logs)
+
+    in_cluster(scenario)
+    assert found == ["t-0"]

@@ -311,6 +311,6 @@ def test_a_damaged_log_is_cut_before_its_first_bad_batch() -> None:
     assert (log.damaged_offset, directory.offline_count) == (0, 1)
     while (job := directory.lowering_job(log, log.damaged_offset)) is not None:
         job()
-    mended = directory.mend_log(log, now_ms=0)
+    mended = directory.finish_mending(log, directory.mending_job(log, now_ms=0).run(), now_ms=0)
     assert (mended.end_offset, mended.is_offline, mended.damaged_offset) == (3, False, -1)
     assert (directory.logs, directory.offline_count) == ({KEY: mended}, 0)

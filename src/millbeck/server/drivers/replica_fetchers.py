@@ -109,9 +109,12 @@ class ReplicaFetchers:
             line.begin()
 
     def follow(self, partition: Partition) -> None:
-        """Fetch from the partition's leader from now on; nothing when it has none."""
+        """Fetch from the partition's leader from now on; nothing when it has none.
+
+        Nothing either while the log is offline: a fetch would claim what it held, as if it still could be read.
+        """
         self.stop(partition)
-        if partition.leader_id == NO_LEADER or partition.is_leader:
+        if partition.leader_id == NO_LEADER or partition.is_leader or partition.log.is_offline:
             return
         key = (partition.leader_id, _slot_of(partition) % self._fetcher_count())
         line = self._lines.get(key)
