@@ -11,6 +11,7 @@ from millbeck.kernel.errors import (
     NetworkException,
     OffsetOutOfRange,
     RequestTimedOut,
+    TransactionAbortable,
     UnsupportedVersion,
 )
 
@@ -57,6 +58,10 @@ class BufferExhausted(RequestTimedOut):
 
 class DeliveryTimeout(RequestTimedOut):
     """A record was not acknowledged within ``delivery.timeout.ms``."""
+
+
+class TransactionAborted(TransactionAbortable):
+    """The record was part of a transaction that its own producer has aborted."""
 
 
 class NoOffsetForPartition(OffsetOutOfRange):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import NamedTuple
 
+from millbeck.client.errors import TransactionAborted
 from millbeck.kernel.errors import ApiError
 from millbeck.kernel.ids import TopicPartition
 from millbeck.records.batch import NO_PRODUCER_EPOCH, NO_PRODUCER_ID, NO_SEQUENCE, records_of
@@ -28,6 +29,7 @@ class RecordMetadata(NamedTuple):
 class ProducerIdentity(NamedTuple):
     producer_id: int
     epoch: int
+    is_transactional: bool = False
 
 
 NOBODY = ProducerIdentity(NO_PRODUCER_ID, NO_PRODUCER_EPOCH)
@@ -121,6 +123,7 @@ class ProducerBatch:
             producer_id=self.identity.producer_id,
             producer_epoch=self.identity.epoch,
             base_sequence=self.base_sequence,
+            is_transactional=self.identity.is_transactional,
         )
 
     def succeed(self, base_offset: int, append_time_ms: int) -> None:
@@ -143,6 +146,9 @@ class ProducerBatch:
         for future in self.futures:
             if not future.done():
                 future.set_exception(error)
+                if isinstance(error, TransactionAborted):
+                    # Whoever aborts knows what becomes of the records, and need not ask for each.
+                    future.exception()
         self._settle()
 
     def _settle(self) -> None:

@@ -5,6 +5,14 @@
         metadata = await sent                                         # waits for the broker: topic, partition, offset
         await producer.flush()
 
+With a ``transactional.id`` records are sent in transactions, which readers with read_committed see whole or not at all:
+
+    await producer.init_transactions()
+    producer.begin_transaction()
+    await producer.send(...)
+    await producer.send_offsets("group", {TopicPartition("in", 0): CommittedOffset(7)})
+    await producer.commit_transaction()                               # or abort_transaction
+
 `send` returns a future per record that carries its `RecordMetadata` or the error it ended with. Records are gathered
 into batches per partition (``linger.ms``, ``batch.size``) and sent in the background.
 """
@@ -18,15 +26,17 @@ from typing import Final, Self
 
 from millbeck.client.cluster import Cluster
 from millbeck.client.config import Value
-from millbeck.client.errors import ClientClosed, RequestTimeout
+from millbeck.client.consumer.commits import CommittedOffset, Committer
+from millbeck.client.errors import ClientClosed, RequestTimeout, TransactionAborted
 from millbeck.client.metadata import TopicView
 from millbeck.client.producer.accumulator import Accumulator, record_size_max
 from millbeck.client.producer.batch import RecordFuture
 from millbeck.client.producer.config import ProducerConfig
 from millbeck.client.producer.partitioner import DefaultPartitioner, Partitioner
 from millbeck.client.producer.sender import Sender
+from millbeck.client.producer.transactions import Transactions
 from millbeck.kernel.environment import Environment
-from millbeck.kernel.errors import UnknownTopicOrPartition
+from millbeck.kernel.errors import InvalidTxnState, UnknownTopicOrPartition
 from millbeck.kernel.ids import TopicPartition
 from millbeck.records.record import Header
 
@@ -55,6 +65,7 @@ class Producer:
         )
         self._accumulator = Accumulator(config)
         self._sender = Sender(self.cluster, self._accumulator, config)
+        self._transactions = self._sender.transactions
         self._flush_count = 0
         self._yielded_s = self._loop.time()
         self._is_closed = False
@@ -82,6 +93,8 @@ class Producer:
         held = tuple(headers)
         size_bytes = record_size_max(key, value, held)
         self._accumulator.check_size(size_bytes)
+        if self._transactions is not None:
+            self._transactions.check_open()
         view = self.cluster.metadata.topics.get(topic)
         if view is None or self._is_closed or not self._accumulator.try_reserve(size_bytes):
             view = await self._wait_for_room(topic, size_bytes)
@@ -107,6 +120,8 @@ class Producer:
         held = tuple(headers)
         size_bytes = record_size_max(key, value, held)
         self._accumulator.check_size(size_bytes)
+        if self._transactions is not None:
+            self._transactions.check_open()
         view = self.cluster.metadata.topics.get(topic)
         if self._is_closed:
             raise ClientClosed("the producer is closed")
@@ -180,6 +195,47 @@ class Producer:
             self._end_flushing()
         if pending:
             raise RequestTimeout(f"{len(pending)} batches were not acknowledged in {timeout_s} s")
+
+    # transactions
+
+    @property
+    def transactions(self) -> Transactions:
+        if self._transactions is None:
+            raise InvalidTxnState("the producer has no transactional.id")
+        return self._transactions
+
+    async def init_transactions(self, timeout_s: float | None = None) -> None:
+        """Take the transactional id over, once, before the first transaction."""
+        await self.transactions.init(self._block_s(timeout_s))
+
+    def begin_transaction(self) -> None:
+        self.transactions.begin()
+
+    async def send_offsets(
+        self,
+        group_id: str,
+        offsets: Mapping[TopicPartition, CommittedOffset],
+        *,
+        committer: Committer | None = None,
+        timeout_s: float | None = None,
+    ) -> None:
+        """Commit what a group has read as part of the transaction; ``committer`` is the member that has read it."""
+        await self.transactions.add_offsets(group_id, committer or Committer(), offsets, self._block_s(timeout_s))
+
+    async def commit_transaction(self, timeout_s: float | None = None) -> None:
+        """Raises when a record of the transaction was not stored: then it can only be aborted."""
+        await self.flush()
+        await self.transactions.end(is_committed=True, timeout_s=self._block_s(timeout_s))
+
+    async def abort_transaction(self, timeout_s: float | None = None) -> None:
+        """What is not sent yet is given up."""
+        self.transactions.failed(TransactionAborted("the transaction was aborted"))
+        self._sender.fail_all(TransactionAborted("the transaction was aborted"))
+        await self._sender.drain()
+        await self.transactions.end(is_committed=False, timeout_s=self._block_s(timeout_s))
+
+    def _block_s(self, timeout_s: float | None) -> float:
+        return self.config.max_block_ms / 1000 if timeout_s is None else timeout_s
 
     def _begin_flushing(self) -> None:
         self._flush_count += 1

@@ -118,6 +118,24 @@ class ProducerConfig(ClientConfig):
         doc="Spread records with a key like those without one.",
     )
 
+    transactional_id = option(
+        "transactional.id",
+        STRING,
+        None,
+        scope=CLIENT,
+        importance=Importance.LOW,
+        doc="A name under which this producer writes in transactions; one producer at a time can have it.",
+    )
+    transaction_timeout_ms = option(
+        "transaction.timeout.ms",
+        INT,
+        MINUTE_MS,
+        valid=at_least(1),
+        scope=CLIENT,
+        importance=Importance.LOW,
+        doc="How long a transaction may stay open before the broker aborts it.",
+    )
+
     @property
     def required_acks(self) -> int:
         """As a Produce request says it."""
@@ -134,14 +152,14 @@ class ProducerConfig(ClientConfig):
 
     @classmethod
     def parse(cls, settings: Mapping[str, Value]) -> Self:
-        if settings.get("transactional.id"):
-            raise InvalidConfig("transactional.id is set, but this producer has no transactions")
         return super().parse(settings)._reconciled(settings)
 
     def _reconciled(self, settings: Mapping[str, Value]) -> Self:
         """Defaults give way to what was set; two settings that contradict each other are an error."""
         reconciled = self
         conflict = self._conflict_with_idempotence()
+        if self.transactional_id is not None and (conflict or not self.enable_idempotence):
+            raise InvalidConfig(f"transactional.id needs {conflict or 'enable.idempotence=true'}")
         if self.enable_idempotence and conflict:
             if "enable.idempotence" in settings:
                 raise InvalidConfig(f"enable.idempotence=true needs {conflict}")

@@ -27,11 +27,13 @@ EPOCH_MAX = 32767
 class Identities:
     """The producer's id and epoch, as the partitions share it."""
 
-    __slots__ = ("current",)
+    __slots__ = ("current", "is_fixed")
 
     def __init__(self) -> None:
         self.current: ProducerIdentity | None = None
         """None until a broker has given one."""
+        self.is_fixed = False
+        """A transactional producer's epochs are the coordinator's to give."""
 
     def supersede(self, used: ProducerIdentity) -> None:
         """``used`` is no longer good for new sequences; go to the next epoch unless somebody has already."""
@@ -172,7 +174,7 @@ class PartitionQueue:
 
     def begin_anew(self, batch: ProducerBatch) -> None:
         """Number this batch and all behind it under the next epoch, once nothing is in flight."""
-        if self._identities is not None:
+        if self._identities is not None and not self._identities.is_fixed:
             self._gap = batch.order if self._gap is None else min(self._gap, batch.order)
 
     def is_oldest(self, batch: ProducerBatch) -> bool:

@@ -20,12 +20,14 @@ from millbeck.client.producer.accumulator import Accumulator
 from millbeck.client.producer.batch import ProducerBatch, ProducerIdentity
 from millbeck.client.producer.config import ProducerConfig
 from millbeck.client.producer.partition_queue import PartitionQueue
+from millbeck.client.producer.transactions import Stage, Transactions
 from millbeck.client.retry import Deadline
 from millbeck.kernel.errors import (
     ApiError,
     DuplicateSequenceNumber,
     InvalidProducerEpoch,
     InvalidProducerIdMapping,
+    InvalidTxnState,
     MessageTooLarge,
     NetworkException,
     NotEnoughReplicas,
@@ -65,6 +67,11 @@ class Sender:
         self._timer: asyncio.TimerHandle | None = None
         self._identifying: asyncio.Task[None] | None = None
         self._is_closed = False
+        self._drained: asyncio.Future[None] | None = None
+        self.transactions: Transactions | None = None
+        if config.transactional_id is not None:
+            assert accumulator.identities is not None
+            self.transactions = Transactions(cluster, accumulator.identities, config, self.wake)
         self._acks = config.required_acks
         self._delivery_timeout_s = config.delivery_timeout_ms / 1000
         cluster.on_update.append(self.wake)
@@ -91,18 +98,28 @@ class Sender:
                     queue.dropped(batch)
                     self._accumulator.settled(batch)
 
+    async def drain(self) -> None:
+        """Wait until nothing is in flight."""
+        while any(queue.in_flight for queue in self._accumulator.queues.values()):
+            self._drained = self._loop.create_future()
+            await self._drained
+
     # one look at everything
 
     def _pump(self) -> None:
         self._turn = None
         now_s = self._loop.time()
         wake_s = self._expire(now_s)
+        if self.transactions is not None and self.transactions.stage in (Stage.FAILED, Stage.DEAD):
+            self.fail_all(self.transactions.error or InvalidTxnState())
         if self._needs_identity():
             self._arm(wake_s)
             return
         by_node: dict[int, list[PartitionQueue]] = {}
         for partition, queue in self._accumulator.queues.items():
             if not queue.may_send():
+                continue
+            if self.transactions is not None and not self.transactions.may_send(partition):
                 continue
             ready_s = self._accumulator.ready_at_s(queue)
             if ready_s > now_s:
@@ -141,12 +158,12 @@ class Sender:
                 expired.append((queue, batch))
         for queue, batch in expired:
             reason = "" if batch.last_error is None else f"; the last attempt: {batch.last_error}"
-            batch.fail(
-                DeliveryTimeout(
-                    f"{batch.record_count} records for {batch.partition} were not acknowledged within "
-                    f"delivery.timeout.ms ({self._config.delivery_timeout_ms}){reason}"
-                )
+            late = DeliveryTimeout(
+                f"{batch.record_count} records for {batch.partition} were not acknowledged within "
+                f"delivery.timeout.ms ({self._config.delivery_timeout_ms}){reason}"
             )
+            self._lost(late)
+            batch.fail(late)
             # One in flight keeps its place until its answer tells whether its sequence was used.
             if batch not in queue.in_flight:
                 queue.dropped(batch)
@@ -159,6 +176,8 @@ class Sender:
         identities = self._accumulator.identities
         if identities is None or identities.current is not None or not self._accumulator.queues:
             return False
+        if self.transactions is not None:
+            return True
         if self._identifying is None:
             self._identifying = self._cluster.spawn(self._identify())
             self._identifying.add_done_callback(self._identified)
@@ -244,9 +263,14 @@ class Sender:
                 entry = topics[topic] = TopicProduceData(name=topic, topic_id=topic_id)
             entry.partition_data.append(PartitionProduceData(index=number, records=batch.encode()))
         request = ProduceRequest(
-            acks=self._acks, timeout_ms=self._config.request_timeout_ms, topic_data=list(topics.values())
+            transactional_id=self._config.transactional_id,
+            acks=self._acks,
+            timeout_ms=self._config.request_timeout_ms,
+            topic_data=list(topics.values()),
         )
         version_max = None if has_ids else _TOPIC_ID_FROM - 1
+        if self.transactions is not None and self.transactions.produce_version_max is not None:
+            version_max = self.transactions.produce_version_max
         try:
             if self._acks == 0:
                 connection.send_unanswered(request, version_max=version_max)
@@ -285,6 +309,8 @@ class Sender:
                     self._finish(batch, result.base_offset, result.log_append_time_ms)
                 else:
                     self._failed(batch, _error_of(result))
+        if self._drained is not None and not self._drained.done():
+            self._drained.set_result(None)
         self.wake()
 
     def _by_partition(self, response: ProduceResponse) -> dict[TopicPartition, PartitionProduceResponse]:
@@ -331,8 +357,14 @@ class Sender:
             queue.put_back(batch)
             return
         queue.dropped(batch, is_refused=is_refused)
+        self._lost(error)
         batch.fail(error)
         self._accumulator.settled(batch)
+
+    def _lost(self, error: ApiError) -> None:
+        """A record will not be stored: a transaction it is part of cannot be committed."""
+        if self.transactions is not None:
+            self.transactions.failed(error)
 
     def _retries(self, queue: PartitionQueue, batch: ProducerBatch, error: ApiError) -> bool:
         """Whether it is worth another attempt; begins a new epoch where the broker's state calls for it."""
@@ -341,6 +373,9 @@ class Sender:
         identities = self._accumulator.identities
         if identities is None:
             return error.retriable
+        if self.transactions is not None:
+            is_behind = isinstance(error, OutOfOrderSequenceNumber) and not queue.is_oldest(batch)
+            return self.transactions.stage is Stage.OPEN and (error.retriable or is_behind)
         if isinstance(error, OutOfOrderSequenceNumber):
             # Behind a batch that comes back as well this is expected; otherwise the broker has lost something.
             if queue.is_oldest(batch):

@@ -42,9 +42,12 @@ def test_the_delivery_timeout_covers_linger_and_request() -> None:
         parse(delivery_timeout_ms=10)
 
 
-def test_transactions_are_refused_by_name() -> None:
-    with pytest.raises(InvalidConfig, match=r"transactional\.id"):
-        parse(transactional_id="t")
+def test_transactions_need_idempotence() -> None:
+    config = parse(transactional_id="t", transaction_timeout_ms="5")
+    assert (config.transactional_id, config.transaction_timeout_ms) == ("t", 5)
+    for conflict in ({"acks": "1"}, {"enable_idempotence": "false"}):
+        with pytest.raises(InvalidConfig, match=r"transactional\.id"):
+            parse(transactional_id="t", **conflict)
 
 
 @pytest.mark.parametrize(("codec", "level"), [("gzip", -1), ("lz4", 9), ("zstd", 3), ("none", None), ("snappy", None)])

@@ -1,0 +1,172 @@
+"""The transactional producer against a whole node in the simulator."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+
+from millbeck.client.admin import Admin
+from millbeck.client.admin.topics import NewTopic
+from millbeck.client.consumer import Consumer
+from millbeck.client.consumer.commits import CommittedOffset
+from millbeck.client.errors import TransactionAborted
+from millbeck.client.producer import Producer
+from millbeck.kernel.environment import Environment
+from millbeck.kernel.errors import ApiError, InvalidTxnState, ProducerFenced
+from millbeck.kernel.ids import TopicPartition
+from millbeck.server.config import NodeConfig
+from millbeck.server.formatting import format_directories
+from millbeck.server.node import Node, NodeSettings
+from millbeck.testing.sim import World
+
+HERE = {"bootstrap.servers": "n1:9092"}
+PLACE = TopicPartition("t", 0)
+
+
+def in_world(scenario: Callable[[Environment], Awaitable[None]], transaction_version: int = 2) -> None:
+    world = World(7)
+
+    async def main(environment: Environment) -> None:
+        config = NodeConfig(
+            {
+                "log.dirs": "/data",
+                "listeners": "PLAINTEXT://:9092",
+                "offsets.topic.replication.factor": "1",
+                "offsets.topic.num.partitions": "2",
+                "transaction.state.log.replication.factor": "1",
+                "transaction.state.log.min.isr": "1",
+                "transaction.state.log.num.partitions": "2",
+                "default.replication.factor": "1",
+                "metrics.http.port": "0",
+            }
+        )
+        levels = {"transaction.version": transaction_version}
+        format_directories(environment, config, features=levels, ignore_formatted=True)
+        node = Node(environment, config, NodeSettings())
+        await node.start()
+        await node.failed
+
+    async def whole(environment: Environment) -> None:
+        world.node("n1").start(main)
+        async with Admin(environment, HERE) as admin:
+            (await admin.create_topics([NewTopic(name="t", partition_count=2, replication_factor=1)]))["t"]
+        await scenario(environment)
+
+    with world:
+        world.run(whole, limit_s=300)
+
+
+def producer(environment: Environment, name: str = "tx", **settings: Any) -> Producer:
+    return Producer(environment, {**HERE, "transactional.id": name, "linger.ms": "0", **settings})
+
+
+async def read(environment: Environment) -> list[bytes]:
+    async with Consumer(environment, {**HERE, "isolation.level": "read_committed"}) as consumer:
+        consumer.assign([PLACE])
+        consumer.seek_to_beginning(PLACE)
+        found: list[bytes] = []
+        while True:
+            polled = await consumer.poll(timeout_s=2)
+            if not polled:
+                return found
+            found += [record.value or b"" for records in polled.values() for record in records]
+
+
+@pytest.mark.parametrize("version", [0, 2])
+def test_what_is_committed_is_seen_and_what_is_aborted_is_not(version: int) -> None:
+    async def scenario(environment: Environment) -> None:
+        async with producer(environment) as one:
+            await one.init_transactions()
+            for number in range(6):
+                one.begin_transaction()
+                sent = [await one.send("t", b"%d-%d" % (number, index), partition=0) for index in range(3)]
+                if number % 2:
+                    await one.flush()
+                    await one.abort_transaction()
+                else:
+                    await one.commit_transaction()
+                assert all(future.done() for future in sent)
+            assert one.transactions.is_version_2 == (version == 2)
+        assert await read(environment) == [b"%d-%d" % (number, index) for number in (0, 2, 4) for index in range(3)]
+
+    in_world(scenario, version)
+
+
+@pytest.mark.parametrize("version", [0, 2])
+def test_offsets_are_committed_with_the_transaction(version: int) -> None:
+    async def scenario(environment: Environment) -> None:
+        async with producer(environment) as one, Consumer(environment, {**HERE, "group.id": "g"}) as consumer:
+            await one.init_transactions()
+            for offset, is_committed in ((3, True), (9, False)):
+                one.begin_transaction()
+                await one.send("t", b"x", partition=1)
+                await one.send_offsets("g", {PLACE: CommittedOffset(offset)})
+                await (one.commit_transaction() if is_committed else one.abort_transaction())
+            await asyncio.sleep(0.1)
+            found = (await consumer.committed([PLACE]))[PLACE]
+            assert found is not None
+            assert found.offset == 3
+
+    in_world(scenario, version)
+
+
+@pytest.mark.parametrize("version", [0, 2])
+def test_an_abort_gives_up_what_is_not_sent(version: int) -> None:
+    async def scenario(environment: Environment) -> None:
+        async with producer(environment, **{"linger.ms": "5000"}) as one:
+            await one.init_transactions()
+            one.begin_transaction()
+            future = await one.send("t", b"never", partition=0)
+            await one.abort_transaction()
+            with pytest.raises(TransactionAborted):
+                await future
+            one.begin_transaction()
+            await one.send("t", b"later", partition=0)
+            await one.commit_transaction()
+        assert await read(environment) == [b"later"]
+
+    in_world(scenario, version)
+
+
+@pytest.mark.parametrize("version", [0, 2])
+def test_whoever_comes_later_fences_the_one_before(version: int) -> None:
+    async def scenario(environment: Environment) -> None:
+        async with producer(environment) as old, producer(environment) as new:
+            await old.init_transactions()
+            old.begin_transaction()
+            await (await old.send("t", b"zombie", partition=0))
+            await new.init_transactions()
+            with pytest.raises(ApiError):
+                await old.commit_transaction()
+            with pytest.raises((ProducerFenced, InvalidTxnState)):
+                old.begin_transaction()
+            new.begin_transaction()
+            await new.send("t", b"fresh", partition=0)
+            await new.commit_transaction()
+        assert await read(environment) == [b"fresh"]
+
+    in_world(scenario, version)
+
+
+def test_nothing_is_sent_outside_a_transaction() -> None:
+    async def scenario(environment: Environment) -> None:
+        async with producer(environment) as one:
+            with pytest.raises(InvalidTxnState):
+                await one.send("t", b"x")
+            with pytest.raises(InvalidTxnState):
+                one.begin_transaction()
+            await one.init_transactions()
+            with pytest.raises(InvalidTxnState):
+                await one.init_transactions()
+            with pytest.raises(InvalidTxnState):
+                await one.commit_transaction()
+            one.begin_transaction()
+            await one.commit_transaction()
+        async with Producer(environment, HERE) as plain:
+            with pytest.raises(InvalidTxnState):
+                plain.begin_transaction()
+
+    in_world(scenario)
