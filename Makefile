@@ -23,7 +23,8 @@ run: $(READY)
 	@if [ -t 0 ] && [ -t 1 ]; then exec $(BIN)/millbeck up; else exec $(BIN)/millbeck up --memory --port 0 --check; fi
 
 test: $(READY) build java
-	$(BIN)/python -m pytest -q -n 2 tests --ignore tests/interop --ignore tests/fuzz/long
+	$(BIN)/python -m pytest -q -n 2 tests --ignore tests/interop --ignore tests/fuzz/long --ignore tests/spark
+	$(BIN)/python -m pytest -q tests/spark
 	MILLBECK_COMPILED=1 $(BIN)/python -m pytest -q -n 2 $(COMPILED_TESTS) --seeds=10
 
 # Spark runs on the machine's Java, on Debian's or on PyPI's.

@@ -1,7 +1,7 @@
 """The compiled modules of this source tree: build them in place, check them, remove them.
 
-There are three groups, each one library: the record kernels, the kernel of Spark's columns, which alone needs librt,
-the compiler's runtime library, and the data path (listed in ``millbeck/compiled.py``).
+There are three groups, each one library: the record kernels, the kernels of columns, which alone need librt, the
+compiler's runtime library, and the data path (listed in ``millbeck/compiled.py``).
 An extension beside a Python file wins over it, so each build writes the digests of sources and extensions into
 ``build/kernels.json`` for `check` to compare, and the stamps of the data path's files into ``build/compiled.stamps``,
 by which the package itself notices an edited file and runs the Python files. No extensions at all is a valid state.
@@ -45,11 +45,13 @@ def _declaration() -> ModuleType:
 
 def kernel_sources() -> list[Path]:
     folder = ROOT / "src" / "millbeck" / "records" / "kernels"
-    return sorted(path for path in folder.glob("*.py") if path.name not in ("__init__.py", "columns.py"))
+    others = (folder / "__init__.py", *column_sources())
+    return sorted(path for path in folder.glob("*.py") if path not in others)
 
 
 def column_sources() -> list[Path]:
-    return [ROOT / "src" / "millbeck" / "records" / "kernels" / "columns.py"]
+    folder = ROOT / "src" / "millbeck" / "records" / "kernels"
+    return [folder / "columns.py", folder / "rows.py"]
 
 
 def path_sources() -> list[Path]:

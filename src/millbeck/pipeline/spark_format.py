@@ -5,9 +5,18 @@ spark.dataSource.register(MillbeckFormat)
 
 from __future__ import annotations
 
-from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader
+from pyspark.sql.datasource import (
+    DataSource,
+    DataSourceReader,
+    DataSourceStreamReader,
+    DataSourceStreamWriter,
+    DataSourceWriter,
+)
 from pyspark.sql.types import StructType
 
+from millbeck.pipeline.errors import InvalidOption
+from millbeck.pipeline.sink import BatchWriter, StreamWriter
+from millbeck.pipeline.sink_options import parse_sink_options
 from millbeck.pipeline.source import BatchReader, StreamReader, source_schema
 from millbeck.pipeline.source_options import includes_headers, parse_source_options
 
@@ -25,3 +34,34 @@ class MillbeckFormat(DataSource):
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802
         return StreamReader(parse_source_options(self.options, is_streaming=True))
+
+    def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
+        if overwrite:
+            raise InvalidOption('a log is only ever appended to: write with mode("append")')
+        _check_columns(schema, parse_sink_options(self.options).topic)
+        return BatchWriter(parse_sink_options(self.options))
+
+    def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:  # noqa: N802
+        _check_columns(schema, parse_sink_options(self.options).topic)
+        return StreamWriter(parse_sink_options(self.options))
+
+
+_COLUMNS = {
+    "key": ("binary", "string"),
+    "value": ("binary", "string"),
+    "topic": ("string",),
+    "partition": ("int",),
+    "headers": ("array<struct<key:string,value:binary>>",),
+}
+
+
+def _check_columns(schema: StructType, topic: str | None) -> None:
+    """Raises `InvalidOption` before anything runs, rather than in a task."""
+    kinds = {found.name: found.dataType.simpleString() for found in schema.fields}
+    if "value" not in kinds:
+        raise InvalidOption(f'rows need a column "value", binary or string; there are {", ".join(kinds) or "none"}')
+    if topic is None and "topic" not in kinds:
+        raise InvalidOption('rows need a topic: set the option topic, or add a column "topic"')
+    for name, wanted in _COLUMNS.items():
+        if name in kinds and kinds[name] not in (*wanted, "void"):
+            raise InvalidOption(f'the column "{name}" is {" or ".join(wanted)}, not {kinds[name]}: cast it first')

@@ -6,10 +6,11 @@ import pytest
 
 pytest.importorskip("pyspark", reason="the extra spark is not installed")
 
-from pyspark.sql.types import StructType
+from pyspark.sql.types import ArrayType, IntegerType, LongType, StringType, StructType
 
 import pyspark_millbeck
 from millbeck.pipeline.errors import InvalidOption
+from millbeck.pipeline.sink import BatchWriter, StreamWriter
 from millbeck.pipeline.source import BatchReader, StreamReader, source_schema
 from millbeck.pipeline.spark_format import MillbeckFormat
 
@@ -32,3 +33,36 @@ def test_readers() -> None:
     assert isinstance(source.streamReader(StructType()), StreamReader)
     with pytest.raises(InvalidOption):
         MillbeckFormat({}).reader(StructType())
+
+
+def test_writers() -> None:
+    sink_format = MillbeckFormat({"kafka.bootstrap.servers": "h:1", "topic": "a"})
+    rows = StructType().add("key", StringType()).add("value", StringType()).add("partition", IntegerType())
+    assert isinstance(sink_format.writer(rows, False), BatchWriter)
+    assert isinstance(sink_format.streamWriter(rows, False), StreamWriter)
+    with pytest.raises(InvalidOption, match="only ever appended to"):
+        sink_format.writer(rows, True)
+
+
+@pytest.mark.parametrize(
+    ("rows", "words"),
+    [
+        (StructType().add("text", StringType()), 'need a column "value".*there are text'),
+        (StructType().add("value", LongType()), '"value" is binary or string, not bigint'),
+        (StructType().add("value", StringType()).add("partition", LongType()), '"partition" is int'),
+        (StructType().add("value", StringType()).add("headers", ArrayType(StringType())), '"headers" is array<struct'),
+    ],
+)
+def test_columns_are_looked_at_before_anything_runs(rows: StructType, words: str) -> None:
+    sink_format = MillbeckFormat({"kafka.bootstrap.servers": "h:1", "topic": "a"})
+    with pytest.raises(InvalidOption, match=words):
+        sink_format.streamWriter(rows, False)
+
+
+def test_rows_need_a_topic() -> None:
+    rows = StructType().add("value", StringType())
+    nowhere = {"kafka.bootstrap.servers": "h:1"}
+    with pytest.raises(InvalidOption, match="rows need a topic"):
+        MillbeckFormat(nowhere).writer(rows, False)
+    with_column = rows.add("topic", StringType())
+    assert isinstance(MillbeckFormat(nowhere).writer(with_column, False), BatchWriter)

@@ -17,7 +17,18 @@ from importlib.util import module_from_spec, spec_from_file_location
 from types import ModuleType
 from typing import Final
 
-MODULES: Final = ("record", "varints", "read", "write", "walk", "murmur2", "compaction", "bytes_writer", "columns")
+MODULES: Final = (
+    "record",
+    "varints",
+    "read",
+    "write",
+    "walk",
+    "murmur2",
+    "compaction",
+    "bytes_writer",
+    "columns",
+    "rows",
+)
 """In the order they import each other."""
 
 

@@ -12,6 +12,9 @@ class BytesWriter:
     def __init__(self) -> None:
         self._data = bytearray()
 
+    def append(self, byte: int) -> None:
+        self._data.append(byte)
+
     def write(self, data: bytes) -> None:
         self._data += data
 
@@ -24,3 +27,10 @@ class BytesWriter:
 
 def write_i64_le(writer: BytesWriter, number: int) -> None:
     writer.write(_I64.pack(number))
+
+
+def read_i64_le(data: bytes, position: int) -> int:
+    if position < 0:
+        raise IndexError(position)
+    number: int = _I64.unpack_from(data, position)[0]
+    return number

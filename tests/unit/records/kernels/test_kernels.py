@@ -12,7 +12,7 @@ from millbeck.records import kernels
 SCRIPT = """
 import sys
 from millbeck.records import batch, kernels, partitioning, validation
-from millbeck.records.kernels import bytes_writer, columns, compaction
+from millbeck.records.kernels import bytes_writer, columns, compaction, rows
 modules = [sys.modules[f"{kernels.__name__}.{name}"] for name in kernels.MODULES]
 print(kernels.COMPILED, {module.__file__.endswith(".py") for module in modules})
 print(len(batch.records_of(batch.build([batch.Record(-1, 0, b"k", b"v")]))))

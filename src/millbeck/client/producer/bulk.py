@@ -1,0 +1,214 @@
+"""Sends whole batches of encoded records, for programs that have many records at once and no use for a future each.
+
+    async with BulkProducer(environment, {...}) as producer:
+        await producer.put(TopicPartition("orders", 0), payload, record_count)     # waits for the one before
+        ends = await producer.finish()                                             # acknowledged, all of it
+
+A partition has one batch under way at a time, so order and sequences need no bookkeeping beyond a number: a batch is
+repeated with its sequence until a broker has it. The batches are large (`RecordBuffer` fills them), which makes up for
+the missing overlap. By default the broker gives an id, and repeated batches are stored once; with an identity from
+outside (`ProducerIdentity`) and a transactional id the batches are part of a transaction that somebody else ends.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from types import TracebackType
+from typing import Final, Self
+
+from millbeck.client.cluster import Cluster
+from millbeck.client.config import Value
+from millbeck.client.errors import DeliveryTimeout
+from millbeck.client.metadata import TopicView
+from millbeck.client.producer.batch import NOBODY, SEQUENCE_COUNT, ProducerIdentity
+from millbeck.client.producer.config import ProducerConfig
+from millbeck.client.retry import Deadline
+from millbeck.kernel.environment import Environment
+from millbeck.kernel.errors import ApiError, DuplicateSequenceNumber, MessageTooLarge, UnknownServerError, from_code
+from millbeck.kernel.ids import ZERO_UUID, TopicPartition
+from millbeck.records.batch import NO_SEQUENCE, assemble
+from millbeck.records.compression import Codec, compress
+from millbeck.records.header import TRANSACTIONAL_BIT
+from millbeck.wire.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
+from millbeck.wire.messages.produce import (
+    PartitionProduceData,
+    PartitionProduceResponse,
+    ProduceRequest,
+    ProduceResponse,
+    TopicProduceData,
+)
+
+_TOPIC_ID_FROM: Final = 13
+_RESPONSE_MARGIN_S: Final = 5.0
+_TRANSACTION_TIMEOUT_UNUSED_MS: Final = 60_000
+
+
+class _Lane:
+    """What is known of one partition."""
+
+    __slots__ = ("delivery", "end_offset", "next_sequence", "record_count")
+
+    def __init__(self) -> None:
+        self.next_sequence = 0
+        self.record_count = 0
+        self.end_offset = -1
+        self.delivery: asyncio.Task[None] | None = None
+
+
+class BulkProducer:
+    """Make it inside a running loop; use it as an async context manager, or call `close`."""
+
+    def __init__(
+        self,
+        environment: Environment,
+        settings: Mapping[str, Value] | ProducerConfig,
+        *,
+        identity: ProducerIdentity | None = None,
+        transactional_id: str | None = None,
+    ) -> None:
+        config = settings if isinstance(settings, ProducerConfig) else ProducerConfig.parse(settings)
+        self.config = config
+        self.cluster = Cluster(environment, config, in_flight_max=config.max_in_flight, creates_topics=True)
+        self._clock = environment.clock
+        self._identity = identity
+        self._transactional_id = transactional_id
+        self._codec = Codec[config.compression_type.upper()]
+        self._level = config.compression_level
+        self._lanes: dict[TopicPartition, _Lane] = {}
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    async def topic(self, name: str) -> TopicView:
+        """A topic's partitions; raises `UnknownTopicOrPartition` when there is none in time."""
+        return await self.cluster.topic(name, timeout_s=self.config.max_block_ms / 1000)
+
+    async def put(self, partition: TopicPartition, payload: bytes, record_count: int) -> None:
+        """Send a batch as soon as the partition's last one is acknowledged. Raises what that one ended with."""
+        lane = self._lanes.setdefault(partition, _Lane())
+        if lane.delivery is not None:
+            await lane.delivery
+        if self._identity is None:
+            self._identity = await self._identify() if self.config.enable_idempotence else NOBODY
+        batch = self._encode(payload, record_count, lane, self._identity)
+        lane.next_sequence = (lane.next_sequence + record_count) % SEQUENCE_COUNT
+        lane.record_count += record_count
+        lane.delivery = self.cluster.spawn(self._deliver(partition, batch, record_count))
+        # One turn of the loop, and it is on its way.
+        await asyncio.sleep(0)
+
+    async def finish(self) -> dict[TopicPartition, tuple[int, int]]:
+        """Wait until everything is acknowledged; how many records each partition got, and the offset after the last."""
+        for lane in self._lanes.values():
+            if lane.delivery is not None:
+                await lane.delivery
+        return {partition: (lane.record_count, lane.end_offset) for partition, lane in self._lanes.items()}
+
+    async def close(self) -> None:
+        """What is not acknowledged is given up."""
+        await self.cluster.close()
+
+    def _encode(self, payload: bytes, record_count: int, lane: _Lane, identity: ProducerIdentity) -> bytes:
+        now_ms = self._clock.wall_ms()
+        attributes = int(self._codec) | (TRANSACTIONAL_BIT if self._transactional_id is not None else 0)
+        return assemble(
+            payload if self._codec is Codec.NONE else compress(self._codec, payload, self._level),
+            record_count=record_count,
+            last_offset_delta=record_count - 1,
+            base_timestamp=now_ms,
+            max_timestamp=now_ms,
+            attributes=attributes,
+            producer_id=identity.producer_id,
+            producer_epoch=identity.epoch,
+            base_sequence=NO_SEQUENCE if identity is NOBODY else lane.next_sequence,
+        )
+
+    async def _identify(self) -> ProducerIdentity:
+        async def attempt(deadline: Deadline) -> ProducerIdentity:
+            response = await self.cluster.request(
+                InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=_TRANSACTION_TIMEOUT_UNUSED_MS),
+                InitProducerIdResponse,
+                deadline=deadline,
+            )
+            if response.error_code:
+                raise from_code(response.error_code)
+            return ProducerIdentity(response.producer_id, response.producer_epoch)
+
+        return await self.cluster.retrying(attempt, timeout_s=self.config.max_block_ms / 1000)
+
+    async def _deliver(self, partition: TopicPartition, batch: bytes, record_count: int) -> None:
+        timeout_s = self.config.delivery_timeout_ms / 1000
+        try:
+            base_offset = await self.cluster.retrying(
+                lambda deadline: self._attempt(partition, batch, deadline), timeout_s=timeout_s
+            )
+        except ApiError as error:
+            if not error.retriable:
+                raise
+            raise DeliveryTimeout(
+                f"{record_count} records for {partition} were not acknowledged within delivery.timeout.ms "
+                f"({self.config.delivery_timeout_ms}); the last attempt: {error}"
+            ) from error
+        if base_offset >= 0:
+            self._lanes[partition].end_offset = base_offset + record_count
+
+    async def _attempt(self, partition: TopicPartition, batch: bytes, deadline: Deadline) -> int:
+        """The offset the batch got, -1 if the broker does not say."""
+        metadata = self.cluster.metadata
+        await self.topic(partition.topic)
+        leader = metadata.leader(*partition)
+        connection = await self.cluster.connection(leader.node_id, deadline=deadline)
+        topic_id = metadata.topic_id(partition.topic)
+        request = ProduceRequest(
+            transactional_id=self._transactional_id,
+            acks=self.config.required_acks,
+            timeout_ms=self.config.request_timeout_ms,
+            topic_data=[
+                TopicProduceData(
+                    name=partition.topic,
+                    topic_id=topic_id,
+                    partition_data=[PartitionProduceData(index=partition.partition, records=batch)],
+                )
+            ],
+        )
+        version_max = None if topic_id != ZERO_UUID else _TOPIC_ID_FROM - 1
+        if self.config.required_acks == 0:
+            connection.send_unanswered(request, version_max=version_max)
+            return -1
+        response = await connection.request(
+            request,
+            ProduceResponse,
+            # The broker waits that long for its replicas, and its answer needs time too.
+            timeout_s=min(deadline.remaining_s, self.config.request_timeout_ms / 1000 + _RESPONSE_MARGIN_S),
+            version_max=version_max,
+        )
+        return self._accept(partition, response)
+
+    def _accept(self, partition: TopicPartition, response: ProduceResponse) -> int:
+        results = [result for topic in response.responses for result in topic.partition_responses]
+        if len(results) != 1:
+            raise UnknownServerError(f"the broker did not answer for {partition}")
+        (result,) = results
+        for endpoint in response.node_endpoints:
+            self.cluster.metadata.learn_broker(endpoint.node_id, endpoint.host, endpoint.port, endpoint.rack)
+        leader = result.current_leader
+        if leader.leader_id >= 0:
+            self.cluster.metadata.set_leader(*partition, leader.leader_id, leader.leader_epoch)
+        if result.error_code in (0, DuplicateSequenceNumber.code):
+            return result.base_offset
+        raise _error_of(partition, result)
+
+
+def _error_of(partition: TopicPartition, result: PartitionProduceResponse) -> ApiError:
+    if result.error_code == MessageTooLarge.code:
+        return MessageTooLarge(
+            f"{partition} takes no batch this large: see max.message.bytes of the topic, message.max.bytes of brokers"
+        )
+    error = from_code(result.error_code, result.error_message or "")
+    return type(error)(f"{partition}: {error}")

@@ -1,0 +1,208 @@
+"""Needs pyarrow and numpy: rows that Spark hands over become batches, gathered by partition and sent when full.
+
+The columns are those of Spark's Kafka sink: ``value`` (required), ``key``, ``headers``, ``topic``, ``partition``; keys
+and values are binary or string. A row without a partition goes where its key says, as with every Kafka client; rows
+without a key go to one partition for each Arrow batch, the next one with the next.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+
+from millbeck.client.blocking import Blocking
+from millbeck.client.errors import Disconnected, NoBrokerReachable, RequestTimeout
+from millbeck.client.producer.batch import ProducerIdentity
+from millbeck.client.producer.bulk import BulkProducer
+from millbeck.kernel.errors import ApiError, InvalidConfig, UnknownTopicOrPartition
+from millbeck.kernel.ids import TopicPartition
+from millbeck.pipeline.errors import BrokerUnreachable, InvalidOption, PipelineError, TopicMissing
+from millbeck.pipeline.sink_options import SinkOptions
+from millbeck.records.columns import Pieces, RecordBuffer, Rows, partitions_of
+
+Written = dict[TopicPartition, tuple[int, int]]
+"""For each partition: how many records, and the offset after the last of them (-1 when it is not known)."""
+
+_NO_PIECES: Final = Pieces(b"", bytes(8), b"")
+_BORDER: Final = np.dtype("<i8")
+
+
+class Outgoing:
+    """One task's way to the log."""
+
+    def __init__(
+        self, options: SinkOptions, blocking: Blocking | None = None, *, identity: ProducerIdentity | None = None
+    ) -> None:
+        self._options = options
+        self._blocking = Blocking() if blocking is None else blocking
+        try:
+            self._producer = self._blocking.make(
+                lambda environment: BulkProducer(
+                    environment, options.settings, identity=identity, transactional_id=options.transactional_id
+                )
+            )
+        except InvalidConfig as error:
+            raise InvalidOption(f"{error} (settings of the producer are options with the prefix kafka.)") from error
+        self._open: dict[TopicPartition, RecordBuffer] = {}
+        self._keyless_turn = self._blocking.environment.randomness.below(1 << 16)
+
+    def close(self) -> None:
+        self._blocking.close()
+
+    def write(self, batch: Any) -> None:
+        """Take over a `pyarrow.RecordBatch`. Raises `PipelineError`."""
+        if batch.num_rows == 0:
+            return
+        rows = rows_of(batch)
+        for topic, members in self._topics(batch):
+            partitions = self._partitions(batch, rows.keys, topic, members)
+            order = np.argsort(partitions, kind="stable")
+            ordered = partitions[order]
+            cuts = np.flatnonzero(np.diff(ordered)) + 1
+            numbers = (order if members is None else members[order]).astype(_BORDER).tobytes()
+            for begin, end in zip([0, *cuts.tolist()], [*cuts.tolist(), len(order)], strict=True):
+                self._gather(TopicPartition(topic, int(ordered[begin])), rows, numbers, begin, end)
+        self._keyless_turn += 1
+
+    def finish(self) -> Written:
+        """Send what is left and wait for every acknowledgement."""
+        for partition, buffer in self._open.items():
+            if buffer.record_count:
+                self._send(partition, buffer)
+        self._open.clear()
+        written: Written = self._run(self._producer.finish(), "the rows")
+        return written
+
+    # where rows go
+
+    def _topics(self, batch: Any) -> Iterator[tuple[str, Any]]:
+        """Each topic and its rows' numbers; None for all rows."""
+        if self._options.topic is not None:
+            yield self._options.topic, None
+            return
+        if "topic" not in batch.schema.names:
+            raise InvalidOption('rows need a topic: set the option topic, or add a column "topic"')
+        encoded = batch.column("topic").dictionary_encode()
+        if encoded.null_count:
+            raise PipelineError('a row has no topic: its column "topic" is null, and the option topic is not set')
+        numbers = np.asarray(encoded.indices)
+        for index, name in enumerate(encoded.dictionary.to_pylist()):
+            yield name, np.flatnonzero(numbers == index)
+
+    def _partitions(self, batch: Any, keys: Pieces, topic: str, members: Any) -> Any:
+        try:
+            count = self._run(self._producer.topic(topic), f"topic {topic}").partition_count
+        except PipelineError as error:
+            if isinstance(error.__cause__, UnknownTopicOrPartition):
+                servers = self._options.settings["bootstrap.servers"]
+                raise TopicMissing(f"there is no topic {topic} at {servers}: create it before writing to it") from error
+            raise
+        chosen = np.frombuffer(partitions_of(keys, count), dtype=_BORDER)
+        keyless = self._keyless_turn % count
+        chosen = np.where(chosen < 0, keyless, chosen)
+        if "partition" in batch.schema.names:
+            column = batch.column("partition")
+            given = np.asarray(column.fill_null(-1))
+            chosen = np.where(np.asarray(column.is_valid()), given, chosen)
+        if members is not None:
+            chosen = chosen[members]
+        if len(chosen) and not 0 <= chosen.min() <= chosen.max() < count:
+            wrong = chosen.min() if chosen.min() < 0 else chosen.max()
+            raise PipelineError(f"a row goes to partition {wrong}, but topic {topic} has {count} partitions")
+        return chosen
+
+    # batches
+
+    def _gather(self, partition: TopicPartition, rows: Rows, order: bytes, begin: int, end: int) -> None:
+        while begin < end:
+            buffer = self._open.get(partition)
+            if buffer is None:
+                buffer = self._open[partition] = RecordBuffer(self._options.batch_bytes)
+            begin = buffer.take(rows, order, begin, end)
+            if begin < end:
+                self._send(partition, buffer)
+                del self._open[partition]
+
+    def _send(self, partition: TopicPartition, buffer: RecordBuffer) -> None:
+        sending = self._producer.put(partition, buffer.payload(), buffer.record_count)
+        self._run(sending, str(partition))
+
+    def _run(self, question: Any, what: str) -> Any:
+        try:
+            return self._blocking.run(question)
+        except (NoBrokerReachable, Disconnected, RequestTimeout) as error:
+            servers = self._options.settings["bootstrap.servers"]
+            raise BrokerUnreachable(f"{what} could not be written: no broker answers at {servers}: {error}") from error
+        except ApiError as error:
+            raise PipelineError(f"{what} could not be written: {error}") from error
+
+
+def rows_of(batch: Any) -> Rows:
+    """The batch's columns as the kernel wants them; raises `PipelineError` for columns of other types."""
+    names = batch.schema.names
+    if "value" not in names:
+        raise InvalidOption('rows need a column "value", binary or string')
+    values = _pieces(_binary(batch.column("value"), "value"))
+    if "key" in names:
+        keys = _pieces(_binary(batch.column("key"), "key"))
+    else:
+        keys = Pieces(b"", bytes(8 * (batch.num_rows + 1)), b"\x01" * batch.num_rows)
+    if "headers" not in names:
+        return Rows(keys, values, b"", _NO_PIECES, _NO_PIECES)
+    headers = batch.column("headers")
+    if not pa.types.is_list(headers.type) or not pa.types.is_struct(headers.type.value_type):
+        raise PipelineError(f'the column "headers" is an array of key and value, not {headers.type}')
+    entries = headers.values
+    header_names = _binary(entries.field("key"), "headers.key")
+    if header_names.null_count:
+        raise PipelineError("a header has no name: its key is null")
+    return Rows(
+        keys,
+        values,
+        _list_borders(headers),
+        _pieces(header_names),
+        _pieces(_binary(entries.field("value"), "headers.value")),
+    )
+
+
+def _binary(column: Any, name: str) -> Any:
+    kind = column.type
+    if pa.types.is_null(kind):
+        return column.cast(pa.binary())
+    if not (
+        pa.types.is_binary(kind)
+        or pa.types.is_string(kind)
+        or pa.types.is_large_binary(kind)
+        or pa.types.is_large_string(kind)
+    ):
+        raise PipelineError(f'the column "{name}" is binary or string, not {kind}: cast or serialize it first')
+    return column.cast(pa.binary())
+
+
+def _pieces(column: Any) -> Pieces:
+    """The column's buffers; a slice of a larger array keeps to its own part."""
+    _, offsets, payload = column.buffers()
+    borders = _borders(offsets, column)
+    nulls = np.asarray(column.is_null()).astype(np.uint8).tobytes() if column.null_count else b""
+    return Pieces(b"" if payload is None else payload.to_pybytes(), borders.tobytes(), nulls)
+
+
+def _borders(offsets: Any, column: Any) -> Any:
+    if offsets is None or len(column) == 0:
+        return np.zeros(len(column) + 1, dtype=_BORDER)
+    found = np.frombuffer(offsets, dtype=np.int32)
+    return found[column.offset : column.offset + len(column) + 1].astype(_BORDER)
+
+
+def _list_borders(headers: Any) -> bytes:
+    """Borders that skip nulls: a null list may cover entries that are nobody's."""
+    borders = _borders(headers.buffers()[1], headers)
+    if not headers.null_count:
+        return bytes(borders.tobytes())
+    sizes = np.diff(borders)
+    if not sizes[np.asarray(headers.is_null())].any():
+        return bytes(borders.tobytes())
+    raise PipelineError('the column "headers" holds entries in null rows')

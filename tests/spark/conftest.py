@@ -1,0 +1,67 @@
+"""One Spark session and one node for all the tests here; both take seconds to start."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+from uuid import uuid4
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+if TYPE_CHECKING:
+    from live_log import LiveLog
+    from pyspark.sql import SparkSession
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The first of them waits for Java to start, whatever else the machine does."""
+    for item in items:
+        if Path(__file__).parent in item.path.parents:
+            item.add_marker(pytest.mark.timeout(300))
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+    pytest.importorskip("pyspark", reason="the extra spark is not installed")
+    from millbeck.pipeline.session import spark_session
+
+    settings = {
+        "spark.ui.enabled": "false",
+        "spark.sql.shuffle.partitions": "2",
+        "spark.sql.warehouse.dir": str(tmp_path_factory.mktemp("warehouse")),
+        "spark.sql.streaming.stopTimeout": "60s",
+        "spark.sql.streaming.noDataMicroBatches.enabled": "false",
+        "spark.log.level": "ERROR",
+    }
+    session = spark_session("millbeck tests", master="local[2]", settings=settings)
+    yield session
+    session.stop()
+
+
+@pytest.fixture(scope="session")
+def log() -> Iterator[LiveLog]:
+    """A node, and a client to look at it with."""
+    from live_log import LiveLog
+
+    from millbeck.testing.broker_process import broker
+
+    with broker({"num.partitions": "1", "auto.create.topics.enable": "false"}) as running:
+        live = LiveLog(running)
+        yield live
+        live.close()
+
+
+@pytest.fixture
+def make_topic(log: LiveLog) -> Callable[..., str]:
+    """A topic of a new name."""
+
+    def make(partitions: int = 1, **settings: str) -> str:
+        name = f"t-{uuid4().hex[:12]}"
+        log.create(name, partitions, **settings)
+        return name
+
+    return make

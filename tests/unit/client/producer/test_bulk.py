@@ -1,0 +1,127 @@
+"""Whole batches: each stored once and in order, whatever happens on the way."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from fake_cluster import CLOSE, FakeCluster, produce_error, simulate
+
+from millbeck.client.errors import DeliveryTimeout
+from millbeck.client.producer.batch import ProducerIdentity
+from millbeck.client.producer.bulk import BulkProducer
+from millbeck.kernel.errors import MessageTooLarge, NotLeaderOrFollower, UnknownTopicOrPartition
+from millbeck.kernel.ids import TopicPartition
+from millbeck.records.batch import read_header
+from millbeck.records.kernels.write import encode_records
+from millbeck.records.record import Record
+from millbeck.wire.messages.init_producer_id import InitProducerIdRequest
+from millbeck.wire.messages.produce import ProduceRequest
+
+A0, A1 = TopicPartition("a", 0), TopicPartition("a", 1)
+
+
+def payload(*values: bytes) -> bytes:
+    return encode_records([Record(-1, 0, None, value) for value in values], 0, 0)[0]
+
+
+def open_producer(cluster: FakeCluster, identity: ProducerIdentity | None = None, **settings: Any) -> BulkProducer:
+    texts = {name.replace("_", "."): value for name, value in settings.items()}
+    return BulkProducer(cluster.environment, {"bootstrap.servers": cluster.bootstrap, **texts}, identity=identity)
+
+
+@pytest.mark.parametrize("trouble", ["none", "lost answers", "wrong leader"])
+def test_batches_are_stored_once_and_in_order(trouble: str) -> None:
+    async def scenario(cluster: FakeCluster) -> Any:
+        logs = cluster.add_topic("a", 2)
+        if trouble == "lost answers":
+
+            def store_and_drop(call: Any) -> Any:
+                cluster.produce(call)
+                return CLOSE
+
+            cluster.next(ProduceRequest, store_and_drop, store_and_drop)
+        elif trouble == "wrong leader":
+            cluster.next(ProduceRequest, produce_error(NotLeaderOrFollower.code))
+        async with open_producer(cluster, compression_type="lz4") as producer:
+            for number in range(4):
+                await producer.put(A0, payload(b"%d" % number, b"x"), 2)
+                await producer.put(A1, payload(b"%d" % number), 1)
+            written = await producer.finish()
+        return [log.values for log in logs], written
+
+    logs, written = simulate(scenario)
+    assert logs == [[b"0", b"x", b"1", b"x", b"2", b"x", b"3", b"x"], [b"0", b"1", b"2", b"3"]]
+    assert {partition: count for partition, (count, _) in written.items()} == {A0: 8, A1: 4}
+    if trouble != "lost answers":
+        assert [end for _, end in written.values()] == [8, 4]
+
+
+def test_an_identity_from_outside_is_used() -> None:
+    async def scenario(cluster: FakeCluster) -> Any:
+        (log,) = cluster.add_topic("a")
+        producer = BulkProducer(
+            cluster.environment,
+            {"bootstrap.servers": cluster.bootstrap},
+            identity=ProducerIdentity(70, 3),
+            transactional_id="t",
+        )
+        async with producer:
+            await producer.put(A0, payload(b"1"), 1)
+            await producer.put(A0, payload(b"2"), 1)
+            await producer.finish()
+        assert cluster.asked(InitProducerIdRequest) == []
+        assert {call.message.transactional_id for call in cluster.asked(ProduceRequest)} == {"t"}
+        return [read_header(batch) for batch in log.batches]
+
+    headers = simulate(scenario)
+    assert [(header.producer_id, header.producer_epoch, header.base_sequence) for header in headers] == [
+        (70, 3, 0),
+        (70, 3, 1),
+    ]
+    assert all(header.is_transactional for header in headers)
+
+
+def test_without_idempotence_batches_have_no_sequence() -> None:
+    async def scenario(cluster: FakeCluster) -> Any:
+        (log,) = cluster.add_topic("a")
+        async with open_producer(cluster, acks="1") as producer:
+            await producer.put(A0, payload(b"1"), 1)
+            await producer.finish()
+        return read_header(log.batches[0])
+
+    header = simulate(scenario)
+    assert (header.producer_id, header.base_sequence, header.is_transactional) == (-1, -1, False)
+
+
+def test_errors_come_with_the_next_call() -> None:
+    async def scenario(cluster: FakeCluster) -> None:
+        cluster.add_topic("a")
+        cluster.on(ProduceRequest, produce_error(MessageTooLarge.code))
+        async with open_producer(cluster) as producer:
+            await producer.put(A0, payload(b"1"), 1)
+            with pytest.raises(MessageTooLarge, match="a-0 takes no batch this large"):
+                await producer.put(A0, payload(b"2"), 1)
+
+    simulate(scenario)
+
+
+def test_what_is_never_acknowledged_is_told() -> None:
+    async def scenario(cluster: FakeCluster) -> None:
+        cluster.add_topic("a")
+        cluster.on(ProduceRequest, produce_error(NotLeaderOrFollower.code))
+        async with open_producer(cluster, delivery_timeout_ms=40_000) as producer:
+            await producer.put(A0, payload(b"1"), 1)
+            with pytest.raises(DeliveryTimeout, match="1 records for a-0 were not acknowledged"):
+                await producer.finish()
+
+    simulate(scenario)
+
+
+def test_a_topic_that_is_missing() -> None:
+    async def scenario(cluster: FakeCluster) -> None:
+        async with open_producer(cluster, max_block_ms=2000) as producer:
+            with pytest.raises(UnknownTopicOrPartition, match="there is no topic b"):
+                await producer.topic("b")
+
+    simulate(scenario)
