@@ -52,6 +52,8 @@ class Logs:
         self._broker_defaults = broker_defaults
         self._directory_of: dict[TopicPartition, LogDirectory] = {}
         self._on_disk: dict[TopicPartition, tuple[LogDirectory, Uuid]] = {}
+        self.interrupted_moves: dict[TopicPartition, tuple[LogDirectory, Uuid]] = {}
+        """Where logs were on their way to when the last process ended, and of which topic."""
         self._mending: dict[TopicPartition, asyncio.Event] = {}
         """Logs whose files a thread is at work on, and the end of that."""
         self._checkpointed: dict[LogDirectory, dict[TopicPartition, int]] = {}
@@ -76,6 +78,8 @@ class Logs:
                 else:
                     self._on_disk[name] = (directory, topic_id)
             self._high_watermarks |= directory.read_high_watermarks()
+            for name, topic_id in directory.interrupted_moves():
+                self.interrupted_moves[name] = (directory, topic_id)
             for removal in directory.leftovers():
                 self._remove_later(removal)
 

@@ -4,8 +4,8 @@ A *future* log is made in the other directory, under a name that ends in ``-futu
 batch by batch, while that is written and read as ever. When it has everything, the two change places between two turns
 of the loop: the future log gets the real name, the old one goes the way of deleted ones, and the controller is told.
 
-What a truncation of the log takes back, the future log may have: it starts over. A move that a stop interrupts is
-forgotten, and its files go at the next start.
+What a truncation of the log takes back, the future log may have: it starts over. So does a move that the end of the
+process interrupts, at the next start.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import logging
 from typing import TYPE_CHECKING, Final
 
 from millbeck.kernel.errors import ApiError, KafkaStorageError, LogDirNotFound
+from millbeck.kernel.ids import ZERO_UUID
 from millbeck.kernel.units import MIB
 from millbeck.replication.partition import Partition
 from millbeck.replication.throttle import Throttle
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
     from millbeck.server.broker import Broker
 
 STEP_BYTES: Final = 1 * MIB
+LAST_STEPS_MAX: Final = 4
+"""How many of them may be copied between two turns of the loop; what is written meanwhile is in memory."""
 THROTTLED_SECONDS: Final = 0.1
 WAIT_SECONDS: Final = 0.005
 EPOCH_MAX: Final = 0x7FFFFFFF
@@ -79,6 +82,20 @@ class Moves:
         if logs.directory_of(partition.name) is not target:
             move = self._moves[partition] = Move(partition, target)
             self._broker.spawn(self._run(move))
+
+    def resume(self) -> None:
+        """The node is registered, and has its logs: begin again what the last process had begun."""
+        logs = self._broker.logs
+        found, logs.interrupted_moves = logs.interrupted_moves, {}
+        for name, (target, topic_id) in sorted(found.items(), key=lambda each: each[0]):
+            topic = self._broker.topics.by_name.get(name.topic)
+            partition = None if topic is None else topic.partitions.get(name.partition)
+            if topic is None or partition is None or topic_id not in (topic.topic_id, ZERO_UUID):
+                continue
+            try:
+                self.begin(partition, target.path)
+            except ApiError as error:
+                log.warning("%s does not go on moving to %s: %s", name, target.path, error)
 
     def cancel(self, partition: Partition) -> None:
         """The replica stays, or is gone."""
@@ -167,21 +184,29 @@ class Moves:
                 raise future.offline_error()
 
     async def _finish(self, move: Move, source: Log, future: Log) -> bool:
-        """Flush, and change places if nothing has come meanwhile but what a turn can copy."""
+        """Flush, and change places if no more has come meanwhile than can be copied without keeping others waiting."""
         await self._flush(future)
         if move.is_cancelled or move.future is not future or move.partition.log is not source:
             return move.is_cancelled
         if source.has_staged or future.durability.is_running:
             await asyncio.sleep(WAIT_SECONDS)
             return False
-        while future.end_offset < source.end_offset:
+        for _ in range(LAST_STEPS_MAX):
+            if future.end_offset >= source.end_offset:
+                break
             piece = source.read(future.end_offset, size_bytes_max=STEP_BYTES, upto_offset=source.end_offset)
-            if piece is None or piece.size > STEP_BYTES:
+            if piece is None:
                 return False
-            data = piece.file.read(piece.size, piece.position)
-            piece.release()
+            try:
+                if piece.size > STEP_BYTES:
+                    # One large batch: a thread reads it.
+                    return False
+                data = piece.file.read(piece.size, piece.position)
+            finally:
+                piece.release()
             future.append_as_follower(data, leader_epoch=EPOCH_MAX, now_ms=self._broker.now_ms())
-        if move.partition.waits_for_flush and future.flushed_offset < future.end_offset:
+        is_short = future.end_offset < source.end_offset
+        if is_short or (move.partition.waits_for_flush and future.flushed_offset < future.end_offset):
             return False
         for epoch, start_offset in source.epochs.entries():
             future.assign_epoch(epoch, start_offset)

@@ -144,6 +144,7 @@ class Replication:
         """The node is registered: fetch, and look after followers, from now on."""
         self.fetchers.start()
         self.isr_changes.start()
+        self.moves.resume()
 
     def close(self) -> None:
         """Fetch nothing more."""

@@ -255,6 +255,19 @@ class LogDirectory:
         """Keep, under another name, a log whose topic the metadata does not have; returns where it is now."""
         return self._set_aside(topic_partition, Kind.STRAY, unique)
 
+    def interrupted_moves(self) -> list[tuple[TopicPartition, Uuid]]:
+        """Logs that were on their way here when the last process ended, with their topics as far as that is known.
+
+        Their files are among the `leftovers`.
+        """
+        found = []
+        for name in sorted(self._files.names(self.path)):
+            parsed = partition_directory.parse_name(name)
+            if parsed is not None and parsed.kind is Kind.FUTURE:
+                topic_id = partition_directory.read_metadata(self._files, f"{self.path}/{name}")
+                found.append((parsed.topic_partition, topic_id))
+        return found
+
     def leftovers(self) -> list[TreeRemoval]:
         """Directories of logs that were deleted before the last stop and not removed yet, or had begun to move here."""
         removals = []

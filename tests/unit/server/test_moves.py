@@ -171,6 +171,52 @@ def test_a_move_starts_over_when_its_log_is_cut() -> None:
     in_house(scenario)
 
 
+@pytest.mark.parametrize("is_stopped", [True, False])
+def test_a_move_that_was_interrupted_begins_again_at_the_next_start(is_stopped: bool) -> None:
+    async def scenario(house: House, client: Client, environment: Environment) -> None:
+        await create(client)
+        await produce(client, b"x" * 1000)
+        moves, partition, before = moves_of(house), partition_of(house), place_of(house)
+        moves._throttle.record(10**9)
+        assert house.node is not None
+        slow = type(house.node.broker.config.replication_throttle).of(
+            replica_alter_log_dirs_io_max_bytes_per_second="1"
+        )
+        house.node.broker.config.replication_throttle = slow
+        moves.begin(partition, other(before))
+        await asyncio.sleep(2)
+        assert (place_of(house), len(moves.all)) == (before, 1)
+        if is_stopped:
+            await house.node.stop()
+        house.machine.crash()
+        await house.start()
+        await until(lambda: place_of(house) == other(before))
+        assert partition_of(house).log.end_offset == 1
+        await asyncio.sleep(1)
+        assert names(house, other(before)) == ["t-0"]
+
+    in_house(scenario)
+
+
+def test_a_move_of_a_topic_that_is_another_one_by_now_is_forgotten() -> None:
+    async def scenario(house: House, client: Client, environment: Environment) -> None:
+        await create(client)
+        assert house.node is not None
+        logs, before = house.node.broker.logs, place_of(house)
+        target = next(each for each in logs.directories if each.path != before)
+        for name in (NAME, TopicPartition("gone", 0)):
+            logs.interrupted_moves[name] = (target, b"another-topic-id")
+        moves_of(house).resume()
+        assert (moves_of(house).all, logs.interrupted_moves) == ([], {})
+        logs.interrupted_moves[NAME] = (target, partition_of(house).topic_id)
+        target.offline_reason = "a test"
+        moves_of(house).resume()
+        target.offline_reason = None
+        assert moves_of(house).all == []
+
+    in_house(scenario)
+
+
 def test_followers_move_as_well() -> None:
     async def scenario(cluster: ThreeBrokers, environment: Environment) -> None:
         await cluster.create(min_insync_replicas="3")

@@ -290,8 +290,10 @@ def test_a_future_log_that_is_dropped_or_left_is_removed() -> None:
     directory.close()
     again = open_directory(disk.mount())
     assert again.partitions() == []
+    assert [key for key, _ in again.interrupted_moves()] == [KEY]
     (leftover,) = again.leftovers()
     leftover.run()
+    assert again.interrupted_moves() == []
     assert not any(name.endswith("-future") for name in disk.find_directory("/data").entries)
 
 
