@@ -15,6 +15,11 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         chosen = metafunc.config.getoption("--seed")
         seeds = [int(chosen)] if chosen else list(range(int(metafunc.config.getoption("--seeds"))))
         metafunc.parametrize("seed", seeds)
+    if "group_seed" in metafunc.fixturenames:
+        # Three nodes take longer, and the mutants run some of these too.
+        chosen = metafunc.config.getoption("--seed")
+        count = max(1, int(metafunc.config.getoption("--seeds")) // 15)
+        metafunc.parametrize("group_seed", [int(chosen)] if chosen else list(range(count)))
     if "table_seed" in metafunc.fixturenames:
         # Longer runs, of which fewer fit the time of the tests.
         chosen = metafunc.config.getoption("--seed")

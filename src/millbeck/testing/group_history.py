@@ -1,0 +1,174 @@
+"""What members of a group were given, gave up and committed, and what of it may not be (G1 to G5).
+
+Members tell of what happens to them in the order in which it happens in the world. When a member is given a partition
+that another one still has, that is an anomaly unless the other was removed from the group by then, which is read out of
+``__consumer_offsets``: a member that is cut off cannot know that it is nobody any more. The log itself is checked too:
+no partition with two holders, no epoch that goes back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from millbeck.coordinator.group.consumer import assignment
+from millbeck.coordinator.group.consumer.records import (
+    ConsumerGroupCurrentMemberAssignmentKey,
+    ConsumerGroupCurrentMemberAssignmentValue,
+    ConsumerGroupMemberMetadataKey,
+    ConsumerGroupMetadataKey,
+    ConsumerGroupMetadataValue,
+    ConsumerGroupTargetAssignmentMetadataKey,
+    ConsumerGroupTargetAssignmentMetadataValue,
+)
+from millbeck.coordinator.group.records import GroupRecord
+from millbeck.testing.sim.history import Anomaly
+
+TWO_OWNERS: Final = "two owners"
+STALE_COMMIT: Final = "stale commit"
+LOST_COMMIT: Final = "lost commit"
+EPOCH_WENT_BACK: Final = "epoch went back"
+NEVER_STABLE: Final = "never stable"
+NOT_COVERED: Final = "not covered"
+VACUOUS: Final = "vacuous"
+
+Place = tuple[bytes, int]
+"""Topic id and partition."""
+
+
+@dataclass(frozen=True, slots=True)
+class Overlap:
+    place: Place
+    holder: str
+    receiver: str
+
+
+@dataclass(slots=True)
+class LogFacts:
+    """What the group's partition of ``__consumer_offsets`` says."""
+
+    removed_at: dict[str, list[int]] = field(default_factory=dict)
+    """For each member the places in the log where it was taken out."""
+    granted_at: dict[tuple[str, Place], list[int]] = field(default_factory=dict)
+    anomalies: list[Anomaly] = field(default_factory=list)
+
+
+class GroupHistory:
+    def __init__(self) -> None:
+        self.anomalies: list[Anomaly] = []
+        self.grant_count = 0
+        self.commit_count = 0
+        self.refusal_count = 0
+        self._held: dict[str, dict[Place, None]] = {}
+        self._overlaps: list[Overlap] = []
+        self._acknowledged: dict[Place, int] = {}
+
+    # Told by members
+
+    def granted(self, member_id: str, places: Iterable[Place]) -> None:
+        """An answer has given these to the member, from now on."""
+        own = self._held.setdefault(member_id, {})
+        for place in places:
+            self.grant_count += 1
+            self._overlaps += [
+                Overlap(place, other, member_id)
+                for other, held in self._held.items()
+                if other != member_id and place in held
+            ]
+            own[place] = None
+
+    def keeps(self, member_id: str, places: Iterable[Place]) -> None:
+        """The member is about to say that it has these and no others."""
+        self._held[member_id] = dict.fromkeys(places)
+
+    def gone(self, member_id: str) -> None:
+        """The member has nothing any more: it leaves, is dead, or knows that it is nobody."""
+        self._held.pop(member_id, None)
+
+    def acknowledged(self, place: Place, offset: int) -> None:
+        self.commit_count += 1
+        self._acknowledged[place] = max(offset, self._acknowledged.get(place, -1))
+
+    def last_acknowledged(self, place: Place) -> int:
+        return self._acknowledged.get(place, -1)
+
+    def fetched(self, place: Place, offset: int, *, at_least: int) -> None:
+        """What was found committed; ``at_least`` was acknowledged before it was asked for."""
+        if offset < at_least:
+            self.anomalies.append(Anomaly(LOST_COMMIT, f"{place} is at {offset}, {at_least} was acknowledged"))
+
+    def stale_commit(self, member_id: str, *, is_accepted: bool) -> None:
+        self.refusal_count += not is_accepted
+        if is_accepted:
+            self.anomalies.append(Anomaly(STALE_COMMIT, f"a commit of {member_id} with an old epoch was accepted"))
+
+    # In the end
+
+    def check(self, log: Sequence[tuple[int, GroupRecord]]) -> list[Anomaly]:
+        """Everything that may not be, given the group's records with their offsets."""
+        facts = read_log(log)
+        found = self.anomalies + facts.anomalies
+        for overlap in self._overlaps:
+            removed = facts.removed_at.get(overlap.holder, [])
+            grants = facts.granted_at.get((overlap.receiver, overlap.place), [])
+            if not any(before < after for before in removed for after in grants):
+                found.append(
+                    Anomaly(TWO_OWNERS, f"{overlap.receiver} was given {overlap.place}, which {overlap.holder} has")
+                )
+        if not self.grant_count or not self.commit_count:
+            found.append(Anomaly(VACUOUS, f"{self.grant_count} grants, {self.commit_count} commits"))
+        return found
+
+
+def read_log(log: Sequence[tuple[int, GroupRecord]]) -> LogFacts:
+    facts = LogFacts()
+    assigned: dict[str, dict[Place, None]] = {}
+    held: dict[Place, str] = {}
+    epoch = target_epoch = 0
+    for offset, record in log:
+        key, value = record.key, record.value
+        if isinstance(key, ConsumerGroupMetadataKey) and isinstance(value, ConsumerGroupMetadataValue):
+            _check_epoch(facts, "the group's epoch", epoch, value.epoch, offset)
+            epoch = value.epoch
+        elif isinstance(key, ConsumerGroupTargetAssignmentMetadataKey):
+            if isinstance(value, ConsumerGroupTargetAssignmentMetadataValue):
+                _check_epoch(facts, "the target's epoch", target_epoch, value.assignment_epoch, offset)
+                target_epoch = value.assignment_epoch
+        elif isinstance(key, ConsumerGroupMemberMetadataKey) and value is None:
+            facts.removed_at.setdefault(key.member_id, []).append(offset)
+        elif isinstance(key, ConsumerGroupCurrentMemberAssignmentKey):
+            for place in [place for place, holder in held.items() if holder == key.member_id]:
+                del held[place]
+            before = assigned.pop(key.member_id, {})
+            if isinstance(value, ConsumerGroupCurrentMemberAssignmentValue):
+                assigned[key.member_id] = _take(facts, key.member_id, value, before, held, offset)
+    return facts
+
+
+def _take(
+    facts: LogFacts,
+    member_id: str,
+    value: ConsumerGroupCurrentMemberAssignmentValue,
+    before: dict[Place, None],
+    held: dict[Place, str],
+    offset: int,
+) -> dict[Place, None]:
+    now = dict.fromkeys(assignment.places_of(assignment.from_wire(value.assigned_partitions)))
+    revoking = assignment.places_of(assignment.from_wire(value.partitions_pending_revocation))
+    for place in [*now, *revoking]:
+        other = held.get(place)
+        if other is not None:
+            facts.anomalies.append(
+                Anomaly(TWO_OWNERS, f"{member_id} has {place} at {offset} of the log, and so has {other}")
+            )
+        held[place] = member_id
+    for place in now:
+        if place not in before:
+            facts.granted_at.setdefault((member_id, place), []).append(offset)
+    return now
+
+
+def _check_epoch(facts: LogFacts, name: str, before: int, now: int, offset: int) -> None:
+    if now < before:
+        facts.anomalies.append(Anomaly(EPOCH_WENT_BACK, f"{name} was {before} and is {now} at {offset}"))

@@ -1,0 +1,246 @@
+"""A seeded run of a consumer group on a whole cluster: members come and go, the coordinator dies and moves.
+
+In the first phase members churn while nodes are killed, paused and restarted, one at a time and the coordinator most
+often; the topic grows. Then everybody behaves, and the group has to settle (G5): every partition is somebody's, and
+nobody's target differs from what it has. In the end the group's records are read out of ``__consumer_offsets`` and
+compared with what the members were told (G1 to G4, `group_history`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from dataclasses import dataclass
+from typing import Final
+
+from millbeck.client.admin import Admin
+from millbeck.client.admin.results import NewPartitions, NewTopic
+from millbeck.client.cluster import Cluster
+from millbeck.client.config import ClientConfig
+from millbeck.client.consumer import Consumer
+from millbeck.coordinator.group.records import GroupRecord, decode
+from millbeck.coordinator.partitioner import partition_for
+from millbeck.kernel.environment import Environment
+from millbeck.kernel.errors import ApiError, InvalidReplicationFactor
+from millbeck.kernel.ids import TopicPartition
+from millbeck.kernel.names import CONSUMER_OFFSETS_TOPIC
+from millbeck.testing.group_history import NEVER_STABLE, NOT_COVERED, GroupHistory
+from millbeck.testing.sim.history import Anomaly
+from millbeck.testing.sim.node import stream
+from millbeck.testing.sim_cluster import Member, SimCluster
+from millbeck.testing.workloads.group_members import GroupMember, Manners
+
+GROUP: Final = "g"
+TOPIC: Final = "t"
+OFFSETS_PARTITIONS: Final = 2
+LIMIT_SECONDS: Final = 600.0
+SETTLE_SECONDS: Final = 40.0
+"""Sessions of 4 s, rebalance timeouts of 5 s, heartbeats of half a second, and a coordinator that may have to load."""
+POLL_SECONDS: Final = 0.5
+KINDS: Final = ("crash", "pause", "clean restart", "power loss")
+
+SETTINGS: Final = {
+    "group.consumer.session.timeout.ms": "4000",
+    "group.consumer.min.session.timeout.ms": "1000",
+    "group.consumer.heartbeat.interval.ms": "500",
+    "group.consumer.min.heartbeat.interval.ms": "100",
+    "offsets.topic.num.partitions": str(OFFSETS_PARTITIONS),
+    "min.insync.replicas": "2",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupsPlan:
+    """Everything a seed decides, printed when a run fails."""
+
+    seed: int
+    member_count: int
+    partition_count: int
+    churn_s: float
+    faults: tuple[str, ...]
+    fault_count: int
+    assignment_interval_ms: int
+    manners: Manners
+
+    @classmethod
+    def drawn(cls, seed: int) -> GroupsPlan:
+        dice = stream(seed, "groups plan")
+        return cls(
+            seed=seed,
+            member_count=dice.randint(2, 6),
+            partition_count=dice.randint(1, 8),
+            churn_s=dice.choice((15.0, 30.0)),
+            faults=tuple(kind for kind in KINDS if dice.random() < 0.6) or ("crash",),
+            fault_count=dice.randint(0, 4),
+            assignment_interval_ms=dice.choice((0, 200, 1000)),
+            manners=Manners(
+                leave=dice.choice((0.0, 0.03)),
+                die=dice.choice((0.0, 0.03)),
+                stall=dice.choice((0.0, 0.05)),
+                stall_s=dice.choice((2.0, 8.0)),
+                revoke_s=dice.choice((0.2, 2.0, 7.0)),
+            ),
+        )
+
+
+class GroupsRun:
+    def __init__(self, plan: GroupsPlan) -> None:
+        self.plan = plan
+        self.history = GroupHistory()
+        interval = {"group.consumer.assignment.interval.ms": str(plan.assignment_interval_ms)}
+        self.cluster = SimCluster(plan.seed, settings=SETTINGS | interval)
+        self._dice = stream(plan.seed, "groups clients")
+        self._member_number = 0
+        self._is_calm = False
+        self._members: dict[str, GroupMember] = {}
+        self._log: list[tuple[int, GroupRecord]] = []
+
+    def run(self) -> list[Anomaly]:
+        self.cluster.world.run(self._scenario, limit_s=LIMIT_SECONDS)
+        return self.history.check(self._log)
+
+    async def _scenario(self, environment: Environment) -> None:
+        self.cluster.start_all()
+        servers = ",".join(f"{host}:{port}" for host, port in self.cluster.addresses)
+        admin = Admin(environment, {"bootstrap.servers": servers})
+        topic = NewTopic(name=TOPIC, partition_count=self.plan.partition_count, replication_factor=3)
+        await self._create(admin, topic)
+        client = Cluster(environment, ClientConfig.parse({"bootstrap.servers": servers}))
+        seats = [asyncio.create_task(self._seat(client)) for _ in range(self.plan.member_count)]
+        await self._harm(admin)
+        self._is_calm = True
+        for member in self._members.values():
+            member.is_calm = True
+        self.cluster.start_all()
+        self.history.anomalies += await self._settle(admin)
+        for seat in seats:
+            seat.cancel()
+        await asyncio.gather(*seats, return_exceptions=True)
+        await self._read_log(environment, servers)
+        await client.close()
+        await admin.close()
+
+    async def _create(self, admin: Admin, topic: NewTopic) -> None:
+        """As soon as all brokers are there."""
+        while True:
+            try:
+                (await admin.create_topics([topic], timeout_s=60)).all()
+            except InvalidReplicationFactor:
+                await asyncio.sleep(POLL_SECONDS)
+            else:
+                return
+
+    async def _seat(self, client: Cluster) -> None:
+        """One member after another."""
+        while True:
+            self._member_number += 1
+            member = GroupMember(
+                client,
+                self.history,
+                random.Random(self._dice.random()),
+                group_id=GROUP,
+                member_id=f"m{self._member_number}",
+                topics=[TOPIC],
+                manners=self.plan.manners,
+            )
+            member.is_calm = self._is_calm
+            self._members[member.member_id] = member
+            try:
+                await member.live()
+            finally:
+                del self._members[member.member_id]
+            await asyncio.sleep(self._dice.random() * 2)
+
+    # Harm
+
+    async def _harm(self, admin: Admin) -> None:
+        dice = stream(self.plan.seed, "groups faults")
+        pause_s = self.plan.churn_s / (self.plan.fault_count + 1)
+        for number in range(self.plan.fault_count):
+            await asyncio.sleep(pause_s * (0.5 + dice.random()))
+            if number == 1:
+                await self._grow(admin)
+            await self._break(self._victim(dice), dice.choice(self.plan.faults), dice)
+        await asyncio.sleep(pause_s)
+
+    def _victim(self, dice: random.Random) -> Member:
+        coordinator = self.cluster.leader_of(CONSUMER_OFFSETS_TOPIC, partition_for(GROUP, OFFSETS_PARTITIONS))
+        if coordinator is not None and dice.random() < 0.7:
+            return coordinator
+        return dice.choice(self.cluster.members)
+
+    async def _break(self, member: Member, kind: str, dice: random.Random) -> None:
+        machine = self.cluster.machine(member)
+        if not machine.is_running:
+            self.cluster.start(member)
+            return
+        match kind:
+            case "crash":
+                machine.crash()
+            case "power loss":
+                machine.power_loss()
+            case "pause":
+                machine.pause(1 + dice.random() * 5)
+                await asyncio.sleep(6)
+                return
+            case _:
+                await self.cluster.stop(member)
+        await asyncio.sleep(0.5 + dice.random() * 4)
+        if not machine.is_running:
+            self.cluster.start(member)
+        # The next fault must not find two nodes that lack what was acknowledged.
+        await self._wait_in_sync()
+
+    async def _wait_in_sync(self) -> None:
+        for _ in range(100):
+            await asyncio.sleep(POLL_SECONDS)
+            images = [node.broker.image for node in self.cluster.running()]
+            topics = [image.topics.named(CONSUMER_OFFSETS_TOPIC) for image in images]
+            if len(images) == len(self.cluster.members) and all(
+                topic is None or all(len(each.isr) == 3 for each in topic.partitions.values()) for topic in topics
+            ):
+                return
+
+    async def _grow(self, admin: Admin) -> None:
+        try:
+            wanted = NewPartitions(total_count=self.plan.partition_count + 2)
+            await admin.create_partitions({TOPIC: wanted}, timeout_s=10)
+        except ApiError:
+            return
+
+    # The end
+
+    async def _settle(self, admin: Admin) -> list[Anomaly]:
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + SETTLE_SECONDS
+        state = "not described"
+        while loop.time() < deadline:
+            await asyncio.sleep(POLL_SECONDS)
+            try:
+                described = (await admin.describe_groups([GROUP], timeout_s=10))[GROUP]
+                topic = (await admin.describe_topics([TOPIC], timeout_s=10))[TOPIC]
+            except ApiError as error:
+                state = str(error)
+                continue
+            state = f"{described.state} with {len(described.members)} members"
+            if described.state == "Stable" and len(described.members) == self.plan.member_count:
+                everything = [TopicPartition(TOPIC, each.partition) for each in topic.partitions]
+                targets = sorted(each for member in described.members for each in member.target_assignment or ())
+                assigned = sorted(each for member in described.members for each in member.assignment)
+                if targets == assigned == everything:
+                    return []
+                if loop.time() + POLL_SECONDS >= deadline:
+                    return [Anomaly(NOT_COVERED, f"{assigned} of {everything} are assigned")]
+        return [Anomaly(NEVER_STABLE, f"{SETTLE_SECONDS} s after the last trouble the group is {state}")]
+
+    async def _read_log(self, environment: Environment, servers: str) -> None:
+        place = TopicPartition(CONSUMER_OFFSETS_TOPIC, partition_for(GROUP, OFFSETS_PARTITIONS))
+        async with Consumer(environment, {"bootstrap.servers": servers}) as consumer:
+            end = (await consumer.end_offsets([place], timeout_s=60))[place]
+            consumer.assign([place])
+            consumer.seek(place, 0)
+            while await consumer.position(place) < end:
+                for record in (await consumer.poll(timeout_s=1.0)).get(place, ()):
+                    found = decode(record.key or b"", record.value)
+                    if found is not None:
+                        self._log.append((record.offset, found))

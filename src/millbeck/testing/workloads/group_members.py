@@ -1,0 +1,230 @@
+"""Members of a consumer group that speak the protocol themselves: they join, stall, vanish, come back, and commit.
+
+A member does what it is told, as slowly as its dice say: it gives partitions up late, stops sending heartbeats for a
+while, dies without a word. It commits only for partitions it has, ever greater offsets from the one it found; now and
+then it tries an epoch that is not its own any more.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from typing import Final, NamedTuple, TypeVar
+
+from millbeck.client.cluster import COORDINATOR, Cluster
+from millbeck.client.retry import Deadline
+from millbeck.kernel.errors import ApiError, FencedMemberEpoch, UnknownMemberId, from_code
+from millbeck.testing.group_history import GroupHistory, Place
+from millbeck.wire.messages.consumer_group_heartbeat import (
+    ConsumerGroupHeartbeatRequest,
+    ConsumerGroupHeartbeatResponse,
+    ConsumerGroupHeartbeatTopicPartitions,
+)
+from millbeck.wire.messages.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+    OffsetCommitResponse,
+)
+from millbeck.wire.messages.offset_fetch import (
+    OffsetFetchRequest,
+    OffsetFetchRequestGroup,
+    OffsetFetchRequestTopics,
+    OffsetFetchResponse,
+)
+
+_T = TypeVar("_T")
+
+REQUEST_SECONDS: Final = 3.0
+RETRY_SECONDS: Final = 0.2
+LEAVE_EPOCH: Final = -1
+
+
+class Manners(NamedTuple):
+    """How likely a member does something at each heartbeat, and how long things take."""
+
+    leave: float = 0.02
+    die: float = 0.02
+    stall: float = 0.03
+    stall_s: float = 6.0
+    revoke_s: float = 1.0
+    rebalance_timeout_ms: int = 5000
+
+
+class GroupMember:
+    def __init__(
+        self,
+        cluster: Cluster,
+        history: GroupHistory,
+        dice: random.Random,
+        *,
+        group_id: str,
+        member_id: str,
+        topics: list[str],
+        manners: Manners,
+    ) -> None:
+        self.member_id = member_id
+        self.epoch = 0
+        self.owned: dict[Place, None] = {}
+        self._cluster = cluster
+        self._history = history
+        self._dice = dice
+        self._group_id = group_id
+        self._topics = topics
+        self._manners = manners
+        self._offsets: dict[Place, int] = {}
+        self._is_full = True
+        self._interval_s = 0.5
+        self.is_calm = False
+        """It does nothing but what it should from now on."""
+
+    async def live(self) -> None:
+        """Until it leaves, dies or is cancelled."""
+        while True:
+            wish = self._dice.random()
+            if not self.is_calm and wish < self._manners.leave:
+                await self.leave()
+                return
+            if not self.is_calm and wish < self._manners.leave + self._manners.die:
+                self._history.gone(self.member_id)
+                return
+            if not self.is_calm and wish < self._manners.leave + self._manners.die + self._manners.stall:
+                await asyncio.sleep(self._dice.random() * self._manners.stall_s)
+            try:
+                await self._beat()
+            except (FencedMemberEpoch, UnknownMemberId):
+                await self._commit_late()
+                self._start_over()
+            except ApiError:
+                self._is_full = True
+                self._cluster.forget_coordinator(self._group_id)
+                await asyncio.sleep(RETRY_SECONDS)
+                continue
+            if self.owned and self.epoch > 0:
+                await self._commit()
+            await asyncio.sleep(self._interval_s * (0.5 + self._dice.random()))
+
+    def _start_over(self) -> None:
+        self._history.gone(self.member_id)
+        self.epoch = 0
+        self.owned = {}
+        self._offsets = {}
+        self._is_full = True
+
+    async def _beat(self) -> None:
+        is_joining = self.epoch == 0
+        self._history.keeps(self.member_id, self.owned)
+        request = ConsumerGroupHeartbeatRequest(
+            group_id=self._group_id,
+            member_id=self.member_id,
+            member_epoch=self.epoch,
+            topic_partitions=[] if is_joining else _topics_of(self.owned),
+        )
+        if is_joining or self._is_full:
+            request.rebalance_timeout_ms = self._manners.rebalance_timeout_ms
+            request.subscribed_topic_names = self._topics
+        response = await self._ask(request, ConsumerGroupHeartbeatResponse)
+        if response.error_code:
+            raise from_code(response.error_code)
+        self._is_full = False
+        self.epoch = response.member_epoch
+        self._interval_s = response.heartbeat_interval_ms / 1000
+        if response.assignment is not None:
+            given = {
+                (topic.topic_id, partition): None
+                for topic in response.assignment.topic_partitions
+                for partition in topic.partitions
+            }
+            await self._take_over(given)
+
+    async def _take_over(self, given: dict[Place, None]) -> None:
+        added = [place for place in given if place not in self.owned]
+        self._history.granted(self.member_id, added)
+        self.owned.update(dict.fromkeys(added))
+        if any(place not in given for place in self.owned):
+            await asyncio.sleep(0 if self.is_calm else self._dice.random() * self._manners.revoke_s)
+        self.owned = {place: None for place in self.owned if place in given}
+        self._offsets = {place: offset for place, offset in self._offsets.items() if place in self.owned}
+
+    async def _commit(self) -> None:
+        place = self._dice.choice(list(self.owned))
+        if place not in self._offsets:
+            before = self._history.last_acknowledged(place)
+            found = await self._fetch(place)
+            if found is None:
+                return
+            self._history.fetched(place, found, at_least=before)
+            self._offsets[place] = found
+        offset = self._offsets[place] + 1
+        if await self._commit_offset(place, offset, self.epoch):
+            self._offsets[place] = offset
+            self._history.acknowledged(place, offset)
+        else:
+            # It may have been committed all the same.
+            self._offsets.pop(place, None)
+        if self._dice.random() < 0.1 and self.epoch > 1:
+            is_accepted = await self._commit_offset(place, 0, self.epoch - 1)
+            self._history.stale_commit(self.member_id, is_accepted=is_accepted)
+
+    async def _commit_late(self) -> None:
+        """What a member tries that is nobody any more."""
+        if self.owned and self.epoch > 0:
+            place = next(iter(self.owned))
+            is_accepted = await self._commit_offset(place, 0, self.epoch)
+            self._history.stale_commit(self.member_id, is_accepted=is_accepted)
+
+    async def _commit_offset(self, place: Place, offset: int, epoch: int) -> bool:
+        """Whether it was acknowledged."""
+        topic_id, partition = place
+        topic = OffsetCommitRequestTopic(
+            topic_id=topic_id, partitions=[OffsetCommitRequestPartition(partition, offset)]
+        )
+        request = OffsetCommitRequest(
+            group_id=self._group_id,
+            generation_id_or_member_epoch=epoch,
+            member_id=self.member_id,
+            topics=[topic],
+        )
+        try:
+            response = await self._ask(request, OffsetCommitResponse)
+        except ApiError:
+            return False
+        return response.topics[0].partitions[0].error_code == 0
+
+    async def _fetch(self, place: Place) -> int | None:
+        topic_id, partition = place
+        group = OffsetFetchRequestGroup(
+            self._group_id, self.member_id, self.epoch, [OffsetFetchRequestTopics("", topic_id, [partition])]
+        )
+        try:
+            response = await self._ask(OffsetFetchRequest(groups=[group], require_stable=True), OffsetFetchResponse)
+        except ApiError:
+            return None
+        found = response.groups[0]
+        if found.error_code or found.topics[0].partitions[0].error_code:
+            return None
+        return found.topics[0].partitions[0].committed_offset
+
+    async def leave(self) -> None:
+        """Say goodbye; whether anybody hears it is not known."""
+        self._history.gone(self.member_id)
+        if self.epoch > 0:
+            request = ConsumerGroupHeartbeatRequest(
+                group_id=self._group_id, member_id=self.member_id, member_epoch=LEAVE_EPOCH
+            )
+            try:
+                await self._ask(request, ConsumerGroupHeartbeatResponse)
+            except ApiError:
+                return
+
+    async def _ask(self, request: object, response: type[_T]) -> _T:
+        deadline = Deadline(REQUEST_SECONDS)
+        node_id = await self._cluster.coordinator(self._group_id, deadline=deadline)
+        return await self._cluster.request(request, response, deadline=deadline, node_id=node_id, purpose=COORDINATOR)
+
+
+def _topics_of(places: dict[Place, None]) -> list[ConsumerGroupHeartbeatTopicPartitions]:
+    topics: dict[bytes, list[int]] = {}
+    for topic_id, partition in places:
+        topics.setdefault(topic_id, []).append(partition)
+    return [ConsumerGroupHeartbeatTopicPartitions(topic_id, sorted(each)) for topic_id, each in topics.items()]
