@@ -7,8 +7,10 @@ SEED ?=
 COMPILED_TESTS := $(addprefix tests/,$(addprefix unit/,kernel host records wire storage replication server) contract model/storage sim)
 SEEDS ?= 1000
 NEMESIS ?=
+PLAN ?=
+MUTANTS ?=
 
-.PHONY: run test build java check ci bench bench-full budgets cold-reads interop sim fuzz nemesis docs golden clean
+.PHONY: run test build java check ci bench bench-full budgets cold-reads interop sim sim-mutants guarantees fuzz nemesis docs golden clean
 
 $(READY): pyproject.toml setup.py
 	@test -x $(BIN)/python || $(PYTHON) -m venv .venv 2>/dev/null \
@@ -51,9 +53,18 @@ golden: $(READY)
 docs: $(READY)
 	$(BIN)/python tools/docs.py
 
-# make sim: many seeds. make sim SEED=17: that one.
+# make sim: many seeds, of a whole cluster and of its parts. make sim SEED=17: that one; what fails is made smaller.
 sim: $(READY)
-	$(BIN)/python -m pytest -q tests/sim --seed='$(SEED)' --seeds=$(SEEDS)
+	$(BIN)/python -m millbeck.testing.campaign --seed='$(SEED)' --seeds=$(SEEDS) --plan='$(PLAN)'
+	@test -n '$(PLAN)' || $(BIN)/python -m pytest -q -n 2 tests/sim --seed='$(SEED)' --seeds=$(SEEDS)
+
+# Mistakes made on purpose, each of which the simulation has to notice, and which of its checkers does.
+sim-mutants: $(READY)
+	MILLBECK_PURE=1 $(BIN)/python -m millbeck.testing.mutants $(MUTANTS)
+
+# What acks and min.insync.replicas promise, and where they do not: each row of the table as a simulation.
+guarantees: $(READY)
+	$(BIN)/python -m millbeck.testing.guarantees --seeds=$(SEEDS)
 
 # Real clients in five languages and Apache Kafka itself, fetched on first use.
 interop: $(READY)

@@ -46,7 +46,8 @@ class FaultBudget:
 
     def _is_whole(self, facts: PartitionFacts, node_id: int) -> bool:
         shadow = facts.shadows.get(node_id)
-        if shadow is None or node_id in facts.lossy:
+        if shadow is None or node_id in facts.lossy or node_id in self._observer.metadata.unclean:
+            # When its next process is registered, the controller no longer counts on it.
             return False
         end_offset = facts.lineage.committed_end
         if not shadow.has_committed(end_offset):

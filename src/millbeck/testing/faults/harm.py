@@ -15,9 +15,7 @@ from millbeck.testing.faults import schedule as kinds
 from millbeck.testing.faults.budget import FaultBudget
 from millbeck.testing.faults.schedule import Fault
 from millbeck.testing.observer.cluster_observer import ClusterObserver
-from millbeck.testing.sim.directory import Directory
-from millbeck.testing.sim.disk_faults import DiskCall, names_of
-from millbeck.testing.sim.inode import Inode
+from millbeck.testing.sim.disk_faults import DiskCall
 from millbeck.testing.sim_cluster import Member, SimCluster
 
 SUPERVISION_SECONDS: Final = 0.3
@@ -300,12 +298,13 @@ class Harm:
     def _rot(self, fault: Fault, member: Member) -> Undo | None:
         if not member.is_broker or not self._budget.may_lose(member.number):
             return None
-        disk = self._cluster.machine(member).disk
-        paths = _segments(disk.root, "", self._topic)
-        if not paths:
+        facts = self._observer.data.of(self._topic, int(fault.seconds * 1000) % self._partition_count)
+        shadow = facts.shadows.get(member.number)
+        spot = None if shadow is None else shadow.checked_bit(fault.value)
+        if spot is None:
             return None
         self._observer.data.damage(member.number)
-        disk.rot(paths[int(fault.value * len(paths))])
+        self._cluster.machine(member).disk.rot(*spot)
         return _nothing
 
     def _replace_disk(self, member: Member) -> Undo | None:
@@ -319,17 +318,3 @@ class Harm:
         self._observer.disk_replaced(member)
         machine.disk.replace()
         return self._hold_down([member])
-
-
-def _segments(directory: Directory, path: str, topic: str) -> list[str]:
-    """The files with a topic's records, in order."""
-    found: list[str] = []
-    for name in sorted(directory.entries):
-        entry = directory.entries[name]
-        here = f"{path}/{name}"
-        if isinstance(entry, Inode):
-            if name.endswith(".log") and entry.content and names_of(path)[-1].startswith(f"{topic}-"):
-                found.append(here)
-        else:
-            found += _segments(entry, here, topic)
-    return found

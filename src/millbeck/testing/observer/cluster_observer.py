@@ -12,7 +12,7 @@ from typing import Final
 from millbeck.metadata.image import MetadataImage
 from millbeck.replication.partition import Partition
 from millbeck.server.node import Node
-from millbeck.testing.observer.findings import Findings
+from millbeck.testing.observer.findings import Findings, InvariantBroken
 from millbeck.testing.observer.image_watch import MetadataFacts
 from millbeck.testing.observer.partition_watch import DataFacts, PartitionWatch
 from millbeck.testing.observer.quorum_watch import QuorumFacts, QuorumWatch
@@ -67,6 +67,9 @@ class ClusterObserver:
         )
 
     def _turn_ended(self, active: dict[Process, None]) -> None:
+        if self.findings.first is not None:
+            # It was found in the middle of a node's work, which took it for an error of its own.
+            raise InvariantBroken(self.findings.first)
         for process in active:
             if process.is_harness or not process.is_alive:
                 continue

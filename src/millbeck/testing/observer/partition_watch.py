@@ -71,7 +71,7 @@ class DataFacts:
     def damage(self, node_id: int) -> None:
         """Something has rotted on the node's disk."""
         for facts in self.partitions.values():
-            facts.damaged[node_id] = None
+            facts.damaged[node_id] = facts.lossy[node_id] = None
 
     def acknowledged(self, topic: str, index: int, last_offset: int) -> None:
         """D2, when a producer hears of it."""

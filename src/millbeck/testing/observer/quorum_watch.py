@@ -102,11 +102,11 @@ class QuorumWatch:
         shadow = self._shadow
         if not self._has_begun:
             self._begin(machine)
-        elif log.end_offset != shadow.end_offset:
-            self._log_changed(machine)
-        shadow.flushed_offset = log.flushed_offset
         if log.log_start_offset != self._log_start_offset:
             self._start_moved()
+        if log.end_offset != shadow.end_offset:
+            self._log_changed(machine)
+        shadow.flushed_offset = log.flushed_offset
         if machine.is_leader and self._leader_epoch != machine.epoch:
             self._leads(machine)
         if machine.high_watermark != self._high_watermark:
@@ -138,7 +138,8 @@ class QuorumWatch:
 
     def _start_moved(self) -> None:
         log = self._quorum.log
-        self._log_start_offset = self._shadow.start_offset = log.log_start_offset
+        self._log_start_offset = log.log_start_offset
+        self._shadow.starts_at(log.log_start_offset)
         names = self._shadow.disk.find_directory(log.directory).entries
         ends = [int(name.split("-")[0]) for name in names if name.endswith(SNAPSHOT_SUFFIX)]
         if log.log_start_offset > max(ends, default=0):

@@ -64,7 +64,7 @@ class LogShadow:
         """Read what is new up to the log's end."""
         first = len(self.entries)
         self.start_offset = log.log_start_offset
-        place = self.entries[-1].place if self.entries else (ROOT if self.end_offset == 0 else UNKNOWN_PREFIX)
+        place = self.entries[-1].place if self.entries else self._place_before()
         read_path, read_upto = self._cursors[-1] if self._cursors else ("", 0)
         for segment in log.segments:
             path = segment.log_path
@@ -75,6 +75,16 @@ class LogShadow:
         new = self.entries[first:]
         self._ends_at(log.end_offset)
         return new
+
+    def _place_before(self) -> int:
+        """What an empty log goes on from: a snapshot stands for what is committed before it."""
+        return ROOT if self.end_offset == 0 else self.lineage.committed_at(self.end_offset)
+
+    def starts_at(self, offset: int) -> None:
+        """The log begins here now; what was before it is gone, and all of it when the log was begun anew."""
+        self.start_offset = offset
+        index = bisect_right(self._bases, offset - 1)
+        del self.entries[:index], self._bases[:index], self._cursors[:index]
 
     def _read(self, path: str, position: int, upto_offset: int, place: int) -> int:
         inode = self.disk.find(path)
@@ -126,6 +136,18 @@ class LogShadow:
                 break
             common = entry.next_offset
         return common
+
+    def checked_bit(self, fraction: float) -> tuple[str, int] | None:
+        """A bit that a batch's checksum covers, with its file; ``fraction`` says which. None: the log is empty.
+
+        Nothing covers the offset and the epoch before it: who finds those changed can not tell.
+        """
+        if not self.entries:
+            return None
+        index = int(fraction * len(self.entries))
+        path, end = self._cursors[index]
+        begin = self._begin_of(self.entries[index], path) + _CHECKSUM_FROM
+        return path, 8 * begin + int((fraction * 7919 % 1) * 8 * (end - begin))
 
     def is_whole(self, upto_offset: int) -> bool:
         """Whether the checksums of what is on the disk below ``upto_offset`` are right: rot is not seen otherwise."""

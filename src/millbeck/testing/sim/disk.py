@@ -98,12 +98,12 @@ class SimDisk:
         """None of the failures asked for with `fail_next` happens any more."""
         self._planned.clear()
 
-    def rot(self, path: str) -> None:
-        """Flip one random bit of a file, in the cache and on the platter."""
+    def rot(self, path: str, bit: int | None = None) -> None:
+        """Flip one bit of a file, a random one when None, in the cache and on the platter."""
         inode = self.find(path)
         if not isinstance(inode, Inode) or not inode.content:
             raise ValueError(f"nothing to rot in {path}")
-        inode.rot(self.generator.randrange(len(inode.content) * 8))
+        inode.rot(self.generator.randrange(len(inode.content) * 8) if bit is None else bit)
 
     def check_fault(self, call: DiskCall, path: str) -> None:
         """Raise when a planned or random fault hits this call."""

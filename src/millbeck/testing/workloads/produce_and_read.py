@@ -231,7 +231,7 @@ class Reader:
         request = FetchRequest(
             max_wait_ms=max_wait_ms, min_bytes=1, max_bytes=FETCH_BYTES, topics=[FetchTopic(TOPIC, partitions=[wanted])]
         )
-        response = await client.ask(request, 11, timeout_s=REPLY_SECONDS)
+        response = await client.ask(request, 10, timeout_s=REPLY_SECONDS)
         (found,) = response.responses[0].partitions
         if found.error_code in RETRIABLE:
             raise ConnectionError(f"error {found.error_code}")

@@ -1,0 +1,34 @@
+"""Kills every mutant, and says which checkers do: ``make sim-mutants``."""
+
+from __future__ import annotations
+
+import argparse
+import multiprocessing
+import sys
+from collections.abc import Sequence
+
+from millbeck import compiled
+from millbeck.testing.mutants.catalogue import MUTANTS
+from millbeck.testing.mutants.judging import judge_named, table
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="millbeck.testing.mutants", description=__doc__.split("\n")[0])
+    parser.add_argument("--only", default="", help="mutants whose names contain this")
+    parser.add_argument("--jobs", type=int, default=2)
+    chosen = parser.parse_args(arguments)
+    if compiled.in_use():
+        print("mutants need the Python files: MILLBECK_PURE=1")
+        return 2
+    names = [mutant.name for mutant in MUTANTS if chosen.only in mutant.name]
+    verdicts = []
+    with multiprocessing.get_context("spawn").Pool(chosen.jobs, maxtasksperchild=1) as pool:
+        for verdict in pool.imap_unordered(judge_named, names, chunksize=1):
+            verdicts.append(verdict)
+            print(f"{verdict.name}: seed {verdict.seed}, {verdict.seconds:.0f} s, {verdict.first[:160]}", flush=True)
+    print(table(sorted(verdicts, key=lambda verdict: names.index(verdict.name))))
+    return 1 if any(verdict.seed < 0 for verdict in verdicts) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

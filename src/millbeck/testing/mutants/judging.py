@@ -1,0 +1,80 @@
+"""Kills a mutant, and finds out which checkers do.
+
+A mutant is killed by the first run that ends with an anomaly. Then the checker that found it is left out and the same
+run is made again, until it survives: the checkers left out by then are those that notice the mistake in that run.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from millbeck.testing.cluster_run import ClusterPlan, ClusterRun
+from millbeck.testing.mutants.catalogue import MUTANTS, Mutant
+from millbeck.testing.mutants.patching import patched
+
+SEEDS: Final = 200
+CHECKERS_MAX: Final = 8
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    name: str
+    seed: int
+    """Of the run that killed it; -1: it is alive."""
+    first: str
+    killers: tuple[str, ...]
+    survives: bool
+    """Whether it lives in the same run when those are left out."""
+    seconds: float
+
+
+def kind_of(plan: ClusterPlan) -> tuple[str, str] | None:
+    anomalies = ClusterRun(plan).run()
+    return (anomalies[0].kind, anomalies[0].detail) if anomalies else None
+
+
+def judge(mutant: Mutant, seeds: int = SEEDS) -> Verdict:
+    began_s = time.perf_counter()
+    with patched() as patch:
+        mutant.apply(patch)
+        for seed in range(seeds):
+            plan = mutant.plan(seed)
+            found = kind_of(plan)
+            if found is not None:
+                killers, survives = _killers(plan, found[0])
+                seconds = time.perf_counter() - began_s
+                return Verdict(
+                    name=mutant.name, seed=seed, first=found[1], killers=killers, survives=survives, seconds=seconds
+                )
+    seconds = time.perf_counter() - began_s
+    return Verdict(name=mutant.name, seed=-1, first="", killers=(), survives=True, seconds=seconds)
+
+
+def _killers(plan: ClusterPlan, first: str) -> tuple[tuple[str, ...], bool]:
+    killers = [first]
+    while len(killers) < CHECKERS_MAX:
+        found = kind_of(replace(plan, omitted=frozenset(killers)))
+        if found is None:
+            return tuple(killers), True
+        killers.append(found[0])
+    return tuple(killers), False
+
+
+def judge_named(name: str) -> Verdict:
+    logging.disable(logging.CRITICAL)
+    return judge(next(mutant for mutant in MUTANTS if mutant.name == name))
+
+
+def table(verdicts: Sequence[Verdict]) -> str:
+    lines = ["", "| mutant | killed after | by | survives without |", "|---|---|---|---|"]
+    for verdict in verdicts:
+        killed = "ALIVE" if verdict.seed < 0 else f"{verdict.seed + 1} seeds, {verdict.seconds:.0f} s"
+        without = ", ".join(verdict.killers)
+        if not verdict.survives:
+            without = f"still killed without {without}"
+        lines.append(f"| {verdict.name} | {killed} | {verdict.killers[0] if verdict.killers else '-'} | {without} |")
+    return "\n".join(lines)

@@ -1,0 +1,36 @@
+"""Producers that never send a record twice, on a cluster without faults."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+
+import pytest
+
+from millbeck.kernel.environment import Environment
+from millbeck.testing.sim.history import History
+from millbeck.testing.sim_cluster import SimCluster
+from millbeck.testing.workloads.leaders import SeveralNodes
+from millbeck.testing.workloads.produce_and_read import Reader
+from millbeck.testing.workloads.unrepeated import send_each_once
+
+
+@pytest.mark.parametrize("acks", [0, 1, -1])
+def test_everything_that_was_sent_is_there_when_nothing_breaks(acks: int) -> None:
+    cluster, history = SimCluster(1), History()
+
+    async def scenario(environment: Environment) -> None:
+        cluster.start_all()
+        clients = SeveralNodes(environment, cluster.addresses, random.Random(1))
+        await clients.create_topic(1, {}, replication_factor=3)
+        sending = asyncio.create_task(send_each_once(clients, history, "p", random.Random(1), acks=acks))
+        await asyncio.sleep(3)
+        clients.is_calm = True
+        await sending
+        await asyncio.sleep(1)
+        history.read_finally("0", await Reader(clients, history, "final", 0).read_all())
+
+    with cluster.world as world:
+        world.run(scenario, limit_s=60)
+    assert history.acknowledged_count() == len(history.sends) > 10
+    assert [value for _, value in history.final["0"]] == [send.value for send in history.sends]
