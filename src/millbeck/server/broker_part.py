@@ -25,7 +25,7 @@ from millbeck.server.logs import Logs
 from millbeck.server.membership import Membership
 from millbeck.server.peers import Peers
 from millbeck.server.producer_ids import ProducerIds
-from millbeck.server.replication import Replication
+from millbeck.server.replication import Replication, RoleChanges
 from millbeck.server.transaction_verification import TransactionVerification
 from millbeck.storage.directory import NO_BROKER_EPOCH, LogDirectory
 from millbeck.wire.messages.allocate_producer_ids import AllocateProducerIdsRequest, AllocateProducerIdsResponse
@@ -111,6 +111,7 @@ class BrokerPart:
     def find_logs(self) -> None:
         """Look at the disks before the first image says what should be there."""
         self._broker.logs.find_on_disk()
+        self._broker.logs.on_placed = self._placed
 
     async def join(self, endpoints: Sequence[Endpoint]) -> None:
         """Become a broker of the cluster that clients are sent to; raises `RegistrationFailed`."""
@@ -175,6 +176,11 @@ class BrokerPart:
             self._listening.apply_limits()
             if any(resource.type == ResourceType.BROKER for resource in delta.configs.changed):
                 self._listening.renew_certificates()
+
+    def _placed(self, changes: RoleChanges) -> None:
+        """Partitions have their logs now, for which there was no room when their image came."""
+        for coordinator in self._broker.coordinators:
+            coordinator.follow(self._broker.image, changes)
 
     # trouble and the end
 

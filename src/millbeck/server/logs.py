@@ -8,6 +8,7 @@ loop and works on threads, one log at a time.
 from __future__ import annotations
 
 import asyncio
+import errno
 import logging
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from functools import partial
@@ -39,6 +40,7 @@ WRITEBACK_BYTES: Final = 8 * MIB
 SCRUB_PAUSE_SECONDS: Final = 1.0
 STOP_POLL_SECONDS: Final = 0.01
 METADATA_TOPIC: Final = "__cluster_metadata"
+NO_ROOM: Final = (errno.ENOSPC, errno.EDQUOT)
 
 log = logging.getLogger(__name__)
 
@@ -54,6 +56,10 @@ class Logs:
         self._on_disk: dict[TopicPartition, tuple[LogDirectory, Uuid]] = {}
         self.interrupted_moves: dict[TopicPartition, tuple[LogDirectory, Uuid]] = {}
         """Where logs were on their way to when the last process ended, and of which topic."""
+        self.on_placed: Callable[[RoleChanges], None] = lambda changes: None
+        """Told of partitions whose logs could be made at last, long after the image that has them."""
+        self._unmade: dict[TopicPartition, LogDirectory] = {}
+        """Logs for which there was no room, and where."""
         self._mending: dict[TopicPartition, asyncio.Event] = {}
         """Logs whose files a thread is at work on, and the end of that."""
         self._checkpointed: dict[LogDirectory, dict[TopicPartition, int]] = {}
@@ -144,7 +150,10 @@ class Logs:
             opened = self._open_or_create(key, topic_id, topic.config, registration.directory(broker.node_id))
         except (OSError, ApiError) as error:
             log.error("%s has no usable log: %s", key, error)
+            was_told = index in topic.unusable
             topic.unusable[index] = f"{key} has no usable log: {error}"
+            if key in self._unmade and len(registration.replicas) > 1 and not was_told:
+                broker.replication.has_no_room(topic_id, index)
             return None
         topic.unusable.pop(index, None)
         partition = topic.partitions[index] = Partition(
@@ -201,7 +210,44 @@ class Logs:
         directory = min(named or online, key=lambda each: len(each.logs))
         self._broker.cleaner.partition_gone(key)
         self._directory_of[key] = directory
-        return directory.create_log(key, topic_id, config, now_ms=now_ms)
+        try:
+            return directory.create_log(key, topic_id, config, now_ms=now_ms)
+        except OSError as error:
+            if error.errno in NO_ROOM:
+                self._unmade[key] = directory
+            raise
+
+    def _free_bytes(self, directory: LogDirectory) -> int:
+        """0 as well when the disk does not answer, or is given up."""
+        try:
+            return 0 if directory.offline_reason else self._broker.environment.files.free_bytes(directory.path)
+        except OSError:
+            return 0
+
+    def place_again(self, room_bytes: int) -> None:
+        """Make the logs for which there was no room, where there is by now."""
+        broker, changes = self._broker, RoleChanges()
+        for key, directory in list(self._unmade.items()):
+            topic = broker.topics.by_name.get(key.topic)
+            registration = broker.image.topics.partition(*key)
+            if (
+                topic is None
+                or key.partition not in topic.unusable
+                or registration is None
+                or broker.node_id not in registration.replicas
+            ):
+                del self._unmade[key]
+            elif self._free_bytes(directory) >= room_bytes:
+                del self._unmade[key]
+                partition = self._place(broker.image, key.topic, topic.topic_id, key.partition, registration)
+                if partition is not None:
+                    log.warning("there is room for the log of %s now", key)
+                    changes.note(partition, registration, broker.node_id)
+                    self._tell_directory(partition, registration)
+        if changes.led or changes.followed:
+            for partition in changes.followed:
+                broker.replication.fetchers.follow(partition)
+            self.on_placed(changes)
 
     async def _forget_checkpoints(self, key: TopicPartition) -> None:
         """A log of this name may be created: what the checkpoints say of an earlier one must go first."""

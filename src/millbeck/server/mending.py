@@ -4,7 +4,7 @@ Theory of operation. The controller is told that such a replica is in a lost dir
 and those eligible to lead, and somebody else leads; nobody is elected who lacks what is committed. A damaged log is
 then cut before its first bad batch, the rest is copied from the leader, and with its real directory the replica may
 come back into the ISR, where only its progress brings it. A replica whose disk is full keeps its log, and comes back
-when there is room again.
+when there is room again; one whose log could not even be made gets it then.
 
 A replica that nobody could replace stays as it is: a damaged one offline, a full one refusing to write.
 """
@@ -39,6 +39,7 @@ class Mending:
 
     def look(self) -> None:
         """For damaged logs, and for room on disks that were full; every now and then, and after each image."""
+        self._broker.logs.place_again(ROOM_BYTES)
         if not self._reported and not any(directory.offline_count for directory in self._broker.logs.directories):
             return
         for partition in self._broker.topics.all_partitions():

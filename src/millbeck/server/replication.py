@@ -16,7 +16,7 @@ from millbeck.kernel.errors import NotController
 from millbeck.kernel.ids import Uuid
 from millbeck.metadata.delta import MetadataDelta
 from millbeck.metadata.image import PartitionRegistration
-from millbeck.metadata.image.directories import MIGRATING_DIRECTORY, UNASSIGNED_DIRECTORY
+from millbeck.metadata.image.directories import LOST_DIRECTORY, MIGRATING_DIRECTORY, UNASSIGNED_DIRECTORY
 from millbeck.replication.fetcher import FetchLimits
 from millbeck.replication.in_sync import NO_BROKER_EPOCH, Surroundings
 from millbeck.replication.partition import Partition
@@ -178,6 +178,10 @@ class Replication:
         is_known = directory == registered or self.mending.is_lost(partition)
         if not is_known and (is_choice or registered not in (UNASSIGNED_DIRECTORY, MIGRATING_DIRECTORY)):
             self.assignments.assign(Replica(partition.topic_id, partition.name.partition), directory)
+
+    def has_no_room(self, topic_id: Uuid, index: int) -> None:
+        """A replica's log could not be made, for lack of room: others have to do without it until there is some."""
+        self.assignments.assign(Replica(topic_id, index), LOST_DIRECTORY)
 
     def went_offline(self, partition: Partition) -> None:
         self.fetchers.stop(partition)

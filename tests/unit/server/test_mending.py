@@ -15,9 +15,12 @@ from millbeck.kernel.errors import KafkaStorageError
 from millbeck.metadata.image.directories import LOST_DIRECTORY
 from millbeck.metadata.records import RemoveTopicRecord
 from millbeck.server.mending import Mending
+from millbeck.storage.directory import LogDirectory
+from millbeck.storage.log import Log
 from millbeck.storage.mending import Mended, MendingJob
 from millbeck.storage.segment import CorruptSegment
 from millbeck.testing.sim.disk_faults import DiskCall
+from millbeck.testing.sim.files import SimFiles
 from millbeck.testing.sim.inode import Inode
 
 
@@ -159,3 +162,36 @@ def test_a_topic_is_not_taken_away_while_a_thread_is_at_work_on_its_files(monkey
 
     in_cluster(scenario)
     assert found == ["t-0"]
+
+
+@pytest.mark.parametrize("victim", [1, 2])
+def test_a_log_that_could_not_be_made_is_made_when_there_is_room(monkeypatch: pytest.MonkeyPatch, victim: int) -> None:
+    has_room = False
+
+    async def scenario(cluster: ThreeBrokers, environment: Environment) -> None:
+        nonlocal has_room
+        free_bytes = SimFiles.free_bytes
+        monkeypatch.setattr(SimFiles, "free_bytes", lambda self, path: free_bytes(self, path) if has_room else 0)
+        full, create_log = cluster.nodes[victim].broker.logs.directories, LogDirectory.create_log
+
+        def refuse(directory: LogDirectory, *arguments: Any, **options: Any) -> Log:
+            if directory in full and not has_room:
+                cluster.machines[victim].disk.fail_next(DiskCall.WRITE, path_part="/t-0/", error=errno.ENOSPC)
+            return create_log(directory, *arguments, **options)
+
+        monkeypatch.setattr(LogDirectory, "create_log", refuse)
+        await cluster.create(min_insync_replicas="2")
+        await cluster.until(lambda: victim not in cluster.registration().isr)
+        assert cluster.leader != victim
+        topics = cluster.nodes[victim].broker.topics
+        assert list(topics.by_name["t"].unusable) == [0]
+        await asyncio.sleep(40)
+        assert list(topics.by_name["t"].unusable) == [0]
+        assert (await cluster.produce(environment, b"x"))[0] == 0
+        assert cluster.assigned == [(victim, LOST_DIRECTORY)]
+        has_room = True
+        await cluster.until(lambda: victim in cluster.registration().isr)
+        assert topics.by_name["t"].unusable == {}
+        assert cluster.bytes_of(victim) == cluster.bytes_of(3)
+
+    in_cluster(scenario)
