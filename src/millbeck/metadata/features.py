@@ -13,6 +13,7 @@ KRAFT_VERSION = "kraft.version"
 ELIGIBLE_LEADER_REPLICAS_VERSION = "eligible.leader.replicas.version"
 GROUP_VERSION = "group.version"
 TRANSACTION_VERSION = "transaction.version"
+SHARE_VERSION = "share.version"
 
 MINIMUM_METADATA_VERSION = 7
 """3.3-IV3, the oldest that Kafka 4 starts on."""
@@ -37,6 +38,7 @@ FROM_THE_START: tuple[tuple[str, int, int], ...] = (
     (GROUP_VERSION, 1, 22),
     (TRANSACTION_VERSION, 2, 24),
     (ELIGIBLE_LEADER_REPLICAS_VERSION, 1, 26),
+    (SHARE_VERSION, 1, 28),
 )
 """Features with the level that a new directory begins with, from a ``metadata.version`` on."""
 
@@ -83,7 +85,7 @@ SUPPORTED_FEATURES: dict[str, FeatureRange] = {
     ELIGIBLE_LEADER_REPLICAS_VERSION: FeatureRange(0, 1),
     GROUP_VERSION: FeatureRange(0, 1),
     KRAFT_VERSION: FeatureRange(0, 1),
-    "share.version": FeatureRange(0, 0),
+    SHARE_VERSION: FeatureRange(0, 1),
     "streams.version": FeatureRange(0, 0),
     TRANSACTION_VERSION: FeatureRange(0, 2),
 }

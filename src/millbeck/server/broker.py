@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from millbeck.server.drivers.coordinator import CoordinatorDriver
     from millbeck.server.drivers.groups import GroupDriver
     from millbeck.server.drivers.quorum import QuorumDriver
+    from millbeck.server.drivers.share_state import ShareStateDriver
     from millbeck.server.drivers.transactions import TransactionDriver
     from millbeck.server.forwarding import Forwarder
     from millbeck.server.inner_calls import InnerRequests
@@ -37,6 +38,8 @@ if TYPE_CHECKING:
     from millbeck.server.peers import Peers
     from millbeck.server.producer_ids import ProducerIds
     from millbeck.server.replication import Replication
+    from millbeck.server.share.keeper import Keeper
+    from millbeck.server.share.shares import Shares
     from millbeck.server.transaction_verification import TransactionVerification
 
 T = TypeVar("T")
@@ -66,6 +69,9 @@ class Broker:
     transactions: TransactionDriver
     verification: TransactionVerification
     peers: Peers
+    share_state: ShareStateDriver
+    shares: Shares
+    keeper: Keeper
     producer_ids: ProducerIds
     logs: Logs
     cleaner: Cleaner
@@ -104,7 +110,7 @@ class Broker:
     @property
     def coordinators(self) -> tuple[CoordinatorDriver[Any, Any], ...]:
         """Those whose shards follow what this node leads."""
-        return (self.groups, self.transactions)
+        return (self.groups, self.transactions, self.share_state)
 
     def now_ms(self) -> int:
         """The wall clock, for timestamps."""

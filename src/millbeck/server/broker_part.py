@@ -11,6 +11,7 @@ from typing import Final
 
 from millbeck.controller.nodes import Registration
 from millbeck.controller.producer_ids import ProducerIdBlock
+from millbeck.coordinator.group.share.groups import ShareGroups
 from millbeck.kernel.errors import by_code
 from millbeck.metadata.delta import MetadataDelta
 from millbeck.metadata.image import Endpoint, MetadataImage, ResourceType
@@ -18,6 +19,7 @@ from millbeck.server.broker import Broker
 from millbeck.server.channels import Channels
 from millbeck.server.cleaner.service import Cleaner
 from millbeck.server.drivers.groups import GroupDriver
+from millbeck.server.drivers.share_state import ShareStateDriver
 from millbeck.server.drivers.transactions import TransactionDriver
 from millbeck.server.internal_topics import internal_topics
 from millbeck.server.listening import Listening
@@ -26,6 +28,8 @@ from millbeck.server.membership import Membership
 from millbeck.server.peers import Peers
 from millbeck.server.producer_ids import ProducerIds
 from millbeck.server.replication import Replication, RoleChanges
+from millbeck.server.share.keeper import Keeper
+from millbeck.server.share.shares import Shares
 from millbeck.server.transaction_verification import TransactionVerification
 from millbeck.storage.directory import NO_BROKER_EPOCH, LogDirectory
 from millbeck.wire.messages.allocate_producer_ids import AllocateProducerIdsRequest, AllocateProducerIdsResponse
@@ -68,6 +72,15 @@ class BrokerPart:
         )
         broker.cleaner = Cleaner(broker)
         broker.internal_topics = internal_topics(config)
+        broker.shares = Shares(broker)
+        broker.keeper = Keeper(broker)
+        broker.share_state = ShareStateDriver(
+            broker.environment,
+            broker.deadlines,
+            config.share_coordinator,
+            spawn=broker.spawn,
+            report=broker.report,
+        )
         broker.groups = GroupDriver(
             broker.environment,
             broker.deadlines,
@@ -75,6 +88,9 @@ class BrokerPart:
             consumer=config.consumer_groups,
             offsets=config.offsets,
             topic=config.offsets_topic,
+            share=lambda registry, timers, topics: ShareGroups(
+                registry, timers, config.share_groups, topics, broker.keeper, broker.shares.membership
+            ),
             spawn=broker.spawn,
             report=broker.report,
         )
@@ -169,7 +185,10 @@ class BrokerPart:
         if len(changes.led) + len(changes.followed) >= LARGE_CHANGE_PARTITIONS:
             self._settle_memory()
         if delta.topics.deleted:
-            broker.groups.topics_deleted([(topic.name, each) for each, topic in delta.topics.deleted.items()])
+            deleted = [(topic.name, each) for each, topic in delta.topics.deleted.items()]
+            broker.groups.topics_deleted(deleted)
+            broker.share_state.topics_deleted(deleted)
+        broker.shares.publish(delta)
         if delta.configs.changed:
             broker.config.apply_dynamic(image.configs.of_broker(broker.node_id), image.configs.of_all_brokers())
             broker.cleaner.apply_config()
@@ -206,6 +225,7 @@ class BrokerPart:
     def let_go(self) -> None:
         """Coordinate nothing any more; whoever waits is told to look elsewhere."""
         self._broker.replication.close()
+        self._broker.shares.close()
         for coordinator in self._broker.coordinators:
             coordinator.close()
         self._broker.peers.close()

@@ -57,6 +57,20 @@ from millbeck.server.handlers.reassignments import (
 )
 from millbeck.server.handlers.replica_directories import handle_assign_replicas_to_dirs
 from millbeck.server.handlers.replica_log_dirs import handle_alter_replica_log_dirs
+from millbeck.server.handlers.share_fetch import handle_share_acknowledge, handle_share_fetch
+from millbeck.server.handlers.share_groups import handle_share_group_describe, handle_share_group_heartbeat
+from millbeck.server.handlers.share_offsets import (
+    handle_alter_share_group_offsets,
+    handle_delete_share_group_offsets,
+    handle_describe_share_group_offsets,
+)
+from millbeck.server.handlers.share_state import (
+    handle_delete_share_group_state,
+    handle_initialize_share_group_state,
+    handle_read_share_group_state,
+    handle_read_share_group_state_summary,
+    handle_write_share_group_state,
+)
 from millbeck.server.handlers.topics import (
     handle_create_partitions,
     handle_create_topics,
@@ -120,8 +134,20 @@ ROUTES: Final[tuple[Route, ...]] = (
     handle_consumer_group_describe,
     handle_list_config_resources,
     handle_describe_topic_partitions,
+    handle_share_group_heartbeat,
+    handle_share_group_describe,
+    handle_share_fetch,
+    handle_share_acknowledge,
     handle_add_raft_voter,
     handle_remove_raft_voter,
+    handle_initialize_share_group_state,
+    handle_read_share_group_state,
+    handle_write_share_group_state,
+    handle_delete_share_group_state,
+    handle_read_share_group_state_summary,
+    handle_describe_share_group_offsets,
+    handle_alter_share_group_offsets,
+    handle_delete_share_group_offsets,
 )
 """What the listeners for clients serve."""
 
@@ -162,7 +188,6 @@ _NO_TOKENS: Final = "there are no delegation tokens in this release"
 _NO_QUOTAS: Final = "there are no client quotas in this release"
 _NO_CREDENTIALS: Final = "there are no SCRAM credentials in this release"
 _NO_TELEMETRY: Final = "clients that see it would send their metrics, which nobody collects"
-_NO_SHARE_GROUPS: Final = "there are no share groups in this release"
 _NO_STREAMS_GROUPS: Final = "there are no streams groups in this release"
 
 NOT_SERVED: Final[Mapping[int, str]] = {
@@ -181,19 +206,7 @@ NOT_SERVED: Final[Mapping[int, str]] = {
     51: _NO_CREDENTIALS,
     71: _NO_TELEMETRY,
     72: _NO_TELEMETRY,
-    76: _NO_SHARE_GROUPS,
-    77: _NO_SHARE_GROUPS,
-    78: _NO_SHARE_GROUPS,
-    79: _NO_SHARE_GROUPS,
-    83: _NO_SHARE_GROUPS,
-    84: _NO_SHARE_GROUPS,
-    85: _NO_SHARE_GROUPS,
-    86: _NO_SHARE_GROUPS,
-    87: _NO_SHARE_GROUPS,
     88: _NO_STREAMS_GROUPS,
     89: _NO_STREAMS_GROUPS,
-    90: _NO_SHARE_GROUPS,
-    91: _NO_SHARE_GROUPS,
-    92: _NO_SHARE_GROUPS,
 }
 """APIs of Kafka that a client is not told of, each with the reason."""

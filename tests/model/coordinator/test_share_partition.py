@@ -138,9 +138,30 @@ class SharePartitionMachine(RuleBasedStateMachine):
         kinds=st.lists(st.sampled_from(list(AcknowledgeType)), min_size=1, max_size=8),
     )
     def acknowledge(self, member: str, first: int, kinds: list[AcknowledgeType]) -> None:
+        """Of anything at all: mostly of what the member does not hold."""
         first += self.oracle.start - 2
-        if first < 0:
+        if first >= 0:
+            self._acknowledge(member, first, kinds)
+
+    @rule(
+        pick=st.integers(0, 100),
+        kinds=st.lists(st.sampled_from(list(AcknowledgeType)), min_size=2, max_size=8),
+        is_answered=st.booleans(),
+    )
+    def acknowledge_what_is_held(self, pick: int, kinds: list[AcknowledgeType], is_answered: bool) -> None:
+        held = [each for each, known in sorted(self.oracle.offsets.items()) if known.owner and known.change == -1]
+        if not held:
             return
+        first = held[pick % len(held)]
+        member = self.oracle.at(first).owner
+        length = 1
+        while length < len(kinds) and first + length in held and self.oracle.at(first + length).owner == member:
+            length += 1
+        self._acknowledge(member, first, kinds[:length])
+        if is_answered and self.number in self.pending:
+            self._answer(self.number, is_written=True)
+
+    def _acknowledge(self, member: str, first: int, kinds: list[AcknowledgeType]) -> None:
         said = Acknowledgement(first, first + len(kinds) - 1, kinds)
         offsets = {first + index: kind for index, kind in enumerate(kinds) if first + index >= self.oracle.start}
         is_allowed = said.last_offset < self.oracle.end and all(
@@ -195,7 +216,9 @@ class SharePartitionMachine(RuleBasedStateMachine):
     @precondition(lambda self: self.pending)
     @rule(is_written=st.booleans(), pick=st.integers(0, 100))
     def answered(self, is_written: bool, pick: int) -> None:
-        number = sorted(self.pending)[pick % len(self.pending)]
+        self._answer(sorted(self.pending)[pick % len(self.pending)], is_written=is_written)
+
+    def _answer(self, number: int, *, is_written: bool) -> None:
         change = self.pending.pop(number)
         write = self.partition.planned_write([change])
         assert write.start_offset >= self.partition.start_offset
@@ -296,5 +319,5 @@ class SharePartitionMachine(RuleBasedStateMachine):
         assert self.partition.next_fetch_offset() == min(free, default=self.oracle.end)
 
 
-SharePartitionMachine.TestCase.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)
+SharePartitionMachine.TestCase.settings = settings(max_examples=100, stateful_step_count=50, deadline=None)
 TestSharePartition = SharePartitionMachine.TestCase

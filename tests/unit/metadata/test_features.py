@@ -10,6 +10,7 @@ from millbeck.metadata.features import (
     KRAFT_VERSION,
     LATEST_METADATA_VERSION,
     METADATA_VERSION,
+    SHARE_VERSION,
     SUPPORTED_FEATURES,
     TRANSACTION_VERSION,
     FeatureRange,
@@ -34,6 +35,7 @@ def test_what_is_not_implemented_is_at_zero() -> None:
     assert others.pop(KRAFT_VERSION) == (0, 1)
     assert others.pop(GROUP_VERSION) == (0, 1)
     assert others.pop(TRANSACTION_VERSION) == (0, 2)
+    assert others.pop(SHARE_VERSION) == (0, 1)
     assert set(others.values()) == {FeatureRange(0, 0)}
 
 

@@ -3,7 +3,7 @@
 A key is its type as int16 and the fields; it never has tagged fields. A value is its version as int16 and the fields.
 Offset commits are written with version 4, which carries the topic's id, or with version 1 when an old client asked for
 an expiry of its own; group metadata with version 3; all others with version 0. Every older version is read. The
-records of consumer groups are declared in `millbeck.coordinator.group.consumer.records`.
+records of consumer and share groups are declared in ``consumer/records.py`` and ``share/records.py``.
 """
 
 from __future__ import annotations
@@ -14,6 +14,8 @@ from typing import Any
 
 from millbeck.coordinator.group.consumer.records import DECLARED as CONSUMER_RECORDS
 from millbeck.coordinator.group.consumer.records import ConsumerKey, ConsumerValue
+from millbeck.coordinator.group.share.records import DECLARED as SHARE_RECORDS
+from millbeck.coordinator.group.share.records import ShareGroupKey, ShareGroupValue
 from millbeck.kernel.ids import ZERO_UUID
 from millbeck.wire import codec
 from millbeck.wire.errors import DecodeError
@@ -86,14 +88,15 @@ class GroupMetadataValue:
     members: list[GroupMember] = array(of=GroupMember)
 
 
-Key = OffsetCommitKey | GroupMetadataKey | ConsumerKey
-Value = OffsetCommitValue | GroupMetadataValue | ConsumerValue
+Key = OffsetCommitKey | GroupMetadataKey | ConsumerKey | ShareGroupKey
+Value = OffsetCommitValue | GroupMetadataValue | ConsumerValue | ShareGroupValue
 
 _DECLARED: tuple[tuple[int, type[Any], type[Any]], ...] = (
     (LEGACY_OFFSET_COMMIT_TYPE, OffsetCommitKey, OffsetCommitValue),
     (OFFSET_COMMIT_TYPE, OffsetCommitKey, OffsetCommitValue),
     (GROUP_METADATA_TYPE, GroupMetadataKey, GroupMetadataValue),
     *CONSUMER_RECORDS,
+    *SHARE_RECORDS,
 )
 _KEYS: dict[int, type[Any]] = {number: key for number, key, _ in _DECLARED}
 _VALUES: dict[type[Any], type[Any]] = {key: value for _, key, value in _DECLARED}

@@ -32,6 +32,9 @@ from millbeck.coordinator.group.records import (
     OffsetCommitKey,
     OffsetCommitValue,
 )
+from millbeck.coordinator.group.share import groups as share_groups
+from millbeck.coordinator.group.share.groups import BuildShareGroups, ShareGroups
+from millbeck.coordinator.group.share.records import SHARE_KEYS
 from millbeck.coordinator.group.statistics import CommittedOffset, Counters, ShardStatistics
 from millbeck.coordinator.protocol_config import ConsumerProtocolOptions
 from millbeck.coordinator.runtime.result import Reply, Result
@@ -50,6 +53,7 @@ from millbeck.wire.messages.list_groups import ListedGroup
 from millbeck.wire.messages.offset_commit import OffsetCommitRequest, OffsetCommitResponse
 from millbeck.wire.messages.offset_delete import OffsetDeleteRequest, OffsetDeleteResponse
 from millbeck.wire.messages.offset_fetch import OffsetFetchRequestGroup, OffsetFetchResponseGroup
+from millbeck.wire.messages.share_group_heartbeat import ShareGroupHeartbeatRequest, ShareGroupHeartbeatResponse
 from millbeck.wire.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 
 BATCHED_LEAVE_VERSION = 3
@@ -79,6 +83,7 @@ class GroupShard:
         *,
         cluster: ClusterView,
         background: Background,
+        share: BuildShareGroups = share_groups.without_coordinator,
     ) -> None:
         self._options = options
         self._timers = timers
@@ -98,6 +103,7 @@ class GroupShard:
             on_downgraded=self._downgraded,
             on_upgraded=self._rebalancer.give_up,
         )
+        self.share: ShareGroups = share(registry, timers, cluster)
 
     # Records
 
@@ -121,6 +127,8 @@ class GroupShard:
                 # A consumer that commits without joining: a group without members or protocol.
                 self._groups[key.group] = ClassicGroup(key.group)
             self._offsets.replay(key, value, offset=offset, producer_id=producer_id)
+        elif isinstance(key, SHARE_KEYS):
+            self.share.replay(key, value)
         else:
             self._consumer.replay(key, value)
 
@@ -133,6 +141,7 @@ class GroupShard:
                 self._consumer.coordination.resume(group)
             else:
                 self._rebalancer.resume(group, now_ms)
+        self.share.on_loaded()
         self._schedule_expiry()
 
     def on_unloaded(self, error: ApiError) -> None:
@@ -232,6 +241,8 @@ class GroupShard:
         options = self._options.classic
         if request.group_id == "":
             return errors.InvalidGroupId()
+        if request.group_id in self.share:
+            return errors.InconsistentGroupProtocol()
         if not options.session_timeout_ms_min <= request.session_timeout_ms <= options.session_timeout_ms_max:
             return errors.InvalidSessionTimeout()
         if request.member_id != "" and request.group_id not in self._groups:
@@ -285,10 +296,23 @@ class GroupShard:
         self, request: ConsumerGroupHeartbeatRequest, sender: Sender, now_ms: int
     ) -> HeartbeatResult:
         """ConsumerGroupHeartbeat: a member joins, goes on or leaves."""
+        self._refuse_share_group(request.group_id)
         return self._consumer.heartbeat(request, sender, now_ms)
 
     def describe_consumer_group(self, group_id: str, at: int) -> DescribedConsumerGroup:
         return self._consumer.describe(group_id, at)
+
+    def share_heartbeat(
+        self, request: ShareGroupHeartbeatRequest, *, client_id: str, client_host: str, now_ms: int
+    ) -> Result[GroupRecord, ShareGroupHeartbeatResponse]:
+        """ShareGroupHeartbeat: a member of a share group joins, goes on or leaves."""
+        if request.group_id in self._groups:
+            raise errors.GroupIdNotFound(f"Group {request.group_id} is not a share group.")
+        return self.share.heartbeat(request, client_id=client_id, client_host=client_host, now_ms=now_ms)
+
+    def _refuse_share_group(self, group_id: str) -> None:
+        if group_id in self.share:
+            raise errors.GroupIdNotFound(f"Group {group_id} is a share group.")
 
     # Offsets
 
@@ -296,6 +320,7 @@ class GroupShard:
         self, request: OffsetCommitRequest, version: int, now_ms: int
     ) -> Result[GroupRecord, OffsetCommitResponse]:
         """OffsetCommit. Every topic carries name and id: the caller has looked up whichever was missing."""
+        self._refuse_share_group(request.group_id)
         group = self._groups.get(request.group_id)
         if isinstance(group, ConsumerGroup):
             self._validate_consumer_commit(group, request, version)
@@ -346,12 +371,15 @@ class GroupShard:
 
     def on_topics_deleted(self, deleted: Sequence[tuple[str, bytes]]) -> Result[GroupRecord, None]:
         """Offsets of deleted topics, given as (name, id), go at once."""
-        return Result(records=removal.all_of_topics(self._offsets, deleted), is_atomic=False)
+        found = removal.all_of_topics(self._offsets, deleted)
+        found += self.share.on_topics_deleted([topic_id for _, topic_id in deleted])
+        return Result(records=found, is_atomic=False)
 
     # Groups seen from outside
 
     def list_groups(self, states: Sequence[str], types: Sequence[str], at: int) -> list[ListedGroup]:
-        return listing.list_groups(self._groups.copy_at(at).values(), states, types, at)
+        found = listing.list_groups(self._groups.copy_at(at).values(), states, types, at)
+        return found + self.share.list_groups(states, types, at)
 
     def describe_groups(self, group_ids: Sequence[str], version: int, at: int) -> list[DescribedGroup]:
         return [listing.describe(group_id, self._groups.get_at(group_id, at), version) for group_id in group_ids]
@@ -362,6 +390,10 @@ class GroupShard:
         for group_id in dict.fromkeys(group_ids):
             code = errors.NONE
             try:
+                if group_id in self.share:
+                    found += self.share.delete(group_id)
+                    answers.append(DeletableGroupResult(group_id, code))
+                    continue
                 listing.validate_deletion(self._groups.get(group_id))
             except ApiError as error:
                 code = error.code

@@ -164,7 +164,7 @@ class ShareShard:
         )
         return Result(records=[ShareRecord(ShareUpdateKey(*key), value)], response=state)
 
-    def write(self, key: ShareKey, written: Written, now_ms: int) -> Result[ShareRecord, None]:
+    def write(self, key: ShareKey, written: Written, now_ms: int) -> Result[ShareRecord, bool]:
         """Keep what a leader says. Raises FENCED_LEADER_EPOCH, FENCED_STATE_EPOCH."""
         state = self._states.get(key)
         if state is None:
@@ -175,7 +175,7 @@ class ShareShard:
             raise FencedStateEpoch(f"the group has begun anew in state epoch {state.state_epoch}")
         self.write_count += 1
         if state.state_epoch < written.state_epoch or state.update_count >= self._options.updates_per_snapshot:
-            return Result(records=[self._snapshot_with(key, state, written, now_ms)])
+            return Result(records=[self._snapshot_with(key, state, written, now_ms)], response=True)
         value = ShareUpdateValue(
             snapshot_epoch=state.snapshot_epoch,
             leader_epoch=written.leader_epoch,
@@ -183,7 +183,7 @@ class ShareShard:
             state_batches=records.recorded(written.batches),
             delivery_complete_count=written.delivery_complete_count,
         )
-        return Result(records=[ShareRecord(ShareUpdateKey(*key), value)])
+        return Result(records=[ShareRecord(ShareUpdateKey(*key), value)], response=True)
 
     def _snapshot_with(self, key: ShareKey, state: ShareState, written: Written, now_ms: int) -> ShareRecord:
         start_offset = max(state.start_offset, written.start_offset)
@@ -217,14 +217,14 @@ class ShareShard:
 
     def initialize(
         self, key: ShareKey, *, state_epoch: int, start_offset: int, now_ms: int
-    ) -> Result[ShareRecord, None]:
+    ) -> Result[ShareRecord, bool]:
         """Let a group begin, or begin anew elsewhere with a higher state epoch."""
         state = self._states.get(key)
         if state is not None and state.state_epoch > state_epoch:
             raise FencedStateEpoch(f"the group has begun in state epoch {state.state_epoch}")
         if state is not None and start_offset == UNINITIALIZED_OFFSET:
             # Asked twice: what the group has done since must not be forgotten.
-            return Result()
+            return Result(response=True)
         fresh = ShareState(
             snapshot_epoch=-1 if state is None else state.snapshot_epoch,
             state_epoch=state_epoch,
@@ -232,12 +232,12 @@ class ShareShard:
             start_offset=start_offset,
             created_ms=now_ms,
         )
-        return Result(records=[self._snapshot(key, fresh, now_ms)])
+        return Result(records=[self._snapshot(key, fresh, now_ms)], response=True)
 
-    def delete(self, key: ShareKey) -> Result[ShareRecord, None]:
+    def delete(self, key: ShareKey) -> Result[ShareRecord, bool]:
         if key not in self._states:
-            return Result()
-        return Result(records=[ShareRecord(ShareSnapshotKey(*key), None)])
+            return Result(response=True)
+        return Result(records=[ShareRecord(ShareSnapshotKey(*key), None)], response=True)
 
     def summary(self, key: ShareKey, at: int) -> ShareState | None:
         """The committed state, None when the group has not begun there."""

@@ -12,7 +12,7 @@ from millbeck.coordinator.config import (
     OffsetOptions,
     OffsetsTopicOptions,
 )
-from millbeck.coordinator.protocol_config import ConsumerProtocolOptions
+from millbeck.coordinator.protocol_config import ConsumerProtocolOptions, ShareProtocolOptions
 from millbeck.kernel.errors import InvalidConfig
 from millbeck.kernel.options import Layers, Option, OptionSet, Update
 from millbeck.server.config.addresses import parse_address, parse_protocol_map
@@ -70,6 +70,7 @@ class NodeConfig:
         self.classic_groups = ClassicGroupOptions.resolve(layers)
         self.consumer_groups = ConsumerProtocolOptions.resolve(layers)
         self.group_coordinator = GroupCoordinatorOptions.resolve(layers)
+        self.share_groups = ShareProtocolOptions.resolve(layers)
         self.transaction_topic = TransactionTopicOptions.resolve(layers)
         self._resolve_dynamic(layers)
         check_roles(self.node, self.listener, self.quorum, self._addresses(), self.controller_names())

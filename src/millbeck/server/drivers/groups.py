@@ -13,6 +13,7 @@ from millbeck.coordinator.config import ClassicGroupOptions, OffsetOptions, Offs
 from millbeck.coordinator.group.consumer.cluster_view import ClusterView, GroupSettings
 from millbeck.coordinator.group.records import GroupRecord
 from millbeck.coordinator.group.shard import GroupShard, GroupShardOptions
+from millbeck.coordinator.group.share.groups import BuildShareGroups, without_coordinator
 from millbeck.coordinator.group.statistics import CommittedOffset, ShardStatistics
 from millbeck.coordinator.protocol_config import ConsumerProtocolOptions
 from millbeck.coordinator.runtime.timer import Timers
@@ -39,9 +40,11 @@ class GroupDriver(CoordinatorDriver[GroupShard, GroupRecord]):
         consumer: ConsumerProtocolOptions,
         offsets: OffsetOptions,
         topic: OffsetsTopicOptions,
+        share: BuildShareGroups = without_coordinator,
         spawn: Callable[[Coroutine[Any, Any, None]], object],
         report: Callable[[Exception], None],
     ) -> None:
+        self._share = share
         self._options = GroupShardOptions(classic=classic, offsets=offsets, consumer=consumer)
         self.cluster = ClusterView(
             GroupSettings(consumer.session_timeout_ms, consumer.heartbeat_interval_ms, consumer.assignment_interval_ms)
@@ -69,7 +72,9 @@ class GroupDriver(CoordinatorDriver[GroupShard, GroupRecord]):
             return driver.host if driver is not None and driver.host.shard is shard else None
 
         background = ShardBackground(self._environment, self._spawn, host_of)
-        shard = GroupShard(registry, timers, self._options, cluster=self.cluster, background=background)
+        shard = GroupShard(
+            registry, timers, self._options, cluster=self.cluster, background=background, share=self._share
+        )
         return shard
 
     def publish(self, image: MetadataImage, delta: MetadataDelta) -> None:

@@ -13,7 +13,7 @@ Versions
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from millbeck.coordinator.group.classic.join import Client
 from millbeck.coordinator.runtime.result import Reply
@@ -182,7 +182,16 @@ def handle_delete_groups(call: Call, request: DeleteGroupsRequest) -> None:
 
 def _ask_deletion(call: Call, group_ids: list[str], gather: Gather[list[DeletableGroupResult]]) -> None:
     reply = _ask_of(group_ids, gather)
-    call.broker.groups.write(group_ids[0], lambda shard: shard.delete_groups(group_ids), reply)
+    call.hold()
+
+    def delete(kept: Mapping[str, ApiError]) -> None:
+        """The share coordinators have forgotten the share groups among them, except those that are kept."""
+        refused = [DeletableGroupResult(group_id, error.code) for group_id, error in kept.items()]
+        gone = [group_id for group_id in group_ids if group_id not in kept]
+        answer: Reply[list[DeletableGroupResult]] = Reply(lambda found: reply.reply(found + refused), reply.fail)
+        call.broker.groups.write(group_ids[0], lambda shard: shard.delete_groups(gone), answer)
+
+    call.broker.keeper.before_deletion(group_ids, delete)
 
 
 def _ask_of(group_ids: list[str], gather: Gather[list[DeletableGroupResult]]) -> Reply[list[DeletableGroupResult]]:

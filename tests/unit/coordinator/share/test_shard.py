@@ -84,10 +84,12 @@ class World:
 
     def _do(self, operation: object) -> None:
         failed: list[ApiError] = []
-        self.host.write(operation, Reply(lambda _: None, failed.append), self.scheduler.now_ms)  # type: ignore[arg-type]
+        answers: list[bool] = []
+        self.host.write(operation, Reply(answers.append, failed.append), self.scheduler.now_ms)  # type: ignore[arg-type]
         self.commit()
         if failed:
             raise failed[0]
+        assert answers == [True]
 
     def summary(self, key: ShareKey = KEY) -> ShareState | None:
         return self.host.shard.summary(key, self.host.committed_offset)
@@ -218,12 +220,14 @@ def test_a_deleted_share_partition_is_gone_and_may_begin_again(world: World) -> 
 def test_a_deleted_topics_state_goes_with_it(world: World) -> None:
     world.initialize()
     world.initialize(OTHER)
-    world._do(lambda shard: shard.on_topics_deleted(frozenset({KEY.topic_id})))
+    world.host.write(
+        lambda shard: shard.on_topics_deleted(frozenset({KEY.topic_id})), Reply(lambda _: None, lambda _: None), 0
+    )
     assert len(world.host.shard) == 0
 
 
 def test_deleting_what_is_not_there_writes_nothing(world: World) -> None:
-    assert world.host.shard.delete(KEY) == Result()
+    assert world.host.shard.delete(KEY) == Result(response=True)
 
 
 def test_a_write_that_is_not_stored_changes_nothing(world: World) -> None:

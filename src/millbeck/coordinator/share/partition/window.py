@@ -66,7 +66,9 @@ class Run:
         return rest
 
     def is_like(self, other: Run) -> bool:
-        if self.state is not other.state or self.change is not other.change or self.lock is not other.lock:
+        if self.state is not other.state or self.lock is not other.lock:
+            return False
+        if self.change is not other.change or self.target is not other.target:
             return False
         # How often something was delivered does not matter any more once it is over.
         return self.delivery_count == other.delivery_count or (self.state.is_final and self.change is None)

@@ -69,7 +69,7 @@ class ShareGroupOptions(Section):
         valid=at_least(1),
         scope=GROUP,
         synonyms=[Synonym("group.share.session.timeout.ms")],
-        doc="Without a heartbeat for this long a member is removed. Takes effect with share groups.",
+        doc="Without a heartbeat for this long a member is removed.",
     )
     heartbeat_interval_ms = option(
         "share.heartbeat.interval.ms",
@@ -78,7 +78,7 @@ class ShareGroupOptions(Section):
         valid=at_least(1),
         scope=GROUP,
         synonyms=[Synonym("group.share.heartbeat.interval.ms")],
-        doc="How often members send a heartbeat. Takes effect with share groups.",
+        doc="How often members send a heartbeat.",
     )
     assignment_interval_ms = option(
         "share.assignment.interval.ms",
@@ -87,7 +87,7 @@ class ShareGroupOptions(Section):
         valid=at_least(0),
         scope=GROUP,
         synonyms=[Synonym("group.share.assignment.interval.ms")],
-        doc="The least time between two computed assignments. Takes effect with share groups.",
+        doc="The least time between two computed assignments.",
     )
     record_lock_duration_ms = option(
         "share.record.lock.duration.ms",
@@ -96,7 +96,7 @@ class ShareGroupOptions(Section):
         valid=at_least(1000),
         scope=GROUP,
         synonyms=[Synonym("group.share.record.lock.duration.ms")],
-        doc="How long a delivered record is a consumer's before it is delivered again. Takes effect with share groups.",
+        doc="How long a delivered record is a consumer's before it is delivered again.",
     )
     delivery_count_limit = option(
         "share.delivery.count.limit",
@@ -105,7 +105,7 @@ class ShareGroupOptions(Section):
         valid=at_least(2),
         scope=GROUP,
         synonyms=[Synonym("group.share.delivery.count.limit")],
-        doc="How often a record is delivered before it is given up. Takes effect with share groups.",
+        doc="How often a record is delivered before it is given up.",
     )
     partition_record_locks_max = option(
         "share.partition.max.record.locks",
@@ -114,7 +114,7 @@ class ShareGroupOptions(Section):
         valid=at_least(100),
         scope=GROUP,
         synonyms=[Synonym("group.share.partition.max.record.locks")],
-        doc="How many records of one partition may be delivered and unsettled. Takes effect with share groups.",
+        doc="How many records of one partition may be delivered and unsettled.",
     )
     auto_offset_reset = option(
         "share.auto.offset.reset",
@@ -122,8 +122,7 @@ class ShareGroupOptions(Section):
         "latest",
         valid=_RESET,
         scope=GROUP,
-        doc="Where a group begins in a partition that it has never read: at its end, at its beginning, or so long "
-        "ago. Takes effect with share groups.",
+        doc="Where a group begins in a partition that it has never read: at its end, at its beginning, or so long ago.",
     )
     isolation_level = option(
         "share.isolation.level",
@@ -131,14 +130,14 @@ class ShareGroupOptions(Section):
         "read_uncommitted",
         valid=one_of("read_committed", "read_uncommitted"),
         scope=GROUP,
-        doc="Whether records of open and aborted transactions are delivered. Takes effect with share groups.",
+        doc="Whether records of open and aborted transactions are delivered.",
     )
     renew_acknowledge_enable = option(
         "share.renew.acknowledge.enable",
         BOOLEAN,
         True,
         scope=GROUP,
-        doc="Whether a consumer may ask for more time with a record. Takes effect with share groups.",
+        doc="Whether a consumer may ask for more time with a record.",
     )
 
 

@@ -1,4 +1,4 @@
-"""Deliveries of share groups and the coordinator of their state; they take effect in a later release."""
+"""Deliveries of share groups and the coordinator of their state."""
 
 from __future__ import annotations
 
@@ -12,70 +12,70 @@ class ShareDeliveryOptions(Section):
         INT,
         5,
         valid=between(2, 10),
-        doc="How often a record is delivered before it is given up. Takes effect with share groups.",
+        doc="How often a record is delivered before it is given up.",
     )
     delivery_count_limit_min = option(
         "group.share.min.delivery.count.limit",
         INT,
         2,
         valid=between(2, 5),
-        doc="The least such limit a group may be given. Takes effect with share groups.",
+        doc="The least such limit a group may be given.",
     )
     delivery_count_limit_max = option(
         "group.share.max.delivery.count.limit",
         INT,
         10,
         valid=between(5, 25),
-        doc="The largest such limit a group may be given. Takes effect with share groups.",
+        doc="The largest such limit a group may be given.",
     )
     record_lock_duration_ms = option(
         "group.share.record.lock.duration.ms",
         INT,
         30_000,
         valid=between(1000, 3_600_000),
-        doc="How long a delivered record is a consumer's before it is delivered again. Takes effect with share groups.",
+        doc="How long a delivered record is a consumer's before it is delivered again.",
     )
     record_lock_duration_ms_min = option(
         "group.share.min.record.lock.duration.ms",
         INT,
         15_000,
         valid=between(1000, 30_000),
-        doc="The shortest such time a group may be given. Takes effect with share groups.",
+        doc="The shortest such time a group may be given.",
     )
     record_lock_duration_ms_max = option(
         "group.share.max.record.lock.duration.ms",
         INT,
         60_000,
         valid=between(30_000, 3_600_000),
-        doc="The longest such time a group may be given. Takes effect with share groups.",
+        doc="The longest such time a group may be given.",
     )
     partition_record_locks_max = option(
         "group.share.partition.max.record.locks",
         INT,
         2000,
         valid=between(100, 10_000),
-        doc="How many records of one partition may be delivered and unsettled. Takes effect with share groups.",
+        doc="How many records of one partition may be delivered and unsettled.",
     )
     partition_record_locks_max_min = option(
         "group.share.min.partition.max.record.locks",
         INT,
         100,
         valid=between(100, 2000),
-        doc="The least such number a group may be given. Takes effect with share groups.",
+        doc="The least such number a group may be given.",
     )
     partition_record_locks_max_max = option(
         "group.share.max.partition.max.record.locks",
         INT,
         4000,
         valid=between(2000, 10_000),
-        doc="The largest such number a group may be given. Takes effect with share groups.",
+        doc="The largest such number a group may be given.",
     )
     session_count_max = option(
         "group.share.max.share.sessions",
         INT,
         2000,
         valid=at_least(1),
-        doc="How many share sessions are kept at a time. Takes effect with share groups.",
+        doc="How many share sessions are kept at a time.",
     )
     persister_class_name = option(
         "group.share.persister.class.name",
@@ -95,7 +95,7 @@ class ShareCoordinatorOptions(Section):
         50,
         valid=at_least(1),
         importance=Importance.HIGH,
-        doc="Partitions of the topic that holds the state of share groups. Takes effect with share groups.",
+        doc="Partitions of the topic that holds the state of share groups.",
     )
     replication_factor = option(
         "share.coordinator.state.topic.replication.factor",
@@ -103,7 +103,7 @@ class ShareCoordinatorOptions(Section):
         3,
         valid=at_least(1),
         importance=Importance.HIGH,
-        doc="Copies of each of its partitions. Takes effect with share groups.",
+        doc="Copies of each of its partitions.",
     )
     min_insync_replicas = option(
         "share.coordinator.state.topic.min.isr",
@@ -111,7 +111,7 @@ class ShareCoordinatorOptions(Section):
         2,
         valid=at_least(1),
         importance=Importance.HIGH,
-        doc="How many of those must be in sync for a write. Takes effect with share groups.",
+        doc="How many of those must be in sync for a write.",
     )
     segment_bytes = option(
         "share.coordinator.state.topic.segment.bytes",
@@ -119,15 +119,14 @@ class ShareCoordinatorOptions(Section):
         100 * MIB,
         valid=at_least(1),
         importance=Importance.HIGH,
-        doc="Its segment size. Takes effect with share groups.",
+        doc="Its segment size.",
     )
     compression_codec = option(
         "share.coordinator.state.topic.compression.codec",
         INT,
         0,
         importance=Importance.HIGH,
-        doc="The codec of what is written to it: 0 none, 1 gzip, 2 snappy, 3 lz4, 4 zstd. Takes effect with share "
-        "groups.",
+        doc="The codec of what is written to it: 0 none, 1 gzip, 2 snappy, 3 lz4, 4 zstd.",
     )
     prune_interval_ms = option(
         "share.coordinator.state.topic.prune.interval.ms",
@@ -136,7 +135,7 @@ class ShareCoordinatorOptions(Section):
         valid=at_least(1),
         importance=Importance.LOW,
         internal=True,
-        doc="How often old state is deleted from it. Takes effect with share groups.",
+        doc="How often old state is deleted from it.",
     )
     load_buffer_bytes = option(
         "share.coordinator.load.buffer.size",
@@ -144,7 +143,7 @@ class ShareCoordinatorOptions(Section):
         5 * MIB,
         valid=at_least(1),
         importance=Importance.HIGH,
-        doc="How much of it is read at once while it is loaded. Takes effect with share groups.",
+        doc="How much of it is read at once while it is loaded.",
     )
     write_timeout_ms = option(
         "share.coordinator.write.timeout.ms",
@@ -152,14 +151,14 @@ class ShareCoordinatorOptions(Section):
         5000,
         valid=at_least(1),
         importance=Importance.HIGH,
-        doc="How long a write waits for its replicas. Takes effect with share groups.",
+        doc="How long a write waits for its replicas.",
     )
     snapshot_update_records = option(
         "share.coordinator.snapshot.update.records.per.snapshot",
         INT,
         500,
         valid=between(0, 500),
-        doc="How many updates are written between two snapshots of a share partition. Takes effect with share groups.",
+        doc="How many updates are written between two snapshots of a share partition.",
     )
     cold_partition_snapshot_interval_ms = option(
         "share.coordinator.cold.partition.snapshot.interval.ms",
@@ -168,7 +167,7 @@ class ShareCoordinatorOptions(Section):
         valid=at_least(1),
         importance=Importance.LOW,
         internal=True,
-        doc="How often unchanged share partitions are written anew. Takes effect with share groups.",
+        doc="How often unchanged share partitions are written anew.",
     )
     threads = option(
         "share.coordinator.threads",

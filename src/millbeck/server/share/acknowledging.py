@@ -1,0 +1,112 @@
+"""Acknowledgements on their way from a request to the share partitions, and the outcome for each of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Final, Protocol
+
+from millbeck.coordinator.runtime.result import Reply
+from millbeck.coordinator.share.partition.machine import Acknowledgement
+from millbeck.coordinator.share.states import AcknowledgeType
+from millbeck.kernel.errors import ApiError, InvalidRecordState, InvalidRequest, TopicAuthorizationFailed
+from millbeck.security.authorizer import Operation, ResourceType
+from millbeck.server.share.sessions import Place
+
+if TYPE_CHECKING:
+    from millbeck.server.call import Call
+    from millbeck.server.share.led import LedShare
+    from millbeck.server.share.shares import Shares
+
+TYPES_MAX: Final = AcknowledgeType.RENEW
+
+
+class SaidBatch(Protocol):
+    first_offset: int
+    last_offset: int
+    acknowledge_types: list[int]
+
+
+def checked(batches: Iterable[SaidBatch], *, may_renew: bool) -> list[Acknowledgement]:
+    """What a member says of a partition; raises INVALID_REQUEST when it makes no sense."""
+    found = []
+    previous = -1
+    for batch in batches:
+        first, last, types = batch.first_offset, batch.last_offset, batch.acknowledge_types
+        if first > last or first <= previous:
+            raise InvalidRequest(f"the batch from {first} to {last} is out of order")
+        if len(types) not in (1, last - first + 1):
+            raise InvalidRequest(f"{len(types)} acknowledge types for {last - first + 1} offsets")
+        if not all(AcknowledgeType.GAP <= each <= TYPES_MAX for each in types):
+            raise InvalidRequest("an acknowledge type is unknown")
+        if not may_renew and AcknowledgeType.RENEW in types:
+            raise InvalidRequest("a renewal must be announced in its request")
+        found.append(Acknowledgement(first, last, types))
+        previous = last
+    return found
+
+
+class Acknowledging:
+    """The acknowledgements of one request."""
+
+    def __init__(self, call: Call, group_id: str, member_id: str) -> None:
+        self._call = call
+        self._group_id = group_id
+        self._member_id = member_id
+        self._missing = 1
+        self.errors: dict[Place, ApiError | None] = {}
+        """The outcome of each, None for success; complete when `is_done`."""
+        self.on_done: Callable[[], None] = lambda: None
+
+    @property
+    def is_done(self) -> bool:
+        return self._missing == 0
+
+    def ask(self, place: Place, batches: Sequence[SaidBatch], *, may_renew: bool) -> None:
+        self._missing += 1
+        try:
+            said = checked(batches, may_renew=may_renew)
+            led = find_held(self._call, self._group_id, place)
+        except ApiError as error:
+            self._put(place, error)
+            return
+        counters = self._call.broker.shares.counters
+
+        def succeed(_: bool) -> None:
+            for each in said:
+                if len(each.types) == 1:
+                    counters.acknowledged(self._group_id, each.types[0], each.last_offset - each.first_offset + 1)
+                else:
+                    for kind in each.types:
+                        counters.acknowledged(self._group_id, kind, 1)
+            self._put(place, None)
+
+        led.acknowledge(self._member_id, said, Reply(succeed, lambda error: self._put(place, error)))
+
+    def close(self) -> None:
+        """Everything is asked."""
+        self._missing -= 1
+        if not self._missing:
+            self.on_done()
+
+    def _put(self, place: Place, error: ApiError | None) -> None:
+        if error is not None:
+            self._call.broker.shares.counters.failed_acknowledgements += 1
+        self.errors[place] = error
+        self.close()
+
+
+def check_may_read(call: Call, place: Place) -> None:
+    name = call.broker.topics.name_of(place[0])
+    if not call.may(Operation.READ, ResourceType.TOPIC, name):
+        raise TopicAuthorizationFailed(f"reading {name} is not allowed")
+
+
+def find_held(call: Call, group_id: str, place: Place) -> LedShare:
+    """The share partition that something is held of; raises ApiError when there can be none."""
+    check_may_read(call, place)
+    shares: Shares = call.broker.shares
+    call.broker.topics.led_partition(*place)
+    led = shares.known(group_id, *place)
+    if led is None:
+        raise InvalidRecordState("nothing of this partition is held")
+    return led

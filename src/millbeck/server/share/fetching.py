@@ -1,0 +1,231 @@
+"""One ShareFetch: what its member settles, and what it is given of the partitions of its session.
+
+Both go their way at the same time; the reply leaves when what was settled is durable and something was acquired, or
+when the time is up. Partitions are asked in the session's order until there are enough records; whoever gave some goes
+to the end of that order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Final
+
+from millbeck.kernel.errors import ApiError, KafkaStorageError
+from millbeck.kernel.timer_wheel import Timer
+from millbeck.server.leader_hints import ABOUT_LEADERS, addresses_of, leader_of
+from millbeck.server.share.acknowledging import Acknowledging, check_may_read
+from millbeck.server.share.led import LedShare, State, Taken, Wish
+from millbeck.server.share.sessions import Place, ShareSession
+from millbeck.storage.segment import ColdRead
+from millbeck.wire.messages.share_fetch import (
+    AcquiredRecords,
+    LeaderIdAndEpoch,
+    NodeEndpoint,
+    ShareFetchableTopicResponse,
+    ShareFetchPartitionResult,
+    ShareFetchRequest,
+    ShareFetchResponse,
+)
+
+if TYPE_CHECKING:
+    from millbeck.server.call import Call
+
+NO_LEADER: Final = -1
+WARMINGS_MAX: Final = 8
+
+
+class ShareFetching:
+    def __init__(
+        self,
+        call: Call,
+        request: ShareFetchRequest,
+        session: ShareSession,
+        acknowledging: Acknowledging,
+        *,
+        is_strict: bool,
+    ) -> None:
+        self._call = call
+        self._request = request
+        self._session = session
+        self._acknowledging = acknowledging
+        self._is_strict = is_strict
+        self._taken: dict[Place, Taken] = {}
+        self._errors: dict[Place, ApiError] = {}
+        self._waits_on: list[LedShare] = []
+        self._timer: Timer | None = None
+        self._warmings = 0
+        self._is_looked_at = False
+        """Whether nothing more is to be acquired."""
+        self._is_over = False
+
+    # Looking
+
+    def start(self, *, wants_records: bool) -> None:
+        self._call.hold()
+        self._acknowledging.on_done = self._finish
+        self._acknowledging.close()
+        if not wants_records:
+            self._is_looked_at = True
+        elif not self._look(self._session.places):
+            self._park()
+        self._finish()
+
+    def _look(self, places: Iterable[Place]) -> bool:
+        """Take what there is; True when there is something to answer, or a thread brings it in."""
+        for place in list(places):
+            if self._record_count() >= self._request.max_records:
+                break
+            try:
+                check_may_read(self._call, place)
+                led = self._call.broker.shares.led(self._session.group_id, *place)
+                if led.state is State.ENDED:
+                    assert led.error is not None
+                    raise led.error
+                if led.state is State.ACTIVE:
+                    self._take(place, led)
+            except ColdRead as cold:
+                self._warm(led, cold.job, cold.release)
+                return True
+            except ApiError as error:
+                self._errors[place] = error
+            except OSError as error:
+                self._errors[place] = KafkaStorageError(str(error))
+        if self._taken or self._errors or not self._session.places:
+            self._is_looked_at = True
+        return self._is_looked_at
+
+    def _take(self, place: Place, led: LedShare) -> None:
+        if place in self._taken:
+            return
+        request = self._request
+        size_bytes = sum(len(each.records) for each in self._taken.values())
+        if self._taken and size_bytes >= request.max_bytes:
+            return
+        wish = Wish(
+            self._session.member_id,
+            request.max_records - self._record_count(),
+            max(request.max_bytes - size_bytes, 1),
+            request.batch_size,
+            self._is_strict,
+        )
+        taken = led.take(wish, nowait=self._warmings < WARMINGS_MAX)
+        if taken is not None:
+            self._taken[place] = taken
+
+    def _record_count(self) -> int:
+        return sum(each.record_count for each in self._taken.values())
+
+    def _warm(self, led: LedShare, job: Callable[[], object], release: Callable[[], None]) -> None:
+        """The log is read on a thread; until then nobody else looks at this share partition."""
+        led.is_reading = True
+        self._warmings += 1
+        self._call.broker.spawn(self._read(led, job, release))
+
+    async def _read(self, led: LedShare, job: Callable[[], object], release: Callable[[], None]) -> None:
+        try:
+            await self._call.broker.in_thread(job)
+        except OSError as error:
+            self._errors[led.key.topic_id, led.key.partition] = KafkaStorageError(str(error))
+        finally:
+            release()
+            led.is_reading = False
+        if not self._is_over:
+            if not self._look(self._session.places):
+                self._park()
+            self._finish()
+        led.wake()
+
+    # Waiting
+
+    def _park(self) -> None:
+        if self._call.connection.is_lost:
+            self._is_over = True
+            return
+        shares = self._call.broker.shares
+        for place in self._session.places:
+            led = shares.known(self._session.group_id, *place)
+            if led is not None:
+                led.waiting[self] = None
+                self._waits_on.append(led)
+        if self._timer is None:
+            self._timer = self._call.broker.deadlines.after(max(self._request.max_wait_ms, 0), self._time_is_up)
+            self._call.connection.when_lost(self._abandon)
+
+    def look_again(self, led: LedShare) -> None:
+        if self._is_over or self._is_looked_at:
+            return
+        try:
+            if self._look([(led.key.topic_id, led.key.partition)]):
+                self._finish()
+        except Exception as error:
+            self._leave()
+            self._call.fail_unexpectedly(error)
+
+    def _time_is_up(self) -> None:
+        self._is_looked_at = True
+        self._finish()
+
+    def _abandon(self) -> None:
+        self._is_over = True
+        self._leave()
+
+    def _leave(self) -> None:
+        self._is_over = True
+        for led in self._waits_on:
+            led.waiting.pop(self, None)
+        if self._timer is not None:
+            self._timer.cancel()
+            self._call.connection.forget_when_lost(self._abandon)
+
+    # Answering
+
+    def _finish(self) -> None:
+        if self._is_over or not self._is_looked_at or not self._acknowledging.is_done:
+            return
+        self._leave()
+        self._call.reply(self._response())
+
+    def _response(self) -> ShareFetchResponse:
+        topics: dict[bytes, list[ShareFetchPartitionResult]] = {}
+        leaders: list[int] = []
+        places = dict.fromkeys([*self._session.places, *self._acknowledging.errors])
+        counters = self._call.broker.shares.counters
+        counters.fetches += 1
+        for place in places:
+            if place not in self._taken and place not in self._errors and place not in self._acknowledging.errors:
+                continue
+            result = self._result(place)
+            if result.current_leader.leader_id != NO_LEADER:
+                leaders.append(result.current_leader.leader_id)
+            topics.setdefault(place[0], []).append(result)
+        for place, taken in self._taken.items():
+            self._session.served(place)
+            counters.of_group(self._session.group_id).acquired_records += taken.record_count
+        counters.failed_fetches += bool(self._errors)
+        return ShareFetchResponse(
+            acquisition_lock_timeout_ms=self._call.broker.shares.settings_of(self._session.group_id).lock_duration_ms,
+            responses=[ShareFetchableTopicResponse(topic, results) for topic, results in topics.items()],
+            node_endpoints=[
+                NodeEndpoint(each.node_id, each.host, each.port, each.rack)
+                for each in addresses_of(self._call, leaders)
+            ],
+        )
+
+    def _result(self, place: Place) -> ShareFetchPartitionResult:
+        result = ShareFetchPartitionResult(
+            partition_index=place[1], current_leader=LeaderIdAndEpoch(NO_LEADER, NO_LEADER)
+        )
+        taken, error = self._taken.get(place), self._errors.get(place)
+        settled = self._acknowledging.errors.get(place)
+        if taken is not None:
+            result.records = taken.records
+            result.acquired_records = [AcquiredRecords(*each) for each in taken.acquired]
+        elif error is not None:
+            result.error_code, result.error_message = error.code, str(error) or None
+        if settled is not None:
+            result.acknowledge_error_code, result.acknowledge_error_message = settled.code, str(settled) or None
+        if any(each is not None and each.code in ABOUT_LEADERS for each in (error, settled)):
+            leader = leader_of(self._call.broker, *place)
+            if leader is not None:
+                result.current_leader = LeaderIdAndEpoch(leader.leader_id, leader.leader_epoch)
+        return result

@@ -1,0 +1,134 @@
+"""The share partitions of this broker, by group and partition, and the sessions of those who read them.
+
+A share partition is made when a member first asks for it, and goes when its group has no session here any more and
+nobody holds anything of it: the next to ask begins with what the share coordinator has, which may have been set anew
+meanwhile.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from millbeck.coordinator.group.share.surroundings import MembershipSettings
+from millbeck.coordinator.share.shard import ShareKey
+from millbeck.kernel.errors import NotLeaderOrFollower
+from millbeck.kernel.ids import Uuid
+from millbeck.server.config.sections.share_groups import ShareDeliveryOptions
+from millbeck.server.connection import Connection
+from millbeck.server.share.led import LedShare
+from millbeck.server.share.persister import Persister
+from millbeck.server.share.sessions import INITIAL_EPOCH, ShareSession, ShareSessions
+from millbeck.server.share.settings import GroupSettings, membership_settings, settings_of
+from millbeck.server.share.statistics import ShareCounters
+
+if TYPE_CHECKING:
+    from millbeck.metadata.delta import MetadataDelta
+    from millbeck.server.broker import Broker
+
+
+class Shares:
+    def __init__(self, broker: Broker) -> None:
+        self._broker = broker
+        self.persister = Persister(broker)
+        self.sessions = ShareSessions()
+        self.counters = ShareCounters()
+        self._led: dict[ShareKey, LedShare] = {}
+        self._settings: dict[str, GroupSettings] = {}
+        self.membership: dict[str, MembershipSettings] = {}
+        """What the group coordinator goes by, of the groups that have settings of their own."""
+
+    # Share partitions
+
+    def led(self, group_id: str, topic_id: Uuid, index: int) -> LedShare:
+        """The share partition, which may be loading still. Raises ApiError when this broker does not lead it."""
+        partition = self._broker.topics.led_partition(topic_id, index)
+        key = ShareKey(group_id, topic_id, index)
+        known = self._led.get(key)
+        if known is not None and known.partition is partition:
+            return known
+        if known is not None:
+            known.end(NotLeaderOrFollower("the partition was made anew"))
+        made = LedShare(self._broker, self.persister, key, partition, self.settings_of(group_id), self._ended)
+        self._led[key] = made
+        made.begin()
+        return made
+
+    def known(self, group_id: str, topic_id: Uuid, index: int) -> LedShare | None:
+        return self._led.get(ShareKey(group_id, topic_id, index))
+
+    def all(self) -> list[LedShare]:
+        return list(self._led.values())
+
+    def _ended(self, led: LedShare) -> None:
+        if self._led.get(led.key) is led:
+            del self._led[led.key]
+
+    def settings_of(self, group_id: str) -> GroupSettings:
+        known = self._settings.get(group_id)
+        if known is None:
+            known = self._settings[group_id] = settings_of(self._broker, group_id)
+        return known
+
+    # Sessions
+
+    def session(self, group_id: str, member_id: str, epoch: int, connection: Connection) -> ShareSession:
+        """The session that a request belongs to, begun if its epoch says so."""
+        if epoch != INITIAL_EPOCH:
+            return self.sessions.find(group_id, member_id, epoch)
+        limits = ShareDeliveryOptions.resolve(self._broker.layers(self._broker.image, {}))
+        session, before = self.sessions.open(group_id, member_id, connection, limits.session_count_max)
+        if before is not None and before.connection is not None:
+            before.connection.forget_when_lost(before.on_lost)
+        session.on_lost = lambda: self.close_session(session)
+        connection.when_lost(session.on_lost)
+        return session
+
+    def close_session(self, session: ShareSession) -> None:
+        """Everything its member holds goes back."""
+        if not self.sessions.close(session):
+            return
+        if session.connection is not None:
+            session.connection.forget_when_lost(session.on_lost)
+        group_id = session.group_id
+        for led in self.all():
+            if led.key.group_id == group_id:
+                led.release(session.member_id)
+        if not self.sessions.count_of(group_id):
+            self._forget_idle(group_id)
+
+    def _forget_idle(self, group_id: str) -> None:
+        """The last of a group has gone: forget its share partitions, as soon as nothing is under way in them."""
+        if self.sessions.count_of(group_id):
+            return
+        is_busy = False
+        for led in self.all():
+            if led.key.group_id != group_id:
+                continue
+            if led.is_idle:
+                led.end(NotLeaderOrFollower("the group has gone"))
+            else:
+                is_busy = True
+        if is_busy:
+            self._broker.deadlines.after(100, lambda: self._forget_idle(group_id))
+        else:
+            self._settings.pop(group_id, None)
+
+    # Following the metadata
+
+    def publish(self, delta: MetadataDelta) -> None:
+        """Topics that are gone take their share partitions along; settings count at once."""
+        for led in self.all():
+            if led.key.topic_id in delta.topics.deleted:
+                led.end(NotLeaderOrFollower("the topic is gone"))
+        if delta.configs.changed:
+            self._settings.clear()
+            self.membership.clear()
+            self.membership.update(membership_settings(self._broker))
+            for led in self.all():
+                led.apply_settings(self.settings_of(led.key.group_id))
+
+    def close(self) -> None:
+        """The node stops: whoever waits is told to look elsewhere."""
+        self.persister.close()
+        for led in self.all():
+            led.end(NotLeaderOrFollower("the node stops"))

@@ -1,0 +1,46 @@
+from __future__ import annotations
+
+import asyncio
+import sys
+from pathlib import Path
+
+from millbeck.coordinator.share.shard import ShareKey
+from millbeck.kernel.environment import Environment
+from millbeck.server.drivers.share_state import key_text
+
+sys.path.insert(0, str(Path(__file__).parent.parent))
+
+from house import Client, House
+from sharing import ACCEPT, Member, acquired, begin, produce, settled, share_house
+
+
+def test_a_key_is_as_find_coordinator_has_it() -> None:
+    assert key_text(ShareKey("g", bytes(15) + b"\x01", 7)) == "g:AAAAAAAAAAAAAAAAAAAAAQ:7"
+
+
+def test_the_beginning_of_the_log_goes_when_it_is_needless_and_nothing_is_lost() -> None:
+    async def scenario(house: House, client: Client, environment: Environment) -> None:
+        member, topic_id = await begin(house, client, environment, count=0)
+        await member.fetch(topic_id)
+        for number in range(12):
+            await produce(client, b"%d" % number)
+            answer = await settled(member, topic_id)
+            for first, last, _ in acquired(answer):
+                await member.acknowledge(topic_id, (first, last, [ACCEPT]))
+        assert house.node is not None
+        driver = house.node.broker.share_state
+        assert driver.write_count() >= 12
+        assert driver.shard_counts()["active"] == 3
+        assert driver.prune() > 0
+        assert driver.prune() == 0
+        house.machine.crash()
+        await house.start()
+        again = Member(await house.connect(environment))
+        await asyncio.sleep(1)
+        await again.fetch(topic_id)
+        await asyncio.sleep(0.5)
+        assert acquired(await again.fetch(topic_id)) == [], "everything was accepted"
+        await produce(again.client, b"new")
+        assert acquired(await again.fetch(topic_id)) == [(12, 12, 1)]
+
+    share_house(**{"share.coordinator.snapshot.update.records.per.snapshot": "5"}).run(scenario)

@@ -1,0 +1,288 @@
+"""ShareFetch and ShareAcknowledge on a whole node, from bytes to bytes."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+from house import Client, House, one_batch
+from sharing import (
+    ACCEPT,
+    REJECT,
+    RELEASE,
+    RENEW,
+    Member,
+    acquired,
+    begin,
+    configure,
+    create,
+    produce,
+    settled,
+    share_house,
+    values,
+)
+
+from millbeck.kernel import errors
+from millbeck.kernel.environment import Environment
+from millbeck.records import batch, control
+from millbeck.records.validation import Validated
+from millbeck.replication.partition import Partition
+from millbeck.security.authorizer import AllowAll, Operation, ResourceType
+from millbeck.storage.producer_state import Origin
+from millbeck.wire.messages.delete_records import DeleteRecordsPartition, DeleteRecordsRequest, DeleteRecordsTopic
+from millbeck.wire.messages.update_features import FeatureUpdateKey, UpdateFeaturesRequest
+
+
+def test_what_is_accepted_is_over_and_what_is_released_comes_back() -> None:
+    async def scenario(house: House, client: Client, environment: Environment) -> None:
+        member, topic_id = await begin(house, client, environment)
+        answer = await settled(member, topic_id)
+        assert acquired(answer) == [(0, 9, 1)]
+        assert values(answer) == [b"%d" % each for each in range(10)]
+        assert answer.acquisition_lock_timeout_ms == 2000
+        said = await member.acknowledge(topic_id, (0, 4, [ACCEPT]), (5, 7, [RELEASE, REJECT, ACCEPT]))
+        assert [each.error_code for each in said.responses[0].partitions] == [0]
+        again = await member.fetch(topic_id)
+        assert acquired(again) == [(5, 5, 2)]
+        assert values(again) == [b"5"]
+
+    share_house().run(scenario)
+
+
+def test_a_fetch_carries_acknowledgements() -> None:
+    async def scenario(house: House, client: Client, environment: Environment) -> None:
+        member, topic_id = await begin(house, client, environment)
+        await settled(member, topic_id)
+        answer = await member.fetch(topic_id, said={0: [(0, 9, [RELEASE])]}, max_wait_ms=500)
+        assert answer.responses[0].partitions[0].acknowledge_error_code == 0
+        assert acquired(answer) == [(0, 9, 2)]
+        wrong = await member.fetch(topic_id, said={0: [(0, 10, [ACCEPT])]})
+        assert wrong.responses[0].partitions[0].acknowledge_error_code == errors.InvalidRequest.code
+
+    share_house().run(scenario)
+
+
+def test_a_fetch_waits_for_records() -> None:
+    async def scenario(house: House, client: Client, environment: Environment) -> None:
+        member, topic_id = await begin(house, client, environment, count=0)
+        await member.fetch(topic_id)
+        waiting = asyncio.ensure_future(member.fetch(topic_id, max_wait_ms=60_000))
+        await asyncio.sleep(1)
+        assert not waiting.done()
+        await produce(await house.connect(environment), b"now")
+        assert values(await waiting) == [b"now"]
+        started = environment.clock.monotonic()
+        assert acquired(await member.fetch(topic_id, max_wait_ms=700)) == []
+        assert 0.7 <= environment.clock.monotonic() - started < 0.8
+
+    share_house().run(scenario)
+
+
+def test_two_members_never_hold_the_same_record() -> None:
+    async def scenario(house: House, client: Client, environment: Environment) -> None:
+        member, topic_id = await begin(house, client, environment)
+        other = Member(await house.connect(environment), "m2")
+        await other.join("t")
+        assert acquired(await member.fetch(topic_id, max_records=4, is_strict=True, max_wait_ms=500)) == [(0, 3, 1)]
+        theirs = await other.fetch(topic_id)
+        assert acquired(theirs) == [(4, 9, 1)]
+        refused = await other.acknowledge(topic_id, (0, 0, [ACCEPT]))
+        assert refused.responses[0].partitions[0].error_code == errors.InvalidRecordState.code
+
+    share_house().run(scenario)
+
+
+def test_a_lock_runs_out_and_the_record_is_given_to_another() -> None:
+    async def scenario(house: House, client: Client, environment: Environment) -> None:
+        member, topic_id = await begin(house, client, environment)
+        await settled(member, topic_id)
+        started = environment.clock.monotonic()
+        other = Member(await house.connect(environment), "m2")
+        await other.join("t")
+        assert acquired(await other.fetch(topic_id, max_wait_ms=30_000)) == [(0, 9, 2)]
+        assert environment.clock.monotonic() - started == pytest.approx(2, abs=0.1)
+        late = await member.acknowledge(topic_id, (0, 0, [ACCEPT]))
+        assert late.responses[0].partitions[0].error_code == errors.InvalidRecordState.code
+
+    share_house().run(scenario)
+
+
+def test_a_lock_can_be_renewed() -> None:
+    async def scenario(house: House, client: Client, environment: Environment) -> None:
+        member, topic_id = await begin(house, client, environment)
+        await settled(member, topic_id)
+        for _ in range(4):
+            await asyncio.sleep(1.5)
+            answer = await member.acknowledge(topic_id, (0, 9, [RENEW]), is_renewing=True)
+            assert answer.responses[0].partitions[0].error_code == 0
+            assert answer.acquisition_lock_timeout_ms == 2000
+        fetched = await member.fetch(topic_id, said={0: [(0, 9, [RENEW])]}, is_renewing=True)
+        assert fetched.responses[0].partitions[0].acknowledge_error_code == 0
+        assert (await member.acknowledge(topic_id, (0, 9, [ACCEPT]))).responses[0].partitions[0].error_code == 0
+        unannounced = await member.acknowledge(topic_id, (0, 9, [RENEW]))
+        assert unannounced.responses[0].partitions[0].error_code == errors.InvalidRequest.code
+
+    share_house().run(scenario)
+
+
+def test_the_records_of_a_lost_connection_come_back_at_once() -> None:
+    async def scenario(house: House, client: Client, environment: Environment) -> None:
+        member, topic_id = await begin(house, client, environment)
+        doomed = Member(await house.connect(environment), "m2")
+        await doomed.join("t")
+        await settled(doomed, topic_id)
+        await member.fetch(topic_id)
+        waiting = asyncio.ensure_future(member.fetch(topic_id, max_wait_ms=1500))
+        await asyncio.sleep(0.1)
+        doomed.client.close()
+        assert acquired(await waiting) == [(0, 9, 2)]
+
+    share_house().run(scenario)
+
+
+def test_a_session_has_epochs() -> None:
+    async def scenario(house: House, client: Client, environment: Environment) -> None:
+        member, topic_id = await begin(house, client, environment)
+        assert (await member.fetch(topic_id, epoch=1)).error_code == errors.ShareSessionNotFound.code
+        assert (await member.acknowledge(topic_id, epoch=0)).error_code == errors.InvalidShareSessionEpoch.code
+        begun = await member.fetch(topic_id, said={0: [(0, 0, [ACCEPT])]})
+        assert begun.error_code == errors.InvalidRequest.code
+        await settled(member, topic_id)
+        assert (await member.fetch(topic_id, epoch=7)).error_code == errors.InvalidShareSessionEpoch.code
+        last = await member.fetch(topic_id, said={0: [(0, 0, [ACCEPT])]}, epoch=-1)
+        assert last.responses[0].partitions[0].acknowledge_error_code == 0
+        assert acquired(last) == []
+        assert (await member.fetch(topic_id, epoch=-1)).error_code == errors.ShareSessionNotFound.code
+        member.session_epoch = 0
+        answer = await settled(member, topic_id)
+        assert acquired(answer) == [(1, 9, 2)], "what it had not settled was released"
+
+    share_house().run(scenario)
+
+
+def test_sessions_are_limited() -> None:
+    async def scenario(house: House, client: Client, environment: Environment) -> None:
+        member, topic_id = await begin(house, client, environment)
+        await member.fetch(topic_id)
+        other = Member(client, "m2")
+        assert (await other.fetch(topic_id)).error_code == errors.ShareSessionLimitReached.code
+        member.session_epoch = 0
+        assert (await member.fetch(topic_id)).error_code == 0, "it takes its own place"
+
+    share_house(**{"group.share.max.share.sessions": "1"}).run(scenario)
+
+
+def test_a_poison_record_is_given_up_after_the_limit() -> None:
+    async def scenario(house: House, client: Client, environment: Environment) -> None:
+        member, topic_id = await begin(house, client, environment, count=3)
+        assert await configure(client, "g", share_delivery_count_limit="2") == 0
+        deliveries = []
+        answer = await settled(member, topic_id)
+        for _ in range(5):
+            for first, last, count in acquired(answer):
+                for offset in range(first, last + 1):
+                    deliveries.append((offset, count))
+                    verdict = RELEASE if offset == 1 else ACCEPT
+                    await member.acknowledge(topic_id, (offset, offset, [verdict]))
+            answer = await member.fetch(topic_id)
+        assert deliveries == [(0, 1), (1, 1), (2, 1), (1, 2)]
+
+    share_house().run(scenario)
+
+
+def test_what_is_gone_from_the_log_is_not_waited_for() -> None:
+    async def scenario(house: House, client: Client, environment: Environment) -> None:
+        member, topic_id = await begin(house, client, environment)
+        await member.fetch(topic_id)
+        await asyncio.sleep(0.2)
+        deleting = DeleteRecordsRequest([DeleteRecordsTopic("t", [DeleteRecordsPartition(0, 10)])], 1000)
+        assert (await client.ask(deleting, 2)).topics[0].partitions[0].error_code == 0
+        await produce(client, b"new")
+        assert values(await member.fetch(topic_id)) == [b"new"]
+
+    share_house().run(scenario)
+
+
+def test_read_committed_leaves_out_what_was_aborted() -> None:
+    async def scenario(house: House, client: Client, environment: Environment) -> None:
+        topic_id = await create(client)
+        await configure(client, "g", share_auto_offset_reset="earliest", share_isolation_level="read_committed")
+        member = Member(client)
+        await member.join("t")
+        await produce(client, b"plain")
+        assert house.node is not None
+        partition = house.node.broker.topics.led_partition("t", 0)
+        _abort_a_transaction(house, partition)
+        await asyncio.sleep(0.2)
+        await produce(client, b"after")
+        answer = await settled(member, topic_id)
+        assert values(answer) == [b"plain", b"after"]
+
+    share_house().run(scenario)
+
+
+def _abort_a_transaction(house: House, partition: Partition) -> None:
+    assert house.node is not None
+    now_ms = house.node.broker.now_ms()
+    data = one_batch(b"aborted", producer_id=7, producer_epoch=0, base_sequence=0, is_transactional=True)
+    marker = control.marker_batch(
+        control.EndTransaction(committed=False, coordinator_epoch=0), producer_id=7, producer_epoch=0, timestamp=now_ms
+    )
+    for each, origin in ((data, Origin.CLIENT), (marker, Origin.COORDINATOR)):
+        header = batch.read_header(each)
+        validated = Validated(each, header, header.max_timestamp, 1, -1)
+        partition.append(validated, wants_all=True, now_ms=now_ms, settle=lambda error: None, origin=origin)
+
+
+class Denying(AllowAll):
+    def __init__(self, resource_type: ResourceType) -> None:
+        self._type = resource_type
+
+    def authorize(
+        self, principal: object, host: str, operation: Operation, resource_type: ResourceType, name: str
+    ) -> bool:  # type: ignore[override]
+        return resource_type is not self._type
+
+
+@pytest.mark.parametrize(
+    ("denied", "code"),
+    [
+        (ResourceType.GROUP, errors.GroupAuthorizationFailed.code),
+        (ResourceType.TOPIC, errors.TopicAuthorizationFailed.code),
+    ],
+)
+def test_reading_must_be_allowed(denied: ResourceType, code: int) -> None:
+    async def scenario(house: House, client: Client, environment: Environment) -> None:
+        member, topic_id = await begin(house, client, environment)
+        assert house.node is not None
+        house.node.broker.authorizer = Denying(denied)
+        answer = await member.fetch(topic_id)
+        assert code in (answer.error_code, *[each.error_code for one in answer.responses for each in one.partitions])
+
+    share_house().run(scenario)
+
+
+def test_unknown_topics_and_partitions_are_told() -> None:
+    async def scenario(house: House, client: Client, environment: Environment) -> None:
+        member, topic_id = await begin(house, client, environment)
+        answer = await member.fetch(bytes(16))
+        assert answer.responses[0].partitions[0].error_code == errors.UnknownTopicId.code
+        member.session_epoch = 0
+        answer = await member.fetch(topic_id, 5)
+        assert answer.responses[0].partitions[0].error_code == errors.UnknownTopicOrPartition.code
+        assert answer.responses[0].partitions[0].current_leader.leader_id == -1
+
+    share_house().run(scenario)
+
+
+def test_with_share_version_0_nothing_is_served() -> None:
+    async def scenario(house: House, client: Client, environment: Environment) -> None:
+        member, topic_id = await begin(house, client, environment)
+        update = UpdateFeaturesRequest(10_000, [FeatureUpdateKey("share.version", 0, upgrade_type=2)])
+        assert (await client.ask(update, 2)).error_code == 0
+        await asyncio.sleep(0.1)
+        assert (await member.fetch(topic_id)).error_code == errors.UnsupportedVersion.code
+        assert (await member.acknowledge(topic_id, epoch=1)).error_code == errors.UnsupportedVersion.code
+        assert (await member.heartbeat()).error_code == errors.UnsupportedVersion.code
+
+    share_house().run(scenario)

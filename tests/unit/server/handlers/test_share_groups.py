@@ -1,0 +1,132 @@
+"""ShareGroupHeartbeat and ShareGroupDescribe on a whole node."""
+
+from __future__ import annotations
+
+import asyncio
+
+from house import Client, House
+from sharing import Member, begin, configure, create, share_house
+
+from millbeck.kernel import errors
+from millbeck.kernel.environment import Environment
+from millbeck.wire.messages.delete_groups import DeleteGroupsRequest
+from millbeck.wire.messages.find_coordinator import FindCoordinatorRequest
+from millbeck.wire.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
+from millbeck.wire.messages.list_groups import ListGroupsRequest
+from millbeck.wire.messages.share_group_describe import ShareGroupDescribeRequest
+
+
+def test_members_get_the_partitions_of_their_topics() -> None:
+    async def scenario(house: House, client: Client, environment: Environment) -> None:
+        topic_id = await create(client, partitions=3)
+        member = Member(client)
+        joined = await member.join("t")
+        assert member.assigned == {topic_id: [0, 1, 2]}
+        assert joined.heartbeat_interval_ms == 5000
+        other = Member(client, "m2")
+        await other.join("t")
+        for _ in range(30):
+            await asyncio.sleep(0.1)
+            await member.heartbeat()
+            await other.heartbeat()
+        assert sorted(member.assigned[topic_id] + other.assigned[topic_id]) == [0, 1, 2]
+        described = (await client.ask(ShareGroupDescribeRequest(["g", "none"], True), 1)).groups
+        assert [(each.group_id, each.group_state, each.error_code) for each in described] == [
+            ("g", "Stable", 0),
+            ("none", "Dead", errors.GroupIdNotFound.code),
+        ]
+        assert described[0].assignor_name == "simple"
+        assert described[0].authorized_operations > 0
+        assert [each.member_id for each in described[0].members] == ["m1", "m2"]
+        assert described[0].members[0].assignment.topic_partitions[0].topic_name == "t"
+        assert (await client.ask(ListGroupsRequest(types_filter=["share"]), 5)).groups[0].group_state == "Stable"
+
+    share_house().run(scenario)
+
+
+def test_a_member_that_is_not_heard_of_is_removed() -> None:
+    async def scenario(house: House, client: Client, environment: Environment) -> None:
+        member, _ = await begin(house, client, environment)
+        await asyncio.sleep(46)
+        assert (await member.heartbeat()).error_code == errors.UnknownMemberId.code
+
+    share_house().run(scenario)
+
+
+def test_a_group_lives_on_when_the_node_is_started_anew() -> None:
+    async def scenario(house: House, client: Client, environment: Environment) -> None:
+        member, topic_id = await begin(house, client, environment)
+        house.machine.crash()
+        await house.start()
+        member.client = await house.connect(environment)
+        await asyncio.sleep(1)
+        assert (await member.heartbeat()).error_code == 0
+        assert member.assigned == {topic_id: [0]}
+
+    share_house().run(scenario)
+
+
+def test_an_id_is_one_kind_of_group() -> None:
+    async def scenario(house: House, client: Client, environment: Environment) -> None:
+        await begin(house, client, environment)
+        joining = JoinGroupRequest(
+            "g", 10_000, 10_000, "", None, "consumer", [JoinGroupRequestProtocol("range", b"\0\0\0\0\0\0")]
+        )
+        assert (await client.ask(joining, 9)).error_code == errors.InconsistentGroupProtocol.code
+
+    share_house().run(scenario)
+
+
+def test_a_group_is_deleted_with_its_state_and_may_begin_again() -> None:
+    async def scenario(house: House, client: Client, environment: Environment) -> None:
+        member, topic_id = await begin(house, client, environment)
+        deleting = DeleteGroupsRequest(["g"])
+        assert (await client.ask(deleting, 2)).results[0].error_code == errors.NonEmptyGroup.code
+        member.epoch = -1
+        assert (await member.heartbeat()).member_epoch == -1
+        assert (await client.ask(deleting, 2)).results[0].error_code == 0
+        assert house.node is not None
+        assert sum(len(each.host.shard) for each in house.node.broker.share_state._active()) == 0
+        assert (await client.ask(ListGroupsRequest(), 5)).groups == []
+        again = Member(client, "m2")
+        await again.join("t")
+        assert again.assigned == {topic_id: [0]}
+
+    share_house().run(scenario)
+
+
+def test_a_deleted_topic_is_taken_from_its_readers() -> None:
+    async def scenario(house: House, client: Client, environment: Environment) -> None:
+        from millbeck.wire.messages.delete_topics import DeleteTopicsRequest
+
+        member, _ = await begin(house, client, environment)
+        assert (await client.ask(DeleteTopicsRequest(topic_names=["t"], timeout_ms=1000), 5)).responses[
+            0
+        ].error_code == 0
+        for _ in range(30):
+            await asyncio.sleep(0.2)
+            await member.heartbeat()
+        assert member.assigned == {}
+        assert house.node is not None
+        assert sum(len(each.host.shard) for each in house.node.broker.share_state._active()) == 0
+
+    share_house().run(scenario)
+
+
+def test_settings_of_a_group_count() -> None:
+    async def scenario(house: House, client: Client, environment: Environment) -> None:
+        await create(client)
+        assert await configure(client, "g", share_heartbeat_interval_ms="7000") == 0
+        member = Member(client)
+        assert (await member.join("t")).heartbeat_interval_ms == 7000
+
+    share_house().run(scenario)
+
+
+def test_share_groups_have_a_coordinator_for_their_state() -> None:
+    async def scenario(house: House, client: Client, environment: Environment) -> None:
+        key = "g:AAAAAAAAAAAAAAAAAAAAAQ:0"
+        answer = await client.ask(FindCoordinatorRequest(key_type=2, coordinator_keys=[key]), 6)
+        assert answer.coordinators[0].error_code == 0
+
+    share_house().run(scenario)

@@ -1,0 +1,101 @@
+"""Describing, setting and deleting where share groups stand, on a whole node."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from house import Client, House
+from sharing import ACCEPT, Member, acquired, begin, settled, share_house
+
+from millbeck.kernel import errors
+from millbeck.kernel.environment import Environment
+from millbeck.wire.messages.alter_share_group_offsets import (
+    AlterShareGroupOffsetsRequest,
+    AlterShareGroupOffsetsRequestPartition,
+    AlterShareGroupOffsetsRequestTopic,
+)
+from millbeck.wire.messages.delete_share_group_offsets import (
+    DeleteShareGroupOffsetsRequest,
+    DeleteShareGroupOffsetsRequestTopic,
+)
+from millbeck.wire.messages.describe_share_group_offsets import (
+    DescribeShareGroupOffsetsRequest,
+    DescribeShareGroupOffsetsRequestGroup,
+    DescribeShareGroupOffsetsRequestTopic,
+)
+
+
+async def described(client: Client, topics: list[tuple[str, list[int]]] | None = None, group: str = "g") -> Any:
+    named = None if topics is None else [DescribeShareGroupOffsetsRequestTopic(*each) for each in topics]
+    request = DescribeShareGroupOffsetsRequest([DescribeShareGroupOffsetsRequestGroup(group, named)])
+    return (await client.ask(request, 1)).groups[0]
+
+
+def places(group: Any) -> list[tuple[str, int, int, int, int]]:
+    return [
+        (topic.topic_name, each.partition_index, each.start_offset, each.lag, each.error_code)
+        for topic in group.topics
+        for each in topic.partitions
+    ]
+
+
+def altering(offset: int, name: str = "t", partition: int = 0) -> AlterShareGroupOffsetsRequest:
+    partitions = [AlterShareGroupOffsetsRequestPartition(partition, offset)]
+    return AlterShareGroupOffsetsRequest("g", [AlterShareGroupOffsetsRequestTopic(name, partitions)])
+
+
+async def leave(member: Member, topic_id: bytes) -> None:
+    await member.fetch(topic_id, epoch=-1)
+    member.epoch = -1
+    await member.heartbeat()
+
+
+def test_the_lag_is_what_is_not_settled() -> None:
+    async def scenario(house: House, client: Client, environment: Environment) -> None:
+        member, topic_id = await begin(house, client, environment)
+        await settled(member, topic_id)
+        await member.acknowledge(topic_id, (0, 1, [ACCEPT]), (5, 7, [ACCEPT]))
+        assert places(await described(client)) == [("t", 0, 2, 5, 0)]
+        unknown = errors.UnknownTopicOrPartition.code
+        assert places(await described(client, [("none", [0]), ("t", [0])])) == [
+            ("none", 0, -1, -1, unknown),
+            ("t", 0, 2, 5, 0),
+        ]
+        assert (await described(client, group="none")).error_code == errors.GroupIdNotFound.code
+
+    share_house().run(scenario)
+
+
+def test_a_group_begins_where_it_was_set() -> None:
+    async def scenario(house: House, client: Client, environment: Environment) -> None:
+        member, topic_id = await begin(house, client, environment)
+        await settled(member, topic_id)
+        await member.acknowledge(topic_id, (0, 9, [ACCEPT]))
+        assert (await client.ask(altering(3), 0)).error_code == errors.NonEmptyGroup.code
+        await leave(member, topic_id)
+        answer = await client.ask(altering(3), 0)
+        assert (answer.error_code, answer.responses[0].partitions[0].error_code) == (0, 0)
+        refused = await client.ask(altering(3, name="none"), 0)
+        assert refused.responses[0].partitions[0].error_code == errors.UnknownTopicOrPartition.code
+        assert places(await described(client)) == [("t", 0, 3, 7, 0)]
+        again = Member(client, "m2")
+        await again.join("t")
+        assert acquired(await settled(again, topic_id)) == [(3, 9, 1)]
+
+    share_house().run(scenario)
+
+
+def test_what_is_deleted_begins_anew() -> None:
+    async def scenario(house: House, client: Client, environment: Environment) -> None:
+        member, topic_id = await begin(house, client, environment)
+        deleting = DeleteShareGroupOffsetsRequest("g", [DeleteShareGroupOffsetsRequestTopic("t")])
+        assert (await client.ask(deleting, 0)).error_code == errors.NonEmptyGroup.code
+        await leave(member, topic_id)
+        answer = await client.ask(deleting, 0)
+        assert (answer.error_code, answer.responses[0].error_code) == (0, 0)
+        assert places(await described(client)) == []
+        again = Member(client, "m2")
+        await again.join("t")
+        assert acquired(await settled(again, topic_id)) == [(0, 9, 1)]
+
+    share_house().run(scenario)

@@ -1,0 +1,91 @@
+"""A share partition on its leader, with everything around it."""
+
+from __future__ import annotations
+
+import asyncio
+
+from house import Client, House
+from sharing import ACCEPT, Member, acquired, begin, produce, settled, share_house
+
+from millbeck.kernel.environment import Environment
+from millbeck.kernel.errors import (
+    CoordinatorNotAvailable,
+    FencedStateEpoch,
+    InvalidRecordState,
+    NotCoordinator,
+    NotLeaderOrFollower,
+    RequestTimedOut,
+)
+from millbeck.server.share.led import told_error
+
+
+def test_consumers_are_told_errors_that_they_know() -> None:
+    assert isinstance(told_error(FencedStateEpoch()), NotLeaderOrFollower)
+    assert isinstance(told_error(NotCoordinator()), CoordinatorNotAvailable)
+    assert isinstance(told_error(RequestTimedOut()), CoordinatorNotAvailable)
+    assert isinstance(told_error(InvalidRecordState()), InvalidRecordState)
+
+
+def test_what_was_accepted_stays_so_when_the_leader_is_started_anew() -> None:
+    async def scenario(house: House, client: Client, environment: Environment) -> None:
+        member, topic_id = await begin(house, client, environment)
+        await settled(member, topic_id)
+        said = await member.acknowledge(topic_id, (0, 2, [ACCEPT]), (5, 6, [ACCEPT]))
+        assert said.responses[0].partitions[0].error_code == 0
+        house.machine.power_loss()
+        await house.start()
+        again = Member(await house.connect(environment))
+        await asyncio.sleep(1)
+        answer = await settled(again, topic_id)
+        assert acquired(answer) == [(3, 4, 1), (7, 9, 1)]
+
+    share_house(**{"log.flush.interval.messages": "1"}).run(scenario)
+
+
+def test_where_a_group_began_is_kept_for_the_next_leader() -> None:
+    async def scenario(house: House, client: Client, environment: Environment) -> None:
+        member, topic_id = await begin(house, client, environment, count=0)
+        await member.fetch(topic_id)
+        await asyncio.sleep(0.5)
+        await produce(client, b"a")
+        house.machine.crash()
+        await house.start()
+        again = Member(await house.connect(environment))
+        await asyncio.sleep(1)
+        assert acquired(await settled(again, topic_id)) == [(0, 0, 1)]
+
+    share_house().run(scenario)
+
+
+def test_a_state_that_was_set_anew_ends_what_was_before() -> None:
+    async def scenario(house: House, client: Client, environment: Environment) -> None:
+        member, topic_id = await begin(house, client, environment)
+        await settled(member, topic_id)
+        assert house.node is not None
+        broker = house.node.broker
+        led = broker.shares.known("g", topic_id, 0)
+        assert led is not None
+        broker.keeper.begin(
+            "g", 99, [type("B", (), {"topic_id": topic_id, "partition": 0, "start_offset": 4})()], lambda _: None
+        )  # type: ignore[list-item]
+        await asyncio.sleep(0.1)
+        said = await member.acknowledge(topic_id, (0, 9, [ACCEPT]))
+        assert said.responses[0].partitions[0].error_code == NotLeaderOrFollower.code
+        assert broker.shares.known("g", topic_id, 0) is None
+        assert acquired(await settled(member, topic_id)) == [(4, 9, 1)]
+
+    share_house().run(scenario)
+
+
+def test_a_group_without_sessions_is_forgotten() -> None:
+    async def scenario(house: House, client: Client, environment: Environment) -> None:
+        member, topic_id = await begin(house, client, environment)
+        await settled(member, topic_id)
+        assert house.node is not None
+        shares = house.node.broker.shares
+        assert len(shares.all()) == 1
+        await member.fetch(topic_id, epoch=-1)
+        await asyncio.sleep(0.5)
+        assert shares.all() == []
+
+    share_house().run(scenario)
