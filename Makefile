@@ -60,7 +60,7 @@ sim: $(READY)
 
 # Mistakes made on purpose, each of which the simulation has to notice, and which of its checkers does.
 sim-mutants: $(READY)
-	MILLBECK_PURE=1 $(BIN)/python -m millbeck.testing.mutants $(MUTANTS)
+	MILLBECK_PURE=1 $(BIN)/python -m millbeck.testing.mutants.command $(MUTANTS)
 
 # What acks and min.insync.replicas promise, and where they do not: each row of the table as a simulation.
 guarantees: $(READY)

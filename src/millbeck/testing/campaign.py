@@ -23,6 +23,7 @@ from typing import Final
 from millbeck.testing.cluster_run import ClusterPlan, ClusterRun
 from millbeck.testing.observer.cluster_observer import Counts
 from millbeck.testing.plan_files import parse_plan, plan_text
+from millbeck.testing.say import say
 from millbeck.testing.shrinking import shrink
 
 MINIMUMS: Final = {"elections": 300, "isr_changes": 300, "truncations": 30, "acknowledged": 20_000}
@@ -97,30 +98,30 @@ def campaign(seeds: Sequence[int], jobs: int) -> int:
             faults[kind] = faults.get(kind, 0) + count
         if outcome.problems:
             failed.append(outcome.seed)
-            print(f"seed {outcome.seed} fails: {outcome.problems[0][1]}\n  make sim SEED={outcome.seed}", flush=True)
+            say(f"seed {outcome.seed} fails: {outcome.problems[0][1]}\n  make sim SEED={outcome.seed}")
         if number % REPORT_EVERY == 0:
             elapsed_s = time.perf_counter() - began_s
-            print(f"{number} seeds in {elapsed_s:.0f} s, {len(failed)} failed; {total}", flush=True)
+            say(f"{number} seeds in {elapsed_s:.0f} s, {len(failed)} failed; {total}")
     elapsed_s = time.perf_counter() - began_s
     count = len(seeds)
-    print(f"{count} seeds in {elapsed_s:.0f} s ({cpu_s / max(count, 1):.2f} s each), {len(failed)} failed: {failed}")
-    print(f"  {total}")
-    print("  faults: " + ", ".join(f"{kind} {faults[kind]}" for kind in sorted(faults)))
+    say(f"{count} seeds in {elapsed_s:.0f} s ({cpu_s / max(count, 1):.2f} s each), {len(failed)} failed: {failed}")
+    say(f"  {total}")
+    say("  faults: " + ", ".join(f"{kind} {faults[kind]}" for kind in sorted(faults)))
     missing = shortfalls(total, count)
     for line in missing:
-        print(f"empty: {line}")
+        say(f"empty: {line}")
     return 1 if failed or missing else 0
 
 
 def replay(plan: ClusterPlan) -> int:
     """Run one plan; when it fails, find a smaller one that fails in the same way, and write it down."""
     outcome = run_plan(plan)
-    print(f"{plan}\n{outcome.counts} in {outcome.seconds:.2f} s\nfaults: {outcome.faults}")
+    say(f"{plan}\n{outcome.counts} in {outcome.seconds:.2f} s\nfaults: {outcome.faults}")
     if not outcome.problems:
-        print("clean")
+        say("clean")
         return 0
     for _, detail in outcome.problems[:5]:
-        print(f"FAILS: {detail}")
+        say(f"FAILS: {detail}")
 
     def kind_of(candidate: ClusterPlan) -> str | None:
         problems = run_plan(candidate).problems
@@ -131,9 +132,9 @@ def replay(plan: ClusterPlan) -> int:
     path = os.path.join(PLANS_DIRECTORY, f"{plan.seed}.json")
     with open(path, "w", encoding="utf-8") as file:
         file.write(plan_text(smaller, outcome.problems[0][0]))
-    print(f"{len(smaller.schedule)} of {len(plan.schedule)} faults are enough, written to {path}:")
+    say(f"{len(smaller.schedule)} of {len(plan.schedule)} faults are enough, written to {path}:")
     for fault in smaller.schedule:
-        print(f"  {fault}")
+        say(f"  {fault}")
     return 1
 
 

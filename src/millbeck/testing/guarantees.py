@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from millbeck.kernel.environment import Environment
+from millbeck.testing.say import say
 from millbeck.testing.sim.checkers import lost_acknowledged
 from millbeck.testing.sim.history import History
 from millbeck.testing.sim.node import stream
@@ -181,7 +182,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         for index, lost, count in pool.imap_unordered(_run_one, tasks, chunksize=4):
             losses[index] += lost > 0
             acknowledged[index] += count
-    print(table(losses, acknowledged, chosen.seeds))
+    say(table(losses, acknowledged, chosen.seeds))
     return 0 if all(is_kept(row, count) for row, count in zip(ROWS, losses, strict=True)) else 1
 
 

@@ -14,7 +14,7 @@ from millbeck.replication.partition import Partition
 from millbeck.server.node import Node
 from millbeck.testing.observer.findings import Findings, InvariantBroken
 from millbeck.testing.observer.image_watch import MetadataFacts
-from millbeck.testing.observer.partition_watch import DataFacts, PartitionWatch
+from millbeck.testing.observer.partition_watch import PartitionWatch, ReplicationFacts
 from millbeck.testing.observer.quorum_watch import QuorumFacts, QuorumWatch
 from millbeck.testing.sim.process import Process
 from millbeck.testing.sim_cluster import Member, SimCluster
@@ -48,7 +48,7 @@ class ClusterObserver:
     def __init__(self, cluster: SimCluster, *, min_insync_replicas: int, omitted: frozenset[str] = frozenset()) -> None:
         self.findings = Findings(cluster.world.loop.time, omitted)
         self.quorum = QuorumFacts(self.findings)
-        self.data = DataFacts(self.findings, min_insync_replicas)
+        self.data = ReplicationFacts(self.findings, min_insync_replicas)
         self.metadata = MetadataFacts(self.findings, self.data)
         self.excused: dict[str, None] = {}
         self._cluster = cluster

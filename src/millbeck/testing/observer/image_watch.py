@@ -15,7 +15,7 @@ from typing import Final
 from millbeck.metadata.image import MetadataImage
 from millbeck.metadata.image.topics import PartitionRegistration
 from millbeck.testing.observer.findings import Findings
-from millbeck.testing.observer.partition_watch import DataFacts
+from millbeck.testing.observer.partition_watch import ReplicationFacts
 
 CLUSTER: Final = "the cluster"
 REMEMBERED_IMAGES: Final = 400
@@ -24,7 +24,7 @@ REMEMBERED_IMAGES: Final = 400
 class MetadataFacts:
     """``newest`` is the image of the highest offset that anybody has published."""
 
-    def __init__(self, findings: Findings, data: DataFacts) -> None:
+    def __init__(self, findings: Findings, data: ReplicationFacts) -> None:
         self.findings = findings
         self.newest: MetadataImage | None = None
         self.isr_change_count = 0

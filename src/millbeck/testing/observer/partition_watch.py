@@ -39,7 +39,7 @@ class PartitionFacts:
         """Nodes on whose disks something rotted: what they cut off is no matter of epochs."""
 
 
-class DataFacts:
+class ReplicationFacts:
     """All partitions, and the newest image that anybody has published."""
 
     def __init__(self, findings: Findings, min_insync_replicas: int) -> None:
@@ -104,7 +104,7 @@ class PartitionWatch:
 
     def __init__(
         self,
-        data: DataFacts,
+        data: ReplicationFacts,
         facts: PartitionFacts,
         node_id: int,
         process_name: str,

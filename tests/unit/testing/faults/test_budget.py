@@ -12,16 +12,16 @@ from millbeck.metadata.image.topics import PartitionRegistration, TopicImage, To
 from millbeck.testing.faults.budget import FaultBudget
 from millbeck.testing.observer.findings import Findings
 from millbeck.testing.observer.image_watch import MetadataFacts
-from millbeck.testing.observer.partition_watch import DataFacts
+from millbeck.testing.observer.partition_watch import ReplicationFacts
 
 PARTITION = PartitionRegistration(
     replicas=(1, 2, 3), directories=(bytes(16),) * 3, isr=(1, 2, 3), leader=1, leader_epoch=4, partition_epoch=9
 )
 
 
-def budget(partition: PartitionRegistration, logs: dict[int, list[int]]) -> tuple[FaultBudget, DataFacts]:
+def budget(partition: PartitionRegistration, logs: dict[int, list[int]]) -> tuple[FaultBudget, ReplicationFacts]:
     findings = Findings(lambda: 1.0)
-    data = DataFacts(findings, 2)
+    data = ReplicationFacts(findings, 2)
     metadata = MetadataFacts(findings, data)
     topic = TopicImage(name="t", topic_id=bytes(16), partitions={0: partition})
     metadata.newest = MetadataImage(offset=1, topics=TopicsImage(by_id={bytes(16): topic}, by_name={"t": topic}))

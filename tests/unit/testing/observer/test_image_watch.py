@@ -11,7 +11,7 @@ from millbeck.metadata.image.cluster import BrokerRegistration, ClusterImage
 from millbeck.metadata.image.topics import PartitionRegistration, TopicImage, TopicsImage
 from millbeck.testing.observer.findings import Findings, InvariantBroken
 from millbeck.testing.observer.image_watch import MetadataFacts
-from millbeck.testing.observer.partition_watch import DataFacts
+from millbeck.testing.observer.partition_watch import ReplicationFacts
 
 TOPIC_ID = b"\x07" * 16
 PARTITION = PartitionRegistration(
@@ -21,7 +21,7 @@ PARTITION = PartitionRegistration(
 
 def facts() -> MetadataFacts:
     findings = Findings(lambda: 1.0)
-    return MetadataFacts(findings, DataFacts(findings, 2))
+    return MetadataFacts(findings, ReplicationFacts(findings, 2))
 
 
 def broker(broker_id: int, *, epoch: int = 5, is_fenced: bool = False) -> BrokerRegistration:

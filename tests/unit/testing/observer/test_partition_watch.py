@@ -8,13 +8,13 @@ import pytest
 
 from millbeck.testing.observer.findings import Findings, InvariantBroken
 from millbeck.testing.observer.lineage import ROOT, Entry
-from millbeck.testing.observer.partition_watch import DataFacts, PartitionFacts
+from millbeck.testing.observer.partition_watch import PartitionFacts, ReplicationFacts
 from millbeck.testing.observer.shadow import LogShadow
 from millbeck.testing.sim.disk import SimDisk
 
 
-def data() -> DataFacts:
-    return DataFacts(Findings(lambda: 1.0), 2)
+def data() -> ReplicationFacts:
+    return ReplicationFacts(Findings(lambda: 1.0), 2)
 
 
 def replica(facts: PartitionFacts, node_id: int, checksums: list[int]) -> LogShadow:

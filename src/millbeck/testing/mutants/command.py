@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from millbeck import compiled
 from millbeck.testing.mutants.catalogue import MUTANTS
 from millbeck.testing.mutants.judging import judge_named, table
+from millbeck.testing.say import say
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -18,15 +19,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--jobs", type=int, default=2)
     chosen = parser.parse_args(arguments)
     if compiled.in_use():
-        print("mutants need the Python files: MILLBECK_PURE=1")
+        say("mutants need the Python files: MILLBECK_PURE=1")
         return 2
     names = [mutant.name for mutant in MUTANTS if chosen.only in mutant.name]
     verdicts = []
     with multiprocessing.get_context("spawn").Pool(chosen.jobs, maxtasksperchild=1) as pool:
         for verdict in pool.imap_unordered(judge_named, names, chunksize=1):
             verdicts.append(verdict)
-            print(f"{verdict.name}: seed {verdict.seed}, {verdict.seconds:.0f} s, {verdict.first[:160]}", flush=True)
-    print(table(sorted(verdicts, key=lambda verdict: names.index(verdict.name))))
+            say(f"{verdict.name}: seed {verdict.seed}, {verdict.seconds:.0f} s, {verdict.first[:160]}")
+    say(table(sorted(verdicts, key=lambda verdict: names.index(verdict.name))))
     return 1 if any(verdict.seed < 0 for verdict in verdicts) else 0
 
 
