@@ -179,8 +179,10 @@ class PartitionWatch:
         known = facts.leaders.setdefault(epoch, self._process_name)
         if known != self._process_name:
             self._broken("D3", -1, f"leads epoch {epoch}, which {known} leads or led")
-        if facts.newest_leader is None or epoch > facts.newest_leader[0]:
-            facts.newest_leader = (epoch, self._shadow)
+        if facts.newest_leader is not None and epoch < facts.newest_leader[0]:
+            # It hears late of its election, and need not have what others have committed since.
+            return
+        facts.newest_leader = (epoch, self._shadow)
         if not self._shadow.has_committed(facts.lineage.committed_end):
             detail = f"leads epoch {epoch} with a log that ends at {self._shadow.end_offset}"
             self._broken("D2", facts.lineage.committed_end, detail)

@@ -152,6 +152,9 @@ class QuorumWatch:
         if known != self._process_name:
             self._broken("R1", -1, f"leads epoch {epoch}, which {known} leads or led")
         lineage = facts.lineage
+        if epoch < max(facts.leaders):
+            # It counts its votes late, and need not have what a later leader has committed since.
+            return
         if not self._shadow.has_committed(lineage.committed_end):
             self._broken(
                 "R4", lineage.committed_end, f"leads epoch {epoch} with a log that ends at {self._shadow.end_offset}"
