@@ -12,7 +12,7 @@ from millbeck.cli.verbs import VerbGroup
 from millbeck.host import real_environment
 from millbeck.kernel.errors import InvalidConfig
 from millbeck.kernel.ids import parse_uuid, uuid_text
-from millbeck.metadata.features import LATEST_METADATA_VERSION, METADATA_VERSION, release_of
+from millbeck.metadata.features import METADATA_VERSION, release_of
 from millbeck.server.config import NodeConfig
 from millbeck.server.formatting import AlreadyFormatted, format_directories
 from millbeck.server.initial_quorum import InitialQuorum, check_quorum_flags, parse_initial_controllers
@@ -67,7 +67,7 @@ def format_storage(
 
     config = node_config(path, (), os.environ)
     levels = levels_of(ctx, release_version, features) if release_version or features else {}
-    level = levels.pop(METADATA_VERSION, LATEST_METADATA_VERSION)
+    level = levels.pop(METADATA_VERSION, config.supported_features[METADATA_VERSION].max_level)
     try:
         if cluster_id is not None:
             parse_uuid(cluster_id)

@@ -11,7 +11,7 @@ The active controller also has duties that nobody asks for. Between `activate` a
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from millbeck.controller import (
     alter_partition,
@@ -35,6 +35,7 @@ from millbeck.controller.producer_ids import ProducerIdBlock
 from millbeck.controller.result import Result
 from millbeck.controller.topics import TopicControl
 from millbeck.kernel.environment import Randomness
+from millbeck.metadata.features import SUPPORTED_FEATURES, FeatureRange
 from millbeck.metadata.image import MetadataImage
 from millbeck.wire.messages.alter_configs import AlterConfigsRequest, AlterConfigsResponse
 from millbeck.wire.messages.alter_partition import AlterPartitionRequest, AlterPartitionResponse
@@ -114,8 +115,11 @@ class Controller:
         *,
         version: int,
         quorum: QuorumFeatures = QuorumFeatures(),
+        supported: Mapping[str, FeatureRange] = SUPPORTED_FEATURES,
     ) -> Result[UpdateFeaturesResponse]:
-        return features.update_features(image, request, self._rules, version=version, quorum=quorum)
+        return features.update_features(
+            image, request, self._rules, version=version, quorum=quorum, supported=supported
+        )
 
     # Nodes.
 

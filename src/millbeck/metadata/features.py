@@ -91,6 +91,16 @@ SUPPORTED_FEATURES: dict[str, FeatureRange] = {
 }
 
 
+def supported_up_to(metadata_version: int) -> dict[str, FeatureRange]:
+    """What a node supports that is to know no newer ``metadata.version`` than this one."""
+    supported = dict(SUPPORTED_FEATURES)
+    supported[METADATA_VERSION] = FeatureRange(MINIMUM_METADATA_VERSION, min(metadata_version, LATEST_METADATA_VERSION))
+    for (feature, level), needed in DEPENDENCIES.items():
+        if needed > metadata_version:
+            supported[feature] = FeatureRange(0, min(supported[feature].max_level, level - 1))
+    return supported
+
+
 def loses_metadata(current: int, wanted: int) -> bool:
     """Whether going back from one ``metadata.version`` to another forgets what only newer ones can say."""
     return any(wanted < level <= current for level in _CHANGES_METADATA)

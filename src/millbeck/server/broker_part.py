@@ -113,6 +113,7 @@ class BrokerPart:
             image=lambda: broker.image,
             spawn=broker.spawn,
             register_here=self._register_here if config.is_controller else None,
+            supported_features=config.supported_features,
             directory_failure_timeout_ms=config.node.log_dir_failure_timeout_ms,
             on_untold=lambda: fail(OSError("a log directory is lost, and no controller could be told of it")),
         )

@@ -11,7 +11,7 @@ from millbeck.controller.config_rules import OptionRules
 from millbeck.controller.machine import Controller
 from millbeck.controller.options import ControllerOptions
 from millbeck.kernel.errors import ApiError, UnsupportedVersion, by_code
-from millbeck.metadata.features import CONTROLLER_REGISTRATION_FROM, SUPPORTED_FEATURES
+from millbeck.metadata.features import CONTROLLER_REGISTRATION_FROM
 from millbeck.metadata.image import Endpoint
 from millbeck.server.active_controller import ActiveController
 from millbeck.server.broker import Broker
@@ -70,7 +70,8 @@ class ControllerPart:
             incarnation_id=self._broker.environment.randomness.uuid(),
             listeners=[Listener(each.listener, each.host, each.port, each.security_protocol) for each in endpoints],
             features=[
-                Feature(name, levels.min_level, levels.max_level) for name, levels in sorted(SUPPORTED_FEATURES.items())
+                Feature(name, levels.min_level, levels.max_level)
+                for name, levels in sorted(self._broker.config.supported_features.items())
             ],
         )
         while True:

@@ -7,7 +7,7 @@ from typing import Final
 
 from millbeck.kernel.environment import Environment, Files
 from millbeck.kernel.ids import uuid_text
-from millbeck.metadata.features import LATEST_METADATA_VERSION
+from millbeck.metadata.features import METADATA_VERSION
 from millbeck.server.config import NodeConfig
 from millbeck.server.drivers.metadata_files import write_bootstrap, write_initial_voters
 from millbeck.server.initial_quorum import InitialQuorum
@@ -29,17 +29,20 @@ def format_directories(
     config: NodeConfig,
     *,
     cluster_id: str | None = None,
-    metadata_version: int = LATEST_METADATA_VERSION,
+    metadata_version: int | None = None,
     features: Mapping[str, int] | None = None,
     quorum: InitialQuorum | None = None,
     ignore_formatted: bool = False,
 ) -> str:
     """Make every directory of a node ready; the cluster's id, a new one when none is given.
 
-    With ``quorum`` the voters are kept in the metadata log from its beginning on; without, the node's file names them.
-    Raises `AlreadyFormatted` unless ``ignore_formatted``, in which case directories that are ready stay as they are.
+    ``metadata_version`` is the newest that the node knows when it is not given. With ``quorum`` the voters are kept in
+    the metadata log from its beginning on; without, the node's file names them. Raises `AlreadyFormatted` unless
+    ``ignore_formatted``, in which case directories that are ready stay as they are.
     """
     files = environment.files
+    if metadata_version is None:
+        metadata_version = config.supported_features[METADATA_VERSION].max_level
     found = {directory: read_meta_properties(files, directory) for directory in _all_directories(config)}
     ready = {directory: meta for directory, meta in found.items() if meta is not None}
     if ready and not ignore_formatted:

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from enum import Enum
 from typing import Any, Final
 
@@ -35,7 +35,7 @@ from millbeck.kernel.errors import (
     by_code,
 )
 from millbeck.kernel.ids import Uuid
-from millbeck.metadata.features import SUPPORTED_FEATURES
+from millbeck.metadata.features import SUPPORTED_FEATURES, FeatureRange
 from millbeck.metadata.image import Endpoint, MetadataImage
 from millbeck.server.config.sections.metadata_log import MembershipOptions
 from millbeck.server.controller_channel import ControllerChannel
@@ -99,6 +99,7 @@ class Membership:
         spawn: Callable[[Coroutine[Any, Any, None]], object],
         register_here: Callable[[Registration], Awaitable[int]] | None = None,
         directory_failure_timeout_ms: int = 30_000,
+        supported_features: Mapping[str, FeatureRange] = SUPPORTED_FEATURES,
         on_untold: Callable[[], None] = lambda: None,
     ) -> None:
         """``on_untold`` is called when no controller could be told of a lost directory for so long: others may believe
@@ -127,6 +128,7 @@ class Membership:
         self._untold_since_s: float | None = None
         self._untold_s_max = directory_failure_timeout_ms / 1000
         self._on_untold = on_untold
+        self._supported_features = supported_features
         self._is_fenced = True
         self.epoch = NO_BROKER_EPOCH
         self.state = State.STARTING
@@ -143,7 +145,8 @@ class Membership:
             incarnation_id=self._incarnation_id,
             listeners=[Listener(each.listener, each.host, each.port, each.security_protocol) for each in endpoints],
             features=[
-                Feature(name, levels.min_level, levels.max_level) for name, levels in sorted(SUPPORTED_FEATURES.items())
+                Feature(name, levels.min_level, levels.max_level)
+                for name, levels in sorted(self._supported_features.items())
             ],
             rack=self._rack,
             log_dirs=list(directories),
@@ -238,6 +241,9 @@ class Membership:
         except (RequestTimedOut, UnsupportedByBroker) as error:
             log.warning("broker %d is not heard of by any controller: %s", self._node_id, error)
             self._look_at_untold()
+            if request.want_shut_down:
+                # For a whole session nobody could take anything over, as when all nodes stop at once.
+                self._may_end.set()
             return False
         if answer.error_code:
             error_name = by_code[answer.error_code].kafka_name

@@ -20,6 +20,7 @@ from millbeck.kernel.environment import Environment
 from millbeck.kernel.ids import ZERO_UUID, Uuid
 from millbeck.kernel.metrics import Registry
 from millbeck.metadata.delta import MetadataDelta
+from millbeck.metadata.features import METADATA_VERSION, release_of
 from millbeck.metadata.image import MetadataImage
 from millbeck.replication.turn import Turn
 from millbeck.security.authorizer import AllowAll
@@ -289,6 +290,12 @@ class Node:
 
     async def _publish(self, image: MetadataImage, delta: MetadataDelta) -> None:
         """A committed image reaches the node's parts; one that has no logs sees it at once."""
+        level, known = image.features.metadata_version, self.config.supported_features[METADATA_VERSION]
+        if level > known.max_level:
+            # It could not even read what the others write from now on.
+            message = f"the cluster's metadata.version is {release_of(level)}, and this node knows up to "
+            self._metadata_failed(MetadataLogFailed(message + release_of(known.max_level)))
+            return
         if self.broker_part is not None:
             await self.broker_part.publish(image, delta)
         else:

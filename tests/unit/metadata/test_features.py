@@ -17,6 +17,7 @@ from millbeck.metadata.features import (
     loses_metadata,
     metadata_version_of,
     release_of,
+    supported_up_to,
 )
 
 
@@ -37,6 +38,12 @@ def test_what_is_not_implemented_is_at_zero() -> None:
     assert others.pop(TRANSACTION_VERSION) == (0, 2)
     assert others.pop(SHARE_VERSION) == (0, 1)
     assert set(others.values()) == {FeatureRange(0, 0)}
+
+
+def test_a_node_that_knows_less_knows_less_of_what_needs_it() -> None:
+    assert supported_up_to(99) == supported_up_to(LATEST_METADATA_VERSION) == SUPPORTED_FEATURES
+    assert supported_up_to(29) == SUPPORTED_FEATURES | {METADATA_VERSION: FeatureRange(7, 29)}
+    assert supported_up_to(22)[ELIGIBLE_LEADER_REPLICAS_VERSION] == (0, 0)
 
 
 @pytest.mark.parametrize(

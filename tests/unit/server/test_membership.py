@@ -277,6 +277,26 @@ def test_a_broker_alone_has_nobody_to_wait_for() -> None:
     run(scenario)
 
 
+def test_leaving_ends_when_no_controller_is_left_to_hear_of_it() -> None:
+    async def scenario(setting: Setting) -> None:
+        await setting.join()
+        await setting.membership.wait_let_in()
+        asked = 0
+
+        def nobody(request: BrokerHeartbeatRequest) -> BrokerHeartbeatResponse:
+            nonlocal asked
+            asked += request.want_shut_down
+            raise RequestTimedOut("no active controller answered in time")
+
+        setting.controller.heartbeat = nobody
+        await asyncio.sleep(5)
+        assert setting.membership.state is State.RUNNING
+        await asyncio.wait_for(setting.membership.leave(), 5)
+        assert asked == 1
+
+    run(scenario)
+
+
 def test_leaving_does_not_take_for_ever() -> None:
     async def scenario(setting: Setting) -> None:
         await setting.join()

@@ -15,6 +15,7 @@ from millbeck.coordinator.config import (
 from millbeck.coordinator.protocol_config import ConsumerProtocolOptions, ShareProtocolOptions
 from millbeck.kernel.errors import InvalidConfig
 from millbeck.kernel.options import Layers, Option, OptionSet, Update
+from millbeck.metadata.features import SUPPORTED_FEATURES, FeatureRange, metadata_version_of, supported_up_to
 from millbeck.server.config.addresses import parse_address, parse_protocol_map
 from millbeck.server.config.broker_options import BROKER_OPTIONS, GROUP_OPTIONS, listener_key
 from millbeck.server.config.consistency import check_consistent
@@ -73,6 +74,7 @@ class NodeConfig:
         self.share_groups = ShareProtocolOptions.resolve(layers)
         self.transaction_topic = TransactionTopicOptions.resolve(layers)
         self._resolve_dynamic(layers)
+        self.supported_features = _supported_features(self.metadata_log.metadata_version_max)
         check_roles(self.node, self.listener, self.quorum, self._addresses(), self.controller_names())
         self._check_listeners()
 
@@ -223,6 +225,15 @@ class NodeConfig:
         among_brokers = self.listener.inter_broker_listener_name
         if among_brokers is not None and among_brokers.upper() not in names:
             raise InvalidConfig(f"inter.broker.listener.name: {among_brokers} is not one of listeners")
+
+
+def _supported_features(release_max: str | None) -> Mapping[str, FeatureRange]:
+    if release_max is None:
+        return SUPPORTED_FEATURES
+    try:
+        return supported_up_to(metadata_version_of(release_max))
+    except ValueError as error:
+        raise InvalidConfig(f"internal.metadata.version.max: {error}") from error
 
 
 def _with_both_ids(texts: Mapping[str, str]) -> dict[str, str]:

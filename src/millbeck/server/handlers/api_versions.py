@@ -14,10 +14,11 @@ Versions
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import Final
 
 from millbeck.kernel.errors import InvalidRequest, UnsupportedVersion
-from millbeck.metadata.features import KRAFT_VERSION, SUPPORTED_FEATURES
+from millbeck.metadata.features import KRAFT_VERSION, FeatureRange
 from millbeck.metadata.image import MetadataImage
 from millbeck.server.call import Call
 from millbeck.server.dispatch import Route, handles
@@ -42,12 +43,17 @@ def fallback(served: list[ApiVersion]) -> ApiVersionsResponse:
 
 
 def response(
-    served: list[ApiVersion], image: MetadataImage, version: int, *, kraft_version: int = 0
+    served: list[ApiVersion],
+    image: MetadataImage,
+    version: int,
+    *,
+    supported_features: Mapping[str, FeatureRange],
+    kraft_version: int = 0,
 ) -> ApiVersionsResponse:
     """``kraft_version`` is the quorum's own level, which the image does not know."""
     supported = [
         SupportedFeatureKey(name, levels.min_level, levels.max_level)
-        for name, levels in sorted(SUPPORTED_FEATURES.items())
+        for name, levels in sorted(supported_features.items())
         if levels.max_level > 0 and (version >= 4 or levels.min_level > 0)
     ]
     levels_in_use = {**image.features.levels, **({KRAFT_VERSION: kraft_version} if kraft_version else {})}
@@ -69,5 +75,9 @@ def handle_api_versions(call: Call, request: ApiVersionsRequest) -> ApiVersionsR
         call.connection.client_software = (name, version)
     broker = call.broker
     return response(
-        call.connection.listener.served, broker.image, call.version, kraft_version=broker.quorum.kraft_version
+        call.connection.listener.served,
+        broker.image,
+        call.version,
+        supported_features=broker.config.supported_features,
+        kraft_version=broker.quorum.kraft_version,
     )

@@ -96,5 +96,7 @@ async def handle_update_features(call: Call, request: UpdateFeaturesRequest) -> 
         kraft_version=broker.quorum.kraft_version, node_id=broker.node_id, voters=broker.quorum.voters.ids
     )
     return await broker.quorum.submit(
-        lambda image: broker.controller.update_features(image, request, version=call.version, quorum=quorum)
+        lambda image: broker.controller.update_features(
+            image, request, version=call.version, quorum=quorum, supported=broker.config.supported_features
+        )
     )

@@ -40,6 +40,7 @@ OURS = {
     "log.open.files.max": "Kafka keeps every file open",
     "log.scrub.interval.ms": "Kafka does not scrub",
     "metrics.http.host": "Kafka has JMX",
+    "internal.metadata.version.max": "Kafka's releases are tried with each other",
     "metrics.http.port": "Kafka has JMX",
 }
 DYNAMIC_ONLY = (

@@ -121,6 +121,13 @@ def test_what_cannot_be_is_refused_by_name(texts: dict[str, str], named: str) ->
     assert named in caught.value.message
 
 
+def test_a_node_may_be_told_to_know_less() -> None:
+    assert NodeConfig({}).supported_features["metadata.version"] == (7, 30)
+    assert NodeConfig({"internal.metadata.version.max": "4.2-IV1"}).supported_features["metadata.version"] == (7, 29)
+    with pytest.raises(InvalidConfig, match="unknown release"):
+        NodeConfig({"internal.metadata.version.max": "9.9"})
+
+
 def test_this_node_may_be_its_own_voter_or_one_of_several() -> None:
     assert NodeConfig({"node.id": "3", "controller.quorum.voters": "3@localhost:9093"}).quorum.voters
     several = {

@@ -53,13 +53,15 @@ def test_features_are_told_with_their_levels(version: int) -> None:
     in_house(scenario)
 
 
-def test_features_with_a_lowest_level_of_zero_are_kept_from_old_clients(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_features_with_a_lowest_level_of_zero_are_kept_from_old_clients() -> None:
     from millbeck.metadata.features import FeatureRange
 
     ranges = {"metadata.version": FeatureRange(7, 30), "group.version": FeatureRange(0, 1), "off": FeatureRange(0, 0)}
-    monkeypatch.setattr(api_versions, "SUPPORTED_FEATURES", ranges)
     names = {
-        version: [each.name for each in api_versions.response([], EMPTY, version).supported_features]
+        version: [
+            each.name
+            for each in api_versions.response([], EMPTY, version, supported_features=ranges).supported_features
+        ]
         for version in (3, 4)
     }
     assert names == {3: ["metadata.version"], 4: ["group.version", "metadata.version"]}
@@ -67,7 +69,7 @@ def test_features_with_a_lowest_level_of_zero_are_kept_from_old_clients(monkeypa
 
 @pytest.mark.parametrize(("level", "shown"), [(0, []), (1, [("kraft.version", 1)])])
 def test_the_quorums_own_level_is_shown_once_it_is_raised(level: int, shown: list[tuple[str, int]]) -> None:
-    finalized = api_versions.response([], EMPTY, 4, kraft_version=level).finalized_features
+    finalized = api_versions.response([], EMPTY, 4, supported_features={}, kraft_version=level).finalized_features
     assert [(each.name, each.max_version_level) for each in finalized] == shown
 
 

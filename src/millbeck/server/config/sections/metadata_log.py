@@ -37,6 +37,14 @@ class MetadataLogOptions(Section):
         importance=Importance.HIGH,
         doc="The directory of the metadata log; the first of the log directories when not set.",
     )
+    metadata_version_max = option(
+        "internal.metadata.version.max",
+        STRING,
+        None,
+        internal=True,
+        doc="The newest metadata.version that this node admits to knowing, such as 4.2-IV1: for trying a rolling "
+        "upgrade with nodes of one release. Not set, it is the newest there is.",
+    )
     snapshot_after_bytes = option(
         "metadata.log.max.record.bytes.between.snapshots",
         LONG,
