@@ -57,6 +57,7 @@ class Wanted:
     "--offset", metavar="WHERE", help="Begin at earliest, latest, an offset, -N before the end, or s@TIMESTAMP in ms."
 )
 @click.option("-g", "-G", "--group", metavar="ID", help="Read as a member of this group, and commit.")
+@click.option("--share", is_flag=True, help="The group is a share group: each record is accepted when it was printed.")
 @click.option("-c", "-n", "--max-messages", type=click.IntRange(1), metavar="N", help="Stop after so many records.")
 @click.option("-e", "--exit", "stops_at_end", is_flag=True, help="Stop when the end of all partitions is reached.")
 @click.option("--timeout-ms", type=click.IntRange(0), metavar="MS", help="Stop when nothing has come for so long.")
@@ -92,6 +93,7 @@ def command(
     from_beginning: bool,
     offset: str | None,
     group: str | None,
+    share: bool,
     max_messages: int | None,
     stops_at_end: bool,
     timeout_ms: int | None,
@@ -112,7 +114,10 @@ def command(
       millbeck consume -t orders -f '%p:%o %k=%s\\n' --offset -10
       millbeck consume orders --group billing --output json --max-messages 100
       millbeck consume --topic orders --from-beginning --property print.key=true
+      millbeck consume orders --group jobs --share
     """
+    if share:
+        _check_share(ctx, group, (include, offset, isolation_level), from_beginning or stops_at_end or bool(partitions))
     if from_beginning and offset is not None:
         raise click.UsageError("--from-beginning and --offset exclude each other", ctx)
     try:
@@ -145,6 +150,13 @@ def command(
 
     async def work(environment: Environment) -> None:
         nonlocal count
+        if share:
+            from millbeck.cli.consume_share import print_shared
+
+            shared = target.client_settings(group_id=group or "", share_acknowledgement_mode="explicit")
+            limits = {"count_max": max_messages, "idle_ms_max": timeout_ms}
+            count = await print_shared(environment, shared, target, topics=wanted.topics, shower=shower, **limits)
+            return
         async with _consumer(environment, settings, target, wanted) as consumer:
             async for shown, shown_count in _output_of(consumer, wanted, shower):
                 sys.stdout.buffer.write(shown)
@@ -157,6 +169,13 @@ def command(
         pass
     if not quiet and sys.stderr.isatty():
         click.echo(f"{count} records", err=True)
+
+
+def _check_share(ctx: click.Context, group: str | None, texts: tuple[str | None, ...], has_place: bool) -> None:
+    if group is None:
+        raise click.UsageError("--share needs --group", ctx)
+    if has_place or any(text is not None for text in texts):
+        raise click.UsageError("a share group's settings say where and how it reads: see `millbeck config`", ctx)
 
 
 def _pattern(ctx: click.Context, text: str | None) -> str | None:

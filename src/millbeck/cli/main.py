@@ -22,6 +22,7 @@ COMMANDS: Final = {
     "elect-leaders": ("millbeck.cli.elect_leaders", "Have leaders of partitions chosen anew."),
     "feature": ("millbeck.cli.feature", "Show and change feature levels."),
     "group": ("millbeck.cli.group", "List, describe, reset and delete consumer groups."),
+    "share": ("millbeck.cli.share", "List, describe, reset and delete share groups."),
     "log-dirs": ("millbeck.cli.log_dirs", "Show the brokers' log directories and what lies in them."),
     "perf": ("millbeck.cli.perf", "Measure how fast records go in and out."),
     "produce": ("millbeck.cli.produce", "Send lines as records to a topic."),

@@ -43,6 +43,7 @@ if TYPE_CHECKING:
         TopicDescription,
         TopicListing,
     )
+    from millbeck.client.admin.share_groups import ShareGroupDescription, ShareOffset
 
 
 class AdminConfig(ClientConfig):
@@ -311,6 +312,37 @@ class Admin:
         return await delete_group_offsets(self.cluster, group, partitions, timeout_s=timeout_s)
 
     # partitions
+
+    # share groups
+
+    async def describe_share_groups(
+        self, groups: Iterable[str], *, timeout_s: float | None = None
+    ) -> Outcomes[str, ShareGroupDescription]:
+        from millbeck.client.admin.share_groups import describe_share_groups
+
+        return await describe_share_groups(self.cluster, groups, timeout_s=timeout_s)
+
+    async def list_share_offsets(
+        self, groups: Iterable[str], *, timeout_s: float | None = None
+    ) -> Outcomes[str, dict[TopicPartition, ShareOffset]]:
+        """Where share groups stand in the partitions that they have begun to read."""
+        from millbeck.client.admin.share_groups import list_share_offsets
+
+        return await list_share_offsets(self.cluster, groups, timeout_s=timeout_s)
+
+    async def alter_share_offsets(
+        self, group: str, starts: Mapping[TopicPartition, int], *, timeout_s: float | None = None
+    ) -> Outcomes[TopicPartition, int]:
+        from millbeck.client.admin.share_groups import alter_share_offsets
+
+        return await alter_share_offsets(self.cluster, group, starts, timeout_s=timeout_s)
+
+    async def delete_share_offsets(
+        self, group: str, topics: Iterable[str], *, timeout_s: float | None = None
+    ) -> Outcomes[str, str]:
+        from millbeck.client.admin.share_groups import delete_share_offsets
+
+        return await delete_share_offsets(self.cluster, group, topics, timeout_s=timeout_s)
 
     async def list_offsets(
         self,

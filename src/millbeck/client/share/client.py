@@ -1,0 +1,355 @@
+"""`ShareConsumer`: reads records as a member of a share group, and says of each what became of it.
+
+    async with ShareConsumer(real_environment(), {"bootstrap.servers": "...", "group.id": "jobs"}) as consumer:
+        consumer.subscribe(["orders"])
+        while True:
+            for delivery in await consumer.poll(timeout_s=1.0):
+                ...
+
+With ``share.acknowledgement.mode=implicit`` the next poll (or `commit`, or `close`) accepts what the one before
+returned. With ``explicit`` the program calls `acknowledge` for each delivery; what it says goes out with the next
+fetch, or at once with `commit`, which tells how it went. A record that is not settled before its lock runs out comes
+back to somebody, so `commit` may be told INVALID_RECORD_STATE.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping
+from types import TracebackType
+from typing import Final, NamedTuple, Self
+
+from millbeck.client.cluster import FETCH, Cluster
+from millbeck.client.config import Value
+from millbeck.client.errors import ClientClosed
+from millbeck.client.retry import Deadline
+from millbeck.client.share.config import ShareConsumerConfig
+from millbeck.client.share.membership import ShareMembership
+from millbeck.client.share.session import AcknowledgeType, Limits, NodeSession, Place, Said
+from millbeck.kernel.environment import Environment
+from millbeck.kernel.errors import ApiError, InvalidRequest, NetworkException, NotLeaderOrFollower, from_code
+from millbeck.kernel.ids import TopicPartition
+from millbeck.records import batch
+from millbeck.records.record import Record
+from millbeck.wire.messages.share_acknowledge import ShareAcknowledgeResponse
+from millbeck.wire.messages.share_fetch import ShareFetchPartitionResult, ShareFetchResponse
+
+log = logging.getLogger(__name__)
+
+_CLOSE_SECONDS_MAX: Final = 5.0
+_TROUBLE_PAUSE_SECONDS: Final = 0.1
+
+
+class Delivery(NamedTuple):
+    partition: TopicPartition
+    record: Record
+    delivery_count: int
+    topic_id: bytes
+    node_id: int
+
+    @property
+    def place(self) -> Place:
+        return self.topic_id, self.partition.partition
+
+
+Outcomes = dict[TopicPartition, ApiError | None]
+
+
+class ShareConsumer:
+    """Make it inside a running loop; use it as an async context manager, or call `close`."""
+
+    def __init__(
+        self,
+        environment: Environment,
+        settings: Mapping[str, Value] | ShareConsumerConfig,
+        on_acknowledged: Callable[[TopicPartition, Mapping[int, AcknowledgeType], ApiError | None], None] | None = None,
+    ) -> None:
+        """``on_acknowledged`` is told what became of everything that was said, also of what went out by itself."""
+        config = settings if isinstance(settings, ShareConsumerConfig) else ShareConsumerConfig.parse(settings)
+        if not config.group_id:
+            raise InvalidRequest("a share consumer needs group.id")
+        self.config = config
+        self.cluster = Cluster(environment, config)
+        self._on_acknowledged = on_acknowledged
+        self._membership = ShareMembership(self.cluster, config.group_id, config.client_rack, self._wake_up)
+        self._sessions: dict[int, NodeSession] = {}
+        self._fetching: dict[int, asyncio.Task[None]] = {}
+        self._ready: deque[Delivery] = deque()
+        self._unsettled: dict[tuple[Place, int], Delivery] = {}
+        self._changed = asyncio.Event()
+        self._is_closed = False
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    @property
+    def member_id(self) -> str:
+        return self._membership.member_id
+
+    @property
+    def assigned(self) -> dict[bytes, list[int]]:
+        """Partitions by topic id."""
+        return self._membership.assigned
+
+    def subscribe(self, topics: Iterable[str]) -> None:
+        names = list(topics)
+        self.cluster.want_topics(names)
+        self.cluster.start_upkeep()
+        self._membership.subscribe(names)
+
+    # Reading
+
+    async def poll(self, *, timeout_s: float) -> list[Delivery]:
+        """Some records, or none when there are none in time."""
+        if self._is_closed:
+            raise ClientClosed
+        if not self.config.is_explicit:
+            self._settle_all(AcknowledgeType.ACCEPT)
+        deadline = Deadline(timeout_s)
+        while True:
+            if self._membership.failure is not None:
+                raise self._membership.failure
+            if self._ready:
+                return self._take()
+            self._changed.clear()
+            await self._begin_fetches(deadline)
+            left_s = deadline.remaining_s
+            if left_s <= 0:
+                return []
+            try:
+                async with asyncio.timeout(left_s):
+                    await self._changed.wait()
+            except TimeoutError:
+                return self._take()
+
+    def _take(self) -> list[Delivery]:
+        found: list[Delivery] = []
+        while self._ready and len(found) < self.config.max_poll_records:
+            delivery = self._ready.popleft()
+            self._unsettled[delivery.place, delivery.record.offset] = delivery
+            found.append(delivery)
+        return found
+
+    async def _begin_fetches(self, deadline: Deadline) -> None:
+        by_node: dict[int, list[tuple[Place, str]]] = {}
+        for topic_id, indexes in list(self._membership.assigned.items()):
+            name = self.cluster.metadata.topic_name(topic_id)
+            if name is None:
+                self.cluster.refresh_soon()
+                continue
+            for index in indexes:
+                try:
+                    leader = self.cluster.metadata.leader(name, index)
+                except ApiError:
+                    self.cluster.refresh_soon()
+                    continue
+                by_node.setdefault(leader.node_id, []).append(((topic_id, index), name))
+        for node_id in dict.fromkeys([*by_node, *self._sessions]):
+            if node_id in self._fetching:
+                continue
+            wanted = by_node.get(node_id, [])
+            session = self._sessions.get(node_id)
+            if wanted or (session is not None and session.has_something_to_say):
+                self._fetching[node_id] = self.cluster.spawn(self._fetch(node_id, dict(wanted)))
+
+    async def _fetch(self, node_id: int, wanted: dict[Place, str]) -> None:
+        session = self._sessions.get(node_id)
+        if session is None:
+            session = self._sessions[node_id] = NodeSession(self._membership._group_id, self.member_id)
+        said = session.take_said() if session.is_open else {}
+        renewing = {place: offsets for place, offsets in said.items() if AcknowledgeType.RENEW in offsets.values()}
+        try:
+            if renewing:
+                # A fetch cannot do both.
+                await self._acknowledge(node_id, session, said)
+                said = {}
+            request = session.fetch_request(wanted, self._limits(), said)
+            deadline = Deadline(self.cluster.config.request_timeout_ms / 1000)
+            response = await self.cluster.request(
+                request, ShareFetchResponse, deadline=deadline, node_id=node_id, purpose=FETCH
+            )
+            if response.error_code:
+                raise from_code(response.error_code, response.error_message or "")
+            session.answered()
+            self._received(node_id, response, wanted, said)
+        except ApiError as error:
+            log.debug("share fetch from broker %d: %s", node_id, error)
+            self._lost(node_id, session, said, error)
+            self.cluster.refresh_soon()
+            await asyncio.sleep(_TROUBLE_PAUSE_SECONDS)
+        finally:
+            self._fetching.pop(node_id, None)
+            self._wake_up()
+
+    def _limits(self) -> Limits:
+        config = self.config
+        return Limits(
+            config.fetch_max_wait_ms,
+            config.fetch_min_bytes,
+            config.fetch_max_bytes,
+            config.max_poll_records,
+            config.acquire_mode == "record_limit",
+        )
+
+    def _received(self, node_id: int, response: ShareFetchResponse, wanted: dict[Place, str], said: Said) -> None:
+        for topic in response.responses:
+            for result in topic.partitions:
+                place = (topic.topic_id, result.partition_index)
+                if place in said:
+                    error = None
+                    if result.acknowledge_error_code:
+                        error = from_code(result.acknowledge_error_code, result.acknowledge_error_message or "")
+                    self._told(place, said.pop(place), error)
+                if result.error_code:
+                    if result.error_code == NotLeaderOrFollower.code:
+                        self.cluster.refresh_soon()
+                    log.debug("share fetch of partition %d: error %d", result.partition_index, result.error_code)
+                elif place in wanted:
+                    self._read(node_id, place, wanted[place], result)
+        for place, offsets in said.items():
+            self._told(place, offsets, NetworkException("the broker has not said what became of it"))
+
+    def _read(self, node_id: int, place: Place, name: str, result: ShareFetchPartitionResult) -> None:
+        """Put what was acquired in line; offsets without a record are told to the broker as gaps."""
+        counts = {
+            offset: each.delivery_count
+            for each in result.acquired_records
+            for offset in range(each.first_offset, each.last_offset + 1)
+        }
+        partition = TopicPartition(name, place[1])
+        for part in batch.split(result.records or b"", partial_tail=True):
+            if part.header.is_control:
+                continue
+            for record in batch.records_of(part.data, check_crc=self.config.check_crcs):
+                count = counts.pop(record.offset, None)
+                if count is not None:
+                    self._ready.append(Delivery(partition, record, count, place[0], node_id))
+        session = self._sessions[node_id]
+        for offset in counts:
+            session.say(place, offset, AcknowledgeType.GAP)
+
+    # Settling
+
+    def acknowledge(self, delivery: Delivery, kind: AcknowledgeType = AcknowledgeType.ACCEPT) -> None:
+        """Say what became of a record that a poll has returned."""
+        if not self.config.is_explicit:
+            raise InvalidRequest("records are accepted by themselves: share.acknowledgement.mode is implicit")
+        key = (delivery.place, delivery.record.offset)
+        if kind is not AcknowledgeType.RENEW:
+            self._unsettled.pop(key, None)
+        self._say(delivery, kind)
+
+    def _settle_all(self, kind: AcknowledgeType) -> None:
+        unsettled, self._unsettled = self._unsettled, {}
+        for delivery in unsettled.values():
+            self._say(delivery, kind)
+
+    def _say(self, delivery: Delivery, kind: AcknowledgeType) -> None:
+        session = self._sessions.get(delivery.node_id)
+        if session is not None and session.is_open:
+            session.say(delivery.place, delivery.record.offset, kind)
+        else:
+            error = NetworkException("the session in which it was acquired is over")
+            self._told(delivery.place, {delivery.record.offset: kind}, error)
+
+    async def commit(self, *, timeout_s: float = 30.0) -> Outcomes:
+        """Send what was said, and wait for what becomes of it; each partition's outcome, None for success."""
+        if not self.config.is_explicit:
+            self._settle_all(AcknowledgeType.ACCEPT)
+        outcomes: Outcomes = {}
+        async with asyncio.timeout(timeout_s):
+            for node_id, session in list(self._sessions.items()):
+                while node_id in self._fetching:
+                    await asyncio.wait([self._fetching[node_id]])
+                said = session.take_said()
+                if said:
+                    await self._acknowledge(node_id, session, said, outcomes)
+        return outcomes
+
+    async def _acknowledge(
+        self,
+        node_id: int,
+        session: NodeSession,
+        said: Said,
+        outcomes: Outcomes | None = None,
+        *,
+        is_last: bool = False,
+    ) -> None:
+        request = session.acknowledge_request(said, is_last=is_last)
+        deadline = Deadline(self.cluster.config.request_timeout_ms / 1000)
+        try:
+            response = await self.cluster.request(
+                request, ShareAcknowledgeResponse, deadline=deadline, node_id=node_id, purpose=FETCH
+            )
+            if response.error_code:
+                raise from_code(response.error_code, response.error_message or "")
+        except ApiError as error:
+            self._lost(node_id, session, said, error, outcomes)
+            return
+        session.answered()
+        left = dict(said)
+        for topic in response.responses:
+            for result in topic.partitions:
+                place = (topic.topic_id, result.partition_index)
+                offsets = left.pop(place, None)
+                if offsets is not None:
+                    refusal = from_code(result.error_code, result.error_message or "") if result.error_code else None
+                    self._told(place, offsets, refusal, outcomes)
+        for place, offsets in left.items():
+            self._told(place, offsets, NetworkException("the broker has not said what became of it"), outcomes)
+
+    def _told(
+        self,
+        place: Place,
+        offsets: dict[int, AcknowledgeType],
+        error: ApiError | None,
+        outcomes: Outcomes | None = None,
+    ) -> None:
+        name = self.cluster.metadata.topic_name(place[0]) or ""
+        partition = TopicPartition(name, place[1])
+        if outcomes is not None:
+            outcomes[partition] = outcomes.get(partition) or error
+        if self._on_acknowledged is not None:
+            self._on_acknowledged(partition, offsets, error)
+
+    def _lost(
+        self, node_id: int, session: NodeSession, said: Said, error: ApiError, outcomes: Outcomes | None = None
+    ) -> None:
+        """The session is over: what was held there is another's, and what was said of it is void."""
+        for unsent in (said, session.reset()):
+            for place, offsets in unsent.items():
+                self._told(place, offsets, error, outcomes)
+        self._ready = deque(each for each in self._ready if each.node_id != node_id)
+        self._unsettled = {key: each for key, each in self._unsettled.items() if each.node_id != node_id}
+
+    # Life
+
+    def _wake_up(self) -> None:
+        self._changed.set()
+
+    async def close(self) -> None:
+        """Settle what is left (accepted with implicit acknowledgement, given back otherwise), and leave the group."""
+        if self._is_closed:
+            return
+        self._is_closed = True
+        try:
+            async with asyncio.timeout(_CLOSE_SECONDS_MAX):
+                if not self.config.is_explicit:
+                    self._settle_all(AcknowledgeType.ACCEPT)
+                for node_id, session in list(self._sessions.items()):
+                    while node_id in self._fetching:
+                        await asyncio.wait([self._fetching[node_id]])
+                    if session.is_open:
+                        await self._acknowledge(node_id, session, session.take_said(), is_last=True)
+                await self._membership.leave()
+        except (ApiError, TimeoutError) as error:
+            log.debug("closing: %s", error)
+        finally:
+            await self.cluster.close()

@@ -1,0 +1,69 @@
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "server"))
+
+from house import Client, House
+from sharing import configure, create, produce, share_house
+
+from millbeck.cli import consume_share
+from millbeck.cli.connecting import Target
+from millbeck.cli.consume import command
+from millbeck.kernel.environment import Environment
+
+
+class Printed:
+    def __init__(self) -> None:
+        self.buffer = self
+        self.text = b""
+
+    def write(self, data: bytes) -> None:
+        self.text += data
+
+    def flush(self) -> None: ...
+
+
+def test_records_are_printed_and_accepted(monkeypatch: pytest.MonkeyPatch) -> None:
+    printed = Printed()
+
+    class Stand:
+        stdout = printed
+
+    monkeypatch.setattr(consume_share, "sys", Stand)
+
+    async def scenario(house: House, client: Client, environment: Environment) -> None:
+        async def reachable(cluster: object, target: Target) -> None: ...
+
+        monkeypatch.setattr(consume_share, "check_reachable", reachable)
+        await create(client)
+        await configure(client, "g", share_auto_offset_reset="earliest")
+        await produce(client, b"a", b"b", b"c")
+        settings = {"bootstrap.servers": "n1:9092", "group.id": "g", "share.acknowledgement.mode": "explicit"}
+        for count in (2, None):
+            await consume_share.print_shared(
+                environment,
+                settings,
+                None,  # type: ignore[arg-type]
+                topics=("t",),
+                count_max=count,
+                idle_ms_max=4000,
+                shower=lambda _, record: (record.value or b"") + b"\n",
+            )
+        assert printed.text == b"a\nb\nc\n"
+
+    share_house().run(scenario)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [["t", "--share"], ["t", "--share", "-g", "g", "--from-beginning"], ["t", "--share", "-g", "g", "-p", "0"]],
+)
+def test_a_share_group_says_itself_where_it_reads(arguments: list[str]) -> None:
+    result = CliRunner().invoke(command, arguments)
+    assert result.exit_code == 2
+    assert "share" in result.output

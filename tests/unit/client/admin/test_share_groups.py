@@ -1,0 +1,47 @@
+"""Administration of share groups, on a whole node in the simulator."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[2] / "server"))
+
+from house import Client, House
+from sharing import begin, settled, share_house
+
+from millbeck.client.admin import Admin
+from millbeck.kernel.environment import Environment
+from millbeck.kernel.errors import GroupIdNotFound, NonEmptyGroup
+from millbeck.kernel.ids import TopicPartition
+
+T0 = TopicPartition("t", 0)
+
+
+def test_share_groups_are_described_and_set_anew() -> None:
+    async def scenario(house: House, client: Client, environment: Environment) -> None:
+        member, topic_id = await begin(house, client, environment)
+        await settled(member, topic_id)
+        async with Admin(environment, {"bootstrap.servers": "n1:9092"}) as admin:
+            described = await admin.describe_share_groups(["g", "none"])
+            assert described.succeeded["g"].members[0].assignment == (T0,)
+            assert isinstance(described.failed["none"], GroupIdNotFound)
+            offsets = (await admin.list_share_offsets(["g"])).all()["g"]
+            assert (offsets[T0].start_offset, offsets[T0].lag) == (0, 10)
+            try:
+                await admin.alter_share_offsets("g", {T0: 4})
+            except NonEmptyGroup:
+                pass
+            else:
+                raise AssertionError("the group has a member")
+            await member.fetch(topic_id, epoch=-1)
+            member.epoch = -1
+            await member.heartbeat()
+            await asyncio.sleep(0.5)
+            assert (await admin.alter_share_offsets("g", {T0: 4})).all() == {T0: 4}
+            assert (await admin.list_share_offsets(["g"])).all()["g"][T0].lag == 6
+            assert (await admin.delete_share_offsets("g", ["t"])).all() == {"t": "t"}
+            assert (await admin.list_share_offsets(["g"])).all()["g"] == {}
+
+    share_house().run(scenario)

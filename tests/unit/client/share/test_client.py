@@ -1,0 +1,125 @@
+"""Share consumers against a whole node in the simulator."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+from house import Client, House
+from sharing import configure, create, produce, share_house
+
+from millbeck.client.share import AcknowledgeType, Delivery, ShareConsumer
+from millbeck.kernel.environment import Environment
+from millbeck.kernel.errors import ApiError, InvalidRequest
+from millbeck.kernel.ids import TopicPartition
+
+SETTINGS = {"bootstrap.servers": "n1:9092", "group.id": "g"}
+EXPLICIT = SETTINGS | {"share.acknowledgement.mode": "explicit"}
+
+
+async def some(consumer: ShareConsumer, count: int, timeout_s: float = 20) -> list[Delivery]:
+    found: list[Delivery] = []
+    async with asyncio.timeout(timeout_s):
+        while len(found) < count:
+            found += await consumer.poll(timeout_s=0.5)
+    return found
+
+
+async def prepared(client: Client, partitions: int = 1) -> None:
+    await create(client, partitions=partitions)
+    await configure(client, "g", share_auto_offset_reset="earliest")
+
+
+def test_implicit_consumers_share_the_records_and_accept_each_once() -> None:
+    async def scenario(house: House, client: Client, environment: Environment) -> None:
+        await prepared(client, 2)
+        accepted: list[tuple[TopicPartition, int]] = []
+
+        def told(partition: TopicPartition, offsets: dict[int, AcknowledgeType], error: ApiError | None) -> None:
+            assert error is None
+            accepted.extend((partition, offset) for offset in offsets)
+
+        consumers = [ShareConsumer(environment, SETTINGS, told) for _ in range(3)]  # type: ignore[arg-type]
+        for consumer in consumers:
+            consumer.subscribe(["t"])
+        for index in (0, 1):
+            for _ in range(5):
+                await produce(client, b"v", partition=index)
+        async with asyncio.timeout(60):
+            while len(accepted) < 10:
+                await asyncio.gather(*[consumer.poll(timeout_s=0.3) for consumer in consumers])
+        for consumer in consumers:
+            await consumer.close()
+        assert sorted(accepted) == [(TopicPartition("t", index), offset) for index in (0, 1) for offset in range(5)]
+
+    share_house().run(scenario)
+
+
+def test_explicit_consumers_say_what_became_of_each() -> None:
+    async def scenario(house: House, client: Client, environment: Environment) -> None:
+        await prepared(client)
+        await produce(client, b"a", b"b", b"c")
+        async with ShareConsumer(environment, EXPLICIT) as consumer:
+            consumer.subscribe(["t"])
+            first = await some(consumer, 3)
+            assert [each.record.value for each in first] == [b"a", b"b", b"c"]
+            consumer.acknowledge(first[0])
+            consumer.acknowledge(first[1], AcknowledgeType.RELEASE)
+            consumer.acknowledge(first[2], AcknowledgeType.REJECT)
+            assert await consumer.commit() == {TopicPartition("t", 0): None}
+            (again,) = await some(consumer, 1)
+            assert (again.record.value, again.delivery_count) == (b"b", 2)
+            consumer.acknowledge(again, AcknowledgeType.RENEW)
+            assert await consumer.commit() == {TopicPartition("t", 0): None}
+        async with ShareConsumer(environment, SETTINGS) as another:
+            another.subscribe(["t"])
+            (third,) = await some(another, 1)
+            assert third.delivery_count == 3, "what was not settled was given back when the other closed"
+
+    share_house().run(scenario)
+
+
+def test_a_restarted_node_is_found_again_and_nothing_accepted_comes_twice() -> None:
+    async def scenario(house: House, client: Client, environment: Environment) -> None:
+        await prepared(client)
+        await produce(client, b"a", b"b")
+        async with ShareConsumer(environment, EXPLICIT) as consumer:
+            consumer.subscribe(["t"])
+            first = await some(consumer, 2)
+            consumer.acknowledge(first[0])
+            assert await consumer.commit() == {TopicPartition("t", 0): None}
+            house.machine.crash()
+            await house.start()
+            (again,) = await some(consumer, 1, 60)
+            assert again.record.value == b"b"
+
+    share_house(**{"log.flush.interval.messages": "1"}).run(scenario)
+
+
+def test_offsets_without_records_are_told_as_gaps() -> None:
+    async def scenario(house: House, client: Client, environment: Environment) -> None:
+        await prepared(client)
+        await produce(client, b"a", b"b")
+        async with ShareConsumer(environment, EXPLICIT) as consumer:
+            consumer.subscribe(["t"])
+            first = await some(consumer, 2)
+            for each in first:
+                consumer.acknowledge(each)
+            outcomes = await consumer.commit()
+            assert list(outcomes.values()) == [None]
+            assert await consumer.poll(timeout_s=0.2) == []
+
+    share_house().run(scenario)
+
+
+def test_a_consumer_needs_a_group_and_its_mode() -> None:
+    async def scenario(house: House, client: Client, environment: Environment) -> None:
+        with pytest.raises(InvalidRequest):
+            ShareConsumer(environment, {"bootstrap.servers": "n1:9092"})
+        consumer = ShareConsumer(environment, SETTINGS)
+        delivery = Delivery(TopicPartition("t", 0), None, 1, b"", 1)  # type: ignore[arg-type]
+        with pytest.raises(InvalidRequest):
+            consumer.acknowledge(delivery)
+        await consumer.close()
+
+    share_house().run(scenario)
