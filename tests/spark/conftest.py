@@ -15,6 +15,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 if TYPE_CHECKING:
     from live_log import LiveLog
     from pyspark.sql import SparkSession
+    from waves import Waves
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -65,3 +66,10 @@ def make_topic(log: LiveLog) -> Callable[..., str]:
         return name
 
     return make
+
+
+@pytest.fixture
+def waves(spark: SparkSession, log: LiveLog, make_topic: Callable[..., str], tmp_path: Path) -> Waves:
+    from waves import Waves
+
+    return Waves(spark, log, make_topic, tmp_path)

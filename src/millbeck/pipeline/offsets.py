@@ -65,5 +65,5 @@ class Offsets:
                 for partition, offset in partitions.items()
             }
         except (AttributeError, TypeError, ValueError) as error:
-            raise PipelineError(f"the checkpoint holds {dict(found)!r}, which are no offsets of this source") from error
+            raise PipelineError(f"the checkpoint holds {found!r}, which are no offsets of this source") from error
         return cls(offsets, ids)

@@ -15,11 +15,12 @@ import pyarrow as pa
 
 from millbeck.client.blocking import Blocking
 from millbeck.client.errors import Disconnected, NoBrokerReachable, RequestTimeout
-from millbeck.client.producer.batch import ProducerIdentity
 from millbeck.client.producer.bulk import BulkProducer
-from millbeck.kernel.errors import ApiError, InvalidConfig, UnknownTopicOrPartition
+from millbeck.client.producer.shared_transaction import Ticket
+from millbeck.kernel.errors import ApiError, InvalidConfig, InvalidTxnState, UnknownTopicOrPartition
 from millbeck.kernel.ids import TopicPartition
-from millbeck.pipeline.errors import BrokerUnreachable, InvalidOption, PipelineError, TopicMissing
+from millbeck.pipeline.errors import BrokerUnreachable, InvalidOption, NotExactlyOnce, PipelineError, TopicMissing
+from millbeck.pipeline.exactly_once import ONE_TASK_ONLY
 from millbeck.pipeline.sink_options import SinkOptions
 from millbeck.records.columns import Pieces, RecordBuffer, Rows, partitions_of
 
@@ -33,16 +34,12 @@ _BORDER: Final = np.dtype("<i8")
 class Outgoing:
     """One task's way to the log."""
 
-    def __init__(
-        self, options: SinkOptions, blocking: Blocking | None = None, *, identity: ProducerIdentity | None = None
-    ) -> None:
+    def __init__(self, options: SinkOptions, blocking: Blocking | None = None, *, ticket: Ticket | None = None) -> None:
         self._options = options
         self._blocking = Blocking() if blocking is None else blocking
         try:
             self._producer = self._blocking.make(
-                lambda environment: BulkProducer(
-                    environment, options.settings, identity=identity, transactional_id=options.transactional_id
-                )
+                lambda environment: BulkProducer(environment, options.settings, ticket=ticket)
             )
         except InvalidConfig as error:
             raise InvalidOption(f"{error} (settings of the producer are options with the prefix kafka.)") from error
@@ -136,8 +133,22 @@ class Outgoing:
         except (NoBrokerReachable, Disconnected, RequestTimeout) as error:
             servers = self._options.settings["bootstrap.servers"]
             raise BrokerUnreachable(f"{what} could not be written: no broker answers at {servers}: {error}") from error
+        except InvalidTxnState as error:
+            raise NotExactlyOnce(f"{error}: {ONE_TASK_ONLY}") from error
         except ApiError as error:
             raise PipelineError(f"{what} could not be written: {error}") from error
+
+
+def with_partitions(batch: Any, partition_count: int, turn: int) -> Any:
+    """The batch with a column that says where each row goes; those without a key take turns from ``turn`` on."""
+    if "key" in batch.schema.names:
+        keys = _pieces(_binary(batch.column("key"), "key"))
+        chosen = np.frombuffer(partitions_of(keys, partition_count), dtype=_BORDER)
+    else:
+        chosen = np.full(batch.num_rows, -1, dtype=_BORDER)
+    in_turn = (np.arange(batch.num_rows) + turn) % partition_count
+    column = pa.array(np.where(chosen < 0, in_turn, chosen).astype(np.int32))
+    return pa.RecordBatch.from_arrays([*batch.columns, column], [*batch.schema.names, "partition"])
 
 
 def rows_of(batch: Any) -> Rows:

@@ -24,6 +24,8 @@ MANAGED_SETTINGS: Final = {
     "value.serializer": "the value column is binary or string already",
     "interceptor.classes": "rows are not made into objects here",
 }
+TRANSACTION_TIMEOUT_MS: Final = 10 * 60_000
+"""Brokers allow 15 minutes unless ``transaction.max.timeout.ms`` says otherwise."""
 BATCH_BYTES: Final = 512 * 1024
 """Rows are gathered until a batch has this size; ``kafka.batch.size`` overrides it."""
 
@@ -40,6 +42,11 @@ class SinkOptions:
     @property
     def is_exactly_once(self) -> bool:
         return self.delivery == EXACTLY_ONCE
+
+    @property
+    def transaction_settings(self) -> Mapping[str, str]:
+        """A batch may take longer than the minute that a transaction has by default."""
+        return {"transaction.timeout.ms": str(TRANSACTION_TIMEOUT_MS), **self.settings}
 
 
 def parse_sink_options(given: Mapping[str, str]) -> SinkOptions:

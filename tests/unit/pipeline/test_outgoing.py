@@ -16,10 +16,16 @@ pa = pytest.importorskip("pyarrow", reason="the extra spark is not installed")
 
 from millbeck.client.blocking import Blocking  # noqa: E402
 from millbeck.client.errors import NoBrokerReachable  # noqa: E402
-from millbeck.kernel.errors import MessageTooLarge, UnknownTopicOrPartition  # noqa: E402
+from millbeck.kernel.errors import InvalidTxnState, MessageTooLarge, UnknownTopicOrPartition  # noqa: E402
 from millbeck.kernel.ids import TopicPartition  # noqa: E402
 from millbeck.pipeline.arrow import HEADERS as HEADERS_TYPE  # noqa: E402
-from millbeck.pipeline.errors import BrokerUnreachable, InvalidOption, PipelineError, TopicMissing  # noqa: E402
+from millbeck.pipeline.errors import (  # noqa: E402
+    BrokerUnreachable,
+    InvalidOption,
+    NotExactlyOnce,
+    PipelineError,
+    TopicMissing,
+)
 from millbeck.pipeline.outgoing import Outgoing, rows_of  # noqa: E402
 from millbeck.pipeline.sink_options import parse_sink_options  # noqa: E402
 from millbeck.records.kernels.read import read_records  # noqa: E402
@@ -171,6 +177,7 @@ def test_rows_that_go_nowhere(
     [
         (NoBrokerReachable("nobody"), BrokerUnreachable, "no broker answers at h:1"),
         (MessageTooLarge("too large"), PipelineError, "a-0 could not be written: too large"),
+        (InvalidTxnState("somebody else"), NotExactlyOnce, "somebody else: with delivery=exactly_once one task"),
     ],
 )
 def test_errors_are_for_the_user(error: Exception, kind: type[Exception], words: str) -> None:

@@ -6,8 +6,9 @@
 
 A partition has one batch under way at a time, so order and sequences need no bookkeeping beyond a number: a batch is
 repeated with its sequence until a broker has it. The batches are large (`RecordBuffer` fills them), which makes up for
-the missing overlap. By default the broker gives an id, and repeated batches are stored once; with an identity from
-outside (`ProducerIdentity`) and a transactional id the batches are part of a transaction that somebody else ends.
+the missing overlap. The broker gives an id, and repeated batches are stored once; with a ticket
+(`shared_transaction`) the batches are part of a transaction that somebody else ends. A broker that takes the first
+batch with a ticket for a repeated one has had batches of another writer with the same ticket, which is an error.
 """
 
 from __future__ import annotations
@@ -21,11 +22,21 @@ from millbeck.client.cluster import Cluster
 from millbeck.client.config import Value
 from millbeck.client.errors import DeliveryTimeout
 from millbeck.client.metadata import TopicView
+from millbeck.client.offset_requests import list_offsets
 from millbeck.client.producer.batch import NOBODY, SEQUENCE_COUNT, ProducerIdentity
 from millbeck.client.producer.config import ProducerConfig
+from millbeck.client.producer.shared_transaction import Ticket
 from millbeck.client.retry import Deadline
 from millbeck.kernel.environment import Environment
-from millbeck.kernel.errors import ApiError, DuplicateSequenceNumber, MessageTooLarge, UnknownServerError, from_code
+from millbeck.kernel.errors import (
+    ApiError,
+    DuplicateSequenceNumber,
+    InvalidTxnState,
+    MessageTooLarge,
+    OutOfOrderSequenceNumber,
+    UnknownServerError,
+    from_code,
+)
 from millbeck.kernel.ids import ZERO_UUID, TopicPartition
 from millbeck.records.batch import NO_SEQUENCE, assemble
 from millbeck.records.compression import Codec, compress
@@ -39,6 +50,7 @@ from millbeck.wire.messages.produce import (
     TopicProduceData,
 )
 
+LATEST: Final = -1
 _TOPIC_ID_FROM: Final = 13
 _RESPONSE_MARGIN_S: Final = 5.0
 _TRANSACTION_TIMEOUT_UNUSED_MS: Final = 60_000
@@ -47,9 +59,11 @@ _TRANSACTION_TIMEOUT_UNUSED_MS: Final = 60_000
 class _Lane:
     """What is known of one partition."""
 
-    __slots__ = ("delivery", "end_offset", "next_sequence", "record_count")
+    __slots__ = ("delivery", "end_offset", "first_free_offset", "next_sequence", "record_count")
 
-    def __init__(self) -> None:
+    def __init__(self, first_free_offset: int) -> None:
+        self.first_free_offset = first_free_offset
+        """Where the log ended before anything was written here, as far as that matters."""
         self.next_sequence = 0
         self.record_count = 0
         self.end_offset = -1
@@ -64,15 +78,14 @@ class BulkProducer:
         environment: Environment,
         settings: Mapping[str, Value] | ProducerConfig,
         *,
-        identity: ProducerIdentity | None = None,
-        transactional_id: str | None = None,
+        ticket: Ticket | None = None,
     ) -> None:
         config = settings if isinstance(settings, ProducerConfig) else ProducerConfig.parse(settings)
         self.config = config
         self.cluster = Cluster(environment, config, in_flight_max=config.max_in_flight, creates_topics=True)
         self._clock = environment.clock
-        self._identity = identity
-        self._transactional_id = transactional_id
+        self._identity = None if ticket is None else ProducerIdentity(ticket.producer_id, ticket.epoch, True)
+        self._transactional_id = None if ticket is None else ticket.transactional_id
         self._codec = Codec[config.compression_type.upper()]
         self._level = config.compression_level
         self._lanes: dict[TopicPartition, _Lane] = {}
@@ -91,7 +104,10 @@ class BulkProducer:
 
     async def put(self, partition: TopicPartition, payload: bytes, record_count: int) -> None:
         """Send a batch as soon as the partition's last one is acknowledged. Raises what that one ended with."""
-        lane = self._lanes.setdefault(partition, _Lane())
+        lane = self._lanes.get(partition)
+        if lane is None:
+            first_free_offset = -1 if self._transactional_id is None else await self._end_of(partition)
+            lane = self._lanes[partition] = _Lane(first_free_offset)
         if lane.delivery is not None:
             await lane.delivery
         if self._identity is None:
@@ -155,8 +171,24 @@ class BulkProducer:
                 f"{record_count} records for {partition} were not acknowledged within delivery.timeout.ms "
                 f"({self.config.delivery_timeout_ms}); the last attempt: {error}"
             ) from error
+        lane = self._lanes[partition]
+        if 0 <= base_offset < lane.first_free_offset:
+            raise _not_alone(partition)
         if base_offset >= 0:
-            self._lanes[partition].end_offset = base_offset + record_count
+            lane.end_offset = base_offset + record_count
+
+    async def _end_of(self, partition: TopicPartition) -> int:
+        await self.topic(partition.topic)
+
+        async def attempt(deadline: Deadline) -> int:
+            node_id = self.cluster.metadata.leader(*partition).node_id
+            found = await list_offsets(self.cluster, node_id, {partition: LATEST}, isolation_level=0, deadline=deadline)
+            answer = found[partition]
+            if isinstance(answer, ApiError):
+                raise answer
+            return answer.offset
+
+        return await self.cluster.retrying(attempt, timeout_s=self.config.max_block_ms / 1000)
 
     async def _attempt(self, partition: TopicPartition, batch: bytes, deadline: Deadline) -> int:
         """The offset the batch got, -1 if the broker does not say."""
@@ -202,7 +234,14 @@ class BulkProducer:
             self.cluster.metadata.set_leader(*partition, leader.leader_id, leader.leader_epoch)
         if result.error_code in (0, DuplicateSequenceNumber.code):
             return result.base_offset
+        if result.error_code == OutOfOrderSequenceNumber.code and self._transactional_id is not None:
+            raise _not_alone(partition)
         raise _error_of(partition, result)
+
+
+def _not_alone(partition: TopicPartition) -> InvalidTxnState:
+    """The sequences of one ticket begin at 0 and go on without a gap, unless two count them."""
+    return InvalidTxnState(f"somebody else writes to {partition} in the same transaction")
 
 
 def _error_of(partition: TopicPartition, result: PartitionProduceResponse) -> ApiError:

@@ -8,9 +8,9 @@ import pytest
 from fake_cluster import CLOSE, FakeCluster, produce_error, simulate
 
 from millbeck.client.errors import DeliveryTimeout
-from millbeck.client.producer.batch import ProducerIdentity
 from millbeck.client.producer.bulk import BulkProducer
-from millbeck.kernel.errors import MessageTooLarge, NotLeaderOrFollower, UnknownTopicOrPartition
+from millbeck.client.producer.shared_transaction import Ticket
+from millbeck.kernel.errors import InvalidTxnState, MessageTooLarge, NotLeaderOrFollower, UnknownTopicOrPartition
 from millbeck.kernel.ids import TopicPartition
 from millbeck.records.batch import read_header
 from millbeck.records.kernels.write import encode_records
@@ -25,9 +25,9 @@ def payload(*values: bytes) -> bytes:
     return encode_records([Record(-1, 0, None, value) for value in values], 0, 0)[0]
 
 
-def open_producer(cluster: FakeCluster, identity: ProducerIdentity | None = None, **settings: Any) -> BulkProducer:
+def open_producer(cluster: FakeCluster, ticket: Ticket | None = None, **settings: Any) -> BulkProducer:
     texts = {name.replace("_", "."): value for name, value in settings.items()}
-    return BulkProducer(cluster.environment, {"bootstrap.servers": cluster.bootstrap, **texts}, identity=identity)
+    return BulkProducer(cluster.environment, {"bootstrap.servers": cluster.bootstrap, **texts}, ticket=ticket)
 
 
 @pytest.mark.parametrize("trouble", ["none", "lost answers", "wrong leader"])
@@ -57,16 +57,10 @@ def test_batches_are_stored_once_and_in_order(trouble: str) -> None:
         assert [end for _, end in written.values()] == [8, 4]
 
 
-def test_an_identity_from_outside_is_used() -> None:
+def test_a_ticket_is_used() -> None:
     async def scenario(cluster: FakeCluster) -> Any:
         (log,) = cluster.add_topic("a")
-        producer = BulkProducer(
-            cluster.environment,
-            {"bootstrap.servers": cluster.bootstrap},
-            identity=ProducerIdentity(70, 3),
-            transactional_id="t",
-        )
-        async with producer:
+        async with open_producer(cluster, Ticket("t", 70, 3)) as producer:
             await producer.put(A0, payload(b"1"), 1)
             await producer.put(A0, payload(b"2"), 1)
             await producer.finish()
@@ -80,6 +74,25 @@ def test_an_identity_from_outside_is_used() -> None:
         (70, 3, 1),
     ]
     assert all(header.is_transactional for header in headers)
+
+
+def test_two_writers_with_one_ticket_are_noticed() -> None:
+    async def scenario(cluster: FakeCluster) -> list[bytes | None]:
+        (log,) = cluster.add_topic("a")
+        ticket = Ticket("t", 70, 3)
+        async with open_producer(cluster, ticket) as first, open_producer(cluster, ticket) as second:
+            await first.put(A0, payload(b"1"), 1)
+            await first.finish()
+            await second.put(A0, payload(b"2"), 1)
+            with pytest.raises(InvalidTxnState, match="somebody else writes to a-0"):
+                await second.finish()
+        async with open_producer(cluster, ticket) as third:
+            await third.put(A0, payload(b"3", b"4"), 2)
+            with pytest.raises(InvalidTxnState, match="somebody else writes to a-0"):
+                await third.finish()
+        return log.values
+
+    assert simulate(scenario) == [b"1"]
 
 
 def test_without_idempotence_batches_have_no_sequence() -> None:

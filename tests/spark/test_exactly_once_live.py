@@ -1,0 +1,96 @@
+"""A query that is run again, from any point, writes every batch once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from millbeck.pipeline.exactly_once import begin, sweep
+from millbeck.pipeline.sink_options import parse_sink_options
+
+if TYPE_CHECKING:
+    from live_log import LiveLog
+    from pyspark.sql import SparkSession
+
+MakeTopic = Callable[..., str]
+
+
+def copy(spark: SparkSession, log: LiveLog, source: str, target: str, place: Path, shuffles: bool = True) -> Any:
+    from millbeck.pipeline.log_partitions import to_log_partitions
+
+    rows = (
+        spark.readStream.format("millbeck")
+        .option("kafka.bootstrap.servers", log.bootstrap)
+        .option("subscribe", source)
+        .option("startingOffsets", "earliest")
+        .option("maxOffsetsPerTrigger", "300")
+        .load()
+        .select("key", "value")
+    )
+    query = (
+        (to_log_partitions(rows, partitions=2) if shuffles else rows)
+        .writeStream.format("millbeck")
+        .option("kafka.bootstrap.servers", log.bootstrap)
+        .option("topic", target)
+        .option("delivery", "exactly_once")
+        .option("checkpointLocation", str(place))
+        .trigger(availableNow=True)
+        .start()
+    )
+    query.awaitTermination()
+    return query
+
+
+def test_every_batch_counts_once(spark: SparkSession, log: LiveLog, make_topic: MakeTopic, tmp_path: Path) -> None:
+    source, target = make_topic(2), make_topic(2)
+    expected = [b"%d" % number for number in range(600)]
+    log.put(source, [{"value": value, "key": value} for value in expected])
+    place = tmp_path / "checkpoint"
+    copy(spark, log, source, target, place)
+    assert sorted(log.values(target)) == sorted(expected)
+    # As if the driver had died after the commit of the last batch, before Spark noted it.
+    last = max(int(path.name) for path in (place / "commits").iterdir() if path.name.isdigit())
+    for path in (place / "commits").glob(f"*{last}*"):
+        path.unlink()
+    copy(spark, log, source, target, place)
+    assert sorted(log.values(target)) == sorted(expected)
+    # What an attempt wrote and never committed is seen by nobody.
+    options = parse_sink_options(
+        {
+            "kafka.bootstrap.servers": log.bootstrap,
+            "topic": target,
+            "delivery": "exactly_once",
+            "checkpointLocation": str(place),
+        }
+    )
+    left = begin(options)
+    assert set(left.noted.values()) == {last}
+    from millbeck.pipeline.outgoing import Outgoing
+
+    outgoing = Outgoing(options, ticket=left.ticket)
+    import pyarrow as pa
+
+    outgoing.write(pa.RecordBatch.from_pydict({"value": ["left behind"]}))
+    outgoing.finish()
+    outgoing.close()
+    assert options.transactional_id is not None
+    sweep(options.settings, [options.transactional_id])
+    assert sorted(log.values(target)) == sorted(expected)
+    assert b"left behind" in log.values(target, "read_uncommitted")
+    more = [b"%d" % number for number in range(600, 700)]
+    log.put(source, [{"value": value, "key": value} for value in more])
+    copy(spark, log, source, target, place)
+    assert sorted(log.values(target)) == sorted(expected + more)
+
+
+def test_two_tasks_for_one_partition_are_refused(
+    spark: SparkSession, log: LiveLog, make_topic: MakeTopic, tmp_path: Path
+) -> None:
+    source, target = make_topic(2), make_topic(1)
+    log.put(source, [{"value": b"%d" % number, "key": b"%d" % number} for number in range(50)])
+    with pytest.raises(Exception, match="one task writes all rows of a log partition"):
+        copy(spark, log, source, target, tmp_path / "checkpoint", shuffles=False)
+    assert log.values(target) == []
