@@ -24,6 +24,7 @@ class CheckpointWriter:
     __slots__ = (
         "_directory",
         "_files",
+        "_pending",
         "_taken",
         "_token",
         "_written",
@@ -39,6 +40,8 @@ class CheckpointWriter:
         self._token: SimpleQueue[None] = SimpleQueue()
         self._token.put(None)
         self._taken = 0
+        self._pending: dict[int, tuple[Offsets, Offsets]] = {}
+        """What jobs on their way will write, by their numbers."""
         self._written = 0
         self.is_damaged = False
         self.recovery_points = self._read(checkpoints.RECOVERY_POINTS)
@@ -46,15 +49,18 @@ class CheckpointWriter:
         self.log_start_offsets = self._read(checkpoints.LOG_START_OFFSETS)
 
     def may_claim(self, key: TopicPartition, beyond_offset: int) -> bool:
-        """Whether the files name an offset above ``beyond_offset`` for a log, or a job on its way might."""
-        if self._taken != self._written:
-            return True
-        return max(self.recovery_points.get(key, -1), self.log_start_offsets.get(key, -1)) > beyond_offset
+        """Whether the files name an offset above ``beyond_offset`` for a log, or will when a job on its way has run.
+
+        Other logs have jobs on their way all the time: those that claim less are nothing to wait for.
+        """
+        claims = [(self.recovery_points, self.log_start_offsets), *list(self._pending.values())]
+        return any(max(points.get(key, -1), starts.get(key, -1)) > beyond_offset for points, starts in claims)
 
     def job(self, recovery_points: Offsets, log_start_offsets: Offsets) -> Callable[[], None]:
         """A job that writes this content unless newer content is there when it runs. It raises OSError."""
         self._taken += 1
         number = self._taken
+        self._pending[number] = (recovery_points, log_start_offsets)
 
         def write() -> None:
             # Whoever holds the token writes; a writer on the loop waits for one on a thread at most a sync or two.
@@ -63,6 +69,8 @@ class CheckpointWriter:
                 if number > self._written:
                     self._write(recovery_points, log_start_offsets)
                     self._written = number
+                    for done in [each for each in list(self._pending) if each <= number]:
+                        self._pending.pop(done, None)
             finally:
                 self._token.put(None)
 

@@ -106,6 +106,8 @@ class LogDirectory:
             self.had_clean_shutdown = self.had_clean_shutdown and not self._checkpoints.is_damaged
             # Logs that are still to be opened: what the checkpoints say of them stays as it is.
             self._unopened = dict.fromkeys([*self._checkpoints.recovery_points, *self._checkpoints.log_start_offsets])
+            self._cutting: dict[TopicPartition, tuple[int, int]] = {}
+            """Logs that are about to be cut: what may be claimed of them, as long as they end where they do."""
         except BaseException:
             self._lock.release()
             raise
@@ -303,19 +305,27 @@ class LogDirectory:
     def checkpoint_job(self) -> Callable[[], None]:
         """Note recovery points and log starts now; the returned job writes them, on any thread."""
         self._check_online()
-        return self._checkpoint_job({})
+        return self._checkpoint_job()
 
     def securing_job(self, log: Log, offset: int) -> Callable[[], None] | None:
         assert log.recovery_point >= offset
         is_secure = self._checkpoints.recovery_points.get(log.topic_partition, 0) >= offset
-        return None if is_secure else self._checkpoint_job({})
+        return None if is_secure else self._checkpoint_job()
 
-    def _checkpoint_job(self, limits: dict[TopicPartition, int]) -> Callable[[], None]:
+    def _limit_of(self, key: TopicPartition, log: Log) -> int:
+        """What may be claimed of a log: less than its end while it is about to be cut, whoever asks for the job."""
+        limit, end_offset = self._cutting.get(key, (0, -1))
+        if end_offset == log.end_offset:
+            return limit
+        self._cutting.pop(key, None)
+        return log.end_offset
+
+    def _checkpoint_job(self) -> Callable[[], None]:
         known = self._checkpoints
         recovery_points = {key: known.recovery_points[key] for key in self._unopened if key in known.recovery_points}
         log_starts = {key: known.log_start_offsets[key] for key in self._unopened if key in known.log_start_offsets}
         for key, log in self.logs.items():
-            limit = limits.get(key, log.end_offset)
+            limit = self._limit_of(key, log)
             recovery_points[key] = min(log.recovery_point, limit)
             if log.log_start_offset > 0:
                 log_starts[key] = min(log.log_start_offset, limit)
@@ -325,14 +335,18 @@ class LogDirectory:
         key = log.topic_partition
         if self.logs.get(key) is not log or self._checkpoints.recovery_points.get(key, 0) >= log.log_start_offset:
             return None
-        return self._checkpoint_job({})
+        return self._checkpoint_job()
 
     def lowering_job(self, log: Log, offset: int) -> Callable[[], None] | None:
         key = log.topic_partition
         # Whole batches go: the new end may be any boundary of the segment that holds the offset.
         limit = min(offset, log.base_offsets[log.segment_index_for(offset)])
         is_lower = self._checkpoints.may_claim(key, offset if limit == offset else offset - 1)
-        return self._checkpoint_job({key: limit}) if is_lower else None
+        if not is_lower:
+            return None
+        # It holds until the log ends elsewhere, which it does when it was cut.
+        self._cutting[key] = (limit, log.end_offset)
+        return self._checkpoint_job()
 
     def creating_job(self, topic_partition: TopicPartition, start_offset: int = 0) -> Callable[[], None] | None:
         """What must have run before a log of this name is created; `create_log` runs it itself where it has not.
@@ -341,7 +355,7 @@ class LogDirectory:
         one's. The job syncs and raises OSError."""
         self._check_online()
         self._unopened.pop(topic_partition, None)
-        return self._checkpoint_job({}) if self._checkpoints.may_claim(topic_partition, start_offset) else None
+        return self._checkpoint_job() if self._checkpoints.may_claim(topic_partition, start_offset) else None
 
     def read_high_watermarks(self) -> dict[TopicPartition, int]:
         """Empty when there are none yet or the file is damaged: high watermarks then start from the log starts."""
@@ -384,7 +398,7 @@ class LogDirectory:
             for log in self.logs.values():
                 is_clean = self._close_log(log) and is_clean
             if self.offline_reason is None:
-                self._checkpoint_job({})()
+                self._checkpoint_job()()
                 if is_clean:
                     marker = json.dumps({"version": 0, "brokerEpoch": broker_epoch}, separators=(",", ":"))
                     replace_file(self._files, f"{self.path}/{CLEAN_SHUTDOWN_FILE_NAME}", marker.encode("ascii"))

@@ -37,12 +37,19 @@ def test_an_older_content_never_replaces_a_newer_one() -> None:
     assert writer.recovery_points == {KEY: 4}
 
 
-def test_a_job_that_is_on_its_way_may_claim_anything() -> None:
+def test_what_a_job_on_its_way_will_claim_counts() -> None:
     writer = CheckpointWriter(disk_with_data().mount(), "/data")
     assert not writer.may_claim(KEY, 0)
     job = writer.job({KEY: 10}, {KEY: 3})
-    assert writer.may_claim(KEY, 10**9)
+    assert writer.may_claim(KEY, 9)
+    assert not writer.may_claim(KEY, 10)
+    assert not writer.may_claim(TopicPartition("t", 1), 0)
+    later = writer.job({KEY: 4}, {})
+    later()
+    assert not writer.may_claim(KEY, 4)
     job()
+    assert not writer.may_claim(KEY, 4)
+    writer.job({KEY: 10}, {})()
     assert writer.may_claim(KEY, 9)
     assert not writer.may_claim(KEY, 10)
 
@@ -56,7 +63,7 @@ def test_a_failed_write_leaves_what_was_there_and_lets_others_write() -> None:
     with pytest.raises(OSError):
         writer.job({KEY: 2}, {})()
     assert writer.recovery_points == {KEY: 1}
-    assert writer.may_claim(KEY, 10)
+    assert writer.may_claim(KEY, 1)
     writer.job({KEY: 3}, {})()
     assert CheckpointWriter(files, "/data").recovery_points == {KEY: 3}
 

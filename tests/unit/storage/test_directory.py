@@ -11,6 +11,7 @@ from millbeck.kernel.errors import KafkaStorageError
 from millbeck.kernel.ids import TopicPartition
 from millbeck.records import batch as batches
 from millbeck.records.record import Record
+from millbeck.storage import checkpoints
 from millbeck.storage.atomic_file import read_file, write_file
 from millbeck.storage.checkpoints import LOG_START_OFFSETS, RECOVERY_POINTS, read_offsets
 from millbeck.storage.config import LogConfig
@@ -316,3 +317,28 @@ def test_a_damaged_log_is_cut_before_its_first_bad_batch() -> None:
     mended = directory.finish_mending(log, directory.mending_job(log, now_ms=0).run(), now_ms=0)
     assert (mended.end_offset, mended.is_offline, mended.damaged_offset) == (3, False, -1)
     assert (directory.logs, directory.offline_count) == ({KEY: mended}, 0)
+
+
+def test_logs_that_are_cut_together_do_not_wait_for_each_other_for_ever() -> None:
+    files = SimDisk(random.Random(1)).mount()
+    directory = open_directory(files)
+    keys = [TopicPartition("t", index) for index in range(3)]
+    logs = [directory.create_log(key, TOPIC_ID, CONFIG, now_ms=0) for key in keys]
+    for log in logs:
+        for _ in range(5):
+            log.stage(one_batch(), leader_epoch=1, now_ms=0)
+            log.write_staged()
+        log.flush()
+    directory.checkpoint_job()()
+    jobs = [directory.lowering_job(log, 3) for log in logs]
+    for job in jobs:
+        assert job is not None
+        job()
+        # The others' jobs are still on their way, and what everybody asks for now claims no more either.
+        directory.checkpoint_job()()
+    assert [directory.lowering_job(log, 3) for log in logs] == [None, None, None]
+    for log in logs:
+        log.cut_to(3)
+        log.flush()
+    directory.checkpoint_job()()
+    assert checkpoints.read_offsets(files, "/data", checkpoints.RECOVERY_POINTS) == dict.fromkeys(keys, 3)
