@@ -196,19 +196,28 @@ class ConfluentDriver(Driver):
             _raise(found.error)
         return {"offset": max(-1, found.offset)}
 
-    def do_join(self, group: str, topic: str, session_timeout_ms: int = 10_000) -> dict[str, Any]:
+    def do_join(
+        self,
+        group: str,
+        topic: str = "",
+        session_timeout_ms: int = 10_000,
+        settings: dict[str, str] | None = None,
+        pattern: str | None = None,
+    ) -> dict[str, Any]:
+        wanted: dict[str, Any] = {"group.protocol": "classic"} | (settings or {})
+        if wanted["group.protocol"] == "classic":
+            wanted |= {"session.timeout.ms": session_timeout_ms, "heartbeat.interval.ms": 500}
         self._member = Consumer(
             {
                 "bootstrap.servers": self.bootstrap,
                 "group.id": group,
-                "group.protocol": "classic",
-                "session.timeout.ms": session_timeout_ms,
-                "heartbeat.interval.ms": 500,
                 "auto.offset.reset": "earliest",
                 "enable.auto.commit": False,
             }
+            | wanted
         )
-        self._member.subscribe([topic])
+        # librdkafka takes what begins with a caret for an expression.
+        self._member.subscribe([topic if pattern is None else f"^{pattern}"])
         return {}
 
     def do_poll(self, duration_ms: int) -> dict[str, Any]:

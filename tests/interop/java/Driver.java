@@ -28,6 +28,7 @@ import org.apache.kafka.clients.admin.RecordsToDelete;
 import org.apache.kafka.clients.admin.TopicDescription;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.clients.consumer.KafkaConsumer;
+import org.apache.kafka.clients.consumer.SubscriptionPattern;
 import org.apache.kafka.clients.consumer.OffsetAndMetadata;
 import org.apache.kafka.clients.consumer.OffsetAndTimestamp;
 import org.apache.kafka.clients.producer.KafkaProducer;
@@ -244,9 +245,15 @@ public final class Driver {
     }
 
     private ObjectNode join(JsonNode command) {
-        member = consumer(text(command, "group"), Map.of("group.protocol", "classic", "auto.offset.reset", "earliest",
-            "session.timeout.ms", command.path("session_timeout_ms").asInt(10_000), "heartbeat.interval.ms", 500));
-        member.subscribe(List.of(text(command, "topic")));
+        Map<String, Object> settings = new HashMap<>(Map.of("group.protocol", "classic", "auto.offset.reset", "earliest"));
+        command.path("settings").properties().forEach(one -> settings.put(one.getKey(), one.getValue().asText()));
+        if (settings.get("group.protocol").equals("classic")) {
+            settings.put("session.timeout.ms", command.path("session_timeout_ms").asInt(10_000));
+            settings.put("heartbeat.interval.ms", 500);
+        }
+        member = consumer(text(command, "group"), settings);
+        if (command.hasNonNull("pattern")) member.subscribe(new SubscriptionPattern(text(command, "pattern")));
+        else member.subscribe(List.of(text(command, "topic")));
         return JSON.createObjectNode();
     }
 
