@@ -87,7 +87,12 @@ def run_scenario(name: str, scenario: Scenario, chosen: argparse.Namespace) -> b
                     admin=AdminClient({"bootstrap.servers": cluster.bootstrap, "log_level": 0}),
                     kill_every_s=chosen.kill_every,
                 )
-                verdict, leader_changes = _carry_out(run, scenario, seconds, chosen.rate)
+                try:
+                    verdict, leader_changes = _carry_out(run, scenario, seconds, chosen.rate)
+                except RunFailed:
+                    for member in cluster.members:
+                        member.save_metrics()
+                    raise
     except (RunFailed, MemberFailed, HostFailed) as failure:
         print(f"  FAILED {failure}\n  the logs are in {directory}", flush=True)
         return False

@@ -16,6 +16,7 @@ from pathlib import Path
 from bench.systems.apache_kafka import java_command
 from bench.systems.millbeck import cli_command, cli_environment
 
+from nemesis.alerts import scrape
 from nemesis.hosts import Host
 
 CLUSTER_ID = "bmVtZXNpcy1vZi1taWxsYg"
@@ -74,10 +75,10 @@ class Member:
     def start(self) -> None:
         assert not self.is_running, f"{self.host.name} is running already"
         if self.mutant is not None:
-            command = [sys.executable, "-m", "nemesis.mutants", self.mutant, "server", "--config"]
+            command = [sys.executable, "-m", "nemesis.mutants", self.mutant, "server", "--verbose", "--config"]
             command.append(str(self._config_path))
         elif self.system == "millbeck":
-            command = cli_command("server", "--config", str(self._config_path))
+            command = cli_command("server", "--verbose", "--config", str(self._config_path))
         else:
             command = java_command("kafka.Kafka", str(self._config_path), heap_mib=256, log_level="info")
         with self._log_path.open("ab") as log:
@@ -132,6 +133,12 @@ class Member:
         self.kill()
         self.host.unmount()
         self.host.mount()
+
+    def save_metrics(self) -> None:
+        """What it says of itself, beside its log: for whoever looks why a run failed."""
+        page = scrape(self.metrics_url) if self.system == "millbeck" and self.is_running else None
+        if page is not None:
+            self._log_path.with_suffix(".metrics").write_text(page)
 
     def check_alive(self) -> None:
         """A member nobody killed must be running."""
