@@ -14,14 +14,19 @@ from pathlib import Path
 
 import pytest
 
+from millbeck import compiled
 from millbeck.testing.campaign import run_plan, run_seed
 from millbeck.testing.cluster_run import ClusterPlan, ClusterRun
 from millbeck.testing.faults.schedule import CRASH_LEADER, KINDS, Fault
+from millbeck.testing.mutants.catalogue import MUTANTS
+from millbeck.testing.mutants.patching import patched
 from millbeck.testing.plan_files import parse_plan
 
 CORPUS = sorted((Path(__file__).parent / "corpus").glob("*.json"))
 FRESH_SECONDS = 12.0
 SEED_BELOW = 1_000_000_000
+QUICKLY_KILLED = ("leader acknowledges alone", "fenced broker stays in ISR", "truncation to the high watermark")
+"""The others take their time: ``make sim-mutants``."""
 
 
 @pytest.fixture(autouse=True)
@@ -49,6 +54,15 @@ def test_new_seeds_are_clean(half: int, request: pytest.FixtureRequest) -> None:
 def test_what_failed_once_is_clean_now(path: Path) -> None:
     outcome = run_plan(parse_plan(path.read_text()))
     assert not outcome.problems, outcome.problems[0][1]
+
+
+@pytest.mark.skipif(compiled.in_use(), reason="a compiled class keeps its methods")
+@pytest.mark.parametrize("name", QUICKLY_KILLED)
+def test_a_mutant_is_killed(name: str) -> None:
+    mutant = next(mutant for mutant in MUTANTS if mutant.name == name)
+    with patched() as patch:
+        mutant.apply(patch)
+        assert any(run_plan(mutant.plan(seed)).problems for seed in range(3))
 
 
 def test_a_seed_decides_everything() -> None:
