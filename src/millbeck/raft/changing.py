@@ -53,9 +53,10 @@ def on_add(machine: QuorumMachine, token: int, ask: AddVoterAsk) -> None:
     voters = machine.history.latest
     if refused is None and voters.get(ask.voter.node_id) is not None:
         refused = machine.refusal(DuplicateVoter.code, f"Node {ask.voter.node_id} is one of the voters already.")
-    if refused is None and not ask.voter.endpoints:
+    place = machine.place_of(ask.voter.endpoints)
+    if refused is None and place is None:
         refused = machine.refusal(InvalidRequest.code, "The new voter names no listener.")
-    if refused is not None or not isinstance(role, Leading):
+    if refused is not None or place is None or not isinstance(role, Leading):
         machine.answer(token, refused or machine.refusal(NOT_LEADER))
         return
     wait_ms = min(max(ask.timeout_ms, 1), machine.timeouts.request_ms)
@@ -63,7 +64,7 @@ def on_add(machine: QuorumMachine, token: int, ask: AddVoterAsk) -> None:
         token, machine.now_ms + wait_ms, ask.voter, acknowledge_when_committed=ask.acknowledge_when_committed
     )
     key = key_of(ask.voter)
-    machine.emit(Send(node_id=key.node_id, endpoint=ask.voter.endpoints[0], ask=VersionsAsk(replica=key)))
+    machine.emit(Send(node_id=key.node_id, endpoint=place, ask=VersionsAsk(replica=key)))
 
 
 def on_versions(machine: QuorumMachine, ask: VersionsAsk, reply: Reply | None) -> None:

@@ -80,7 +80,8 @@ def _decide_if_won(machine: QuorumMachine, election: Election) -> None:
 def _send_due(machine: QuorumMachine, election: Election) -> None:
     for voter in election.voters.voters:
         errand = election.errands.get(voter.node_id)
-        if errand is None or errand.next_ms > machine.now_ms or not voter.endpoints:
+        place = machine.place_of(voter.endpoints)
+        if errand is None or errand.next_ms > machine.now_ms or place is None:
             continue
         errand.ask = VoteAsk(
             epoch=machine.epoch,
@@ -89,7 +90,7 @@ def _send_due(machine: QuorumMachine, election: Election) -> None:
             is_pre_vote=election.is_pre_vote,
             voter=key_of(voter),
         )
-        machine.emit(Send(node_id=voter.node_id, endpoint=voter.endpoints[0], ask=errand.ask))
+        machine.emit(Send(node_id=voter.node_id, endpoint=place, ask=errand.ask))
 
 
 def next_deadline_ms(election: Election) -> int:
@@ -212,7 +213,8 @@ def say_farewell(machine: QuorumMachine) -> None:
 def _send_farewells(machine: QuorumMachine, role: Resigned) -> None:
     for voter in machine.history.latest.voters:
         errand = role.farewells.get(voter.node_id)
-        if errand is None or errand.next_ms > machine.now_ms or not voter.endpoints:
+        place = machine.place_of(voter.endpoints)
+        if errand is None or errand.next_ms > machine.now_ms or place is None:
             continue
         errand.ask = EndEpochAsk(
             epoch=machine.epoch,
@@ -220,7 +222,7 @@ def _send_farewells(machine: QuorumMachine, role: Resigned) -> None:
             endpoints=machine.listeners,
             successors=role.successors,
         )
-        machine.emit(Send(node_id=voter.node_id, endpoint=voter.endpoints[0], ask=errand.ask))
+        machine.emit(Send(node_id=voter.node_id, endpoint=place, ask=errand.ask))
 
 
 def on_farewell_answered(machine: QuorumMachine, node_id: int, ask: EndEpochAsk, reply: Reply | None) -> None:

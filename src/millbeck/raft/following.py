@@ -128,9 +128,9 @@ def search_if_due(machine: QuorumMachine) -> None:
 
 def _places(machine: QuorumMachine) -> list[tuple[int, VoterEndpoint]]:
     voters = [
-        (voter.node_id, voter.endpoints[0])
+        (voter.node_id, place)
         for voter in machine.history.latest.voters
-        if voter.endpoints and voter.node_id != machine.node_id
+        if voter.node_id != machine.node_id and (place := machine.place_of(voter.endpoints)) is not None
     ]
     servers = [(BOOTSTRAP_ID_FIRST - index, endpoint) for index, endpoint in enumerate(machine.bootstrap)]
     return servers + voters

@@ -271,7 +271,8 @@ def on_time(machine: QuorumMachine, role: Leading) -> None:
 def _announce_due(machine: QuorumMachine, role: Leading) -> None:
     for voter in machine.history.latest.voters:
         errand = role.announcements.get(voter.node_id)
-        if errand is None or errand.next_ms > machine.now_ms or not voter.endpoints:
+        place = machine.place_of(voter.endpoints)
+        if errand is None or errand.next_ms > machine.now_ms or place is None:
             continue
         errand.ask = BeginEpochAsk(
             epoch=machine.epoch,
@@ -279,7 +280,7 @@ def _announce_due(machine: QuorumMachine, role: Leading) -> None:
             endpoints=machine.listeners,
             voter=key_of(voter),
         )
-        machine.emit(Send(node_id=voter.node_id, endpoint=voter.endpoints[0], ask=errand.ask))
+        machine.emit(Send(node_id=voter.node_id, endpoint=place, ask=errand.ask))
 
 
 def on_announced(machine: QuorumMachine, node_id: int, ask: BeginEpochAsk, reply: Reply | None) -> None:

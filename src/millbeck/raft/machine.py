@@ -74,7 +74,7 @@ from millbeck.raft.roles import (
     Unattached,
 )
 from millbeck.raft.timeouts import QuorumTimeouts
-from millbeck.raft.voters import Leader, ReplicaKey, VoterHistory
+from millbeck.raft.voters import Leader, ReplicaKey, VoterHistory, endpoint_by
 from millbeck.records.control import Voter, VoterEndpoint
 
 
@@ -94,6 +94,7 @@ class QuorumMachine:
         "key",
         "known_leader",
         "knows_committed",
+        "listener_name",
         "listeners",
         "log",
         "lost_its_vote",
@@ -115,16 +116,19 @@ class QuorumMachine:
         can_vote: bool = True,
         timeouts: QuorumTimeouts | None = None,
         listeners: tuple[VoterEndpoint, ...] = (),
+        listener_name: str = "",
         bootstrap: tuple[VoterEndpoint, ...] = (),
         auto_join: bool = False,
     ) -> None:
-        """``below`` draws a number below its argument; ``bootstrap`` says where somebody may know the leader."""
+        """``below`` draws a number below its argument; ``bootstrap`` says where somebody may know the leader;
+        ``listener_name`` is the one of the others' listeners that this node uses, the first where it is not named."""
         self.key = key
         self.log = log
         self.history = history
         self.can_vote = can_vote
         self.timeouts = timeouts or QuorumTimeouts()
         self.listeners = listeners
+        self.listener_name = listener_name
         self.bootstrap = bootstrap
         self.auto_join = auto_join
         self.below = below
@@ -335,7 +339,9 @@ class QuorumMachine:
         voted = self.voted if epoch == self.epoch else NOBODY
         self.persist(epoch=epoch, leader_id=leader_id, voted=voted)
         self.election_count = 0
-        self.role_state = following.begin(self, leader_id, endpoint or self.history.latest.endpoint_of(leader_id))
+        self.role_state = following.begin(
+            self, leader_id, endpoint or self.history.latest.endpoint_of(leader_id, self.listener_name)
+        )
         following.send_due(self)
 
     def resign(self) -> None:
@@ -478,7 +484,11 @@ class QuorumMachine:
         self.answer(token, self.refusal(error))
 
     def _first(self, ask: BeginEpochAsk | EndEpochAsk) -> VoterEndpoint | None:
-        return ask.endpoints[0] if ask.endpoints else self.history.latest.endpoint_of(ask.leader_id)
+        return self.place_of(ask.endpoints) or self.history.latest.endpoint_of(ask.leader_id, self.listener_name)
+
+    def place_of(self, endpoints: tuple[VoterEndpoint, ...]) -> VoterEndpoint | None:
+        """Where this node reaches another that listens there."""
+        return endpoint_by(endpoints, self.listener_name)
 
     # Answers.
 

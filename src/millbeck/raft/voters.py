@@ -10,6 +10,7 @@ older ones, because a truncation takes a set back and the one before it counts a
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -41,6 +42,11 @@ class Leader:
     @property
     def is_known(self) -> bool:
         return self.node_id >= 0
+
+
+def endpoint_by(endpoints: Sequence[VoterEndpoint], listener: str) -> VoterEndpoint | None:
+    """The one of that listener; of a node that has no such listener the first."""
+    return next((each for each in endpoints if each.name == listener), endpoints[0] if endpoints else None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,10 +85,10 @@ class VoterSet:
     def is_only(self, key: ReplicaKey) -> bool:
         return len(self.voters) == 1 and self.has(key)
 
-    def endpoint_of(self, node_id: int) -> VoterEndpoint | None:
-        """Where nodes reach that voter: its first listener, which is the default one."""
+    def endpoint_of(self, node_id: int, listener: str) -> VoterEndpoint | None:
+        """Where a node that uses that listener reaches that voter."""
         voter = self.get(node_id)
-        return voter.endpoints[0] if voter is not None and voter.endpoints else None
+        return None if voter is None else endpoint_by(voter.endpoints, listener)
 
     def with_voter(self, added: Voter) -> VoterSet:
         assert self.get(added.node_id) is None, f"{added.node_id} votes already"

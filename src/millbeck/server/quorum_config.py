@@ -45,7 +45,10 @@ def quorum_settings(
             Address(*parse_host_and_port(text, "controller.quorum.bootstrap.servers"))
             for text in options.bootstrap_servers
         ),
-        listeners=tuple(VoterEndpoint(name=each.listener, host=each.host, port=each.port) for each in endpoints),
+        listeners=tuple(
+            VoterEndpoint(name=each.listener, host=each.host, port=each.port)
+            for each in sorted(endpoints, key=lambda each: names.index(each.listener))
+        ),
         auto_join=options.auto_join_enable,
         timeouts=QuorumTimeouts(
             election_ms=options.election_timeout_ms,

@@ -198,7 +198,7 @@ def test_a_voter_says_where_it_listens_now() -> None:
     effects = member.asked(UpdateVoterAsk(epoch=1, voter=moved))
     assert error_of(effects) == 0
     assert len(only(effects, AppendControl)) == 1
-    assert member.machine.history.latest.endpoint_of(2) == endpoint(9)
+    assert member.machine.history.latest.endpoint_of(2, "") == endpoint(9)
     commit(member, 2, 3)
     assert only(member.asked(UpdateVoterAsk(epoch=1, voter=moved)), AppendControl) == []
     assert error_of(member.asked(UpdateVoterAsk(epoch=0, voter=moved))) == FENCED_LEADER_EPOCH

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from millbeck.raft.effects import Answer, AppendControl, Effect, PersistState, Send
@@ -22,7 +24,8 @@ from millbeck.raft.messages import (
 )
 from millbeck.raft.quorum_state import QuorumState
 from millbeck.raft.roles import Role
-from millbeck.raft.voters import Leader, ReplicaKey
+from millbeck.raft.voters import Leader, ReplicaKey, VoterHistory
+from millbeck.records.control import VoterEndpoint
 from millbeck.testing.raft.bench import Member, asks, directory, only
 
 
@@ -85,6 +88,19 @@ def test_a_majority_of_votes_makes_a_leader_with_that_on_disk_before_its_first_r
     assert sorted(asks(effects, BeginEpochAsk)) == [2, 3]
     (append,) = only(effects, AppendControl)
     assert [each.node_id for each in append.values[0].granting_voters] == [1, 2]  # type: ignore[union-attr]
+
+
+def test_voters_are_asked_by_the_listener_that_this_node_uses() -> None:
+    member = Member(1, is_static=False)
+    safe = VoterEndpoint(name="SAFE", host="h", port=77)
+    voters = member.machine.history.latest
+    for each in voters.voters:
+        voters = voters.with_changed(replace(each, endpoints=(*each.endpoints, safe)))
+    member.machine.history = VoterHistory(voters, 1)
+    member.machine.listener_name = "SAFE"
+    member.start()
+    sent = only(member.let_time_pass(), Send)
+    assert [(each.node_id, each.endpoint) for each in sent] == [(2, safe), (3, safe)]
 
 
 def test_a_minority_makes_nothing() -> None:

@@ -5,7 +5,16 @@ from __future__ import annotations
 import pytest
 
 from millbeck.kernel.ids import ZERO_UUID
-from millbeck.raft.voters import NOT_IN_LOG, Leader, ReplicaKey, VoterHistory, VoterSet, key_of, static_voters
+from millbeck.raft.voters import (
+    NOT_IN_LOG,
+    Leader,
+    ReplicaKey,
+    VoterHistory,
+    VoterSet,
+    endpoint_by,
+    key_of,
+    static_voters,
+)
 from millbeck.records.control import KRaftVersion, Voter, VoterEndpoint
 
 HERE = b"h" * 16
@@ -55,10 +64,10 @@ def test_sets_change_by_one_voter() -> None:
     assert members.without(ReplicaKey(2, HERE)).ids == (1,)
     assert members.without(ReplicaKey(2, THERE)) == members
     moved = members.with_changed(voter(2, port=1234))
-    endpoint = moved.endpoint_of(2)
+    endpoint = moved.endpoint_of(2, "")
     assert endpoint is not None
     assert endpoint.port == 1234
-    assert members.endpoint_of(7) is None
+    assert members.endpoint_of(7, "") is None
     assert [each.node_id for each in moved.voter_ids()] == [1, 2]
     assert key_of(voter(1)) == ReplicaKey(1, HERE)
 
@@ -93,3 +102,11 @@ def test_what_a_snapshot_stands_for_is_forgotten_but_its_voters_are_not() -> Non
 def test_a_leader_is_known_or_not() -> None:
     assert not Leader(epoch=3).is_known
     assert Leader(node_id=0, epoch=3).is_known
+
+
+def test_a_voter_is_reached_by_the_listener_that_the_node_uses() -> None:
+    plain, encrypted = (VoterEndpoint(name=name, host="h", port=port) for name, port in (("PLAIN", 1), ("SAFE", 2)))
+    assert endpoint_by((plain, encrypted), "SAFE") == encrypted
+    assert endpoint_by((plain, encrypted), "PLAIN") == plain
+    assert endpoint_by((plain, encrypted), "OTHER") == plain
+    assert endpoint_by((), "PLAIN") is None

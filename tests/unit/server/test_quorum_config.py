@@ -73,3 +73,21 @@ def test_a_short_patience_shortens_the_fetches_it_waits_for() -> None:
     assert wait_ms(10_000) == 500
     assert wait_ms(1000) == 250
     assert wait_ms(1) == 0
+
+
+def test_the_first_of_the_controllers_listeners_is_the_one_others_are_told_of_first() -> None:
+    config = NodeConfig(
+        {
+            "listeners": "PLAINTEXT://:9092,OLD://:9093,NEW://:9094",
+            "controller.listener.names": "NEW,OLD",
+            "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,OLD:PLAINTEXT,NEW:PLAINTEXT",
+            "controller.quorum.voters": "1@a:9094",
+        }
+    )
+    endpoints = [
+        Endpoint(listener=name, host="h", port=port, security_protocol=0)
+        for name, port in (("OLD", 9093), ("NEW", 9094))
+    ]
+    settings = quorum_settings(config, cluster_id="c", directory_id=DIRECTORY, endpoints=endpoints, tls=None)
+    assert settings.listener_name == "NEW"
+    assert [each.name for each in settings.listeners] == ["NEW", "OLD"]

@@ -291,6 +291,7 @@ class QuorumDriver:
             can_vote=settings.can_vote,
             timeouts=settings.timeouts,
             listeners=settings.listeners,
+            listener_name=settings.listener_name,
             bootstrap=tuple(
                 VoterEndpoint(name=settings.listener_name, host=address.host, port=address.port)
                 for address in settings.bootstrap_servers
