@@ -1,7 +1,7 @@
 """Options of single groups, which override the broker's ``group.*`` ones.
 
-Groups can be given them, and they are described and listed. They take effect with the protocols they belong to, in a
-later release: the classic protocol, which is served now, knows none of them.
+Groups can be given them, and they are described and listed. Those of a consumer group take effect with its next
+heartbeat; the others with the protocols they belong to. The classic protocol knows none of them.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class ConsumerGroupOptions(Section):
         valid=at_least(1),
         scope=GROUP,
         synonyms=[Synonym("group.consumer.session.timeout.ms")],
-        doc="Without a heartbeat for this long a member is removed. Takes effect with the consumer protocol.",
+        doc="Without a heartbeat for this long a member of this consumer group is removed.",
     )
     heartbeat_interval_ms = option(
         "consumer.heartbeat.interval.ms",
@@ -48,7 +48,7 @@ class ConsumerGroupOptions(Section):
         valid=at_least(1),
         scope=GROUP,
         synonyms=[Synonym("group.consumer.heartbeat.interval.ms")],
-        doc="How often members send a heartbeat. Takes effect with the consumer protocol.",
+        doc="How often members of this consumer group send a heartbeat.",
     )
     assignment_interval_ms = option(
         "consumer.assignment.interval.ms",
@@ -57,7 +57,7 @@ class ConsumerGroupOptions(Section):
         valid=at_least(0),
         scope=GROUP,
         synonyms=[Synonym("group.consumer.assignment.interval.ms")],
-        doc="The least time between two computed assignments. Takes effect with the consumer protocol.",
+        doc="The least time between two computed assignments of this consumer group.",
     )
 
 
