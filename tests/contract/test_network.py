@@ -219,3 +219,15 @@ def test_many_connections_at_once(machine: Machine) -> None:
         return sorted(bytes(server.received) for server in made)
 
     assert machine.run(scenario) == [b"%02d" % number for number in range(50)]
+
+
+def test_a_host_knows_a_name_by_which_it_is_reached(machine: Machine) -> None:
+    async def scenario(environment):
+        network = environment.network
+        listening = await network.listen(Recorder, host="", port=0)
+        _, client = await network.connect(Recorder, host=network.host_name(), port=listening.port)
+        client.transport.close()
+        listening.close()
+        return client.events
+
+    assert machine.run(scenario)[0] == "made"

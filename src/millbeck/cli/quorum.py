@@ -192,7 +192,7 @@ def new_controller(config: NodeConfig) -> NewController:
     try:
         environment = real_environment()
         meta = read_meta_properties(environment.files, config.metadata_directory)
-        endpoints = told_addresses(config)
+        endpoints = told_addresses(config, environment.network.host_name)
     except (MetaPropertiesError, OSError, ValueError) as error:
         raise click.ClickException(str(error)) from error
     if meta is None:

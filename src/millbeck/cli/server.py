@@ -22,7 +22,8 @@ ADVICE: Final = Advice(
 )
 
 ADDRESS_DIALLED: Final = (
-    "(every interface; clients are told the address they connect to, other brokers localhost: see advertised.listeners)"
+    "(every interface; clients are told the address they connect to, other nodes this host's name: "
+    "see advertised.listeners)"
 )
 
 

@@ -86,6 +86,15 @@ class HostNetwork:
         connected.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
         return transport, protocol
 
+    def host_name(self) -> str:
+        name = socket.getfqdn()
+        try:
+            socket.getaddrinfo(name, None)
+        except OSError:
+            # Nobody could connect to a name that this host itself does not know.
+            return "localhost"
+        return name
+
     def outlet(self, transport: asyncio.Transport) -> Outlet:
         if transport.get_extra_info("sslcontext") is not None:
             return TransportOutlet(transport)

@@ -283,6 +283,9 @@ class Network(Protocol):
         tls: ssl.SSLContext | None = None,
     ) -> tuple[asyncio.Transport, asyncio.BaseProtocol]: ...
 
+    def host_name(self) -> str:
+        """What other hosts can call this one, as far as it knows itself; asks the resolver, so seldom."""
+
     def outlet(self, transport: asyncio.Transport) -> Outlet:
         """Sendfile on a plain socket; pread and write under TLS and in the simulator."""
 

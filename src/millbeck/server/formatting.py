@@ -59,7 +59,7 @@ def format_directories(
             write_bootstrap(files, directory, now_ms=now_ms, metadata_version=metadata_version, features=features or {})
             if quorum is not None:
                 directory_id = quorum.directory_of(config.node.node_id) or directory_id
-                voters = quorum.voters(config, directory_id)
+                voters = quorum.voters(config, directory_id, environment.network.host_name)
                 write_initial_voters(files, f"{directory}/{METADATA_PARTITION}", voters, now_ms=now_ms)
         # Last, because it is what says that the directory is ready.
         meta = MetaProperties(cluster_id=cluster_id, node_id=config.node.node_id, directory_id=directory_id)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from millbeck.kernel.errors import InvalidConfig
@@ -10,6 +10,7 @@ from millbeck.kernel.ids import Uuid, parse_uuid
 from millbeck.metadata.image.directories import is_reserved
 from millbeck.records.control import Voter, VoterEndpoint, Voters
 from millbeck.server.config import NodeConfig
+from millbeck.server.config.addresses import WILDCARD_HOSTS
 from millbeck.server.config.roles import parse_host_and_port
 
 KRAFT_VERSION_MAX = 1
@@ -35,7 +36,7 @@ class InitialQuorum:
         """The id that the others know this node's metadata directory by."""
         return next((each.directory_id for each in self.controllers or () if each.node_id == node_id), None)
 
-    def voters(self, config: NodeConfig, directory_id: Uuid) -> Voters:
+    def voters(self, config: NodeConfig, directory_id: Uuid, host_name: Callable[[], str]) -> Voters:
         """As the metadata log has them; raises `InvalidConfig` where the node's file does not fit."""
         if not config.controller_names():
             raise InvalidConfig(
@@ -44,7 +45,7 @@ class InitialQuorum:
         name = config.controller_names()[0]
         controllers = self.controllers
         if controllers is None:
-            controllers = (self._this_node(config, directory_id),)
+            controllers = (self._this_node(config, directory_id, host_name),)
         return Voters(
             voters=tuple(
                 Voter(
@@ -58,8 +59,8 @@ class InitialQuorum:
         )
 
     @staticmethod
-    def _this_node(config: NodeConfig, directory_id: Uuid) -> InitialController:
-        addresses = told_addresses(config)
+    def _this_node(config: NodeConfig, directory_id: Uuid, host_name: Callable[[], str]) -> InitialController:
+        addresses = told_addresses(config, host_name)
         if not addresses:
             raise InvalidConfig(
                 "listeners: a quorum of this node alone needs one of controller.listener.names among them"
@@ -68,15 +69,18 @@ class InitialQuorum:
         return InitialController(node_id=config.node.node_id, host=host, port=port, directory_id=directory_id)
 
 
-def told_addresses(config: NodeConfig) -> tuple[tuple[str, str, int], ...]:
+def told_addresses(config: NodeConfig, host_name: Callable[[], str]) -> tuple[tuple[str, str, int], ...]:
     """Where others are told to find a controller that may not run yet: listener, host and port, the first one first.
 
-    The first of ``controller.listener.names`` is the one by which nodes reach it. Raises `InvalidConfig`.
+    ``host_name`` is asked for this host's own where it listens on every interface. The first of
+    ``controller.listener.names`` is the one by which nodes reach it. Raises `InvalidConfig`.
     """
     advertised, names = config.advertised(), config.controller_names()
     found = []
     for address in sorted(config.controller_addresses(), key=lambda each: names.index(each.name)):
-        host, port = advertised.get(address.name, (address.host or "localhost", address.port))
+        host, port = advertised.get(address.name, (address.host, address.port))
+        if host in WILDCARD_HOSTS:
+            host = host_name()
         if not port:
             raise InvalidConfig(f"listeners: {address.name} needs a port that others can be told of")
         found.append((address.name, host, port))

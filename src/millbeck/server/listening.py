@@ -18,6 +18,7 @@ from millbeck.kernel.errors import InvalidConfig
 from millbeck.metadata.image import Endpoint
 from millbeck.replication.turn import Turn
 from millbeck.server.config import NodeConfig, parse_ip_overrides
+from millbeck.server.config.addresses import WILDCARD_HOSTS
 from millbeck.server.connection import Requests
 from millbeck.server.listener import ConnectionLimits, Listener, ListenerAddress
 from millbeck.server.receive import SharedBuffer
@@ -111,7 +112,9 @@ class Listening:
         endpoints = []
         for listener in self.listeners:
             if listener.address.name in wanted:
-                host, port = listener.advertised or (listener.address.host or "localhost", listener.port)
+                host, port = listener.advertised or (listener.address.host, listener.port)
+                if host in WILDCARD_HOSTS:
+                    host = self._network.host_name()
                 protocol = SECURITY_PROTOCOL_NUMBERS[listener.address.protocol]
                 name = listener.address.name
                 endpoints.append(Endpoint(listener=name, host=host, port=port, security_protocol=protocol))

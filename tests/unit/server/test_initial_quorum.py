@@ -14,6 +14,10 @@ TEXT = f"2@b:9093:{uuid_text(B)},1@[::1]:9094:{uuid_text(A)}"
 WITH_LISTENER = {"listeners": "PLAINTEXT://:9092,CTL://:9093", "controller.listener.names": "CTL"}
 
 
+def here() -> str:
+    return "this-host"
+
+
 def test_entries_name_node_address_and_directory() -> None:
     second, first = parse_initial_controllers(TEXT)
     assert (first.node_id, first.host, first.port, first.directory_id) == (1, "::1", 9094, A)
@@ -37,28 +41,28 @@ def test_several_voters_come_in_the_order_of_their_ids() -> None:
     quorum = InitialQuorum(controllers=parse_initial_controllers(TEXT))
     assert quorum.directory_of(2) == B
     assert quorum.directory_of(3) is None
-    voters = quorum.voters(NodeConfig(WITH_LISTENER), A).voters
+    voters = quorum.voters(NodeConfig(WITH_LISTENER), A, here).voters
     assert [(each.node_id, each.directory_id) for each in voters] == [(1, A), (2, B)]
     assert (voters[1].endpoints[0].name, voters[1].endpoints[0].host) == ("CTL", "b")
 
 
 def test_a_node_alone_votes_under_the_address_it_advertises() -> None:
     alone = InitialQuorum(controllers=None)
-    (voter,) = alone.voters(NodeConfig(WITH_LISTENER), A).voters
-    assert (voter.node_id, voter.directory_id, voter.endpoints[0].host) == (1, A, "localhost")
+    (voter,) = alone.voters(NodeConfig(WITH_LISTENER), A, here).voters
+    assert (voter.node_id, voter.directory_id, voter.endpoints[0].host) == (1, A, "this-host")
     told = WITH_LISTENER | {"advertised.listeners": "CTL://h:1"}
-    assert alone.voters(NodeConfig(told), A).voters[0].endpoints[0].host == "h"
+    assert alone.voters(NodeConfig(told), A, here).voters[0].endpoints[0].host == "h"
     for texts in (
         {},
         {"controller.listener.names": "CTL"},
         WITH_LISTENER | {"listeners": "PLAINTEXT://:9092,CTL://:0"},
     ):
         with pytest.raises(InvalidConfig):
-            alone.voters(NodeConfig(texts), A)
+            alone.voters(NodeConfig(texts), A, here)
 
 
 def test_joining_begins_with_nobody() -> None:
-    assert InitialQuorum(controllers=()).voters(NodeConfig(WITH_LISTENER), A).voters == ()
+    assert InitialQuorum(controllers=()).voters(NodeConfig(WITH_LISTENER), A, here).voters == ()
 
 
 BROKER = {

@@ -70,7 +70,7 @@ def test_endpoints_are_those_of_the_names_asked_for() -> None:
         assert house.node is not None
         listening: Any = house.node.listening
         (endpoint,) = listening.endpoints(["CONTROLLER"])
-        assert (endpoint.listener, endpoint.host, endpoint.port) == ("CONTROLLER", "localhost", 9093)
+        assert (endpoint.listener, endpoint.host, endpoint.port) == ("CONTROLLER", house.machine.name, 9093)
         assert listening.endpoints([]) == ()
 
     in_house(scenario, **TWO)

@@ -9,6 +9,8 @@ from millbeck.server.config.sections.listeners import PROTOCOLS_KNOWN
 from millbeck.server.listener import ListenerAddress
 
 PORT_MAX = 65535
+WILDCARD_HOSTS = ("", "0.0.0.0", "::")
+"""Every interface: nobody can connect to that."""
 _PORT_DIGITS_MAX = 5
 
 

@@ -45,6 +45,9 @@ class SimNetwork:
         _refuse_tls(tls)
         return await self._fabric.connect(self._process, make_protocol, host, port)
 
+    def host_name(self) -> str:
+        return self._process.machine_name
+
     def outlet(self, transport: asyncio.Transport) -> Outlet:
         return TransportOutlet(transport)
 
