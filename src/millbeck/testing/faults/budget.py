@@ -46,8 +46,8 @@ class FaultBudget:
 
     def _is_whole(self, facts: PartitionFacts, node_id: int) -> bool:
         shadow = facts.shadows.get(node_id)
-        if shadow is None or node_id in facts.lossy or node_id in self._observer.metadata.unclean:
-            # When its next process is registered, the controller no longer counts on it.
+        if shadow is None or node_id in facts.lossy or not self._observer.is_registered(node_id):
+            # When its next process is registered, the controller may no longer count on it.
             return False
         end_offset = facts.lineage.committed_end
         if not shadow.has_committed(end_offset):

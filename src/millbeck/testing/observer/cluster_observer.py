@@ -93,6 +93,14 @@ class ClusterObserver:
         self._lives[process] = life
         return life
 
+    def is_registered(self, node_id: int) -> bool:
+        """Whether the broker runs, in the very process that the controller knows."""
+        image, member = self.metadata.newest, self._cluster.member(node_id)
+        node = self._cluster.nodes.get(member.name)
+        broker = None if image is None else image.cluster.brokers.get(node_id)
+        is_running = self._cluster.machine(member).is_running
+        return is_running and node is not None and broker is not None and node.broker_epoch == broker.epoch
+
     # What the harness tells.
 
     def ended_unclean(self, member: Member) -> None:

@@ -19,7 +19,9 @@ PARTITION = PartitionRegistration(
 )
 
 
-def budget(partition: PartitionRegistration, logs: dict[int, list[int]]) -> tuple[FaultBudget, ReplicationFacts]:
+def budget(
+    partition: PartitionRegistration, logs: dict[int, list[int]], away: tuple[int, ...] = ()
+) -> tuple[FaultBudget, ReplicationFacts]:
     findings = Findings(lambda: 1.0)
     data = ReplicationFacts(findings, 2)
     metadata = MetadataFacts(findings, data)
@@ -31,7 +33,7 @@ def budget(partition: PartitionRegistration, logs: dict[int, list[int]]) -> tupl
         if node_id == 1:
             for entry in shadow.entries:
                 facts.lineage.commit(entry)
-    observer = SimpleNamespace(data=data, metadata=metadata)
+    observer = SimpleNamespace(data=data, metadata=metadata, is_registered=lambda node_id: node_id not in away)
     return FaultBudget(observer), data  # type: ignore[arg-type]
 
 
@@ -57,3 +59,9 @@ def test_after_a_loss_whoever_is_left_must_not_even_be_killed() -> None:
     assert not allowed.may_end([1])
     assert not allowed.may_lose(1)
     assert allowed.may_end([3])
+
+
+def test_nobody_who_is_away_is_counted_on() -> None:
+    alone, _ = budget(PARTITION, {1: [11], 2: [11], 3: [11]}, away=(2, 3))
+    assert not alone.may_lose(1)
+    assert alone.may_lose(2)

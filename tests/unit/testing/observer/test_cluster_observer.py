@@ -23,6 +23,7 @@ def test_it_counts_elections_and_knows_every_log() -> None:
         clients = SeveralNodes(environment, cluster.addresses, stream(3, "addresses"))
         await clients.create_topic(2, {}, replication_factor=3)
         await asyncio.sleep(2)
+        assert all(observer.is_registered(each.number) for each in cluster.members)
 
     with cluster.world as world:
         world.run(scenario, limit_s=60)
@@ -34,6 +35,7 @@ def test_it_counts_elections_and_knows_every_log() -> None:
     assert set(observer.data.of("history", 1).shadows) == {1, 2, 3}
     assert observer.metadata.newest is not None
     member = cluster.members[0]
+    assert not observer.is_registered(member.number), "its process is gone with the world"
     observer.ended_unclean(member)
     assert member.number in observer.metadata.unclean
     observer.lost_data(member)
