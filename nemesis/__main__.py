@@ -10,6 +10,7 @@ import argparse
 import os
 import random
 import shutil
+import signal
 import sys
 import tempfile
 import threading
@@ -198,6 +199,8 @@ def main() -> int:
     if os.geteuid() != 0:
         print("the nemesis needs root: it makes network namespaces and mounts images", file=sys.stderr)
         return 2
+    # A run that is told to end leaves no namespaces, mounts and processes behind.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     passed = [run_scenario(name, SCENARIOS[name], chosen) for name in chosen.scenarios or SCENARIOS]
     print(f"{sum(passed)} of {len(passed)} scenarios passed")
     return 0 if all(passed) else 1
