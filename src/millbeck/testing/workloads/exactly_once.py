@@ -1,0 +1,160 @@
+"""Consume, transform, produce: workers that move numbers from one topic to another in transactions, exactly once.
+
+Each worker has a partition of the input, a transactional id and the offset it has committed. A transaction reads some
+numbers, writes them out and commits how far it has read. After any error the worker begins anew from what is committed,
+with a new producer under the same transactional id; now and then the old one is left alone with its transaction, to be
+fenced. The numbers say what must come out: each once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from millbeck.client.consumer import Consumer, commits
+from millbeck.client.consumer.commits import CommittedOffset
+from millbeck.client.producer import Producer
+from millbeck.kernel.environment import Environment
+from millbeck.kernel.errors import ApiError
+from millbeck.kernel.ids import TopicPartition
+
+INPUT: Final = "numbers"
+OUTPUT: Final = "copies"
+GROUP: Final = "copying"
+PATIENCE_S: Final = 20.0
+CHUNK_MAX: Final = 4
+THINK_SECONDS_MAX: Final = 0.6
+
+
+@dataclass(slots=True)
+class Progress:
+    """What the workers have seen happen."""
+
+    committed_count: int = 0
+    aborted_count: int = 0
+    failed_count: int = 0
+    fenced_count: int = 0
+    zombies: list[asyncio.Task[None]] = field(default_factory=list)
+
+
+class Worker:
+    def __init__(
+        self,
+        environment: Environment,
+        bootstrap: str,
+        partition: int,
+        progress: Progress,
+        dice: random.Random,
+        *,
+        count: int,
+        transaction_timeout_ms: int = 10_000,
+    ) -> None:
+        self._environment = environment
+        self._bootstrap = bootstrap
+        self._place = TopicPartition(INPUT, partition)
+        self._progress = progress
+        self._dice = dice
+        self._count = count
+        self._timeout_ms = transaction_timeout_ms
+
+    def _settings(self) -> dict[str, str]:
+        return {
+            "bootstrap.servers": self._bootstrap,
+            "request.timeout.ms": "4000",
+            "default.api.timeout.ms": "15000",
+            "retry.backoff.ms": "50",
+        }
+
+    def _producer(self) -> Producer:
+        return Producer(
+            self._environment,
+            {
+                **self._settings(),
+                "transactional.id": f"worker-{self._place.partition}",
+                "transaction.timeout.ms": str(self._timeout_ms),
+                "linger.ms": "0",
+                "delivery.timeout.ms": "8000",
+                "max.block.ms": "15000",
+            },
+        )
+
+    async def run(self) -> None:
+        """Until every number of the partition is copied."""
+        while True:
+            try:
+                if await self._work():
+                    return
+            except ApiError:
+                self._progress.failed_count += 1
+                await asyncio.sleep(self._dice.uniform(0.05, 0.5))
+
+    async def _work(self) -> bool:
+        """One life of a producer; True when nothing is left to do."""
+        producer = self._producer()
+        is_left_alone = False
+        settings = {
+            **self._settings(),
+            "group.id": GROUP,
+            "isolation.level": "read_committed",
+            "enable.auto.commit": "false",
+        }
+        consumer = Consumer(self._environment, settings)
+        try:
+            await producer.init_transactions(PATIENCE_S)
+            consumer.assign([self._place])
+            position = await self._committed(consumer)
+            consumer.seek(self._place, position)
+            while position < self._count:
+                values = await self._read(consumer)
+                if not values:
+                    continue
+                await asyncio.sleep(self._dice.uniform(0.0, THINK_SECONDS_MAX))
+                producer.begin_transaction()
+                for value in values.values():
+                    sent = await producer.send(OUTPUT, value, partition=self._dice.randrange(2))
+                    # What becomes of it is asked for with the end of the transaction.
+                    sent.add_done_callback(lambda future: future.cancelled() or future.exception())
+                if self._dice.random() < 0.06:
+                    is_left_alone = True
+                    self._progress.zombies.append(asyncio.ensure_future(self._haunt(producer, max(values) + 1)))
+                    return False
+                await producer.send_offsets(GROUP, {self._place: CommittedOffset(max(values) + 1)})
+                if self._dice.random() < 0.15:
+                    await producer.abort_transaction(PATIENCE_S)
+                    self._progress.aborted_count += 1
+                    consumer.seek(self._place, position)
+                    continue
+                await producer.commit_transaction(PATIENCE_S)
+                self._progress.committed_count += 1
+                position = max(values) + 1
+            return True
+        finally:
+            if not is_left_alone:
+                await producer.close(0)
+            await consumer.close()
+
+    async def _committed(self, consumer: Consumer) -> int:
+        """How far the group has come; waited for while a transaction that has committed for it is undecided."""
+        found = await commits.committed(
+            consumer.cluster, GROUP, [self._place], timeout_s=PATIENCE_S, require_stable=True
+        )
+        return found[self._place].offset if self._place in found else 0
+
+    async def _read(self, consumer: Consumer) -> Mapping[int, bytes]:
+        polled = await consumer.poll(timeout_s=1.0, max_records=self._dice.randint(1, CHUNK_MAX))
+        return {record.offset: record.value or b"" for record in polled.get(self._place, [])}
+
+    async def _haunt(self, producer: Producer, position: int) -> None:
+        """What becomes of a producer that hangs while another takes its place: nothing of it may count twice."""
+        try:
+            await asyncio.sleep(self._dice.uniform(0.0, 6.0))
+            await producer.send_offsets(GROUP, {self._place: CommittedOffset(position)}, timeout_s=PATIENCE_S)
+            await producer.commit_transaction(PATIENCE_S)
+            self._progress.committed_count += 1
+        except ApiError:
+            self._progress.fenced_count += 1
+        finally:
+            await producer.close(0)

@@ -1,0 +1,121 @@
+"""Transactions in a cluster that is broken again and again; and what each rule is for, shown without it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from millbeck.client.consumer.fetched import FetchedBatches
+from millbeck.coordinator.group.offsets.store import OffsetStore
+from millbeck.coordinator.transaction.markers import Markers
+from millbeck.coordinator.transaction.shard import TransactionShard
+from millbeck.coordinator.transaction.transaction import Transaction
+from millbeck.replication.partition import Partition
+from millbeck.server.drivers.marker_sender import MarkerSender
+from millbeck.server.transaction_verification import TransactionVerification
+from millbeck.testing import transactions_run
+from millbeck.testing.transactions_run import TransactionsPlan, TransactionsRun
+
+SEEDS = (1, 4)
+
+
+@pytest.mark.parametrize("drawn", SEEDS)
+def test_every_number_comes_out_once(drawn: int) -> None:
+    run = TransactionsRun(TransactionsPlan.drawn(drawn))
+    assert run.run() == []
+    assert run.progress.committed_count > 5
+
+
+def _premature(monkeypatch: pytest.MonkeyPatch) -> None:
+    original = TransactionShard._decided
+
+    def decided(self: TransactionShard, after: Transaction, *more: Any) -> Any:
+        self._sender.send(Markers.of(after))
+        return replace(original(self, after, *more), on_committed=None)
+
+    monkeypatch.setattr(TransactionShard, "_decided", decided)
+
+
+def _no_bump(monkeypatch: pytest.MonkeyPatch) -> None:
+    original = Transaction.prepared
+
+    def prepared(self: Transaction, **details: Any) -> Transaction:
+        return replace(original(self, **details), producer_epoch=self.producer_epoch)
+
+    monkeypatch.setattr(Transaction, "prepared", prepared)
+
+
+def _stable_is_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Partition, "readable_end", lambda self, *, committed_only: self.high_watermark)
+
+
+def _offsets_of_aborts(monkeypatch: pytest.MonkeyPatch) -> None:
+    original = OffsetStore.end_transaction
+
+    def end(self: OffsetStore, producer_id: int, *, is_committed: bool) -> None:
+        original(self, producer_id, is_committed=True)
+
+    monkeypatch.setattr(OffsetStore, "end_transaction", end)
+
+
+def _unverified(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(TransactionVerification, "start", lambda *_, **__: None)
+    monkeypatch.setattr(TransactionVerification, "check", lambda *_: None)
+
+
+def _early_completion(monkeypatch: pytest.MonkeyPatch) -> None:
+    def done(self: MarkerSender, run: Any, name: Any) -> None:
+        run.left.clear()
+        run.is_dropped = False
+        self._finish(run)
+        run.is_dropped = True
+
+    monkeypatch.setattr(MarkerSender, "_done", done)
+
+
+def _unfenced(monkeypatch: pytest.MonkeyPatch) -> None:
+    original = Transaction.with_next_epoch
+
+    def bump(self: Transaction, **details: Any) -> Transaction:
+        return replace(original(self, **details), producer_epoch=max(self.producer_epoch, 0))
+
+    monkeypatch.setattr(Transaction, "with_next_epoch", bump)
+    monkeypatch.setattr(
+        Transaction, "fenced", lambda self, **_: replace(self.prepared(is_committed=False, client_version=0, now_ms=0))
+    )
+
+
+def _seen_aborts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(FetchedBatches, "_is_hidden", lambda self, header, batch: header.is_control)
+
+
+MUTANTS: dict[str, Callable[[pytest.MonkeyPatch], None]] = {
+    "markers before the decision is committed": _premature,
+    "no epoch bump at the end": _no_bump,
+    "a last stable offset that ignores what is open": _stable_is_all,
+    "offsets of aborted transactions": _offsets_of_aborts,
+    "no verification": _unverified,
+    "completed before all markers": _early_completion,
+    "no fencing": _unfenced,
+    "readers that see aborted records": _seen_aborts,
+}
+
+
+@pytest.mark.skipif("MILLBECK_MUTANTS" not in os.environ, reason="takes a minute: MILLBECK_MUTANTS=1")
+@pytest.mark.parametrize("mutant", MUTANTS)
+def test_without_the_rule_something_is_found(mutant: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    MUTANTS[mutant](monkeypatch)
+    monkeypatch.setattr(transactions_run, "WORK_SECONDS", 60.0)
+    monkeypatch.setattr(transactions_run, "SETTLE_SECONDS", 20.0)
+    for number in range(6):
+        run = TransactionsRun(TransactionsPlan(seed=number, number_count=20, fault_count=0, over_s=1.0))
+        try:
+            if run.run():
+                return
+        except Exception:
+            return
+    pytest.fail(f"nobody notices {mutant}")
