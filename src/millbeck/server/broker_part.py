@@ -134,7 +134,10 @@ class BrokerPart:
         """Become a broker of the cluster that clients are sent to; raises `RegistrationFailed`."""
         broker = self._broker
         directories = [each for each in broker.logs.directories if each.meta is not None]
-        previous = {each.previous_broker_epoch if each.had_clean_shutdown else NO_BROKER_EPOCH for each in directories}
+        previous = {
+            each.previous_broker_epoch if each.had_clean_shutdown else NO_BROKER_EPOCH
+            for each in broker.logs.directories
+        }
         await self.membership.join(
             endpoints,
             sorted(each.meta.directory_id for each in directories if each.meta is not None),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 from typing import Final
 
@@ -14,6 +15,8 @@ from millbeck.server.initial_quorum import InitialQuorum
 from millbeck.storage.properties import MetaProperties, read_meta_properties, write_meta_properties
 
 METADATA_PARTITION: Final = "__cluster_metadata-0"
+
+log = logging.getLogger(__name__)
 
 
 class AlreadyFormatted(Exception):
@@ -43,7 +46,7 @@ def format_directories(
     files = environment.files
     if metadata_version is None:
         metadata_version = config.supported_features[METADATA_VERSION].max_level
-    found = {directory: read_meta_properties(files, directory) for directory in _all_directories(config)}
+    found = _read_all(files, config)
     ready = {directory: meta for directory, meta in found.items() if meta is not None}
     if ready and not ignore_formatted:
         raise AlreadyFormatted(f"{next(iter(ready))} is already formatted (use --ignore-formatted to leave it so)")
@@ -70,8 +73,7 @@ def format_directories(
 def check_formatted(environment: Environment, config: NodeConfig) -> str:
     """The cluster's id; raises `NotFormatted` when a directory is not this node's."""
     cluster_id: str | None = None
-    for directory in _all_directories(config):
-        meta = read_meta_properties(environment.files, directory)
+    for directory, meta in _read_all(environment.files, config).items():
         if meta is None:
             raise NotFormatted(
                 f"{directory} is not formatted: run `millbeck storage format` with this configuration first"
@@ -94,6 +96,22 @@ def make_durable_directory(files: Files, path: str) -> None:
     for each in reversed(missing):
         files.make_directory(each)
         files.sync_directory(each.rpartition("/")[0] or "/")
+
+
+def _read_all(files: Files, config: NodeConfig) -> dict[str, MetaProperties | None]:
+    """What each directory says of itself; one that cannot be read is passed over, unless it has the metadata.
+
+    The node does without it (`storage.lost_directory`). Raises OSError and `MetaPropertiesError`.
+    """
+    found: dict[str, MetaProperties | None] = {}
+    for directory in _all_directories(config):
+        try:
+            found[directory] = read_meta_properties(files, directory)
+        except OSError as error:
+            if directory == config.metadata_directory:
+                raise
+            log.error("log directory %s cannot be read and is passed over: %s", directory, error)
+    return found
 
 
 def _all_directories(config: NodeConfig) -> list[str]:

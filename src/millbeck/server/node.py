@@ -54,6 +54,7 @@ from millbeck.storage.directory import NO_BROKER_EPOCH, LogDirectory
 from millbeck.storage.file_cache import FileCache
 from millbeck.storage.index_cache import IndexCache
 from millbeck.storage.log import Log
+from millbeck.storage.lost_directory import LostDirectory
 
 log = logging.getLogger(__name__)
 
@@ -186,8 +187,8 @@ class Node:
         cache = FileCache(files, max(1, min(self.config.open_files_max, files.open_files_limit() // 2)))
         index_cache = IndexCache()
         for path in dict.fromkeys([*self.config.directories, self.config.metadata_directory]):
-            self.directories.append(
-                LogDirectory(
+            try:
+                directory = LogDirectory(
                     files,
                     path,
                     cache=cache,
@@ -195,7 +196,12 @@ class Node:
                     jitter_below=self.environment.randomness.below,
                     on_failure=self._directory_failed,
                 )
-            )
+            except OSError as error:
+                if path == self.config.metadata_directory:
+                    raise
+                log.critical("log directory %s is offline: %s", path, error)
+                directory = LostDirectory(path, str(error))
+            self.directories.append(directory)
 
     def _unclean_directories(self) -> list[LogDirectory]:
         """Those whose logs have to be checked; a directory that never held any does not count."""
