@@ -10,8 +10,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from millbeck.kernel.environment import Bytes
-from millbeck.kernel.errors import RecordListTooLarge
-from millbeck.records.batch import BatchHeader, split, verify
+from millbeck.kernel.errors import CorruptMessage, RecordListTooLarge
+from millbeck.records.crc import crc32c
+from millbeck.records.header import CRC_START, HEADER_SIZE, BatchHeader, read_header
 from millbeck.storage import rebuild
 from millbeck.storage.staging import NO_APPEND_TIME, Staged
 
@@ -31,14 +32,23 @@ class UnexpectedAppendOffset(Exception):
 def append(log: Log, batches: Bytes, leader_epoch: int, now_ms: int) -> int:
     """All of them or none. Raises `CorruptMessage`, `UnexpectedAppendOffset`, `KafkaStorageError`."""
     assert not log.has_staged, "a follower does not stage"
+    view = memoryview(batches)
+    position, end = 0, len(view)
     try:
-        for one in split(batches, partial_tail=True):
-            header = verify(one.data)
+        while end - position >= HEADER_SIZE:
+            header = read_header(view, position)
+            size = header.size_bytes
+            if size > end - position:
+                break
+            batch = view[position : position + size]
+            if crc32c(batch[CRC_START:]) != header.crc:
+                raise CorruptMessage(f"batch at offset {header.base_offset} does not have the checksum it claims")
             if header.partition_leader_epoch > leader_epoch:
                 break
             if header.base_offset < log.next_offset:
                 raise UnexpectedAppendOffset(header.base_offset, log.next_offset)
-            _stage(log, one.data, header, now_ms)
+            _stage(log, batch, header, now_ms)
+            position += size
     except BaseException:
         log.discard_staged()
         raise
