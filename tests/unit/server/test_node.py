@@ -372,6 +372,8 @@ def test_every_directory_failing_ends_the_node() -> None:
         assert not node.failed.done()
         second.failed("two")
         assert "two" in str(node.failed.result())
+        # What the controller was told of the first begins to be written.
+        await asyncio.sleep(0.1)
 
     in_house(scenario, log_dirs="/one,/two", metadata_log_dir="/meta")
 
