@@ -180,7 +180,7 @@ async def one_leaves(node: Node, group: str) -> Leaving:
         # the moment of leaving, and nothing of the broker's, that decides.
         for index, member in enumerate(members):
             member.extra_s = index * member.interval_s / SMALL_MEMBERS
-        await asyncio.sleep(2 * members[0].interval_s + 1)
+        await asyncio.sleep(2 * members[0].interval_s + 1.25)
         leaving = members.pop()
         tasks.pop().cancel()
         for member in members:

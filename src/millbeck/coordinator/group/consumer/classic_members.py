@@ -116,7 +116,7 @@ def sync(
     name = member.classic.protocol_name
     if request.protocol_type not in (None, PROTOCOL_TYPE) or request.protocol_name not in (None, name):
         raise errors.InconsistentGroupProtocol()
-    if group.epoch > member.epoch and member.state is not MemberState.UNREVOKED_PARTITIONS:
+    if group.assignment_epoch > member.epoch and member.state is not MemberState.UNREVOKED_PARTITIONS:
         coordination.expect_join(group.group_id, member)
         raise errors.RebalanceInProgress()
     version = payloads.version_of(member.classic.protocols[0][1])
@@ -136,7 +136,8 @@ def heartbeat(
     assert member.classic is not None
     coordination.keep_session(group.group_id, member.member_id, member.classic.session_timeout_ms)
     can_take_more = member.state is MemberState.UNRELEASED_PARTITIONS and not group.is_waiting_for_partitions(member)
-    if member.epoch < group.epoch or member.state is MemberState.UNREVOKED_PARTITIONS or can_take_more:
+    # A new epoch without a target is nothing to rejoin for: the member would only come back again and again.
+    if member.epoch < group.assignment_epoch or member.state is MemberState.UNREVOKED_PARTITIONS or can_take_more:
         coordination.expect_join(group.group_id, member)
         return Result(response=HeartbeatResponse(error_code=errors.RebalanceInProgress.code))
     return Result(response=HeartbeatResponse())

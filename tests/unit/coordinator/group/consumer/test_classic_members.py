@@ -105,7 +105,11 @@ def test_a_classic_member_is_refused(mixed: tuple[Any, str], ask: Any, code: str
 def test_sync_waits_for_a_rejoin_when_the_group_has_moved_on(mixed: tuple[Any, str]) -> None:
     world, member = mixed
     world.enter_consumer("third")
+    assert world.sync(member, 2).code_name == "NONE"
+    assert world.heartbeat(member, 2).code_name == "NONE"
+    world.advance(1001)
     assert world.sync(member, 2).code_name == "REBALANCE_IN_PROGRESS"
+    assert world.heartbeat(member, 2).code_name == "REBALANCE_IN_PROGRESS"
 
 
 def test_a_classic_member_that_does_not_sync_or_rejoin_goes(mixed: tuple[Any, str]) -> None:
