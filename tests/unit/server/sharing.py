@@ -8,7 +8,10 @@ from typing import Any
 from house import Client, House, one_batch
 
 from millbeck.kernel.environment import Environment
-from millbeck.records import batch
+from millbeck.records import batch, control
+from millbeck.records.validation import Validated
+from millbeck.replication.partition import Partition
+from millbeck.storage.producer_state import Origin
 from millbeck.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from millbeck.wire.messages.find_coordinator import FindCoordinatorRequest
 from millbeck.wire.messages.incremental_alter_configs import (
@@ -145,6 +148,7 @@ class Member:
         partition: int = 0,
         epoch: int | None = None,
         is_renewing: bool = False,
+        version: int = 2,
     ) -> Any:
         batches = [AcknowledgementBatch(*each) for each in said]
         answer = await self.client.ask(
@@ -155,7 +159,7 @@ class Member:
                 is_renewing,
                 [AcknowledgeTopic(topic_id, [AcknowledgePartition(partition, batches)])],
             ),
-            2,
+            version,
         )
         if not answer.error_code and epoch is None:
             self.session_epoch += 1
@@ -207,3 +211,16 @@ async def settled(member: Member, topic_id: bytes) -> Any:
             return answer
         await asyncio.sleep(0.05)
     raise AssertionError("nothing came")
+
+
+def abort_a_transaction(house: House, partition: Partition) -> None:
+    assert house.node is not None
+    now_ms = house.node.broker.now_ms()
+    data = one_batch(b"aborted", producer_id=7, producer_epoch=0, base_sequence=0, is_transactional=True)
+    marker = control.marker_batch(
+        control.EndTransaction(committed=False, coordinator_epoch=0), producer_id=7, producer_epoch=0, timestamp=now_ms
+    )
+    for each, origin in ((data, Origin.CLIENT), (marker, Origin.COORDINATOR)):
+        header = batch.read_header(each)
+        validated = Validated(each, header, header.max_timestamp, 1, -1)
+        partition.append(validated, wants_all=True, now_ms=now_ms, settle=lambda error: None, origin=origin)

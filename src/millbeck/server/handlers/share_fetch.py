@@ -41,6 +41,7 @@ from millbeck.wire.messages.share_acknowledge import (
 from millbeck.wire.messages.share_fetch import ShareFetchRequest
 
 RECORD_LIMIT_MODE: Final = 1
+RENEWAL_VERSION: Final = 2
 NO_LEADER: Final = -1
 
 
@@ -131,10 +132,12 @@ def _acknowledged(
                 result.current_leader = LeaderIdAndEpoch(leader.leader_id, leader.leader_epoch)
                 leaders.append(leader.leader_id)
         topics.setdefault(place[0], []).append(result)
-    return ShareAcknowledgeResponse(
-        acquisition_lock_timeout_ms=call.broker.shares.settings_of(session.group_id).lock_duration_ms,
+    response = ShareAcknowledgeResponse(
         responses=[ShareAcknowledgeTopicResponse(topic, results) for topic, results in topics.items()],
         node_endpoints=[
             NodeEndpoint(each.node_id, each.host, each.port, each.rack) for each in addresses_of(call, leaders)
         ],
     )
+    if call.version >= RENEWAL_VERSION:
+        response.acquisition_lock_timeout_ms = call.broker.shares.settings_of(session.group_id).lock_duration_ms
+    return response

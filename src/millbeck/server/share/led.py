@@ -281,6 +281,10 @@ class LedShare:
             is_strict=wish.is_strict,
             now_ms=self._broker.deadlines.now_ms(),
         )
+        if machine.has_passed_over:
+            # The start may have moved, and with it the lag.
+            machine.has_passed_over = False
+            self._submit(Change([], is_applied=True), None)
         if not acquired:
             return None
         if self._timer is None:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 
 import pytest
-from house import Client, House, one_batch
+from house import Client, House
 from sharing import (
     ACCEPT,
     REJECT,
     RELEASE,
     RENEW,
     Member,
+    abort_a_transaction,
     acquired,
     begin,
     configure,
@@ -24,11 +25,7 @@ from sharing import (
 
 from millbeck.kernel import errors
 from millbeck.kernel.environment import Environment
-from millbeck.records import batch, control
-from millbeck.records.validation import Validated
-from millbeck.replication.partition import Partition
 from millbeck.security.authorizer import AllowAll, Operation, ResourceType
-from millbeck.storage.producer_state import Origin
 from millbeck.wire.messages.delete_records import DeleteRecordsPartition, DeleteRecordsRequest, DeleteRecordsTopic
 from millbeck.wire.messages.update_features import FeatureUpdateKey, UpdateFeaturesRequest
 
@@ -45,6 +42,16 @@ def test_what_is_accepted_is_over_and_what_is_released_comes_back() -> None:
         again = await member.fetch(topic_id)
         assert acquired(again) == [(5, 5, 2)]
         assert values(again) == [b"5"]
+
+    share_house().run(scenario)
+
+
+def test_the_oldest_versions_are_served_too() -> None:
+    async def scenario(house: House, client: Client, environment: Environment) -> None:
+        member, topic_id = await begin(house, client, environment)
+        assert acquired(await member.fetch(topic_id, version=1, max_wait_ms=500)) == [(0, 9, 1)]
+        said = await member.acknowledge(topic_id, (0, 9, [ACCEPT]), version=1)
+        assert said.responses[0].partitions[0].error_code == 0
 
     share_house().run(scenario)
 
@@ -212,26 +219,13 @@ def test_read_committed_leaves_out_what_was_aborted() -> None:
         await produce(client, b"plain")
         assert house.node is not None
         partition = house.node.broker.topics.led_partition("t", 0)
-        _abort_a_transaction(house, partition)
+        abort_a_transaction(house, partition)
         await asyncio.sleep(0.2)
         await produce(client, b"after")
         answer = await settled(member, topic_id)
         assert values(answer) == [b"plain", b"after"]
 
     share_house().run(scenario)
-
-
-def _abort_a_transaction(house: House, partition: Partition) -> None:
-    assert house.node is not None
-    now_ms = house.node.broker.now_ms()
-    data = one_batch(b"aborted", producer_id=7, producer_epoch=0, base_sequence=0, is_transactional=True)
-    marker = control.marker_batch(
-        control.EndTransaction(committed=False, coordinator_epoch=0), producer_id=7, producer_epoch=0, timestamp=now_ms
-    )
-    for each, origin in ((data, Origin.CLIENT), (marker, Origin.COORDINATOR)):
-        header = batch.read_header(each)
-        validated = Validated(each, header, header.max_timestamp, 1, -1)
-        partition.append(validated, wants_all=True, now_ms=now_ms, settle=lambda error: None, origin=origin)
 
 
 class Denying(AllowAll):

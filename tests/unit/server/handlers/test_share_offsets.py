@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 from house import Client, House
-from sharing import ACCEPT, Member, acquired, begin, settled, share_house
+from sharing import ACCEPT, Member, abort_a_transaction, acquired, begin, settled, share_house
 
 from millbeck.kernel import errors
 from millbeck.kernel.environment import Environment
@@ -97,5 +98,22 @@ def test_what_is_deleted_begins_anew() -> None:
         again = Member(client, "m2")
         await again.join("t")
         assert acquired(await settled(again, topic_id)) == [(0, 9, 1)]
+
+    share_house().run(scenario)
+
+
+def test_markers_at_the_end_are_no_lag() -> None:
+    async def scenario(house: House, client: Client, environment: Environment) -> None:
+        member, topic_id = await begin(house, client, environment, count=1)
+        await settled(member, topic_id)
+        await member.acknowledge(topic_id, (0, 0, [ACCEPT]))
+        assert house.node is not None
+        abort_a_transaction(house, house.node.broker.topics.led_partition("t", 0))
+        await asyncio.sleep(0.2)
+        for first, last, _ in acquired(await member.fetch(topic_id)):
+            await member.acknowledge(topic_id, (first, last, [ACCEPT]))
+        await member.fetch(topic_id)
+        await asyncio.sleep(0.1)
+        assert places(await described(client)) == [("t", 0, 3, 0, 0)]
 
     share_house().run(scenario)

@@ -83,10 +83,12 @@ class Taking:
             return
         for run in window.overlapping(first, last):
             if run.state is RecordState.AVAILABLE:
+                partition.has_passed_over = True
                 for part in window.isolate(max(run.first, first), min(run.last, last)):
                     partition.put(part, RecordState.ARCHIVED)
         if last > window.end_offset:
             partition.append(last, RecordState.ARCHIVED, 0)
+            partition.has_passed_over = True
         window.join(first, last)
 
     def _take_again(self, first: int, last: int) -> None:

@@ -68,6 +68,8 @@ class SharePartition:
         """Records in the window that are final."""
         self.available_count = 0
         self.acquired_count = 0
+        self.has_passed_over = False
+        """Offsets without records have become final since this was last cleared; nobody has been told of it."""
         self._locks: list[Lock] = []
         for batch in batches:
             if batch.last_offset < start_offset:

@@ -65,6 +65,7 @@ def test_holes_and_batches_without_records_are_passed_over() -> None:
     assert _take(partition, (3, 4), (8, 9), without_records=((5, 6),)) == [(3, 4, 1), (8, 9, 1)]
     assert partition.start_offset == 3
     assert partition.final_count == 3
+    assert partition.has_passed_over
 
 
 def test_the_window_does_not_grow_beyond_the_locks_there_may_be() -> None:

@@ -1,0 +1,99 @@
+"""What members of a share group were given and said, and what of it may not be (S1 to S6).
+
+Each record is followed by itself. What a member said counts when the broker has confirmed it, and may have counted when
+nobody knows. A fetch that was sent after a record was confirmed as accepted or rejected must not bring it (S1, S5), two
+members cannot both have it accepted (S1, S2), no delivery comes after the last one allowed (S3), the start of a
+partition only grows (S4) and nothing lies below it that nobody was given (S6).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Final
+
+from millbeck.client.share import AcknowledgeType
+from millbeck.kernel.ids import TopicPartition
+from millbeck.testing.sim.history import Anomaly
+
+ACCEPTED_TWICE: Final = "accepted twice"
+FINAL_REOPENED: Final = "given out after it was final"
+TOO_MANY_DELIVERIES: Final = "delivered beyond the limit"
+START_WENT_BACK: Final = "start went back"
+SKIPPED: Final = "skipped"
+LOST: Final = "never delivered"
+NEVER_DRAINED: Final = "never drained"
+VACUOUS: Final = "vacuous"
+
+FINAL_KINDS: Final = (AcknowledgeType.ACCEPT, AcknowledgeType.REJECT)
+
+
+@dataclass(slots=True)
+class RecordFacts:
+    deliveries: list[tuple[float, int]] = field(default_factory=list)
+    """When the fetch was sent that brought it, and which delivery it was."""
+    accepted_by: list[str] = field(default_factory=list)
+    may_be_final: bool = False
+    """Somebody has said so, whether or not it was heard, or this was the last delivery."""
+    final_s: float | None = None
+    """When a member first knew that it was over."""
+
+
+class ShareHistory:
+    def __init__(self, delivery_limit: int) -> None:
+        self._limit = delivery_limit
+        self._records: dict[tuple[TopicPartition, int], RecordFacts] = {}
+        self._starts: dict[TopicPartition, int] = {}
+        self.produced: dict[tuple[TopicPartition, int], None] = {}
+        """Records whose producer knows that they are in the log."""
+        self.anomalies: list[Anomaly] = []
+        self.confirmed_count = 0
+        self.redelivered_count = 0
+
+    def _of(self, partition: TopicPartition, offset: int) -> RecordFacts:
+        return self._records.setdefault((partition, offset), RecordFacts())
+
+    def delivered(self, partition: TopicPartition, offset: int, *, fetched_s: float, delivery_count: int) -> None:
+        facts = self._of(partition, offset)
+        if delivery_count > self._limit:
+            self._found(TOO_MANY_DELIVERIES, partition, offset, f"delivery {delivery_count} of {self._limit}")
+        if facts.final_s is not None and fetched_s > facts.final_s:
+            self._found(FINAL_REOPENED, partition, offset, f"fetched at {fetched_s}, over since {facts.final_s}")
+        self.redelivered_count += bool(facts.deliveries)
+        facts.deliveries.append((fetched_s, delivery_count))
+        facts.may_be_final = facts.may_be_final or delivery_count >= self._limit
+
+    def said(self, partition: TopicPartition, offset: int, kind: AcknowledgeType) -> None:
+        if kind in FINAL_KINDS:
+            self._of(partition, offset).may_be_final = True
+
+    def confirmed(
+        self, member: str, partition: TopicPartition, offset: int, kind: AcknowledgeType, at_s: float
+    ) -> None:
+        self.confirmed_count += 1
+        facts = self._of(partition, offset)
+        if kind is AcknowledgeType.ACCEPT:
+            facts.accepted_by.append(member)
+            if len(facts.accepted_by) > 1:
+                self._found(ACCEPTED_TWICE, partition, offset, f"by {facts.accepted_by}")
+        if kind in FINAL_KINDS and facts.final_s is None:
+            facts.final_s = at_s
+
+    def start_seen(self, partition: TopicPartition, offset: int) -> None:
+        if offset < self._starts.get(partition, -1):
+            self._found(START_WENT_BACK, partition, offset, f"it was {self._starts[partition]}")
+        self._starts[partition] = max(offset, self._starts.get(partition, -1))
+
+    def check(self, *, confirmed_min: int) -> list[Anomaly]:
+        """Everything that was found, and what only the end shows."""
+        for partition, offset in self.produced:
+            facts = self._records.get((partition, offset))
+            if offset < self._starts.get(partition, -1) and (facts is None or not facts.may_be_final):
+                self._found(SKIPPED, partition, offset, f"below the start {self._starts[partition]}, and not settled")
+            elif facts is None or not facts.deliveries:
+                self._found(LOST, partition, offset, "nobody was given it")
+        if self.confirmed_count < confirmed_min:
+            self.anomalies.append(Anomaly(VACUOUS, f"only {self.confirmed_count} acknowledgements were confirmed"))
+        return self.anomalies
+
+    def _found(self, kind: str, partition: TopicPartition, offset: int, text: str) -> None:
+        self.anomalies.append(Anomaly(kind, f"{partition} offset {offset}: {text}"))

@@ -1,0 +1,259 @@
+"""A seeded run of a share group on a whole cluster: members come and go, leaders and share coordinators die.
+
+First members take, settle, forget and die while nodes are killed, paused and restarted, one at a time; a producer goes
+on writing. Then everybody behaves, and everything has to be settled: no lag is left. What members were given and told
+is checked as it happens (`share_history`, S1 to S6).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from dataclasses import dataclass
+from typing import Final
+
+from millbeck.client.admin import Admin
+from millbeck.client.admin.results import ConfigChange, ConfigResource, NewTopic, ResourceType
+from millbeck.client.producer import Producer
+from millbeck.kernel.environment import Environment
+from millbeck.kernel.errors import ApiError, InvalidReplicationFactor
+from millbeck.kernel.ids import TopicPartition
+from millbeck.kernel.names import CONSUMER_OFFSETS_TOPIC, SHARE_GROUP_STATE_TOPIC
+from millbeck.testing.share_history import NEVER_DRAINED, ShareHistory
+from millbeck.testing.sim.history import Anomaly
+from millbeck.testing.sim.node import stream
+from millbeck.testing.sim_cluster import Member, SimCluster
+from millbeck.testing.workloads.share_members import Manners, ShareGroupMember
+
+GROUP: Final = "jobs"
+TOPIC: Final = "t"
+LIMIT_SECONDS: Final = 900.0
+DRAIN_SECONDS: Final = 120.0
+POLL_SECONDS: Final = 0.5
+KINDS: Final = ("crash", "pause", "clean restart", "power loss")
+
+SETTINGS: Final = {
+    "offsets.topic.num.partitions": "2",
+    "share.coordinator.state.topic.num.partitions": "2",
+    "share.coordinator.snapshot.update.records.per.snapshot": "20",
+    "share.coordinator.state.topic.prune.interval.ms": "7000",
+    "share.coordinator.cold.partition.snapshot.interval.ms": "9000",
+    "group.share.min.record.lock.duration.ms": "1000",
+    "group.share.record.lock.duration.ms": "3000",
+    "group.share.session.timeout.ms": "4000",
+    "group.share.min.session.timeout.ms": "1000",
+    "group.share.heartbeat.interval.ms": "500",
+    "group.share.min.heartbeat.interval.ms": "100",
+    "min.insync.replicas": "2",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SharePlan:
+    """Everything a seed decides, printed when a run fails."""
+
+    seed: int
+    member_count: int
+    partition_count: int
+    record_count: int
+    delivery_limit: int
+    record_locks_max: int
+    acquire_mode: str
+    faults: tuple[str, ...]
+    fault_count: int
+    manners: Manners
+
+    @classmethod
+    def drawn(cls, seed: int) -> SharePlan:
+        dice = stream(seed, "share plan")
+        return cls(
+            seed=seed,
+            member_count=dice.randint(2, 5),
+            partition_count=dice.randint(1, 3),
+            record_count=dice.choice((60, 150)),
+            delivery_limit=dice.choice((2, 5)),
+            record_locks_max=dice.choice((100, 2000)),
+            acquire_mode=dice.choice(("batch_optimized", "record_limit")),
+            faults=tuple(kind for kind in KINDS if dice.random() < 0.6) or ("crash",),
+            fault_count=dice.randint(1, 3),
+            manners=Manners(
+                release=dice.choice((0.0, 0.1)),
+                reject=dice.choice((0.0, 0.05)),
+                forget=dice.choice((0.0, 0.1)),
+                die=dice.choice((0.0, 0.05)),
+                leave=dice.choice((0.0, 0.05)),
+            ),
+        )
+
+
+class ShareRun:
+    def __init__(self, plan: SharePlan) -> None:
+        self.plan = plan
+        self.history = ShareHistory(plan.delivery_limit)
+        own = {
+            "group.share.delivery.count.limit": str(plan.delivery_limit),
+            "group.share.partition.max.record.locks": str(plan.record_locks_max),
+        }
+        self.cluster = SimCluster(plan.seed, settings=SETTINGS | own)
+        self._dice = stream(plan.seed, "share clients")
+        self._members: dict[int, ShareGroupMember] = {}
+        self._member_number = 0
+        self._is_calm = False
+
+    def run(self) -> list[Anomaly]:
+        self.cluster.world.run(self._scenario, limit_s=LIMIT_SECONDS)
+        return self.history.check(confirmed_min=self.plan.record_count // 2)
+
+    async def _scenario(self, environment: Environment) -> None:
+        self.cluster.start_all()
+        servers = ",".join(f"{host}:{port}" for host, port in self.cluster.addresses)
+        admin = Admin(environment, {"bootstrap.servers": servers})
+        await self._create(admin)
+        await self._configure(admin)
+        seats = [asyncio.create_task(self._seat(environment, servers)) for _ in range(self.plan.member_count)]
+        watching = asyncio.create_task(self._watch_starts(admin))
+        producing = asyncio.create_task(self._produce(environment, servers))
+        await self._harm()
+        await producing
+        self._is_calm = True
+        for member in self._members.values():
+            member.is_calm = True
+        self.cluster.start_all()
+        self.history.anomalies += await self._drain(admin)
+        for task in (*seats, watching):
+            task.cancel()
+        await asyncio.gather(*seats, watching, return_exceptions=True)
+        await admin.close()
+
+    async def _create(self, admin: Admin) -> None:
+        """As soon as all brokers are there."""
+        topic = NewTopic(name=TOPIC, partition_count=self.plan.partition_count, replication_factor=3)
+        while True:
+            try:
+                (await admin.create_topics([topic], timeout_s=60)).all()
+            except InvalidReplicationFactor:
+                await asyncio.sleep(POLL_SECONDS)
+            else:
+                return
+
+    async def _configure(self, admin: Admin) -> None:
+        resource = ConfigResource(ResourceType.GROUP, GROUP)
+        change = ConfigChange(name="share.auto.offset.reset", value="earliest")
+        (await admin.incremental_alter_configs({resource: [change]}, timeout_s=60)).all()
+
+    async def _produce(self, environment: Environment, servers: str) -> None:
+        """Records with pauses in between, so that there are some before, during and after each fault."""
+        async with Producer(environment, {"bootstrap.servers": servers, "delivery.timeout.ms": "200000"}) as producer:
+            for number in range(self.plan.record_count):
+                place = TopicPartition(TOPIC, number % self.plan.partition_count)
+                future = await producer.send(TOPIC, b"%d" % number, partition=place.partition)
+                try:
+                    self.history.produced[place, (await future).offset] = None
+                except ApiError:
+                    continue
+                await asyncio.sleep(self._dice.random() * 0.3)
+
+    async def _seat(self, environment: Environment, servers: str) -> None:
+        """One member after another."""
+        settings = {
+            "bootstrap.servers": servers,
+            "group.id": GROUP,
+            "share.acknowledgement.mode": "explicit",
+            "share.acquire.mode": self.plan.acquire_mode,
+            "max.poll.records": "10",
+            "request.timeout.ms": "4000",
+        }
+        while True:
+            self._member_number += 1
+            number = self._member_number
+            dice = random.Random(self._dice.random())
+            member = ShareGroupMember(environment, self.history, dice, settings, TOPIC, self.plan.manners)
+            member.is_calm = self._is_calm
+            self._members[number] = member
+            try:
+                await member.live()
+            except ApiError:
+                # The program ends with what it cannot mend, and another begins.
+                pass
+            finally:
+                del self._members[number]
+            await asyncio.sleep(self._dice.random())
+
+    # Harm
+
+    async def _harm(self) -> None:
+        dice = stream(self.plan.seed, "share faults")
+        for _ in range(self.plan.fault_count):
+            await asyncio.sleep(2 + dice.random() * 5)
+            await self._break(self._victim(dice), dice.choice(self.plan.faults), dice)
+
+    def _victim(self, dice: random.Random) -> Member:
+        topic = dice.choice((TOPIC, TOPIC, SHARE_GROUP_STATE_TOPIC, CONSUMER_OFFSETS_TOPIC))
+        leader = self.cluster.leader_of(topic, 0)
+        return leader if leader is not None else dice.choice(self.cluster.members)
+
+    async def _break(self, member: Member, kind: str, dice: random.Random) -> None:
+        machine = self.cluster.machine(member)
+        if not machine.is_running:
+            self.cluster.start(member)
+            return
+        match kind:
+            case "crash":
+                machine.crash()
+            case "power loss":
+                machine.power_loss()
+            case "pause":
+                machine.pause(1 + dice.random() * 5)
+                await asyncio.sleep(6)
+                return
+            case _:
+                await self.cluster.stop(member)
+        await asyncio.sleep(0.5 + dice.random() * 4)
+        if not machine.is_running:
+            self.cluster.start(member)
+        # The next fault must not find two nodes that lack what was acknowledged.
+        await self._wait_in_sync()
+
+    async def _wait_in_sync(self) -> None:
+        for _ in range(100):
+            await asyncio.sleep(POLL_SECONDS)
+            images = [node.broker.image for node in self.cluster.running()]
+            topics = [
+                image.topics.named(name)
+                for image in images
+                for name in (TOPIC, CONSUMER_OFFSETS_TOPIC, SHARE_GROUP_STATE_TOPIC)
+            ]
+            if len(images) == len(self.cluster.members) and all(
+                topic is None or all(len(each.isr) == 3 for each in topic.partitions.values()) for topic in topics
+            ):
+                return
+
+    # Looking on
+
+    async def _watch_starts(self, admin: Admin) -> None:
+        while True:
+            await self._look(admin)
+            await asyncio.sleep(POLL_SECONDS)
+
+    async def _look(self, admin: Admin) -> int | None:
+        """What is left of all partitions together; None when nobody can say."""
+        try:
+            found = (await admin.list_share_offsets([GROUP], timeout_s=10)).all()[GROUP]
+        except ApiError:
+            return None
+        for partition, offset in found.items():
+            self.history.start_seen(partition, offset.start_offset)
+        if len(found) < self.plan.partition_count or any(each.lag < 0 for each in found.values()):
+            return None
+        return sum(each.lag for each in found.values())
+
+    async def _drain(self, admin: Admin) -> list[Anomaly]:
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + DRAIN_SECONDS
+        lag: int | None = None
+        while loop.time() < deadline:
+            await asyncio.sleep(POLL_SECONDS)
+            lag = await self._look(admin)
+            if lag == 0:
+                return []
+        return [Anomaly(NEVER_DRAINED, f"{DRAIN_SECONDS} s after the last trouble the lag is {lag}")]

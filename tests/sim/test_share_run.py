@@ -1,0 +1,144 @@
+"""A share group on three nodes: members settle, forget and die, leaders and coordinators die, and S1 to S6 hold.
+
+And the harness is not blind: each mutant is caught.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from millbeck.coordinator.runtime.result import Result
+from millbeck.coordinator.share.partition.changes import Change, Write
+from millbeck.coordinator.share.partition.machine import SharePartition
+from millbeck.coordinator.share.partition.window import Run
+from millbeck.coordinator.share.shard import ShareKey, ShareShard, ShareState, Written
+from millbeck.coordinator.share.states import RecordState
+from millbeck.server.share.led import LedShare
+from millbeck.server.share.settings import GroupSettings
+from millbeck.testing.share_history import (
+    ACCEPTED_TWICE,
+    FINAL_REOPENED,
+    NEVER_DRAINED,
+    SKIPPED,
+    TOO_MANY_DELIVERIES,
+)
+from millbeck.testing.share_run import SharePlan, ShareRun
+
+
+@pytest.fixture(autouse=True)
+def _quiet() -> Any:
+    logging.disable(logging.CRITICAL)
+    yield
+    logging.disable(logging.NOTSET)
+
+
+def test_share_groups_keep_their_promises(group_seed: int) -> None:
+    plan = SharePlan.drawn(group_seed)
+    anomalies = ShareRun(plan).run()
+    assert not anomalies, f"make sim SEED={group_seed}\n{plan}\n" + "\n".join(map(str, anomalies[:10]))
+
+
+def test_a_seed_decides_everything() -> None:
+    digests = []
+    for _ in range(2):
+        run = ShareRun(SharePlan.drawn(3))
+        run.run()
+        digests.append(run.cluster.world.trace.digest())
+    assert digests[0] == digests[1]
+
+
+def locks_do_not_run_out(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(SharePartition, "expire", lambda self, now_ms: Change([], is_applied=True))
+    patch.setattr(SharePartition, "release", lambda self, member_id: Change([]))
+
+
+def what_is_final_is_given_out_again(patch: pytest.MonkeyPatch) -> None:
+    put = SharePartition.put
+
+    def reopened(self: SharePartition, run: Run, state: RecordState) -> None:
+        put(self, run, RecordState.AVAILABLE if state is RecordState.ACKNOWLEDGED and run.first % 7 == 3 else state)
+
+    patch.setattr(SharePartition, "put", reopened)
+
+
+def the_limit_of_deliveries_is_not_heard_of(patch: pytest.MonkeyPatch) -> None:
+    applied = LedShare.apply_settings
+
+    def deaf(self: LedShare, settings: GroupSettings) -> None:
+        applied(self, replace(settings, delivery_count_limit=10))
+
+    patch.setattr(LedShare, "apply_settings", deaf)
+
+
+def the_start_passes_what_is_held(patch: pytest.MonkeyPatch) -> None:
+    planned = SharePartition.planned_write
+
+    def hasty(self: SharePartition, changes: Sequence[Change]) -> Write:
+        write = planned(self, changes)
+        return write._replace(start_offset=self.end_offset + 1, batches=[])
+
+    patch.setattr(SharePartition, "planned_write", hasty)
+
+
+def writes_are_answered_and_not_kept(patch: pytest.MonkeyPatch) -> None:
+    write = ShareShard.write
+
+    def forgetful(self: ShareShard, key: ShareKey, written: Written, now_ms: int) -> Result[Any, bool]:
+        result = write(self, key, written, now_ms)
+        return Result(response=True) if written.batches or written.start_offset else result
+
+    patch.setattr(ShareShard, "write", forgetful)
+
+
+def a_reader_gets_no_batches(patch: pytest.MonkeyPatch) -> None:
+    read = ShareShard.read
+
+    def emptied(self: ShareShard, key: ShareKey, leader_epoch: int) -> Result[Any, ShareState]:
+        result = read(self, key, leader_epoch)
+        assert result.response is not None
+        return replace(result, response=replace(result.response, batches=()))
+
+    patch.setattr(ShareShard, "read", emptied)
+
+
+def the_beginning_is_found_anew(patch: pytest.MonkeyPatch) -> None:
+    read = ShareShard.read
+
+    def restarted(self: ShareShard, key: ShareKey, leader_epoch: int) -> Result[Any, ShareState]:
+        result = read(self, key, leader_epoch)
+        assert result.response is not None
+        return replace(result, response=replace(result.response, start_offset=-1, batches=()))
+
+    patch.setattr(ShareShard, "read", restarted)
+
+
+MUTANTS: dict[str, tuple[Callable[[pytest.MonkeyPatch], None], tuple[str, ...], int]] = {
+    each.__name__: (each, kinds, seed)
+    for each, kinds, seed in (
+        (locks_do_not_run_out, (NEVER_DRAINED,), 0),
+        (what_is_final_is_given_out_again, (FINAL_REOPENED, ACCEPTED_TWICE), 0),
+        (the_limit_of_deliveries_is_not_heard_of, (TOO_MANY_DELIVERIES,), 2),
+        (the_start_passes_what_is_held, (SKIPPED,), 0),
+        (writes_are_answered_and_not_kept, (FINAL_REOPENED, ACCEPTED_TWICE, NEVER_DRAINED), 0),
+        (a_reader_gets_no_batches, (FINAL_REOPENED, ACCEPTED_TWICE), 0),
+        (the_beginning_is_found_anew, (FINAL_REOPENED, ACCEPTED_TWICE), 0),
+    )
+}
+"""Each with what finds it, and a seed that shows it."""
+
+
+@pytest.mark.parametrize(("mutate", "kinds", "seed_of_it"), MUTANTS.values(), ids=MUTANTS.keys())
+def test_a_mutant_is_caught(
+    monkeypatch: pytest.MonkeyPatch,
+    mutate: Callable[[pytest.MonkeyPatch], None],
+    kinds: tuple[str, ...],
+    seed_of_it: int,
+) -> None:
+    mutate(monkeypatch)
+    found = [anomaly.kind for anomaly in ShareRun(SharePlan.drawn(seed_of_it)).run()]
+    assert any(kind in found for kind in kinds), found
