@@ -10,7 +10,7 @@ NEMESIS ?=
 PLAN ?=
 MUTANTS ?=
 
-.PHONY: run test build java check ci bench bench-full budgets cold-reads interop sim sim-mutants guarantees fuzz nemesis docs golden clean
+.PHONY: run test build java check ci bench bench-full budgets cold-reads interop sim sim-mutants guarantees fuzz upgrade nemesis docs golden clean
 
 $(READY): pyproject.toml setup.py
 	@test -x $(BIN)/python || $(PYTHON) -m venv .venv 2>/dev/null \
@@ -25,7 +25,7 @@ run: $(READY)
 	@if [ -t 0 ] && [ -t 1 ]; then exec $(BIN)/millbeck up; else exec $(BIN)/millbeck up --memory --port 0 --check; fi
 
 test: $(READY) build java
-	$(BIN)/python -m pytest -q -n 2 tests --ignore tests/interop --ignore tests/fuzz/long --ignore tests/spark
+	$(BIN)/python -m pytest -q -n 2 tests --ignore tests/interop --ignore tests/fuzz/long --ignore tests/e2e/long --ignore tests/spark
 	$(BIN)/python -m pytest -q tests/spark
 	MILLBECK_COMPILED=1 $(BIN)/python -m pytest -q -n 2 $(COMPILED_TESTS) --seeds=10
 
@@ -74,6 +74,10 @@ interop: $(READY)
 # 100,000 hostile frames at a node while a steady client is timed.
 fuzz: $(READY)
 	$(BIN)/python -m pytest -q -s tests/fuzz/long
+
+# A rolling upgrade of three nodes under load: one that knows less than the others is replaced, then the next.
+upgrade: $(READY)
+	$(BIN)/python -m pytest -q tests/e2e/long
 
 # Harm to a cluster of real processes (as root): kills, pauses, partitions, power cuts, full disks. NEMESIS='kill --seconds 60'
 nemesis: $(READY) build
