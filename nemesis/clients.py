@@ -16,7 +16,7 @@ import time
 from collections.abc import Callable
 from typing import Any, TextIO
 
-from confluent_kafka import Consumer, KafkaError, Message, Producer, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
 
 FLUSH_S = 120.0
 FLOOD_BURST = 500
@@ -82,9 +82,30 @@ def produce(
             notes.add("undelivered", value, error.name())
 
     closed = until_input_closes()
+    left = 0
+    try:
+        _produce_steadily(producer, topic, notes, name, partitions, rate, delivered, lambda: closed.is_set() or fatal)
+        left = producer.flush(FLUSH_S)
+    except KafkaException as error:
+        # librdkafka raises what it has told of already, and delivers nothing more.
+        if not error.args[0].fatal():
+            raise
+    notes.add("end", left, fatal)
+
+
+def _produce_steadily(
+    producer: Producer,
+    topic: str,
+    notes: Notes,
+    name: str,
+    partitions: int,
+    rate: float,
+    delivered: Callable[[KafkaError | None, Message], None],
+    is_over: Callable[[], object],
+) -> None:
     start_s = time.monotonic()
     count = 0
-    while not closed.is_set() and not fatal:
+    while not is_over():
         due_s = start_s + count / rate
         producer.poll(max(0.0, min(due_s - time.monotonic(), 0.1)))
         if time.monotonic() < due_s:
@@ -98,8 +119,6 @@ def produce(
             notes.add("unsent", value)
             producer.poll(0.1)
         count += 1
-    left = producer.flush(FLUSH_S)
-    notes.add("end", left, fatal)
 
 
 def consume(bootstrap: str, topic: str, notes: Notes, *, name: str, partitions: int) -> None:
