@@ -40,6 +40,11 @@ class Draft:
                 found[member_id] = member
         return found
 
+    def has_member(self, member_id: str) -> bool:
+        if member_id in self._members:
+            return self._members[member_id] is not None
+        return member_id in self.group.members
+
     @property
     def is_empty(self) -> bool:
         if any(member is not None for member in self._members.values()):

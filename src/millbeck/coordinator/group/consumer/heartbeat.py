@@ -179,6 +179,19 @@ def check_epoch(member: ConsumerMember, epoch: int, owned: Assignment | None) ->
 
 def _with_changes(member: ConsumerMember, request: ConsumerGroupHeartbeatRequest, client: Client) -> ConsumerMember:
     names, regex = request.subscribed_topic_names, request.subscribed_topic_regex
+    is_silent = names is None and regex is None and request.rack_id is None and request.server_assignor is None
+    if (
+        is_silent
+        and request.rebalance_timeout_ms == -1
+        and (member.client_id, member.client_host, member.classic)
+        == (
+            client.client_id,
+            client.host,
+            None,
+        )
+    ):
+        # Most heartbeats say nothing new.
+        return member
     return replace(
         member,
         instance_id=member.instance_id if request.instance_id is None else request.instance_id,
@@ -197,8 +210,8 @@ def _with_changes(member: ConsumerMember, request: ConsumerGroupHeartbeatRequest
 
 def store_changes(draft: Draft, member: ConsumerMember, updated: ConsumerMember) -> bool:
     """Write what is new about a member; whether the group must be assigned anew for it."""
-    is_new = updated.member_id not in draft.members()
-    if not is_new and updated == member:
+    is_new = not draft.has_member(updated.member_id)
+    if not is_new and (updated is member or updated == member):
         return False
     draft.store_member(updated)
     return is_new or _assignable(updated) != _assignable(member)
