@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
+from functools import cached_property
 from typing import Any
 
 from millbeck.coordinator.config import (
@@ -170,9 +171,9 @@ class NodeConfig:
         names = self.controller_names()
         return (names[0], self._protocol_map()[names[0]]) if names else ("", "PLAINTEXT")
 
-    @property
+    @cached_property
     def inter_broker_listener(self) -> str:
-        """The name of the listener that brokers use among themselves."""
+        """The name of the listener that brokers use among themselves; asked with every fetch of a follower."""
         names = [address.name for address in self.client_addresses()]
         named = self.listener.inter_broker_listener_name or self.listener.security_inter_broker_protocol
         return named.upper() if named.upper() in names else names[0]
