@@ -31,6 +31,7 @@ COMMANDS: Final = {
     "server": ("millbeck.cli.server", "Run a node with a server.properties file."),
     "storage": ("millbeck.cli.storage", "Format log directories, or look at them."),
     "topic": ("millbeck.cli.topic", "List, create, describe, change and delete topics."),
+    "txn": ("millbeck.cli.txn", "List and describe transactions, and abort those that hang."),
     "up": ("millbeck.cli.up", "Run a node with everything set up for you."),
 }
 """Name to module and summary: a command's module is imported only when it is used, so that help stays quick."""
