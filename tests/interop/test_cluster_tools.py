@@ -12,7 +12,7 @@ import pytest
 from bench.systems import SYSTEMS, Node
 from bench.systems.apache_kafka import CLUSTER_ID, java_command
 from bench.systems.millbeck import cli_command
-from tests.interop.cluster import NODE_IDS, Cluster, run_tool, until
+from tests.interop.cluster import NODE_IDS, Cluster, run_tool, tool_command, until
 
 RECORD_COUNT = 6000
 VALUES = [f"{index:08d}".encode() * 40 for index in range(RECORD_COUNT)]
@@ -20,8 +20,15 @@ VALUES = [f"{index:08d}".encode() * 40 for index in range(RECORD_COUNT)]
 
 @pytest.fixture(scope="module")
 def cluster(system: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    with Cluster(system, tmp_path_factory.mktemp("cluster")) as running:
+    three = Cluster(system, tmp_path_factory.mktemp("cluster"))
+    for node in three.nodes.values():
+        node.overrides["log.dirs"] = f"{node.data},{_second_directory(node)}"
+    with three as running:
         yield running
+
+
+def _second_directory(node: Node) -> str:
+    return f"{node.directory}/second"
 
 
 def _plan(path: Path, topic: str, replicas: dict[int, list[int]], **more: dict[int, list[str]]) -> str:
@@ -276,6 +283,27 @@ def test_a_reassignment_is_cancelled(cluster: Cluster, tmp_path: Path) -> None:
     assert cluster.consume("stayed", 0) == VALUES
 
 
+def test_a_replica_moves_to_another_directory_of_its_broker(cluster: Cluster, tmp_path: Path) -> None:
+    cluster.tool("kafka-topics", "--create", "--topic", "shelved", "--replica-assignment", "1:2")
+    cluster.produce("shelved", VALUES, partitions=1)
+
+    def directory_on_1() -> list[str]:
+        shown = cluster.tool("kafka-log-dirs", "--describe", "--topic-list", "shelved", "--broker-list", "1")
+        (broker,) = json.loads(shown.splitlines()[-1])["brokers"]
+        return [each["logDir"] for each in broker["logDirs"] for one in each["partitions"] if not one["isFuture"]]
+
+    (before,) = directory_on_1()
+    node = cluster.nodes[1]
+    after = next(each for each in (str(node.data), _second_directory(node)) if each != before)
+    plan = _plan(tmp_path / "plan.json", "shelved", {0: [1, 2]}, log_dirs={0: [after, "any"]})
+    reassign = ("kafka-reassign-partitions", "--reassignment-json-file", plan)
+    executed = cluster.tool(*reassign, "--execute", "--replica-alter-log-dirs-throttle", "500000000")
+    assert f"moving log directory to {after} for replica shelved-0 with broker 1" in executed
+    until(lambda: "still in progress" not in cluster.tool(*reassign, "--verify"), "the move to another directory")
+    assert directory_on_1() == [after]
+    assert cluster.consume("shelved", 0) == VALUES
+
+
 # kafka-leader-election
 
 
@@ -449,3 +477,24 @@ def test_offsets_and_replicas_agree(cluster: Cluster, tmp_path: Path) -> None:
     assert cluster.tool("kafka-get-offsets", "--topic-partitions", "counted:1", "--time", "latest").split() == [
         "counted:1:500"
     ]
+    # This tool reports for ever; a line that says so is enough.
+    verification = subprocess.Popen(
+        tool_command(
+            "kafka-replica-verification",
+            *("--broker-list", cluster.bootstrap, "--topics-include", "counted", "--time", "-2"),
+            *("--report-interval-ms", "500"),
+        ),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    )
+    try:
+        assert verification.stdout is not None
+        reports = (line for line in verification.stdout if "max lag is" in line)
+        assert "max lag is 0 for partition counted-0 at offset 501 among 2 partitions" in next(
+            line for line in reports if "offset 501" in line
+        )
+    finally:
+        verification.kill()
+        verification.wait(10)
