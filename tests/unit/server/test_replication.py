@@ -251,3 +251,17 @@ def test_other_brokers_are_found_on_the_brokers_listener() -> None:
             await no_controller(None)  # type: ignore[arg-type]
 
     in_house(scenario)
+
+
+def test_the_cleaner_forgets_a_partition_that_moved_away() -> None:
+    async def scenario(house: House, client: Client, environment: Environment) -> None:
+        await create(client, cleanup_policy="compact")
+        partition = partition_of(house)
+        assert house.node is not None
+        cleaner = house.node.broker.cleaner
+        cleaner.uncleanable[partition.name] = "a test"
+        await register(house)
+        await decide(house, change(partition.topic_id, replicas=[2], isr=[2], leader=2))
+        assert partition.name not in cleaner.uncleanable
+
+    in_house(scenario)
