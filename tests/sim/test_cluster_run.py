@@ -23,7 +23,7 @@ from millbeck.testing.mutants.patching import patched
 from millbeck.testing.plan_files import parse_plan
 
 CORPUS = sorted((Path(__file__).parent / "corpus").glob("*.json"))
-FRESH_SECONDS = 12.0
+FRESH_SECONDS = 10.0
 SEED_BELOW = 1_000_000_000
 QUICKLY_KILLED = ("leader acknowledges alone", "fenced broker stays in ISR", "truncation to the high watermark")
 """The others take their time: ``make sim-mutants``."""
