@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
+from house import Client, House
 from scraping import samples
 from three_brokers import ThreeBrokers
 
@@ -11,6 +12,8 @@ from millbeck.kernel.environment import Environment
 from millbeck.metadata.image.directories import UNASSIGNED_DIRECTORY
 from millbeck.metadata.records import PartitionRecord, TopicRecord
 from millbeck.server.internal_topics import OFFSETS_TOPIC
+from millbeck.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
+from millbeck.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from millbeck.wire.messages.find_coordinator import FindCoordinatorRequest
 from millbeck.wire.messages.offset_commit import (
     OffsetCommitRequest,
@@ -80,3 +83,30 @@ def test_a_follower_knows_the_lag_itself() -> None:
         await cluster.until(lambda: samples(cluster.nodes[2])[LAG] == 4, limit_s=2)
 
     ThreeBrokers(offsets_topic_num_partitions="1").run(scenario)
+
+
+def test_groups_in_which_the_broker_assigns_are_counted() -> None:
+    async def scenario(house: House, client: Client, environment: Environment) -> None:
+        await client.ask(FindCoordinatorRequest(coordinator_keys=["g"]), 4)
+        await client.ask(CreateTopicsRequest(topics=[CreatableTopic("t", 1, 1)]), 7)
+        request = ConsumerGroupHeartbeatRequest(
+            "g", "m", 0, rebalance_timeout_ms=1000, subscribed_topic_names=["t"], topic_partitions=[]
+        )
+        assert (await client.ask(request, 1)).error_code == 0
+        topic = OffsetCommitRequestTopic("t", partitions=[OffsetCommitRequestPartition(0, 0)])
+        commit = OffsetCommitRequest(group_id="g", generation_id_or_member_epoch=1, member_id="m", topics=[topic])
+        await client.ask(commit, 9)
+        found = samples(house.node)
+        prefix = "kafka_server_group_coordinator_metrics_"
+        assert found[prefix + 'group_count{protocol="consumer"}'] == 1
+        assert found[prefix + 'group_count{protocol="classic"}'] == 0
+        assert found[prefix + 'consumer_group_count{state="stable"}'] == 1
+        assert found[prefix + "consumer_group_rebalance_count"] == 1
+        assert found[prefix + "offset_commit_count"] == 1
+        assert found[LAG] == 0
+        await client.ask(ConsumerGroupHeartbeatRequest("g", "m", -1), 1)
+        found = samples(house.node)
+        assert found[prefix + 'consumer_group_count{state="empty"}'] == 1
+        assert found[LAG] == 0
+
+    House().run(scenario)
