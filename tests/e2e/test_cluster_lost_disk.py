@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 from click.testing import CliRunner
-from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
+from confluent_kafka import Consumer, Producer, TopicPartition
 
 from millbeck.cli.main import cli
 from millbeck.testing import Broker, broker
@@ -50,12 +50,9 @@ def _readable(node: Broker) -> list[int]:
     """Partitions whose record is still there."""
     found = []
     consumer = Consumer({"bootstrap.servers": node.bootstrap, "group.id": "g", "enable.auto.commit": False})
-    for number in range(PARTITIONS):
-        try:
-            low, high = consumer.get_watermark_offsets(TopicPartition("t", number), 2)
-        except KafkaException:
-            continue
-        if (low, high) == (0, 1):
+    for number, partition in sorted(consumer.list_topics("t", timeout=30).topics["t"].partitions.items()):
+        is_led = partition.error is None and partition.leader >= 0
+        if is_led and consumer.get_watermark_offsets(TopicPartition("t", number), 10) == (0, 1):
             found.append(number)
     consumer.close()
     return found
