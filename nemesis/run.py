@@ -91,6 +91,8 @@ class Run:
             view = self.view()
             if view is not None and len(view.leaders) == PARTITIONS and holds(view):
                 return
+            for member in self.cluster.members:
+                member.check_alive()
             time.sleep(0.1)
         raise RunFailed(f"{what} did not come about in {patience_s:.0f} s; the last view: {view}")
 
