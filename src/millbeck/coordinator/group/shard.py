@@ -8,7 +8,7 @@ the reply carries more than a code (JoinGroup, SyncGroup): those answer their re
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from millbeck.coordinator.config import ClassicGroupOptions, OffsetOptions
 from millbeck.coordinator.group import listing, records
@@ -228,7 +228,14 @@ class GroupShard:
         except ApiError as error:
             reply.reply(JoinGroupResponse(error_code=error.code, member_id=request.member_id))
             return NOTHING
-        return result
+        joined = result.on_committed
+
+        def committed(later_ms: int) -> None:
+            if joined is not None:
+                joined(later_ms)
+            self._consumer.downgrade_soon(group.group_id)
+
+        return replace(result, on_committed=committed)
 
     def _downgraded(self, group_id: str, now_ms: int) -> None:
         """A group has become a classic one; its members have to hear of it and rejoin."""

@@ -56,6 +56,7 @@ class ConsumerGroups:
         """``on_downgraded(group_id, now_ms)`` and ``on_upgraded(former)`` are called when the change is durable."""
         self._groups = groups
         self._registry = registry
+        self._timers = timers
         self._options = options
         self._classic = classic
         self._cluster = cluster
@@ -141,7 +142,20 @@ class ConsumerGroups:
             records=result.records, response=result.response, on_committed=committed, on_failed=result.on_failed
         )
 
-    def _downgrade(self, group: ConsumerGroup, leaving: ConsumerMember, now_ms: int) -> GroupResult | None:
+    def downgrade_soon(self, group_id: str) -> None:
+        """A member has changed its protocol: if it was the last of this one, the group changes too."""
+        group = self.coordination.find(group_id)
+        if group is not None and migration.may_downgrade(group, None, self._options, self._classic):
+            self._timers.schedule(
+                ("consumer-downgrade", group_id), 0, lambda now_ms: self._downgrade_now(group_id, now_ms)
+            )
+
+    def _downgrade_now(self, group_id: str, now_ms: int) -> GroupResult:
+        group = self.coordination.find(group_id)
+        result = None if group is None else self._downgrade(group, None, now_ms)
+        return Result() if result is None else result
+
+    def _downgrade(self, group: ConsumerGroup, leaving: ConsumerMember | None, now_ms: int) -> GroupResult | None:
         if not migration.may_downgrade(group, leaving, self._options, self._classic):
             return None
         members = list(group.members)
@@ -151,7 +165,7 @@ class ConsumerGroups:
                 self.coordination.forget(group, member_id)
             self._on_downgraded(group.group_id, later_ms)
 
-        found = migration.downgrade(group, leaving.member_id, self._cluster, now_ms)
+        found = migration.downgrade(group, leaving, self._cluster, now_ms)
         return Result(records=found, on_committed=committed)
 
     # Groups seen from outside

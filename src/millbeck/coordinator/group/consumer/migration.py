@@ -7,15 +7,12 @@ those that are left become a classic group again, with the assignments that were
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from millbeck.coordinator.config import ClassicGroupOptions
 from millbeck.coordinator.group import records
 from millbeck.coordinator.group.classic.group import ClassicGroup
 from millbeck.coordinator.group.classic.member import Member
 from millbeck.coordinator.group.classic.subscription import CONSUMER_PROTOCOL_TYPE
 from millbeck.coordinator.group.consumer import payloads, writing
-from millbeck.coordinator.group.consumer.assignment import Assignment
 from millbeck.coordinator.group.consumer.cluster_view import ClusterView
 from millbeck.coordinator.group.consumer.group import ConsumerGroup
 from millbeck.coordinator.group.consumer.member import ClassicTerms, ConsumerMember
@@ -76,12 +73,15 @@ def _upgraded(member: Member, group: ClassicGroup, cluster: ClusterView) -> Cons
 
 
 def may_downgrade(
-    group: ConsumerGroup, leaving: ConsumerMember, options: ConsumerProtocolOptions, classic: ClassicGroupOptions
+    group: ConsumerGroup,
+    leaving: ConsumerMember | None,
+    options: ConsumerProtocolOptions,
+    classic: ClassicGroupOptions,
 ) -> bool:
-    """Whether those that stay when a member leaves are better off as a classic group."""
-    staying = [member for member in group.members.values() if member.member_id != leaving.member_id]
+    """Whether those that stay, when a member leaves or has changed its protocol, are better off as a classic group."""
+    staying = _staying(group, leaving)
     return (
-        not leaving.uses_classic_protocol
+        (leaving is None or not leaving.uses_classic_protocol)
         and bool(staying)
         and all(member.uses_classic_protocol for member in staying)
         and options.migration_policy in DOWNGRADES
@@ -89,21 +89,16 @@ def may_downgrade(
     )
 
 
-def downgrade(group: ConsumerGroup, leaving_id: str, cluster: ClusterView, now_ms: int) -> list[GroupRecord]:
-    """The records that make a classic group of what is left; GroupIdNotFound when a payload cannot be read."""
-    staying = [member for member in group.members.values() if member.member_id != leaving_id]
-    return downgraded(group, staying, dict(group.targets), cluster, now_ms)
+def _staying(group: ConsumerGroup, leaving: ConsumerMember | None) -> list[ConsumerMember]:
+    return [member for member in group.members.values() if leaving is None or member.member_id != leaving.member_id]
 
 
-def downgraded(
-    group: ConsumerGroup,
-    members: list[ConsumerMember],
-    targets: Mapping[str, Assignment],
-    cluster: ClusterView,
-    now_ms: int,
+def downgrade(
+    group: ConsumerGroup, leaving: ConsumerMember | None, cluster: ClusterView, now_ms: int
 ) -> list[GroupRecord]:
+    """The records that make a classic group of what is left; GroupIdNotFound when a payload cannot be read."""
     classic = ClassicGroup(group.group_id, now_ms=now_ms)
-    for member in members:
+    for member in _staying(group, leaving):
         assert member.classic is not None
         classic.add(
             Member(
@@ -122,7 +117,7 @@ def downgraded(
     try:
         assignments = {
             member_id: payloads.write_assignment(
-                targets.get(member_id, {}), payloads.version_of(member.metadata(classic.protocol_name)), cluster
+                group.targets.get(member_id, {}), payloads.version_of(member.metadata(classic.protocol_name)), cluster
             )
             for member_id, member in classic.members.items()
         }

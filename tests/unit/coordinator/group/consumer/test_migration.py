@@ -115,3 +115,19 @@ def test_a_consumer_member_whose_session_ends_is_the_last_too(world: Any, worlds
     world.advance(46_000)
     assert list(world.group().members) == members
     assert world.state() == "PreparingRebalance"
+
+
+def test_a_static_member_that_goes_back_to_the_classic_protocol_may_be_the_last(world: Any, worlds: Any) -> None:
+    world.enter_consumer("a", instance="i")
+    protocols = {"range": worlds.subscription("t", version=1, tail=TAIL)}
+    back = world.join("", instance="i", protocols=protocols)
+    assert back.code_name == "NONE"
+    world.advance(1)
+    assert world.state() == "PreparingRebalance"
+    assert world.sync(back.response.member_id, back.response.generation_id, instance="i").code_name in (
+        "REBALANCE_IN_PROGRESS",
+        "ILLEGAL_GENERATION",
+    )
+    again = world.join(back.response.member_id, instance="i", protocols=protocols)
+    assert again.code_name == "NONE"
+    assert again.response.leader == back.response.member_id
