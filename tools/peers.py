@@ -24,6 +24,7 @@ import subprocess
 import sys
 import tempfile
 import tomllib
+import urllib.request
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -31,6 +32,7 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent.parent
 INTEROP = ROOT / "tests" / "interop"
 FETCH_TIMEOUT_S = 600
+MAVEN_CENTRAL = "https://repo.maven.apache.org/maven2"
 
 
 class PeerUnavailable(Exception):
@@ -265,6 +267,24 @@ def _build_python_codecs() -> None:
 
 
 # Each peer: where it is when installed, and what installs it.
+def _spark_connector_path() -> Path:
+    return cache_directory() / f"spark-connector-{pins()['spark-connector']['version']}"
+
+
+def _build_spark_connector() -> None:
+    def fill(scratch: Path) -> None:
+        for jar in pins()["spark-connector"]["jars"]:
+            try:
+                with urllib.request.urlopen(f"{MAVEN_CENTRAL}/{jar}", timeout=FETCH_TIMEOUT_S) as answer:
+                    (scratch / Path(jar).name).write_bytes(answer.read())
+            except OSError as error:
+                raise PeerUnavailable(
+                    f"Spark's Kafka connector: {Path(jar).name} cannot be fetched: {error}"
+                ) from error
+
+    _place(_spark_connector_path(), fill)
+
+
 PEERS: dict[str, tuple[Callable[[], Path], Callable[[], None]]] = {
     "kafka": (_kafka_path, _build_kafka),
     "java-driver": (_java_driver_path, _build_java_driver),
@@ -272,6 +292,7 @@ PEERS: dict[str, tuple[Callable[[], Path], Callable[[], None]]] = {
     "kafkajs": (_js_driver_path, _build_js_driver),
     "kcat": (_kcat_path, _build_kcat),
     "python-codecs": (_python_codecs_path, _build_python_codecs),
+    "spark-connector": (_spark_connector_path, _build_spark_connector),
 }
 
 
