@@ -105,6 +105,21 @@ class MarkerSender:
     def waiting_count(self) -> int:
         return len(self._queue) + sum(len(each) for each in self._outgoing.values())
 
+    @property
+    def run_count(self) -> int:
+        return len(self._runs)
+
+    @property
+    def leaderless_count(self) -> int:
+        """Markers that wait for their partition to have a leader."""
+        topics = self._broker.image.topics
+        return sum(
+            1
+            for run in self._runs.values()
+            for name in run.left
+            if (found := topics.partition(*name)) is None or found.leader < 0
+        )
+
     # By leader
 
     def _enqueue(self, waiting: Iterable[_Waiting]) -> None:

@@ -15,6 +15,7 @@ from millbeck.coordinator.transaction.initialising import NeedsProducerId
 from millbeck.coordinator.transaction.markers import Markers
 from millbeck.coordinator.transaction.records import TransactionRecord
 from millbeck.coordinator.transaction.shard import TransactionShard, TransactionShardOptions
+from millbeck.coordinator.transaction.status import Status
 from millbeck.kernel.errors import ApiError
 from millbeck.kernel.names import TRANSACTION_STATE_TOPIC
 from millbeck.kernel.timeline import SnapshotRegistry
@@ -105,3 +106,11 @@ class TransactionDriver(CoordinatorDriver[TransactionShard, TransactionRecord]):
 
     def _complete(self, markers: Markers, reply: Reply[bool]) -> None:
         self.write(markers.transactional_id, lambda shard: shard.complete(markers, self._broker.now_ms()), reply)
+
+    # Metrics
+
+    def counts(self) -> list[dict[Status, int]]:
+        return [driver.host.shard.counts() for driver in self._active()]
+
+    def load_times_ms(self) -> list[float]:
+        return [driver.load_seconds * 1000 for driver in self._active()]
