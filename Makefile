@@ -10,7 +10,7 @@ NEMESIS ?=
 PLAN ?=
 MUTANTS ?=
 
-.PHONY: run test build java check ci bench bench-full budgets scale cold-reads interop sim sim-mutants guarantees fuzz upgrade nemesis docs golden clean
+.PHONY: run test build java check ci bench bench-full budgets rebalance scale cold-reads interop sim sim-mutants guarantees fuzz upgrade nemesis docs golden clean
 
 $(READY): pyproject.toml setup.py
 	@test -x $(BIN)/python || $(PYTHON) -m venv .venv 2>/dev/null \
@@ -94,6 +94,10 @@ bench-full: $(READY) build
 # The design's budgets, and replaying a cold log beside producers and tailing readers (as root, for the memory limit).
 budgets: $(READY) build
 	$(BIN)/python -m bench.budgets
+
+# Consumer groups: one of ten members leaves, beside Kafka, and a thousand join at once.
+rebalance: $(READY) build
+	$(BIN)/python -m bench.rebalance
 
 # Many partitions on three nodes, and in the simulator.
 scale: $(READY) build
