@@ -15,6 +15,7 @@ from millbeck.server.metric_tables import declare_single
 from millbeck.server.process_metrics import declare_process_metrics
 from millbeck.server.quorum_metrics import declare_quorum_metrics
 from millbeck.server.replica_metrics import declare_replica_metrics
+from millbeck.server.share_metrics import declare_share_metrics
 from millbeck.server.topics import TopicCounts
 from millbeck.server.transaction_metrics import declare_transaction_metrics
 
@@ -46,6 +47,7 @@ def declare_metrics(node: Node) -> None:
         _declare_broker(node)
         declare_group_metrics(node.registry, node.broker)
         declare_transaction_metrics(node.registry, node.broker)
+        declare_share_metrics(node.registry, node.broker)
         declare_replica_metrics(node.registry, node.broker, node.broker_part.membership)
         declare_broker_metadata_metrics(node.registry, node.broker)
         declare_cleaner_metrics(node.registry, node.broker)

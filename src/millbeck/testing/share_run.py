@@ -28,7 +28,7 @@ from millbeck.testing.workloads.share_members import Manners, ShareGroupMember
 GROUP: Final = "jobs"
 TOPIC: Final = "t"
 LIMIT_SECONDS: Final = 900.0
-DRAIN_SECONDS: Final = 120.0
+DRAIN_SECONDS: Final = 60.0
 POLL_SECONDS: Final = 0.5
 KINDS: Final = ("crash", "pause", "clean restart", "power loss")
 
