@@ -70,7 +70,9 @@ def produce(
             # librdkafka waits for the next refresh when a leader dies: this is the grain of what is measured.
             "topic.metadata.refresh.interval.ms": 200,
             "error_cb": on_error,
-            "log_level": 2,
+            # When it takes a new epoch, and why: then it may write again what was written before.
+            "debug": "eos",
+            "log_level": 7,
         }
     )
 
