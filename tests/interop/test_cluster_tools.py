@@ -243,9 +243,9 @@ def test_reassignment_moves_records_within_its_throttle(cluster: Cluster, tmp_pa
     assert {tuple(sorted(one["replicas"])) for one in proposed["partitions"]} == {(2, 3)}
     plan = _plan(tmp_path / "plan.json", "moved", {0: [3, 2], 1: [2, 3], 2: [3, 1]})
     reassign = ("kafka-reassign-partitions", "--reassignment-json-file", plan)
-    executed = cluster.tool(*reassign, "--execute", "--throttle", "50000")
+    executed = cluster.tool(*reassign, "--execute", "--throttle", "10000")
     assert "Successfully started partition reassignments for moved-0,moved-1,moved-2" in executed
-    assert "throttle limit was set to 50000 B/s" in executed
+    assert "throttle limit was set to 10000 B/s" in executed
     listed = cluster.tool("kafka-reassign-partitions", "--list")
     assert "moved-1: replicas: 2,3,1. adding: 3. removing: 1." in listed
     verified = cluster.tool(*reassign, "--verify", "--preserve-throttles")
