@@ -20,6 +20,10 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         chosen = metafunc.config.getoption("--seed")
         count = max(1, int(metafunc.config.getoption("--seeds")) // 15)
         metafunc.parametrize("group_seed", [int(chosen)] if chosen else list(range(count)))
+    if "share_seed" in metafunc.fixturenames:
+        chosen = metafunc.config.getoption("--seed")
+        count = max(1, int(metafunc.config.getoption("--seeds")) // 30)
+        metafunc.parametrize("share_seed", [int(chosen)] if chosen else list(range(count)))
     if "table_seed" in metafunc.fixturenames:
         # Longer runs, of which fewer fit the time of the tests.
         chosen = metafunc.config.getoption("--seed")
