@@ -37,6 +37,17 @@ def test_a_transaction_from_beginning_to_end(stage: Any) -> None:
     assert stage.add("x", (101, 1), PLACE).response == 0
 
 
+def test_markers_of_an_earlier_transaction_complete_nothing(stage: Any) -> None:
+    producer = begin(stage)
+    stage.end("x", producer, True)
+    (old,) = stage.sent
+    stage.complete()
+    stage.add("x", (101, 1), PLACE)
+    stage.end("x", (101, 1), False)
+    assert stage.run(lambda shard: shard.complete(old, 0)).response is False
+    assert stage.of("x").status is Status.PREPARE_ABORT
+
+
 def test_markers_follow_the_committed_decision_and_the_answer_too(stage: Any) -> None:
     producer = begin(stage)
     answer = stage.end("x", producer, True, commits=False)
