@@ -7,10 +7,12 @@ are decoded.
 
 from __future__ import annotations
 
+import asyncio
 import re
 import subprocess
 import time
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -18,6 +20,11 @@ from bench.systems import SYSTEMS, Node
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
 from tests.interop.cluster import TOOLS, run_tool, tool_command, until
+
+from millbeck.client.share import AcknowledgeType, ShareConsumer
+from millbeck.host import real_environment
+from millbeck.kernel.errors import ApiError
+from millbeck.kernel.ids import TopicPartition
 
 TOOLS.setdefault("kafka-share-groups", "org.apache.kafka.tools.consumer.group.ShareGroupCommand")
 TOOLS.setdefault("kafka-console-share-consumer", "org.apache.kafka.tools.consumer.ConsoleShareConsumer")
@@ -134,6 +141,45 @@ def test_what_a_killed_consumer_held_comes_back(share_node: Node, topic: str) ->
     assert len(printed) == len(set(printed))
     assert set(printed) <= values
     assert [lag for _, lag in _lag(share_node, group)] == [0] * PARTITIONS
+
+
+def test_fifty_consumers_of_which_ten_are_killed_accept_each_record_once(share_node: Node, topic: str) -> None:
+    group = _group(share_node, "fifty")
+    accepted: Counter[tuple[int, int]] = Counter()
+    held: list[int] = []
+    is_over = asyncio.Event()
+
+    def told(partition: TopicPartition, offsets: Mapping[int, AcknowledgeType], error: ApiError | None) -> None:
+        if error is None:
+            accepted.update((partition.partition, offset) for offset in offsets)
+
+    async def consume(number: int) -> None:
+        settings = {"bootstrap.servers": share_node.bootstrap, "group.id": group}
+        consumer = ShareConsumer(real_environment(), settings, told)
+        consumer.subscribe([topic])
+        polls = 0
+        while not is_over.is_set():
+            deliveries = await consumer.poll(timeout_s=0.5)
+            polls += bool(deliveries)
+            if number < 10 and polls == 2:
+                held.append(len(deliveries))
+                await consumer.cluster.close()
+                return
+        await consumer.close()
+
+    async def all_of_them() -> None:
+        tasks = [asyncio.create_task(consume(number)) for number in range(50)]
+        await asyncio.sleep(5)
+        values = await asyncio.to_thread(_produce, share_node, topic, 20_000)
+        async with asyncio.timeout(90):
+            while len(accepted) < len(values):
+                await asyncio.sleep(0.1)
+        is_over.set()
+        await asyncio.gather(*tasks)
+
+    asyncio.run(all_of_them())
+    assert set(accepted.values()) == {1}
+    assert held
 
 
 def test_a_poison_record_is_given_up_after_the_limit(share_node: Node, topic: str) -> None:
