@@ -189,7 +189,8 @@ def test_a_poison_record_is_given_up_after_the_limit(share_node: Node, topic: st
     assert producer.flush(30) == 0
     printed = _console(share_node, topic, group, "--release", "--timeout-ms", "8000").communicate(timeout=100)[0]
     assert printed.split() == ["poison"] * 3
-    assert [lag for _, lag in _lag(share_node, group)] == [0] * PARTITIONS
+    # Kafka shows no start for partitions in which nothing was settled yet.
+    assert {lag for _, lag in _lag(share_node, group)} == {0}
 
 
 def test_kafkas_tool_shows_resets_and_deletes_groups(share_node: Node, topic: str) -> None:
