@@ -2,9 +2,9 @@
 
 What is promised: a record that was acknowledged by all survives as long as at most ``min.insync.replicas - 1`` replicas
 lose data at a time. It is reckoned by partition and by what the disks really hold: a disk may lose data when, for every
-partition, another replica has everything committed, sound, and is one the controller would elect. A process that is
-killed loses nothing, but the controller can not know that and no longer counts on the replica: where data was lost and
-is not made up for yet, the last replica to count on must not be killed.
+partition, every other replica that the controller would elect has everything committed, sound. A process that ends
+loses nothing, but the controller can not know that and no longer counts on the replica: where data was lost and is not
+made up for yet, no other replica may end.
 """
 
 from __future__ import annotations
@@ -29,20 +29,24 @@ class FaultBudget:
     def may_end(self, node_ids: Sequence[int]) -> bool:
         """Whether the processes of these nodes may end without order."""
         allowed = all(
-            not facts.lossy or self._survives(facts, *node_ids) for facts in self._observer.data.partitions.values()
+            node_id in facts.lossy or node_id not in facts.shadows
+            for facts in self._observer.data.partitions.values()
+            if facts.lossy
+            for node_id in node_ids
         )
         self.refused_count += not allowed
         return allowed
 
-    def _survives(self, facts: PartitionFacts, *node_ids: int) -> bool:
-        if all(node_id not in facts.shadows for node_id in node_ids):
+    def _survives(self, facts: PartitionFacts, node_id: int) -> bool:
+        """Whether everybody else whom the controller counts on has everything, and somebody is left."""
+        if node_id not in facts.shadows:
             return True
         image = self._observer.metadata.newest
         found = None if image is None else image.topics.partition(facts.topic, facts.index)
         if found is None:
             return True
-        candidates = found.isr or found.eligible_leader_replicas
-        return any(self._is_whole(facts, other) for other in candidates if other not in node_ids)
+        others = [each for each in (*found.isr, *found.eligible_leader_replicas) if each != node_id]
+        return bool(others) and all(self._is_whole(facts, other) for other in others)
 
     def _is_whole(self, facts: PartitionFacts, node_id: int) -> bool:
         shadow = facts.shadows.get(node_id)

@@ -178,7 +178,9 @@ class Harm:
                 self._cluster.machine(member).crash()
         return self._hold_down(members)
 
-    async def _restart(self, member: Member) -> Undo:
+    async def _restart(self, member: Member) -> Undo | None:
+        if not self._budget.may_end([member.number]):
+            return None
         undo = self._hold_down([member])
         await self._cluster.stop(member)
         return undo

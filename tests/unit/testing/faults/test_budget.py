@@ -58,10 +58,11 @@ def test_after_a_loss_whoever_is_left_must_not_even_be_killed() -> None:
     data.wound(2)
     assert not allowed.may_end([1])
     assert not allowed.may_lose(1)
-    assert allowed.may_end([3])
+    assert not allowed.may_end([3])
+    assert allowed.may_end([2])
 
 
 def test_nobody_who_is_away_is_counted_on() -> None:
     alone, _ = budget(PARTITION, {1: [11], 2: [11], 3: [11]}, away=(2, 3))
     assert not alone.may_lose(1)
-    assert alone.may_lose(2)
+    assert not alone.may_lose(2)
