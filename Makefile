@@ -83,9 +83,10 @@ upgrade: $(READY)
 nemesis: $(READY) build
 	$(BIN)/python -m nemesis $(NEMESIS)
 
-bench: $(READY) build
+bench: $(READY) build java
 	$(BIN)/python -m bench
 	$(BIN)/python -m bench.compaction
+	$(BIN)/python -m bench.spark
 	$(BIN)/python -m bench.cluster
 
 bench-full: $(READY) build
