@@ -89,7 +89,8 @@ class TransactionsRun:
         self.progress = Progress()
         self._dice = stream(plan.seed, "transactions run")
         self._anomalies: list[Anomaly] = []
-        self._stable: dict[tuple[TopicPartition, int], int] = {}
+        self._stable: dict[tuple[Partition, int], int] = {}
+        """By partition as one process has it: a leader that was started again knows less at first."""
 
     def run(self) -> list[Anomaly]:
         """The anomalies of the whole run."""
@@ -249,7 +250,7 @@ class TransactionsRun:
         ]
         if stable > partition.high_watermark or any(stable > first for first in opened):
             self.found(STABLE, f"{partition.name}: {stable}, with {opened} open, below {partition.high_watermark}")
-        key = (partition.name, partition.leader_epoch)
+        key = (partition, partition.leader_epoch)
         if partition.knows_committed and stable < self._stable.get(key, 0):
             self.found(STABLE, f"{partition.name}: went back from {self._stable[key]} to {stable}")
         self._stable[key] = max(stable, self._stable.get(key, 0))
@@ -270,12 +271,14 @@ class TransactionsRun:
         await self._until(is_settled, SETTLE_SECONDS, "no transaction is open")
 
     def _leaders(self) -> list[Partition]:
-        return [
-            partition
-            for node in self._running()
-            for partition in node.broker.topics.all_partitions()
-            if partition.is_leader
-        ]
+        """Of those that think they lead, for each partition the one with the highest epoch."""
+        found: dict[TopicPartition, Partition] = {}
+        for node in self._running():
+            for partition in node.broker.topics.all_partitions():
+                known = found.get(partition.name)
+                if partition.is_leader and (known is None or partition.leader_epoch > known.leader_epoch):
+                    found[partition.name] = partition
+        return list(found.values())
 
     def _decisions(self) -> Decisions:
         decisions = Decisions()
