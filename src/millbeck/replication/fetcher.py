@@ -273,6 +273,7 @@ class Fetcher:
         if not topics and not any(followed.told is not None for followed in self._followed.values()):
             # The session is left to its end at the leader; a new one begins when there is something to fetch.
             self._session_id = NO_SESSION
+            self._session_epoch = 0
             return None
         limits = self.limits
         return FetchRequest(

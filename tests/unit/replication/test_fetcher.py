@@ -267,6 +267,19 @@ def test_an_answer_to_a_question_of_another_epoch_is_not_taken() -> None:
     assert following.ask().topics[0].partitions[0].current_leader_epoch == 5
 
 
+def test_a_session_that_was_left_because_all_rest_is_followed_by_a_new_one_that_counts_from_its_own_start() -> None:
+    following = Following()
+    following.ask()
+    following.answer_error(errors.NotLeaderOrFollower)
+    assert following.fetcher.request() is None
+    following.cluster.now_ms += 100
+    request = following.ask()
+    assert (request.session_id, request.session_epoch, offsets_in(request)) == (0, 0, [0])
+    following.answer(session_id=78)
+    request = following.ask()
+    assert (request.session_id, request.session_epoch) == (78, 1)
+
+
 def test_one_that_rests_leaves_the_session_and_comes_back_into_it() -> None:
     following = Following()
     other = Cluster()
