@@ -29,11 +29,14 @@ from millbeck.kernel.errors import (
     NotEnoughReplicasAfterAppend,
     NotLeaderOrFollower,
     OffsetOutOfRange,
+    OutOfOrderSequenceNumber,
     UnknownLeaderEpoch,
 )
 from millbeck.kernel.ids import TopicPartition, Uuid
+from millbeck.records.header import BatchHeader
 from millbeck.records.validation import Validated
 from millbeck.replication.in_sync import FetchTimes, InSync, IsrProposal, Surroundings
+from millbeck.replication.refusals import Refusals
 from millbeck.replication.turn import Turn
 from millbeck.storage.log import Log
 from millbeck.storage.producer_state import Origin
@@ -92,6 +95,7 @@ class Partition:
         "_is_marked",
         "_just_written",
         "_pending",
+        "_refusals",
         "_told_end_offset",
         "_turn",
         "_waiting_for_all",
@@ -158,6 +162,7 @@ class Partition:
         self._is_marked = False
         self._appended_ms = 0
         self._told_end_offset = log.end_offset
+        self._refusals: Refusals | None = None
         self._pending: list[PendingAppend] = []
         self._just_written: list[PendingAppend] = []
         self._waiting_for_all: deque[PendingAppend] = deque()
@@ -262,24 +267,52 @@ class Partition:
         ``settle`` is called in a later step of the turn, never from here. A duplicate waits like the batch it repeats,
         which may itself still be on its way to the high watermark. ``transaction_version`` is for a marker.
         """
-        if not self.is_leader:
-            raise NotLeaderOrFollower(f"{self.name} is led by broker {self.leader_id}")
-        if wants_all and self.replicas is not None:
-            self._check_enough(self.replicas)
-        staged = self.log.stage(
-            validated.batch,
-            leader_epoch=self.leader_epoch,
-            now_ms=now_ms,
-            origin=origin,
-            header=validated.header,
-            transaction_version=transaction_version,
-        )
+        header = validated.header
+        try:
+            if not self.is_leader:
+                raise NotLeaderOrFollower(f"{self.name} is led by broker {self.leader_id}")
+            if wants_all and self.replicas is not None:
+                self._check_enough(self.replicas)
+            if self._refusals is not None and self.log.producer_state.latest(header.producer_id) is None:
+                # Whatever comes first of a producer is taken for its first batch.
+                self._check_first(self._refusals, header, now_ms)
+            staged = self.log.stage(
+                validated.batch,
+                leader_epoch=self.leader_epoch,
+                now_ms=now_ms,
+                origin=origin,
+                header=header,
+                transaction_version=transaction_version,
+            )
+        except (NotLeaderOrFollower, NotEnoughReplicas) as error:
+            if header.base_sequence >= 0 and origin is Origin.CLIENT:
+                self._remember(header, type(error), now_ms)
+            raise
+        except OutOfOrderSequenceNumber:
+            if self._refusals is not None:
+                self._check_first(self._refusals, header, now_ms)
+            raise
+        if self._refusals is not None:
+            self._refusals.forget(header.producer_id)
+            if not len(self._refusals):
+                self._refusals = None
         self._appended_ms = now_ms
         self._pending.append(PendingAppend(staged.last_offset + 1, wants_all, settle))
         if not self._is_marked:
             self._is_marked = True
             self._turn.mark_append(self)
         return staged
+
+    def _remember(self, header: BatchHeader, reason: type[ApiError], now_ms: int) -> None:
+        if self._refusals is None:
+            self._refusals = Refusals()
+        self._refusals.add(header.producer_id, header.producer_epoch, header.base_sequence, reason, now_ms)
+
+    def _check_first(self, refusals: Refusals, header: BatchHeader, now_ms: int) -> None:
+        """A batch whose predecessor had to be refused is refused for the same reason: both will come again."""
+        reason = refusals.before(header.producer_id, header.producer_epoch, header.base_sequence, now_ms)
+        if reason is not None:
+            raise reason(f"{self.name} could not take the batch before this one a moment ago")
 
     def _check_enough(self, replicas: InSync) -> None:
         minimum = self.log.config.min_insync_replicas

@@ -464,6 +464,56 @@ def test_a_duplicate_of_what_waits_is_settled_with_it_and_not_behind_later_batch
     assert (first.outcome, second.outcome, again.outcome) == ("ok", None, "ok")
 
 
+def test_what_was_sent_behind_a_batch_refused_for_lack_of_replicas_is_refused_for_that_too() -> None:
+    cluster = led()
+    cluster.produce("a", **numbered(0))
+    cluster.change_isr((1,))
+    with pytest.raises(NotEnoughReplicas):
+        cluster.produce("b", **numbered(1))
+    cluster.change_isr((1, 2))
+    with pytest.raises(NotEnoughReplicas):
+        cluster.produce("c", **numbered(2))
+    assert [cluster.produce(label, **numbered(index)).first_offset for index, label in ((1, "b"), (2, "c"))] == [1, 2]
+    with pytest.raises(OutOfOrderSequenceNumber):
+        cluster.produce("e", **numbered(4))
+
+
+def test_what_was_sent_behind_a_batch_that_came_before_its_leader_began_is_refused_for_that_too() -> None:
+    cluster = led()
+    cluster.produce("a", **numbered(0))
+    cluster.fetch_all(2)
+    with pytest.raises(NotLeaderOrFollower):
+        cluster.produce("b", node_id=2, **numbered(1))
+    cluster.elect(2)
+    with pytest.raises(NotLeaderOrFollower):
+        cluster.produce("c", **numbered(2))
+    assert cluster.produce("b", **numbered(1)).first_offset == 1
+    assert cluster.produce("c", **numbered(2)).first_offset == 2
+
+
+def test_a_producer_nobody_knows_does_not_begin_with_its_second_batch_when_the_first_was_refused() -> None:
+    cluster = led()
+    cluster.change_isr((1,))
+    with pytest.raises(NotEnoughReplicas):
+        cluster.produce("a", **numbered(0))
+    cluster.change_isr((1, 2))
+    with pytest.raises(NotEnoughReplicas):
+        cluster.produce("b", **numbered(1))
+    assert cluster.produce("other", **numbered(7, producer_id=8)).first_offset == 0
+    assert [cluster.produce(label, **numbered(index)).first_offset for index, label in enumerate("ab")] == [1, 2]
+
+
+def test_a_refused_batch_that_is_in_the_log_already_keeps_nobody_waiting() -> None:
+    cluster = led()
+    cluster.produce("a", **numbered(0))
+    cluster.change_isr((1,))
+    with pytest.raises(NotEnoughReplicas):
+        cluster.produce("a", **numbered(0))
+    cluster.change_isr((1, 2))
+    assert cluster.produce("b", **numbered(1)).first_offset == 1
+    assert cluster.produce("a", **numbered(0)).first_offset == 0
+
+
 def test_with_too_few_in_sync_nothing_is_appended_for_all_and_the_watermark_stands_still() -> None:
     cluster = led()
     waiting = cluster.produce("a")
