@@ -10,7 +10,7 @@ NEMESIS ?=
 PLAN ?=
 MUTANTS ?=
 
-.PHONY: run test build java check ci bench bench-full budgets rebalance scale cold-reads interop sim sim-mutants guarantees fuzz upgrade nemesis docs golden clean
+.PHONY: run test build java topologies check ci bench bench-full budgets rebalance scale cold-reads interop sim sim-mutants guarantees fuzz upgrade nemesis docs golden clean
 
 $(READY): pyproject.toml setup.py
 	@test -x $(BIN)/python || $(PYTHON) -m venv .venv 2>/dev/null \
@@ -20,14 +20,19 @@ $(READY): pyproject.toml setup.py
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev]'
 	@touch $@
 
-# On a terminal a node serves until Ctrl-C; elsewhere it is checked with a short produce and consume.
-run: $(READY)
-	@if [ -t 0 ] && [ -t 1 ]; then exec $(BIN)/millbeck up; else exec $(BIN)/millbeck up --memory --port 0 --check; fi
+# A log, a stream of orders, and revenue by region from a pipeline on Spark; until Ctrl-C on a terminal, elsewhere for a
+# minute, and then every result is counted again.
+run: $(READY) java
+	@exec $(BIN)/millbeck demo
 
 test: $(READY) build java
 	$(BIN)/python -m pytest -q -n 2 tests --ignore tests/interop --ignore tests/fuzz/long --ignore tests/e2e/long --ignore tests/spark
-	$(BIN)/python -m pytest -q tests/spark
+	$(BIN)/python -m pytest -q tests/spark -m 'not long'
 	MILLBECK_COMPILED=1 $(BIN)/python -m pytest -q -n 2 $(COMPILED_TESTS) --seeds=10
+
+# Every operator of a topology against plain Python, on Spark; about four minutes.
+topologies: $(READY) build java
+	$(BIN)/python -m pytest -q tests/spark -o timeout=600
 
 # Spark runs on the machine's Java, on Debian's or on PyPI's.
 java: $(READY)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -30,6 +31,8 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     pytest.importorskip("pyspark", reason="the extra spark is not installed")
     from millbeck.pipeline.session import spark_session
 
+    # Spark's workers import what tests define, and with it the modules beside them.
+    os.environ["PYTHONPATH"] = str(Path(__file__).parent)
     settings = {
         "spark.ui.enabled": "false",
         "spark.sql.shuffle.partitions": "2",

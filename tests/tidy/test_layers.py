@@ -71,6 +71,7 @@ ON_THE_REAL_MACHINE = {
     "millbeck.cli": "commands run on the user's machine",
     "millbeck.testing": "fixtures start real nodes",
     "millbeck.pipeline.java": "finds the machine's Java",
+    "millbeck.pipeline.running": "runs pipelines from files of the user's machine",
     "millbeck.pipeline.session": "tells Spark in its environment which Java and Python to start",
     "millbeck.compiled": "looks at the package's own files when it is loaded",
 }

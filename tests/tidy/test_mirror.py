@@ -19,6 +19,9 @@ DECLARATIONS = {
 IMPLEMENTATIONS = ("host", "testing/sim")
 """Implementations of the kernel's protocols: the suite in tests/contract that runs against all of them counts too."""
 
+ON_SPARK = "pipeline"
+"""What only describes Spark's queries can be tested with a Spark alone: the mirror may be in tests/spark."""
+
 
 def test_every_module_has_its_test(source: list[Module], root: Path) -> None:
     missing = [
@@ -84,4 +87,6 @@ def _mirrors_of(module: Module, root: Path) -> list[Path]:
     mirrors = [root / "tests" / "unit" / within.parent / f"test_{name}.py"]
     if within.parent.as_posix() in IMPLEMENTATIONS:
         mirrors.append(root / "tests" / "contract" / f"test_{name}.py")
+    if within.parts[0] == ON_SPARK:
+        mirrors.append(root / "tests" / "spark" / within.relative_to(ON_SPARK).parent / f"test_{name}.py")
     return mirrors

@@ -33,3 +33,19 @@ class JavaMissing(PipelineError):
 
 class NotExactlyOnce(PipelineError):
     """What was asked for cannot be written exactly once."""
+
+
+class TopologyError(PipelineError):
+    """A topology asks for something that does not fit together or that Spark cannot do."""
+
+
+class BadRecord(PipelineError):
+    """A record could not be read with its serde, and the topology says that this fails the query."""
+
+
+class DefinitionError(PipelineError):
+    """A pipeline file is not what it should be."""
+
+
+class AlreadyRunning(PipelineError):
+    """Somebody runs this pipeline."""

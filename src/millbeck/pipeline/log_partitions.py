@@ -18,11 +18,12 @@ from pyspark.sql.types import IntegerType, StructField, StructType
 
 def to_log_partitions(frame: DataFrame, *, partitions: int, tasks: int | None = None) -> DataFrame:
     """The frame with a column ``partition``, shuffled by it into ``tasks`` (at most as many as partitions)."""
-    placed = frame if "partition" in frame.columns else _placed(frame, partitions)
+    placed = frame if "partition" in frame.columns else with_log_partition(frame, partitions)
     return placed.repartition(min(tasks or partitions, partitions), "partition")
 
 
-def _placed(frame: DataFrame, partitions: int) -> DataFrame:
+def with_log_partition(frame: DataFrame, partitions: int) -> DataFrame:
+    """The frame with the column ``partition`` that its keys choose in a topic with so many; nothing is shuffled."""
     schema = StructType([*frame.schema.fields, StructField("partition", IntegerType())])
 
     def place(batches: Iterator[Any]) -> Iterator[Any]:

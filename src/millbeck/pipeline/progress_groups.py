@@ -29,6 +29,7 @@ if TYPE_CHECKING:
         QueryProgressEvent,
         QueryStartedEvent,
         QueryTerminatedEvent,
+        StreamingQueryProgress,
     )
 
 log = logging.getLogger(__name__)
@@ -56,16 +57,20 @@ class ProgressGroups(StreamingQueryListener):
             log.info("query %s has no name, so its offsets are committed to no group: use queryName(...)", event.id)
 
     def onQueryProgress(self, event: QueryProgressEvent) -> None:  # noqa: N802
-        group = self.group_of(event.progress.name)
+        self.progressed(event.progress)
+
+    def progressed(self, progress: StreamingQueryProgress) -> None:
+        """What Spark calls for every batch; whoever follows a query himself may call it, too."""
+        group = self.group_of(progress.name)
         if group is None:
             return
-        offsets = offsets_of(event.progress.sources)
+        offsets = offsets_of(progress.sources)
         if not offsets:
             return
         try:
             self._commit(group, offsets)
         except ApiError as error:
-            log.warning("offsets of query %s were not committed to group %s: %s", event.progress.name, group, error)
+            log.warning("offsets of query %s were not committed to group %s: %s", progress.name, group, error)
 
     def onQueryIdle(self, event: QueryIdleEvent) -> None:  # noqa: N802
         """Nothing was read, so nothing is to be committed."""

@@ -1,0 +1,302 @@
+"""``millbeck pipeline``: run pipelines on Spark, and look after those that run."""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from millbeck.cli.output import TABLE, output_option, show, show_rows
+from millbeck.cli.verbs import VerbGroup
+
+if TYPE_CHECKING:
+    from millbeck.pipeline.running.definition import Definition
+    from millbeck.pipeline.running.progress import Progress
+    from millbeck.pipeline.running.run_directory import RunDirectory
+
+STOP_SECONDS_MAX: Final = 60.0
+START_SECONDS_MAX: Final = 60.0
+LOG_LINES: Final = 50
+
+
+@click.group(cls=VerbGroup, flags={})
+def command() -> None:
+    """Pipelines on Spark: a file with build(topology), or a TOML file for the simple ones."""
+
+
+def _file_options(function: Callable[..., None]) -> Callable[..., None]:
+    for option in (
+        click.option("--master", metavar="MASTER", help="local[*], spark://…, yarn, k8s://… or sc://…"),
+        click.option("-b", "--bootstrap-server", "bootstrap_servers", metavar="HOST:PORT,…", help="Where the log is."),
+        click.argument("file", type=click.Path(path_type=Path)),
+    ):
+        function = option(function)
+    return function
+
+
+@command.command("run")
+@_file_options
+@click.option("--checkpoint", metavar="DIRECTORY", help="Where Spark keeps its place; also of an object store.")
+@click.option("--once", is_flag=True, help="Process what is there and end.")
+@click.option("--attempts", type=click.IntRange(min=0), help="Failures in a row after which to give up; no limit else.")
+@click.option("-d", "--detach", is_flag=True, help="Run in the background.")
+def run(
+    file: Path,
+    bootstrap_servers: str | None,
+    master: str | None,
+    checkpoint: str | None,
+    once: bool,
+    attempts: int | None,
+    detach: bool,
+) -> None:
+    """Run a pipeline until Ctrl-C, and start it again when it fails.
+
+    \b
+    Examples:
+      millbeck pipeline run revenue.py
+      millbeck pipeline run revenue.py --master spark://host:7077 --checkpoint s3a://bucket/revenue
+      millbeck pipeline run large-orders.toml --once
+    """
+    with _told():
+        definition = _load(file).with_settings(
+            bootstrap_servers=bootstrap_servers, master=master, checkpoint=checkpoint
+        )
+        directory = _directory(definition.settings.name)
+        if detach:
+            _detach(directory, sys.argv[1:])
+            return
+        _need_spark()
+        from millbeck.pipeline.running.runner import Runner
+
+        logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(levelname)s %(message)s")
+        name = definition.settings.name
+        click.echo(f"{name}: starting Spark ({definition.settings.master}); Ctrl-C stops it", err=True)
+
+        def watch(progress: Progress) -> None:
+            click.echo(f"{name}: {progress.line()}")
+
+        Runner(
+            definition,
+            directory,
+            say=lambda text: click.echo(f"{name}: {text}", err=True),
+            watch=watch,
+            once=once,
+            attempts_max=attempts,
+        ).run()
+
+
+@command.command("validate")
+@_file_options
+def validate(file: Path, bootstrap_servers: str | None, master: str | None) -> None:
+    """Build a pipeline without running it, and print what it reads, shuffles, keeps and writes.
+
+    \b
+    Examples:
+      millbeck pipeline validate revenue.py
+    """
+    with _told():
+        definition = _load(file).with_settings(bootstrap_servers=bootstrap_servers, master=master)
+        _need_spark()
+        from millbeck.pipeline.running.runner import build_topology
+        from millbeck.pipeline.session import spark_session
+
+        settings = definition.settings
+        spark = spark_session(settings.name, master=settings.master, settings=settings.spark)
+        try:
+            for line in build_topology(definition, spark).outline.lines():
+                click.echo(line)
+        finally:
+            spark.stop()
+
+
+@command.command("list")
+@output_option
+def list_runs(output: str) -> None:
+    """List the pipelines that were run here.
+
+    \b
+    Examples:
+      millbeck pipeline list
+    """
+    from millbeck.pipeline.running.run_directory import all_runs, runs_home
+
+    show_rows([_summary(directory) for directory in all_runs(runs_home())], output)
+
+
+@command.command("status")
+@output_option
+@click.argument("name")
+def status(name: str, output: str) -> None:
+    """Show how a pipeline is doing.
+
+    \b
+    Examples:
+      millbeck pipeline status revenue
+      millbeck pipeline status revenue -o json
+    """
+    directory = _known(name)
+    described = {**directory.status(), "state": directory.state()}
+    if output != TABLE:
+        show(described, output)
+        return
+    progress = described.pop("progress", None) or {}
+    described.pop("at", None)
+    for label, value in {**described, **progress}.items():
+        if value is not None:
+            click.echo(f"{label.replace('_', ' '):<18} {value}")
+
+
+@command.command("stop")
+@click.argument("name")
+def stop(name: str) -> None:
+    """Stop a pipeline after the batch it is writing.
+
+    \b
+    Examples:
+      millbeck pipeline stop revenue
+    """
+    _stop(_known(name))
+    click.echo(f"{name} has stopped")
+
+
+@command.command("restart")
+@click.argument("name")
+def restart(name: str) -> None:
+    """Stop a pipeline and run its file again, in the background and from its checkpoint.
+
+    \b
+    Examples:
+      millbeck pipeline restart revenue
+    """
+    directory = _known(name)
+    known = directory.status()
+    if directory.is_held():
+        _stop(directory)
+    arguments = ["pipeline", "run", str(known["file"]), "--checkpoint", str(known["checkpoint"])]
+    arguments += ["--master", str(known["master"]), "--bootstrap-server", str(known["bootstrap_servers"])]
+    _detach(directory, arguments)
+
+
+@command.command("logs")
+@click.option("-f", "--follow", is_flag=True, help="Go on printing what comes.")
+@click.option("-n", "--lines", default=LOG_LINES, show_default=True, help="How many of the last lines.")
+@click.argument("name")
+def logs(name: str, lines: int, follow: bool) -> None:
+    """Print what a pipeline in the background has said.
+
+    \b
+    Examples:
+      millbeck pipeline logs revenue --follow
+    """
+    directory = _known(name)
+    if not directory.log.exists():
+        raise click.ClickException(f"{name} runs in a terminal: it has no log")
+    with open(directory.log, encoding="utf-8", errors="replace") as log:
+        for line in log.readlines()[-lines:]:
+            click.echo(line, nl=False)
+        while follow:
+            line = log.readline()
+            if line:
+                click.echo(line, nl=False)
+            elif not directory.is_held():
+                return
+            else:
+                time.sleep(0.3)
+
+
+@contextmanager
+def _told() -> Iterator[None]:
+    """What a pipeline's user can mend is one line."""
+    from millbeck.pipeline.errors import PipelineError
+
+    try:
+        yield
+    except PipelineError as error:
+        raise click.ClickException(str(error)) from error
+
+
+def _load(file: Path) -> Definition:
+    from millbeck.pipeline.running.definition import load
+
+    return load(file)
+
+
+def _need_spark() -> None:
+    try:
+        import pyspark  # noqa: F401
+    except ImportError as error:
+        raise click.ClickException(f"Spark is not installed ({error}): pip install 'millbeck[spark]'") from error
+
+
+def _directory(name: str) -> RunDirectory:
+    from millbeck.pipeline.running.run_directory import RunDirectory, runs_home
+
+    return RunDirectory(runs_home(), name)
+
+
+def _known(name: str) -> RunDirectory:
+    from millbeck.cli.suggestions import did_you_mean
+    from millbeck.pipeline.running.run_directory import all_runs, runs_home
+
+    directory = _directory(name)
+    if not directory.status():
+        known = [run.name for run in all_runs(runs_home())]
+        raise click.ClickException(f"no pipeline {name!r} was run here{did_you_mean(name, known)}")
+    return directory
+
+
+def _summary(directory: RunDirectory) -> dict[str, Any]:
+    known = directory.status()
+    progress = known.get("progress") or {}
+    return {
+        "name": directory.name,
+        "state": directory.state(),
+        "process": known.get("process") if directory.is_held() else None,
+        "batch": progress.get("batch"),
+        "rows/s": round(progress.get("rows_per_second", 0)),
+        "lag": progress.get("lag"),
+        "file": known.get("file"),
+    }
+
+
+def _stop(directory: RunDirectory) -> None:
+    process = directory.process_id()
+    if process is None or not directory.is_held():
+        raise click.ClickException(f"{directory.name} does not run")
+    os.kill(process, signal.SIGTERM)
+    ends_at = time.monotonic() + STOP_SECONDS_MAX
+    while directory.is_held():
+        if time.monotonic() > ends_at:
+            raise click.ClickException(
+                f"{directory.name} (process {process}) has not stopped in {STOP_SECONDS_MAX:.0f} s"
+            )
+        time.sleep(0.1)
+
+
+def _detach(directory: RunDirectory, arguments: list[str]) -> None:
+    """The same command in a process of its own that outlives this one, and its output in the run's log."""
+    kept = [argument for argument in arguments if argument not in ("-d", "--detach")]
+    directory.path.mkdir(parents=True, exist_ok=True)
+    with open(directory.log, "ab") as log:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "millbeck.cli.main", *kept],
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            start_new_session=True,
+        )
+    ends_at = time.monotonic() + START_SECONDS_MAX
+    while directory.process_id() != process.pid and time.monotonic() < ends_at:
+        if process.poll() is not None:
+            raise click.ClickException(f"{directory.name} ended at once; see: millbeck pipeline logs {directory.name}")
+        time.sleep(0.1)
+    click.echo(f"{directory.name} runs in the background (process {process.pid}); its log is {directory.log}")

@@ -1,0 +1,112 @@
+"""A pipeline file: what it is called, where the log is, and the function that builds its topology.
+
+``pipeline.py`` defines ``build(topology)`` and may set a dictionary ``PIPELINE`` of the settings below; a TOML file has
+the same settings at its top and its topology as steps (`steps`). What the command line says goes before what the file
+says.
+"""
+
+from __future__ import annotations
+
+import re
+import runpy
+import tomllib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from millbeck.pipeline.errors import DefinitionError
+from millbeck.pipeline.running.steps import builder_of, check_steps
+
+if TYPE_CHECKING:
+    from millbeck.pipeline.topology.topology import Topology
+
+_NAME: Final = re.compile(r"[A-Za-z0-9._-]{1,100}")
+_STEP_KEYS: Final[tuple[str, ...]] = ("source", "steps", "sink")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    name: str
+    bootstrap_servers: str = "localhost:9092"
+    master: str = "local[*]"
+    checkpoint: str | None = None
+    """A directory or object store; beside the run's own files when None."""
+    delivery: str = "exactly_once"
+    trigger: str = "1 second"
+    """How long a batch gathers."""
+    bad_records: str = "fail"
+    lateness: str = "0 seconds"
+    group: str | None = None
+    """The consumer group in which the lag shows; the pipeline's name when None."""
+    options: Mapping[str, str] = field(default_factory=dict)
+    """For the sources and the sink: ``kafka.*`` and the rest."""
+    spark: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Definition:
+    path: Path
+    settings: Settings
+    build: Callable[[Topology], None]
+
+    def with_settings(self, **given: Any) -> Definition:
+        """What is not None goes before what the file says."""
+        named = {name: value for name, value in given.items() if value is not None}
+        return replace(self, settings=replace(self.settings, **named))
+
+
+def load(path: Path) -> Definition:
+    """Raises `DefinitionError` that names the file and what is wrong with it."""
+    if not path.is_file():
+        raise DefinitionError(f"{path}: there is no such file")
+    if path.suffix == ".toml":
+        return _load_toml(path)
+    if path.suffix == ".py":
+        return _load_python(path)
+    raise DefinitionError(f"{path}: a pipeline is a .py file with build(topology), or a .toml file")
+
+
+def _load_python(path: Path) -> Definition:
+    try:
+        defined = runpy.run_path(str(path))
+    except Exception as error:
+        raise DefinitionError(f"{path}: {type(error).__name__}: {error}") from error
+    build = defined.get("build")
+    if not callable(build):
+        raise DefinitionError(f"{path}: it defines no function build(topology)")
+    given = defined.get("PIPELINE", {})
+    if not isinstance(given, dict):
+        raise DefinitionError(f"{path}: PIPELINE is a dictionary of settings, not {type(given).__name__}")
+    return Definition(path=path, settings=_settings(path, given), build=build)
+
+
+def _load_toml(path: Path) -> Definition:
+    try:
+        given = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise DefinitionError(f"{path}: {error}") from error
+    steps = {name: given.pop(name) for name in _STEP_KEYS if name in given}
+    try:
+        check_steps(steps)
+    except DefinitionError as error:
+        raise DefinitionError(f"{path}: {error}") from error
+    return Definition(path=path, settings=_settings(path, given), build=builder_of(steps))
+
+
+def _settings(path: Path, given: Mapping[str, Any]) -> Settings:
+    values = {str(name).replace("-", "_"): value for name, value in given.items()}
+    values.setdefault("name", path.stem)
+    known = Settings.__dataclass_fields__
+    for name, value in values.items():
+        if name not in known:
+            raise DefinitionError(f"{path}: no such setting {name!r}; there are {', '.join(known)}")
+        wanted = dict if name in ("options", "spark") else str
+        if not isinstance(value, wanted):
+            raise DefinitionError(f"{path}: {name} is a {'table' if wanted is dict else 'text'}, not {value!r}")
+    for name in ("options", "spark"):
+        if name in values:
+            values[name] = {key: str(value) for key, value in values[name].items()}
+    if not _NAME.fullmatch(values["name"]):
+        raise DefinitionError(f"{path}: {values['name']!r} is no name: letters, digits, '.', '_' and '-', at most 100")
+    return Settings(**values)

@@ -1,0 +1,91 @@
+"""What Spark reports of a batch, as figures and as the line that people watch. Pure."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Progress:
+    batch: int
+    rows: int
+    rows_per_second: float
+    lag: int | None
+    """Records of the sources that were not read yet; None when no source tells."""
+    batch_seconds: float
+    state_rows: int
+    state_bytes: int
+
+    def line(self) -> str:
+        parts = [f"batch {self.batch}", f"{self.rows_per_second:,.0f} rows/s", f"{self.rows:,} rows"]
+        if self.lag is not None:
+            parts.append(f"lag {self.lag:,}")
+        parts.append(f"took {self.batch_seconds:.1f} s")
+        if self.state_rows:
+            parts.append(f"state {self.state_rows:,} rows, {_size(self.state_bytes)}")
+        return "  ".join(parts)
+
+    def as_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def progress_of(reported: Mapping[str, Any]) -> Progress:
+    """``reported`` is the JSON of Spark's StreamingQueryProgress."""
+    stores = reported.get("stateOperators") or []
+    lags = [_lag(source) for source in reported.get("sources") or []]
+    known = [lag for lag in lags if lag is not None]
+    return Progress(
+        batch=int(reported.get("batchId", -1)),
+        rows=int(reported.get("numInputRows", 0)),
+        rows_per_second=_number(reported.get("processedRowsPerSecond")),
+        lag=sum(known) if known else None,
+        batch_seconds=_number((reported.get("durationMs") or {}).get("triggerExecution")) / 1000,
+        state_rows=sum(int(store.get("numRowsTotal", 0)) for store in stores),
+        state_bytes=sum(int(store.get("memoryUsedBytes", 0)) for store in stores),
+    )
+
+
+def _lag(source: Mapping[str, Any]) -> int | None:
+    end, latest = _offsets(source.get("endOffset")), _offsets(source.get("latestOffset"))
+    if end is None or latest is None:
+        return None
+    return sum(max(0, offset - end.get(partition, 0)) for partition, offset in latest.items())
+
+
+def _offsets(text: Any) -> dict[str, int] | None:
+    """Offsets by ``topic-partition``, from the JSON that the source writes; None for anything else."""
+    if isinstance(text, str):
+        try:
+            text = json.loads(text)
+        except ValueError:
+            return None
+    if not isinstance(text, Mapping):
+        return None
+    found: dict[str, int] = {}
+    for topic, partitions in text.items():
+        if isinstance(partitions, Mapping):
+            found |= {
+                f"{topic}-{partition}": offset for partition, offset in partitions.items() if isinstance(offset, int)
+            }
+    return found or None
+
+
+def _number(value: Any) -> float:
+    """Spark says NaN and Infinity, as text, of batches too short to measure."""
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        return 0.0
+    return number if number - number == 0 else 0.0
+
+
+def _size(count: int) -> str:
+    size = float(count)
+    for unit in ("B", "KB", "MB"):
+        if size < 1000:
+            return f"{size:.0f} {unit}"
+        size /= 1000
+    return f"{size:.1f} GB"

@@ -1,0 +1,158 @@
+"""Needs pyspark: one run of a pipeline, from the session to the last batch, tried again when it fails.
+
+A stop, by signal, lets the batch that is being written end. What is wrong with the pipeline itself is not tried again:
+it would be as wrong the second time.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable
+from types import FrameType
+from typing import Any, Final
+
+from pyspark.errors import AnalysisException, StreamingQueryException
+from pyspark.sql import SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
+
+from millbeck.pipeline.errors import InvalidOption, JavaMissing, PipelineError, TopologyError
+from millbeck.pipeline.progress_groups import ProgressGroups
+from millbeck.pipeline.running.backoff import Backoff
+from millbeck.pipeline.running.definition import Definition
+from millbeck.pipeline.running.progress import Progress, progress_of
+from millbeck.pipeline.running.run_directory import RunDirectory
+from millbeck.pipeline.session import spark_session
+from millbeck.pipeline.topology.topology import Topology
+
+log = logging.getLogger(__name__)
+
+_LOOK_SECONDS: Final = 0.5
+FINAL: Final = (TopologyError, InvalidOption, JavaMissing, AnalysisException)
+
+Say = Callable[[str], None]
+
+
+def build_topology(definition: Definition, spark: SparkSession) -> Topology:
+    settings = definition.settings
+    topology = Topology(
+        settings.name,
+        spark,
+        bootstrap_servers=settings.bootstrap_servers,
+        bad_records=settings.bad_records,
+        lateness=settings.lateness,
+        options=settings.options,
+    )
+    definition.build(topology)
+    topology.outgoing()
+    return topology
+
+
+class Runner:
+    """``once`` reads what is there and ends; ``watch`` is told of every batch."""
+
+    def __init__(
+        self,
+        definition: Definition,
+        directory: RunDirectory,
+        *,
+        say: Say,
+        watch: Callable[[Progress], None],
+        once: bool = False,
+        attempts_max: int | None = None,
+    ) -> None:
+        self._definition = definition
+        self._directory = directory
+        self._say = say
+        self._watch = watch
+        self._once = once
+        self._backoff = Backoff(attempts_max)
+        self._stops = threading.Event()
+        settings = definition.settings
+        self._groups = ProgressGroups(
+            {"bootstrap.servers": settings.bootstrap_servers}, {settings.name: settings.group or settings.name}
+        )
+
+    def run(self) -> None:
+        """Until it is stopped, or done; raises what cannot be mended by trying again."""
+        settings = self._definition.settings
+        with self._directory.held():
+            self._directory.write_status(
+                state="starting",
+                process=os.getpid(),
+                file=str(self._definition.path.resolve()),
+                master=settings.master,
+                bootstrap_servers=settings.bootstrap_servers,
+                checkpoint=self._checkpoint,
+                error=None,
+                restarts=0,
+            )
+            previous = {number: signal.signal(number, self._signalled) for number in (signal.SIGTERM, signal.SIGINT)}
+            try:
+                self._attempts()
+            except BaseException as error:
+                self._directory.write_status(state="failed", error=_first_line(error))
+                raise
+            finally:
+                for number, handler in previous.items():
+                    signal.signal(number, handler)
+            self._directory.write_status(state="stopped")
+
+    @property
+    def _checkpoint(self) -> str:
+        return self._definition.settings.checkpoint or str(self._directory.checkpoint)
+
+    def _signalled(self, number: int, frame: FrameType | None) -> None:
+        self._stops.set()
+
+    def _attempts(self) -> None:
+        while not self._stops.is_set():
+            began = time.monotonic()
+            try:
+                self._attempt()
+                return
+            except FINAL:
+                raise
+            except (StreamingQueryException, PipelineError) as error:
+                wait = self._backoff.failed(time.monotonic() - began)
+                if wait is None:
+                    raise
+                self._directory.write_status(state="waiting", error=_first_line(error), restarts=self._backoff.failures)
+                self._say(f"failed: {_first_line(error)}; trying again in {wait:.0f} s")
+                log.warning("attempt %d failed", self._backoff.failures, exc_info=error)
+                self._stops.wait(wait)
+
+    def _attempt(self) -> None:
+        settings = self._definition.settings
+        spark = spark_session(settings.name, master=settings.master, settings=settings.spark)
+        topology = build_topology(self._definition, spark)
+        trigger: dict[str, Any] = {"availableNow": True} if self._once else {"processingTime": settings.trigger}
+        query = topology.start(self._checkpoint, delivery=settings.delivery, trigger=trigger)
+        self._directory.write_status(state="running")
+        self._follow(query)
+
+    def _follow(self, query: StreamingQuery) -> None:
+        told = -1
+        while not query.awaitTermination(_LOOK_SECONDS):  # type: ignore[arg-type]
+            told = self._tell(query, told)
+            if self._stops.is_set():
+                query.stop()
+        self._tell(query, told)
+
+    def _tell(self, query: StreamingQuery, told: int) -> int:
+        for reported in query.recentProgress:
+            progress = progress_of(json.loads(reported.json))
+            if progress.batch > told and progress.rows:
+                told = progress.batch
+                self._groups.progressed(reported)
+                self._directory.write_status(progress=progress.as_json())
+                self._watch(progress)
+        return told
+
+
+def _first_line(error: BaseException) -> str:
+    return (str(error).strip() or type(error).__name__).splitlines()[0][:500]

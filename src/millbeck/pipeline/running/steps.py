@@ -1,0 +1,77 @@
+"""Topologies of one stream, written in TOML, with Spark's SQL for what is said of a record.
+
+[source]
+topic = "orders"
+value = "customer STRING, amount DOUBLE"      # JSON of this type; without it, values are bytes
+
+[[steps]]
+filter = "value.amount > 100"
+[[steps]]
+key = "value.customer"
+[[steps]]
+value = { customer = "value.customer", cents = "CAST(value.amount * 100 AS BIGINT)" }
+
+[sink]
+topic = "large-orders"
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+from millbeck.pipeline.errors import DefinitionError
+
+if TYPE_CHECKING:
+    from millbeck.pipeline.topology.topology import Topology
+
+_KINDS: Final = ("filter", "key", "value")
+
+
+def check_steps(given: Mapping[str, Any]) -> None:
+    """Raises `DefinitionError`; what Spark thinks of the expressions shows when the topology is built."""
+    for part, allowed in (("source", ("topic", "key", "value")), ("sink", ("topic",))):
+        table = given.get(part)
+        if not isinstance(table, dict) or not isinstance(table.get("topic"), str):
+            raise DefinitionError(f'[{part}] needs a topic, as in topic = "orders"')
+        for name in table:
+            if name not in allowed:
+                raise DefinitionError(f"[{part}] has no {name!r}; there are {', '.join(allowed)}")
+    steps = given.get("steps", [])
+    if not isinstance(steps, list):
+        raise DefinitionError("steps are written as [[steps]], one after the other")
+    for number, step in enumerate(steps, 1):
+        if not isinstance(step, dict) or len(step) != 1 or next(iter(step)) not in _KINDS:
+            raise DefinitionError(f"step {number} is one of {', '.join(_KINDS)}, not {step!r}")
+        kind, said = next(iter(step.items()))
+        is_fields = kind == "value" and isinstance(said, dict) and all(isinstance(text, str) for text in said.values())
+        if not isinstance(said, str) and not is_fields:
+            raise DefinitionError(f"step {number}: {kind} is an expression of Spark's SQL, not {said!r}")
+
+
+def builder_of(given: Mapping[str, Any]) -> Callable[[Topology], None]:
+    def build(topology: Topology) -> None:
+        from pyspark.sql import functions as sf
+
+        from millbeck.pipeline.topology.serdes import json
+
+        source = given["source"]
+        value = json(source["value"]) if "value" in source else None
+        key = json(source["key"]) if "key" in source else None
+        stream = topology.stream(source["topic"], key=key, value=value)
+        for step in given.get("steps", []):
+            kind, said = next(iter(step.items()))
+            described = sf.expr(said) if isinstance(said, str) else {name: sf.expr(text) for name, text in said.items()}
+            if kind == "filter":
+                stream = stream.filter(_saying(described))
+            elif kind == "key":
+                stream = stream.select_key(_saying(described))
+            else:
+                stream = stream.map_values(_saying(described))
+        stream.to(given["sink"]["topic"])
+
+    return build
+
+
+def _saying(described: Any) -> Callable[[Any], Any]:
+    return lambda record: described

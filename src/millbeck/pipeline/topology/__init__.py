@@ -1,0 +1,27 @@
+"""Topologies in the vocabulary of Kafka Streams, on Spark's Structured Streaming and nothing else.
+
+    from millbeck.pipeline.topology import Topology, json, string, tumbling
+
+    def build(topology: Topology) -> None:
+        orders = topology.stream("orders", value=json("customer STRING, amount DOUBLE"))
+        customers = topology.table("customers", value=json("region STRING"))
+        (orders.select_key(lambda order: order.value.customer)
+            .left_join(customers, lambda order, customer: {"amount": order.amount, "region": customer.region})
+            .group_by(lambda sale: sale.value.region)
+            .windowed_by(tumbling("5 minutes", grace="30 seconds"))
+            .aggregate(lambda sale: {"total": sum_of(sale.value.amount)})
+            .to("revenue-by-region-5min"))
+
+Each method describes a DataFrame; nothing runs before the topology is started. Functions given to stateless operators,
+joins and windowed aggregates are called once, while the topology is built, with columns, and Spark runs the expression
+they return; `reduce` and `aggregate` without a window run Python functions on values. A topology becomes one query that
+writes all its outputs, so that with exactly-once delivery a batch appears in all of them or in none. What Spark cannot
+do raises `TopologyError` when it is asked for.
+
+`keyed` (what happens to one key, pure Python), `windows` (declared, pure), `stateful` (keyed logic in Spark's state),
+`serdes`, `streams`, `tables`, `grouped`, `topology`, `outline` (shuffles and stores, for people).
+"""
+
+from millbeck.pipeline.topology.windows import hopping, session, sliding_join, tumbling
+
+__all__ = ["hopping", "session", "sliding_join", "tumbling"]

@@ -1,0 +1,160 @@
+"""Needs pyspark: aggregates, of streams and tables by key, and of streams by key and window.
+
+Without a window the result is a table that changes as records come: Python functions fold each value into the
+aggregate, which Spark keeps. With a window the result is final: it leaves once, when the window and its grace are over,
+and Spark's own aggregate functions make it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as sf
+from pyspark.sql.types import DataType, LongType, _parse_datatype_string
+
+from millbeck.pipeline.errors import TopologyError
+from millbeck.pipeline.topology.keyed import Fold
+from millbeck.pipeline.topology.records import Record, RecordFunction, column
+from millbeck.pipeline.topology.stateful import Side, run_keyed
+from millbeck.pipeline.topology.streams import Stream, unordered
+from millbeck.pipeline.topology.windows import SessionWindow, TimeWindow, interval
+
+if TYPE_CHECKING:
+    from millbeck.pipeline.topology.tables import Table
+    from millbeck.pipeline.topology.topology import Topology
+
+Folding = Callable[[Any, Any], Any]
+
+
+def _one_more(count: int, value: Any) -> int:
+    return count + 1
+
+
+def _one_less(count: int, value: Any) -> int:
+    return count - 1
+
+
+class _Grouped:
+    def __init__(self, topology: Topology, side: Side) -> None:
+        self.topology = topology
+        self._side = side
+
+    def _fold(self, logic: Fold, kind: DataType, store: str | None, what: str) -> Table:
+        rows = run_keyed([self._side], logic, slots={"value": kind}, outputs={"value": kind})
+        self.topology.outline.shuffled(f"{what}, by key")
+        name = self.topology.outline.store(store, what, f"the {what} of each key")
+        return self.topology.table_of(rows, name=name)
+
+
+class GroupedStream(_Grouped):
+    def __init__(self, topology: Topology, frame: DataFrame) -> None:
+        super().__init__(topology, Side(frame, key=sf.col("key"), value=sf.col("value")))
+        self._frame = frame
+
+    def count(self, *, store: str | None = None) -> Table:
+        return self._fold(Fold(0, _one_more), LongType(), store, "count")
+
+    def reduce(self, function: Folding, *, store: str | None = None) -> Table:
+        """``function`` gets two values and returns one of the same type."""
+        return self._fold(Fold(None, function), self._side.value_type, store, "reduce")
+
+    def aggregate(self, start: Any, function: Folding, *, type: str | DataType, store: str | None = None) -> Table:  # noqa: A002
+        """``function`` gets the aggregate, at first ``start``, and a value, and returns the aggregate of this type."""
+        return self._fold(Fold(start, function), _kind(type), store, "aggregate")
+
+    def windowed_by(self, window: TimeWindow | SessionWindow) -> WindowedStream:
+        return WindowedStream(self.topology, self._frame, window)
+
+
+class GroupedTable(_Grouped):
+    """A table under another key. What a change takes from a group is subtracted, what it brings is added."""
+
+    def __init__(self, table: Table, function: RecordFunction) -> None:
+        changes = table.changes("what each row counted for before")
+        self._kept_type = changes.schema["after"].dataType
+        signed = None
+        # Out of the old group before into the new one, where they are the same.
+        for step, side in enumerate(("before", "after")):
+            record = Record(sf.col("key"), sf.col(side), sf.col("timestamp"), sf.lit(None))
+            rows = changes.where(sf.col(side).isNotNull()).select(
+                column(function(record), "group_by").alias("key"),
+                sf.struct(sf.lit(side == "after").alias("is_added"), sf.col(side).alias("value")).alias("value"),
+                "timestamp",
+                sf.col("order").withField("step", sf.col("order")["step"] * 2 + step).alias("order"),
+            )
+            signed = rows if signed is None else signed.unionByName(rows)
+        assert signed is not None
+        super().__init__(table.topology, Side(signed, key=sf.col("key"), value=sf.col("value")))
+
+    def count(self, *, store: str | None = None) -> Table:
+        return self._fold(Fold(0, _one_more, _one_less), LongType(), store, "count")
+
+    def reduce(self, add: Folding, subtract: Folding, *, store: str | None = None) -> Table:
+        return self._fold(Fold(None, add, subtract), self._kept_type, store, "reduce")
+
+    def aggregate(
+        self,
+        start: Any,
+        add: Folding,
+        subtract: Folding,
+        *,
+        type: str | DataType,  # noqa: A002
+        store: str | None = None,
+    ) -> Table:
+        return self._fold(Fold(start, add, subtract), _kind(type), store, "aggregate")
+
+
+class WindowedStream:
+    """Final results only: a window leaves once, after its end and grace. Keys become ``{key, start, end}``.
+
+    Event time advances between batches, so what is late within a batch is not late at all, and the batch that closes a
+    window still takes what comes for it.
+    """
+
+    def __init__(self, topology: Topology, frame: DataFrame, window: TimeWindow | SessionWindow) -> None:
+        self.topology = topology
+        self._frame = frame
+        self._window = window
+
+    def count(self, *, store: str | None = None) -> Stream:
+        return self._aggregate(sf.count(sf.lit(1)), "count", store)
+
+    def aggregate(self, function: RecordFunction, *, store: str | None = None) -> Stream:
+        """``function`` returns Spark's aggregates over the record: ``{"total": functions.sum(sale.value.amount)}``."""
+        described = function(Record(sf.col("key"), sf.col("value"), sf.col("timestamp"), sf.lit(None)))
+        return self._aggregate(column(described, "aggregate"), "aggregate", store)
+
+    def reduce(self, function: Callable[[Column, Column], Column], *, store: str | None = None) -> Stream:
+        """``function`` gets two values as columns and returns one; the window's values are kept until it closes."""
+        ordered = sf.transform(sf.array_sort(sf.collect_list(sf.struct("order", "value"))), lambda one: one["value"])
+        first, rest = sf.element_at(ordered, 1), sf.slice(ordered, 2, sf.greatest(sf.size(ordered) - 1, sf.lit(0)))
+        return self._aggregate(sf.aggregate(rest, first, function), "reduce", store)
+
+    def _aggregate(self, value: Column, what: str, store: str | None) -> Stream:
+        window = self._window
+        if isinstance(window, TimeWindow):
+            bounds = sf.window("timestamp", interval(window.size_ms), interval(window.advance_ms))
+        else:
+            bounds = sf.session_window("timestamp", interval(window.gap_ms))
+        kept = self._frame.where(sf.col("key").isNotNull() & sf.col("value").isNotNull())
+        rows = (
+            kept.withWatermark("timestamp", interval(window.grace_ms))
+            .groupBy("key", bounds.alias("window"))
+            .agg(value.alias("value"), sf.max("timestamp").alias("latest"))
+        )
+        self.topology.outline.shuffled(f"windowed {what}, by key")
+        self.topology.outline.store(store, f"windowed-{what}", f"the {what} of each key in each open window")
+        key = sf.struct("key", sf.col("window")["start"].alias("start"), sf.col("window")["end"].alias("end"))
+        return Stream(
+            self.topology,
+            rows.select(key.alias("key"), "value", sf.col("latest").alias("timestamp"), unordered().alias("order")),
+        )
+
+
+def _kind(kind: str | DataType) -> DataType:
+    parsed = _parse_datatype_string(kind) if isinstance(kind, str) else kind
+    if parsed is None:
+        raise TopologyError("an aggregate needs its type, as in type='total DOUBLE, count BIGINT'")
+    return parsed

@@ -1,0 +1,42 @@
+"""What a topology costs, told to people: every shuffle (what Streams calls a repartition) and every state store."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True)
+class Shuffle:
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Store:
+    name: str
+    holds: str
+
+
+@dataclass(slots=True)
+class Outline:
+    """Filled while the topology is built."""
+
+    sources: list[str] = field(default_factory=list)
+    shuffles: list[Shuffle] = field(default_factory=list)
+    stores: list[Store] = field(default_factory=list)
+    outputs: list[str] = field(default_factory=list)
+
+    def store(self, name: str | None, kind: str, holds: str) -> str:
+        """The name of a new store: the one given, or one that says what it is."""
+        chosen = name or f"{kind}-{sum(one.name.startswith(f'{kind}-') for one in self.stores) + 1}"
+        self.stores.append(Store(chosen, holds))
+        return chosen
+
+    def shuffled(self, reason: str) -> None:
+        self.shuffles.append(Shuffle(reason))
+
+    def lines(self) -> list[str]:
+        lines = [f"reads    {topic}" for topic in self.sources]
+        lines += [f"shuffle  {shuffle.reason}" for shuffle in self.shuffles]
+        lines += [f"store    {store.name}: {store.holds}" for store in self.stores]
+        lines += [f"writes   {topic}" for topic in self.outputs]
+        return lines

@@ -1,0 +1,229 @@
+"""Needs pyspark: streams of records, and what can be said of one record after another."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, Protocol
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as sf
+from pyspark.sql.streaming.stateful_processor import StatefulProcessor
+from pyspark.sql.types import DataType, StructField, StructType, _parse_datatype_string
+
+from millbeck.pipeline.errors import TopologyError
+from millbeck.pipeline.topology.records import (
+    COLUMNS,
+    JoinFunction,
+    Record,
+    RecordFunction,
+    ValueFunction,
+    column,
+    with_columns,
+)
+from millbeck.pipeline.topology.serdes import Serde
+from millbeck.pipeline.topology.windows import JoinWindow, interval
+
+if TYPE_CHECKING:
+    from millbeck.pipeline.topology.grouped import GroupedStream
+    from millbeck.pipeline.topology.tables import Table
+    from millbeck.pipeline.topology.topology import Topology
+
+Predicate = Callable[[Record], Column]
+
+
+class Joinable(Protocol):
+    """What a stream can be joined with."""
+
+    def joined_by(self, stream: Stream, joiner: JoinFunction, how: str, options: Mapping[str, Any]) -> Stream:
+        """``how`` is Spark's word for the kind of join; raises `TopologyError` for options that do not fit."""
+
+
+class Stream:
+    """Records, each for itself. Methods return new streams; this one stays what it is."""
+
+    def __init__(self, topology: Topology, frame: DataFrame) -> None:
+        self.topology = topology
+        self.frame = frame
+
+    def _with(self, frame: DataFrame) -> Stream:
+        return Stream(self.topology, frame)
+
+    # One record at a time
+
+    def filter(self, predicate: Predicate) -> Stream:
+        return self._with(self.frame.where(predicate(Record.of_row())))
+
+    def filter_not(self, predicate: Predicate) -> Stream:
+        return self._with(self.frame.where(~sf.coalesce(predicate(Record.of_row()), sf.lit(False))))
+
+    def map(self, function: Callable[[Record], tuple[Any, Any]]) -> Stream:
+        """``function`` returns the new key and the new value."""
+        described = function(Record.of_row())
+        if not isinstance(described, tuple) or len(described) != 2:
+            raise TopologyError("map: the function returns a key and a value; use map_values to keep the key")
+        key, value = described
+        return self._with(with_columns(self.frame, key=column(key, "map"), value=column(value, "map")))
+
+    def map_values(self, function: ValueFunction) -> Stream:
+        return self._with(with_columns(self.frame, value=column(function(sf.col("value")), "map_values")))
+
+    def flat_map(self, function: Callable[[Record], Column]) -> Stream:
+        """``function`` returns an array of structs with a key and a value."""
+        rows = self.frame.select("*", sf.posexplode(function(Record.of_row())).alias("position", "made"))
+        order = sf.col("order").withField("step", sf.col("position"))
+        return self._with(with_columns(rows, key=sf.col("made")["key"], value=sf.col("made")["value"], order=order))
+
+    def flat_map_values(self, function: Callable[[Column], Column]) -> Stream:
+        """``function`` returns an array of values."""
+        rows = self.frame.select("*", sf.posexplode(function(sf.col("value"))).alias("position", "made"))
+        order = sf.col("order").withField("step", sf.col("position"))
+        return self._with(with_columns(rows, value=sf.col("made"), order=order))
+
+    def select_key(self, function: RecordFunction) -> Stream:
+        return self._with(with_columns(self.frame, key=column(function(Record.of_row()), "select_key")))
+
+    def branch(self, *predicates: Predicate) -> list[Stream]:
+        """A stream for each predicate, of the records that no earlier one has taken."""
+        branches = []
+        is_free = sf.lit(True)
+        for predicate in predicates:
+            holds = sf.coalesce(predicate(Record.of_row()), sf.lit(False))
+            branches.append(self._with(self.frame.where(is_free & holds)))
+            is_free = is_free & ~holds
+        return branches
+
+    def merge(self, *others: Stream) -> Stream:
+        frame = self.frame
+        for other in others:
+            if other.frame.select("key", "value").schema != frame.select("key", "value").schema:
+                raise TopologyError(
+                    f"merge: the streams hold different things: {frame.select('key', 'value').schema.simpleString()}"
+                    f" and {other.frame.select('key', 'value').schema.simpleString()}"
+                )
+            frame = frame.unionByName(other.frame, allowMissingColumns=True)
+        return self._with(frame)
+
+    def peek(self, action: Callable[[Any, Any], object]) -> Stream:
+        """Call ``action`` with each key and value where the record is processed; again when a batch is repeated."""
+
+        def look(batches: Any) -> Any:
+            for batch in batches:
+                for row in batch.select(["key", "value"]).to_pylist():
+                    action(row["key"], row["value"])
+                yield batch
+
+        return self._with(self.frame.mapInArrow(look, self.frame.schema))
+
+    # Keys
+
+    def group_by_key(self) -> GroupedStream:
+        return self.topology.grouped(self.frame)
+
+    def group_by(self, function: RecordFunction) -> GroupedStream:
+        return self.select_key(function).group_by_key()
+
+    def to_table(self, *, store: str | None = None) -> Table:
+        """The last value of each key."""
+        return self.topology.table_of(self.frame, name=store)
+
+    # Joins
+
+    def join(self, other: Joinable, joiner: JoinFunction, **options: Any) -> Stream:
+        """With a stream (``window=sliding_join(...)``), a table, or a global table (``key=`` says what to look up).
+
+        ``joiner`` gets both values as columns.
+        """
+        return other.joined_by(self, joiner, "inner", options)
+
+    def left_join(self, other: Joinable, joiner: JoinFunction, **options: Any) -> Stream:
+        return other.joined_by(self, joiner, "left_outer", options)
+
+    def outer_join(self, other: Stream, joiner: JoinFunction, *, window: JoinWindow) -> Stream:
+        return other.joined_by(self, joiner, "full_outer", {"window": window})
+
+    def joined_by(self, stream: Stream, joiner: JoinFunction, how: str, options: Mapping[str, Any]) -> Stream:
+        window = options.get("window")
+        if not isinstance(window, JoinWindow) or len(options) != 1:
+            raise TopologyError(
+                "a join of two streams takes window=sliding_join(...): without one both would be kept for ever"
+            )
+        left = _prefixed(stream.frame, "left").withWatermark("left_timestamp", interval(window.grace_ms))
+        right = _prefixed(self.frame, "right").withWatermark("right_timestamp", interval(window.grace_ms))
+        same_type(left.schema["left_key"].dataType, right.schema["right_key"].dataType, "two streams")
+        condition = (
+            (sf.col("left_key") == sf.col("right_key"))
+            & (sf.col("right_timestamp") >= sf.col("left_timestamp") - _span(window.before_ms))
+            & (sf.col("right_timestamp") <= sf.col("left_timestamp") + _span(window.after_ms))
+        )
+        self.topology.outline.shuffled("join of two streams, by key")
+        self.topology.outline.store(None, "stream-join", "the records of both streams until their window has closed")
+        joined = left.join(right, condition, how)
+        return self._with(
+            joined.select(
+                sf.coalesce("left_key", "right_key").alias("key"),
+                column(joiner(sf.col("left_value"), sf.col("right_value")), "join").alias("value"),
+                sf.greatest("left_timestamp", "right_timestamp").alias("timestamp"),
+                sf.coalesce("left_order", "right_order").alias("order"),
+            )
+        )
+
+    # State and timers
+
+    def process(
+        self,
+        processor: StatefulProcessor,
+        *,
+        key: str | DataType,
+        value: str | DataType,
+        time: str = "None",
+    ) -> Stream:
+        """Spark's own processor for each key: rows with key, value and timestamp in, rows with the same three out.
+
+        ``time`` is what its timers run on: ``EventTime``, ``ProcessingTime`` or ``None``.
+        """
+        if time not in ("None", "EventTime", "ProcessingTime"):
+            raise TopologyError(f"timers run on EventTime, ProcessingTime or None, not on {time!r}")
+        fields = [StructField("key", _kind(key)), StructField("value", _kind(value)), self.frame.schema["timestamp"]]
+        rows = self.frame.select("key", "value", "timestamp")
+        if time == "EventTime":
+            rows = rows.withWatermark("timestamp", interval(self.topology.lateness_ms))
+        self.topology.outline.shuffled("processor, by key")
+        self.topology.outline.store(None, "processor", f"what {type(processor).__name__} keeps")
+        made = rows.groupBy("key").transformWithState(processor, StructType(fields), "Append", time)
+        return self._with(made.select("key", "value", "timestamp", unordered().alias("order")))
+
+    # Ends
+
+    def to(self, topic: str, *, key: Serde | None = None, value: Serde | None = None) -> None:
+        self.topology.write(self.frame, topic, key=key, value=value)
+
+    def through(self, topic: str, *, key: Serde, value: Serde) -> Stream:
+        """Write to the topic and go on with what is read from it."""
+        self.to(topic, key=key, value=value)
+        return self.topology.stream(topic, key=key, value=value)
+
+
+def unordered() -> Column:
+    """For records that no longer come from one place of the log."""
+    return sf.struct(sf.lit(-1).alias("partition"), sf.lit(0).cast("bigint").alias("offset"), sf.lit(0).alias("step"))
+
+
+def same_type(left: DataType, right: DataType, what: str) -> None:
+    if left != right:
+        raise TopologyError(
+            f"a join of {what} needs keys of one type, these are {left.simpleString()} and {right.simpleString()}"
+        )
+
+
+def _span(milliseconds: int) -> Column:
+    # A literal: Spark wants to see the bounds of a join before it computes anything.
+    return sf.expr(f"INTERVAL {milliseconds} MILLISECONDS")
+
+
+def _prefixed(frame: DataFrame, prefix: str) -> DataFrame:
+    rows = frame.where(sf.col("key").isNotNull() & sf.col("value").isNotNull())
+    return rows.select(*[sf.col(name).alias(f"{prefix}_{name}") for name in COLUMNS])
+
+
+def _kind(kind: str | DataType) -> DataType:
+    return _parse_datatype_string(kind) if isinstance(kind, str) else kind

@@ -1,0 +1,229 @@
+"""Needs pyspark: tables, the last value of each key, as the stream of their changes.
+
+A row of a table's frame says what a key's value is from now on; null says that the key is gone. Operators that must
+know what was there before keep it in Spark's state (`keyed`, `stateful`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as sf
+from pyspark.sql.types import BooleanType, StringType
+
+from millbeck.pipeline.errors import TopologyError
+from millbeck.pipeline.topology.keyed import Changes, Lookup, Pointed, Settled, TableJoin
+from millbeck.pipeline.topology.records import (
+    COLUMNS,
+    JoinFunction,
+    Record,
+    RecordFunction,
+    ValueFunction,
+    column,
+    with_columns,
+)
+from millbeck.pipeline.topology.serdes import Serde
+from millbeck.pipeline.topology.stateful import Side, run_keyed
+from millbeck.pipeline.topology.streams import Stream, same_type
+
+if TYPE_CHECKING:
+    from millbeck.pipeline.topology.grouped import GroupedTable
+    from millbeck.pipeline.topology.topology import Topology
+
+
+class Table:
+    def __init__(self, topology: Topology, frame: DataFrame, *, name: str | None = None) -> None:
+        self.topology = topology
+        self.frame = frame.select(*COLUMNS)
+        self.name = name
+
+    def _with(self, frame: DataFrame) -> Table:
+        return Table(self.topology, frame)
+
+    def _side(self) -> Side:
+        return Side(self.frame, key=sf.col("key"), value=sf.col("value"))
+
+    # One row at a time
+
+    def filter(self, predicate: Callable[[Record], Column]) -> Table:
+        """Rows for which it does not hold are gone, also those for which it held before."""
+        kept = sf.when(predicate(_row()), sf.col("value"))
+        return self._with(with_columns(self.frame, value=kept))
+
+    def filter_not(self, predicate: Callable[[Record], Column]) -> Table:
+        return self.filter(lambda row: ~sf.coalesce(predicate(row), sf.lit(False)))
+
+    def map_values(self, function: ValueFunction) -> Table:
+        mapped = sf.when(sf.col("value").isNotNull(), column(function(sf.col("value")), "map_values"))
+        return self._with(with_columns(self.frame, value=mapped))
+
+    def to_stream(self) -> Stream:
+        """The changes as records; a null value says that the key is gone."""
+        return Stream(self.topology, self.frame)
+
+    def to(self, topic: str, *, key: Serde | None = None, value: Serde | None = None) -> None:
+        self.topology.write(self.frame, topic, key=key, value=value)
+
+    # Joins
+
+    def joined_by(self, stream: Stream, joiner: JoinFunction, how: str, options: Mapping[str, Any]) -> Stream:
+        if options:
+            raise TopologyError(f"a join of a stream with a table is by key and takes no {', '.join(options)}")
+        sides = [self._side(), Side(stream.frame, key=sf.col("key"), value=sf.col("value"))]
+        same_type(sides[1].key_type, sides[0].key_type, "a stream with a table")
+        rows = run_keyed(
+            sides,
+            Lookup(how != "inner"),
+            slots={"value": sides[0].value_type},
+            outputs={"left": sides[1].value_type, "right": sides[0].value_type},
+        )
+        self.topology.outline.shuffled("join of a stream with a table, by key")
+        self.topology.outline.store(self.name, "table", "the last value of each key, for a join")
+        return Stream(self.topology, _joined(rows, column(joiner(sf.col("left"), sf.col("right")), "join")))
+
+    def join(self, other: Table, joiner: JoinFunction, *, foreign_key: ValueFunction | None = None) -> Table:
+        """By key; with ``foreign_key``, a function of this table's value, by the key of the other that it names."""
+        return self._join(other, joiner, needs_left=True, needs_right=True, foreign_key=foreign_key)
+
+    def left_join(self, other: Table, joiner: JoinFunction, *, foreign_key: ValueFunction | None = None) -> Table:
+        return self._join(other, joiner, needs_left=True, needs_right=False, foreign_key=foreign_key)
+
+    def outer_join(self, other: Table, joiner: JoinFunction) -> Table:
+        return self._join(other, joiner, needs_left=False, needs_right=False, foreign_key=None)
+
+    def _join(
+        self,
+        other: Table,
+        joiner: JoinFunction,
+        *,
+        needs_left: bool,
+        needs_right: bool,
+        foreign_key: ValueFunction | None,
+    ) -> Table:
+        if foreign_key is not None:
+            rows = self._foreign_rows(other, foreign_key, is_left=not needs_right)
+        else:
+            sides = [self._side(), other._side()]
+            same_type(sides[0].key_type, sides[1].key_type, "two tables")
+            kinds = {"left": sides[0].value_type, "right": sides[1].value_type}
+            rows = run_keyed(sides, TableJoin(needs_left, needs_right), slots=kinds, outputs={**kinds})
+            self.topology.outline.shuffled("join of two tables, by key")
+            self.topology.outline.store(None, "table-join", "the last value of each key of both tables")
+        joined = column(joiner(sf.col("left"), sf.col("right")), "join")
+        is_row = sf.col("left").isNotNull() | sf.col("right").isNotNull()
+        return self._with(_joined(rows, sf.when(is_row, joined)))
+
+    def _foreign_rows(self, other: Table, foreign_key: ValueFunction, *, is_left: bool) -> DataFrame:
+        """Columns key, left, right: each row of this table with the row of the other that it points at.
+
+        Rows ask at the key that they point at, and the answers come back to the row: a row that points elsewhere in the
+        same batch gets answers from two places, in any order, and knows which of them is for it.
+        """
+        changes = self.changes("what each row pointed at before").select(
+            "*",
+            _target(foreign_key, "before").alias("old"),
+            _target(foreign_key, "after").alias("new"),
+            sf.concat_ws("-", sf.col("order")["partition"], sf.col("order")["offset"], sf.col("order")["step"]).alias(
+                "version"
+            ),
+        )
+        leaving = changes.where(sf.col("old").isNotNull() & ~sf.col("old").eqNullSafe(sf.col("new")))
+        pointing = changes.where(sf.col("new").isNotNull())
+        asking = _asking(leaving, "old", sf.lit(None).cast("string")).unionByName(
+            _asking(pointing, "new", sf.col("version"))
+        )
+        left = Side(asking, key=sf.col("target"), value=sf.col("row"))
+        right = other._side()
+        same_type(left.key_type, right.key_type, "two tables by a foreign key")
+        row = self._side()
+        answers = run_keyed(
+            [left, right],
+            Pointed(),
+            slots={"value": right.value_type},
+            outputs={"left_key": row.key_type, "version": StringType(), "right": right.value_type},
+            entries=(row.key_type, StringType()),
+        )
+        settled = run_keyed(
+            [
+                Side(
+                    changes,
+                    key=sf.col("key"),
+                    value=sf.struct(
+                        sf.col("after").alias("value"), "version", sf.col("new").isNotNull().alias("points")
+                    ),
+                ),
+                Side(
+                    answers,
+                    key=sf.col("left_key"),
+                    value=sf.struct("version", sf.col("right").alias("value")),
+                ),
+            ],
+            Settled(is_left),
+            slots={"value": row.value_type, "version": StringType(), "is_row": BooleanType()},
+            outputs={"left": row.value_type, "right": right.value_type},
+        )
+        self.topology.outline.shuffled("join of two tables: rows ask at the key that they point at")
+        self.topology.outline.store(None, "foreign-key", "who points at each key, and its last value")
+        self.topology.outline.shuffled("join of two tables: answers come back to the rows")
+        self.topology.outline.store(None, "foreign-key-answers", "the last value of each row")
+        return settled
+
+    def changes(self, reason: str) -> DataFrame:
+        """Columns key, before, after: what each row of the frame changes."""
+        side = self._side()
+        self.topology.outline.shuffled(f"changes of a table, by key: {reason}")
+        self.topology.outline.store(self.name, "table", "the last value of each key")
+        return run_keyed(
+            [side],
+            Changes(),
+            slots={"value": side.value_type},
+            outputs={"before": side.value_type, "after": side.value_type},
+        )
+
+    def group_by(self, function: RecordFunction) -> GroupedTable:
+        """Rows under another key, for aggregates that follow every change."""
+        return self.topology.grouped_table(self, function)
+
+
+class GlobalTable:
+    """A whole topic as a table that every task has: read anew for each batch, joined by anything."""
+
+    def __init__(self, topology: Topology, frame: DataFrame) -> None:
+        self.topology = topology
+        self.frame = frame
+
+    def joined_by(self, stream: Stream, joiner: JoinFunction, how: str, options: Mapping[str, Any]) -> Stream:
+        if how == "full_outer" or set(options) - {"key"}:
+            raise TopologyError("a join with a global table is an inner or a left one and takes key= alone")
+        key = options.get("key")
+        wanted = column(key(Record.of_row()), "key") if key is not None else sf.col("key")
+        rows = stream.frame.select("*", wanted.alias("wanted"))
+        found = self.frame.select(sf.col("key").alias("found_key"), sf.col("value").alias("found"))
+        same_type(rows.schema["wanted"].dataType, found.schema["found_key"].dataType, "a stream with a global table")
+        joined = rows.join(sf.broadcast(found), sf.col("wanted") == sf.col("found_key"), how)
+        value = column(joiner(sf.col("value"), sf.col("found")), "join")
+        return Stream(self.topology, with_columns(joined, value=value))
+
+
+def _row() -> Record:
+    return Record(sf.col("key"), sf.col("value"), sf.col("timestamp"), sf.lit(None))
+
+
+def _target(foreign_key: ValueFunction, side: str) -> Column:
+    """What the row points at; nothing when there is no row, whatever the function makes of null."""
+    return sf.when(sf.col(side).isNotNull(), column(foreign_key(sf.col(side)), "foreign_key"))
+
+
+def _asking(changes: DataFrame, target: str, version: Column) -> DataFrame:
+    return changes.select(
+        sf.col(target).alias("target"),
+        sf.struct("key", version.alias("version")).alias("row"),
+        "timestamp",
+        "order",
+    )
+
+
+def _joined(rows: DataFrame, value: Column) -> DataFrame:
+    return rows.select("key", value.alias("value"), "timestamp", "order")

@@ -1,0 +1,236 @@
+"""Needs pyspark: a topology while it is built, and the query that it becomes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as sf
+from pyspark.sql.streaming.query import StreamingQuery
+
+from millbeck.pipeline.errors import TopologyError
+from millbeck.pipeline.log_partitions import to_log_partitions, with_log_partition
+from millbeck.pipeline.log_view import LogView
+from millbeck.pipeline.sink_options import EXACTLY_ONCE
+from millbeck.pipeline.source_options import parse_source_options
+from millbeck.pipeline.topology.grouped import GroupedStream, GroupedTable
+from millbeck.pipeline.topology.outline import Outline
+from millbeck.pipeline.topology.records import COLUMNS, Record, RecordFunction
+from millbeck.pipeline.topology.serdes import Serde, raw, serde_for, string
+from millbeck.pipeline.topology.stateful import ROCKSDB
+from millbeck.pipeline.topology.streams import Stream
+from millbeck.pipeline.topology.tables import GlobalTable, Table
+from millbeck.pipeline.topology.windows import Length, length_ms
+
+DEAD_LETTER_HEADERS: Final = ("topic", "partition", "offset", "error")
+"""Each with the prefix ``__millbeck.error.``: where the record came from and what was wrong with it."""
+
+
+class Topology:
+    """Streams and tables of one application; everything it writes leaves in one query.
+
+    ``bad_records`` is ``"fail"``, or the name of a topic to which records go that their serde cannot read, with headers
+    that say why.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        spark: SparkSession,
+        *,
+        bootstrap_servers: str,
+        bad_records: str = "fail",
+        lateness: Length = "0 seconds",
+        options: Mapping[str, str] | None = None,
+    ) -> None:
+        self.name = name
+        self.spark = spark
+        self.outline = Outline()
+        self.lateness_ms = length_ms(lateness)
+        """How long event-time processors wait for records that come late."""
+        self._bad_records = bad_records
+        self._options = {"kafka.bootstrap.servers": bootstrap_servers, **(options or {})}
+        self._outputs: list[tuple[str, DataFrame]] = []
+        """Topics and the rows for them."""
+
+    # Sources
+
+    def stream(
+        self,
+        topics: str | list[str],
+        *,
+        key: Serde | None = None,
+        value: Serde | None = None,
+        timestamp: Callable[[Record], Column] | None = None,
+        headers: bool = False,
+        starting: str = "earliest",
+    ) -> Stream:
+        """Records of these topics; keys are text and values bytes unless serdes are named.
+
+        ``timestamp`` says what the event's time is, when it is not the record's own.
+        """
+        names = [topics] if isinstance(topics, str) else topics
+        raw_records = (
+            self.spark.readStream.format("millbeck")
+            .options(**self._options, startingOffsets=starting, includeHeaders=str(headers).lower())
+            .option("subscribe", ",".join(names))
+            .load()
+        )
+        self.outline.sources.extend(names)
+        return Stream(self, self._decoded(raw_records, key or string(), value or raw(), timestamp))
+
+    def table(
+        self, topic: str, *, key: Serde | None = None, value: Serde | None = None, store: str | None = None
+    ) -> Table:
+        """A topic as a table: the last value of each key; a null value deletes the key."""
+        return Table(self, self.stream(topic, key=key, value=value).frame, name=store)
+
+    def global_table(self, topic: str, *, key: Serde | None = None, value: Serde | None = None) -> GlobalTable:
+        """A whole topic as a table that every task has; for tables that fit into memory."""
+        records = self.spark.read.format("millbeck").options(**self._options).option("subscribe", topic).load()
+        self.outline.sources.append(f"{topic} (whole, for each batch)")
+        decoded = self._decoded(records, key or string(), value or raw(), None)
+        last = decoded.groupBy("key").agg(sf.max_by(sf.struct("value"), sf.struct("timestamp", "order")).alias("last"))
+        return GlobalTable(self, last.select("key", sf.col("last")["value"].alias("value")).where("value IS NOT NULL"))
+
+    def stream_of(self, frame: DataFrame) -> Stream:
+        """A stream of any streaming DataFrame with the columns key, value and timestamp."""
+        order = sf.struct(
+            sf.lit(-1).alias("partition"), sf.lit(0).cast("bigint").alias("offset"), sf.lit(0).alias("step")
+        )
+        if "order" not in frame.columns:
+            frame = frame.withColumn("order", order)
+        missing = [name for name in COLUMNS if name not in frame.columns]
+        if missing:
+            raise TopologyError(f"a stream needs the columns key, value and timestamp; missing: {', '.join(missing)}")
+        return Stream(self, frame.select(*COLUMNS))
+
+    def table_of(self, frame: DataFrame, *, name: str | None = None) -> Table:
+        return Table(self, frame, name=name)
+
+    def grouped(self, frame: DataFrame) -> GroupedStream:
+        return GroupedStream(self, frame)
+
+    def grouped_table(self, table: Table, function: RecordFunction) -> GroupedTable:
+        return GroupedTable(table, function)
+
+    def _decoded(
+        self,
+        records: DataFrame,
+        key: Serde,
+        value: Serde,
+        timestamp: Callable[[Record], Column] | None,
+    ) -> DataFrame:
+        decoded = records.select(
+            key.decode(sf.col("key")).alias("key"),
+            value.decode(sf.col("value")).alias("value"),
+            "timestamp",
+            sf.struct("partition", "offset", sf.lit(0).alias("step")).alias("order"),
+            sf.struct("topic", "partition", "offset", "key", "value").alias("raw"),
+            *(["headers"] if "headers" in records.columns else []),
+        )
+        checked = decoded.select(
+            "*",
+            sf.when(key.problem(sf.col("raw")["key"], sf.col("key")), sf.lit(f"the key is no {key.name}"))
+            .when(value.problem(sf.col("raw")["value"], sf.col("value")), sf.lit(f"the value is no {value.name}"))
+            .alias("problem"),
+        )
+        good = self._without_bad(checked)
+        if timestamp is not None:
+            read = timestamp(Record.of_row()).cast("timestamp")
+            good = good.withColumn("timestamp", sf.coalesce(read, sf.col("timestamp")))
+        return good.select(*COLUMNS, *(["headers"] if "headers" in records.columns else []))
+
+    def _without_bad(self, checked: DataFrame) -> DataFrame:
+        where = sf.format_string(
+            "%s-%d at offset %d", sf.col("raw")["topic"], sf.col("raw")["partition"], sf.col("raw")["offset"]
+        )
+        if self._bad_records == "fail":
+            complaint = sf.raise_error(sf.concat(where, sf.lit(": "), sf.col("problem")))
+            return checked.where(sf.when(sf.col("problem").isNull(), sf.lit(True)).otherwise(complaint.cast("boolean")))
+        if checked.isStreaming:
+            bad = checked.where(sf.col("problem").isNotNull())
+            parts = {name: sf.col("raw")[name].cast("string") for name in ("topic", "partition", "offset")}
+            parts["error"] = sf.col("problem")
+            headers = sf.array(
+                *[
+                    sf.struct(
+                        sf.lit(f"__millbeck.error.{name}").alias("key"), parts[name].cast("binary").alias("value")
+                    )
+                    for name in DEAD_LETTER_HEADERS
+                ]
+            )
+            rows = bad.select(
+                sf.lit(self._bad_records).alias("topic"),
+                sf.col("raw")["key"].alias("key"),
+                sf.col("raw")["value"].alias("value"),
+                headers.alias("headers"),
+            )
+            self._outputs.append((self._bad_records, rows))
+        return checked.where(sf.col("problem").isNull())
+
+    # Outputs
+
+    def write(self, frame: DataFrame, topic: str, *, key: Serde | None, value: Serde | None) -> None:
+        kinds = frame.schema
+        key, value = key or serde_for(kinds["key"].dataType), value or serde_for(kinds["value"].dataType)
+        headers = sf.col("headers") if "headers" in frame.columns else sf.lit(None)
+        rows = frame.select(
+            sf.lit(topic).alias("topic"),
+            key.encode(sf.col("key")).cast("binary").alias("key"),
+            value.encode(sf.col("value")).cast("binary").alias("value"),
+            headers.cast("array<struct<key:string,value:binary>>").alias("headers"),
+        )
+        self._outputs.append((topic, rows))
+        self.outline.outputs.append(topic)
+
+    def outgoing(self, partition_counts: Mapping[str, int] | None = None) -> DataFrame:
+        """Everything that the topology writes, as rows of the sink.
+
+        With the topics' numbers of partitions each row says which it goes to, and one task has all rows of each, as
+        writing exactly once wants it.
+        """
+        if not self.outline.outputs:
+            raise TopologyError(f"the topology {self.name!r} writes nothing: end a stream or a table with to(topic)")
+        frames = [
+            frame if partition_counts is None else with_log_partition(frame, partition_counts[topic])
+            for topic, frame in self._outputs
+        ]
+        rows = frames[0]
+        for more in frames[1:]:
+            rows = rows.unionByName(more)
+        if partition_counts is None:
+            return rows
+        return to_log_partitions(rows, partitions=max(partition_counts.values()))
+
+    def _partition_counts(self) -> dict[str, int]:
+        view = LogView(
+            parse_source_options(
+                {**self._options, "subscribe": ",".join({topic for topic, _ in self._outputs})}, is_streaming=False
+            )
+        )
+        try:
+            return {name: len(topic.partitions) for name, topic in view.topics().items()}
+        finally:
+            view.close()
+
+    def start(
+        self,
+        checkpoint: str,
+        *,
+        delivery: str = EXACTLY_ONCE,
+        trigger: Mapping[str, Any] | None = None,
+        options: Mapping[str, str] | None = None,
+    ) -> StreamingQuery:
+        """Start the query; ``trigger`` is what Spark's trigger takes, like ``{"processingTime": "1 second"}``."""
+        self.spark.conf.set("spark.sql.streaming.stateStore.providerClass", ROCKSDB)
+        counts = self._partition_counts() if delivery == EXACTLY_ONCE else None
+        writer = (
+            self.outgoing(counts)
+            .writeStream.format("millbeck")
+            .queryName(self.name)
+            .outputMode("append")
+            .options(**self._options, delivery=delivery, checkpointLocation=checkpoint, **(options or {}))
+        )
+        return writer.trigger(**(trigger or {"processingTime": "0 seconds"})).start()

@@ -1,0 +1,62 @@
+"""What a run leaves: one runs at a time, and a killed one is told from one that lives."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from millbeck.pipeline.errors import AlreadyRunning
+from millbeck.pipeline.running.run_directory import RunDirectory, all_runs, runs_home
+
+
+def test_only_one_runs_at_a_time(tmp_path: Path) -> None:
+    directory = RunDirectory(tmp_path, "p")
+    with directory.held():
+        directory.write_status(process=4711)
+        with pytest.raises(AlreadyRunning, match="process 4711"), RunDirectory(tmp_path, "p").held():
+            raise AssertionError("held twice")
+        assert directory.is_held()
+    assert not directory.is_held()
+
+
+def test_a_run_that_ended_without_a_word_was_killed(tmp_path: Path) -> None:
+    directory = RunDirectory(tmp_path, "p")
+    with directory.held():
+        directory.write_status(state="running")
+        assert directory.state() == "running"
+    assert directory.state() == "killed"
+    directory.write_status(state="stopped")
+    assert directory.state() == "stopped"
+
+
+def test_what_is_said_later_adds_to_what_was_said(tmp_path: Path) -> None:
+    directory = RunDirectory(tmp_path, "p")
+    with directory.held():
+        directory.write_status(state="running", file="x.py")
+        directory.write_status(progress={"batch": 3})
+    assert directory.status()["file"] == "x.py"
+    assert directory.status()["progress"] == {"batch": 3}
+
+
+def test_a_status_that_cannot_be_read_is_none(tmp_path: Path) -> None:
+    directory = RunDirectory(tmp_path, "p")
+    directory.path.mkdir()
+    (directory.path / "status.json").write_text("{half")
+    assert directory.status() == {}
+    assert directory.process_id() is None
+
+
+def test_runs_are_listed_by_name(tmp_path: Path) -> None:
+    for name in ("b", "a"):
+        directory = RunDirectory(tmp_path, name)
+        with directory.held():
+            directory.write_status(state="running")
+    (tmp_path / "stray").mkdir()
+    assert [run.name for run in all_runs(tmp_path)] == ["a", "b"]
+    assert all_runs(tmp_path / "nowhere") == []
+
+
+def test_where_runs_live() -> None:
+    assert runs_home({"MILLBECK_PIPELINES": "/x"}) == Path("/x")
+    assert runs_home({"XDG_STATE_HOME": "/s"}) == Path("/s/millbeck/pipelines")
