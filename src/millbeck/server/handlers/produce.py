@@ -10,6 +10,8 @@ Behaviour
 - Errors are per partition. A refused record is named by its index in the batch. Who does not lead says who does.
 - ``acks=all`` asks for ``min.insync.replicas``: NOT_ENOUGH_REPLICAS before the append, NOT_ENOUGH_REPLICAS_AFTER_APPEND
   when too few are left while it waits, REQUEST_TIMED_OUT when they take too long.
+- What was sent behind a batch that could not be taken just now is refused for the same reason, where Kafka speaks of a
+  gap (`replication.refusals`): some clients lose track of everything when they hear of one.
 Versions
 - 7: zstd. 8: record errors. 10: leader hints (KIP-951). 11: TRANSACTION_ABORTABLE. 12: a partition joins its
   transaction with the first batch. 13: topic ids.
