@@ -39,9 +39,11 @@ class SocketOutlet:
         "_descriptor",
         "_drained",
         "_get_buffer",
+        "_has_taken_over",
         "_is_closing",
         "_is_linux",
         "_is_over",
+        "_is_reading",
         "_is_watched",
         "_loop",
         "_queue",
@@ -58,6 +60,8 @@ class SocketOutlet:
         self._loop: Any = asyncio.get_running_loop()
         self._queue = PartQueue()
         self._is_watched = False
+        self._is_reading = False
+        self._has_taken_over = False
         self._get_buffer: Callable[[int], memoryview] | None = None
         self._buffer_updated: Callable[[int], None] | None = None
         self._drained: Callable[[], None] | None = None
@@ -128,17 +132,28 @@ class SocketOutlet:
             return 0
 
     def begin_reading(self, get_buffer: Callable[[int], memoryview], buffer_updated: Callable[[int], None]) -> None:
-        self._transport.pause_reading()
         self._get_buffer = get_buffer
         self._buffer_updated = buffer_updated
-        self.resume_reading()
+        self._is_reading = True
+        # Not now: the transport begins to read after ``connection_made``, whatever it was told there.
+        self._loop.call_soon(self._take_over)
+
+    def _take_over(self) -> None:
+        if self._is_over or self._transport.is_closing():
+            return
+        self._transport.pause_reading()
+        self._has_taken_over = True
+        if self._is_reading:
+            self._loop._add_reader(self._descriptor, self._on_readable)
 
     def pause_reading(self) -> None:
+        self._is_reading = False
         if not self._transport.is_closing():
             self._loop._remove_reader(self._descriptor)
 
     def resume_reading(self) -> None:
-        if not self._transport.is_closing():
+        self._is_reading = True
+        if self._has_taken_over and not self._transport.is_closing():
             self._loop._add_reader(self._descriptor, self._on_readable)
 
     def _on_readable(self) -> None:

@@ -310,6 +310,7 @@ async def _reading(is_linux: bool):
     ours, peer = socket.socketpair()
     peer.setblocking(False)
     _, connection = await asyncio.get_running_loop().connect_accepted_socket(lambda: Reading(is_linux), ours)
+    await asyncio.sleep(0)  # it takes over when the transport has begun to read
     return connection, peer
 
 
@@ -330,6 +331,24 @@ def test_it_reads_in_place_of_the_transport_until_the_peer_has_closed(run) -> No
 def test_nothing_is_read_while_paused(run) -> None:
     async def scenario() -> tuple[bytes, bytes]:
         connection, peer = await _reading(True)
+        connection.outlet.pause_reading()
+        peer.send(b"later")
+        await asyncio.sleep(0.01)
+        before = bytes(connection.received)
+        connection.outlet.resume_reading()
+        await _until(lambda: connection.received)
+        peer.close()
+        async with asyncio.timeout(5):
+            await connection.lost.wait()
+        return before, bytes(connection.received)
+
+    assert run(scenario()) == (b"", b"later")
+
+
+def test_it_may_be_paused_before_it_has_begun(run) -> None:
+    async def scenario() -> tuple[bytes, bytes]:
+        ours, peer = socket.socketpair()
+        _, connection = await asyncio.get_running_loop().connect_accepted_socket(lambda: Reading(True), ours)
         connection.outlet.pause_reading()
         peer.send(b"later")
         await asyncio.sleep(0.01)
@@ -365,6 +384,7 @@ def test_a_reset_ends_the_connection(run) -> None:
     async def scenario() -> None:
         connection, peer = await _connected(True)
         connection.outlet.begin_reading(lambda _: memoryview(bytearray(10)), lambda count: None)
+        await asyncio.sleep(0)
         _reset(peer)
         async with asyncio.timeout(5):
             await connection.lost.wait()
