@@ -24,7 +24,8 @@ def test_there_is_one_for_this_release() -> None:
 def test_everything_is_found(release: str, tmp_path: Path) -> None:
     expected = json.loads((FIXTURES / f"{release}.json").read_text())
     with tarfile.open(FIXTURES / f"{release}.tar.gz") as archive:
-        archive.extractall(tmp_path, filter="data")
+        # The argument came with 3.11.4; the archive is our own.
+        archive.extractall(tmp_path, **({"filter": "data"} if hasattr(tarfile, "data_filter") else {}))
     with broker(data=tmp_path / "data") as node:
         consumer = Consumer({"bootstrap.servers": node.bootstrap, "group.id": "kept", "enable.auto.commit": False})
         for name, records in expected["records"].items():

@@ -19,7 +19,7 @@ DECLARATION = Path(__file__).parents[2] / "src" / "millbeck" / "compiled.py"
 
 @pytest.fixture
 def tool(tmp_path: Path) -> ModuleType:
-    """The tool, looking at a tree with one kernel and one module of the data path that were compiled."""
+    """The tool, looking at a tree with kernels and one module of the data path that were compiled."""
     spec = spec_from_file_location("compiled_under_test", TOOL)
     assert spec is not None
     assert spec.loader is not None
@@ -35,10 +35,10 @@ def tool(tmp_path: Path) -> ModuleType:
     before, _, rest = declaration.partition("MODULES: Final = (")
     (package / "compiled.py").write_text(f'{before}MODULES: Final = ("millbeck.wire.varint",{rest[rest.index(")") :]}')
     (kernels / "__init__.py").write_text("")
-    for source in (kernels / "walk.py", package / "wire" / "varint.py"):
+    for source in (kernels / "walk.py", *module.column_sources(), package / "wire" / "varint.py"):
         source.write_text("one = 1\n")
         source.with_suffix(SUFFIX).write_bytes(b"loader")
-    for library in (module.KERNELS_LIBRARY, module.PATH_LIBRARY):
+    for library in (module.KERNELS_LIBRARY, module.COLUMNS_LIBRARY, module.PATH_LIBRARY):
         (tmp_path / "src" / f"{library}__mypyc{SUFFIX}").write_bytes(b"library")
     module.record_build()
     return module

@@ -120,16 +120,19 @@ class Fleet:
         """Return when all of them serve; raises `click.ClickException` that names the one that does not."""
         for member in self.members:
             await member.launch()
+        # Raised after the clauses: what is raised inside of one comes out in a group.
+        failure: click.ClickException | None = None
         try:
             async with asyncio.timeout(START_SECONDS_MAX), asyncio.TaskGroup() as tasks:
                 for member in self.members:
                     tasks.create_task(member.wait_until_ready())
         except* click.ClickException as failures:
-            raise click.ClickException(str(failures.exceptions[0])) from failures
+            failure = click.ClickException(str(failures.exceptions[0]))
         except* TimeoutError:
             late = [str(member.order.node_id) for member in self.members if not member.answer]
-            message = f"node {', '.join(late)} did not start within {START_SECONDS_MAX:g} s"
-            raise click.ClickException(message) from None
+            failure = click.ClickException(f"node {', '.join(late)} did not start within {START_SECONDS_MAX:g} s")
+        if failure is not None:
+            raise failure
         self._watches = [asyncio.create_task(self._watch(member)) for member in self.members]
 
     async def failed(self) -> click.ClickException:

@@ -111,7 +111,12 @@ def _topic_options(dice: random.Random, flushes: bool, chosen: tuple[str, ...]) 
     if kinds.ROTTING_DISK in chosen:
         # Who looks for rot rests after every segment.
         segment_bytes = 1 << 20
-    options = {"min.insync.replicas": "2", "internal.segment.bytes": str(segment_bytes)}
+    options = {
+        "min.insync.replicas": "2",
+        "internal.segment.bytes": str(segment_bytes),
+        # Clocks jump, and jumps add up: a broker whose clock is behind would refuse what producers of today send.
+        "message.timestamp.after.max.ms": str((1 << 63) - 1),
+    }
     return options | {"flush.messages": "1"} if flushes else options
 
 
