@@ -28,6 +28,8 @@ class LogShadow:
         self.lineage = lineage
         self.entries: list[Entry] = []
         self.start_offset = 0
+        self._resume = ("", 0)
+        """Where reading goes on when no batch is left to go on from."""
         self.end_offset = 0
         self.flushed_offset = 0
         self._bases: list[int] = []
@@ -65,7 +67,7 @@ class LogShadow:
         first = len(self.entries)
         self.start_offset = log.log_start_offset
         place = self.entries[-1].place if self.entries else self._place_before()
-        read_path, read_upto = self._cursors[-1] if self._cursors else ("", 0)
+        read_path, read_upto = self._cursors[-1] if self._cursors else self._resume
         for segment in log.segments:
             path = segment.log_path
             if path == read_path or segment.base_offset >= self.end_offset:
@@ -84,6 +86,9 @@ class LogShadow:
         """The log begins here now; what was before it is gone, and all of it when the log was begun anew."""
         self.start_offset = offset
         index = bisect_right(self._bases, offset - 1)
+        if index and index == len(self._cursors):
+            # The log goes on in the middle of a file, behind what is no longer part of it.
+            self._resume = self._cursors[-1]
         del self.entries[:index], self._bases[:index], self._cursors[:index]
 
     def _read(self, path: str, position: int, upto_offset: int, place: int) -> int:

@@ -91,3 +91,15 @@ def test_rot_is_seen_when_it_is_looked_for() -> None:
     assert shadow.is_whole(2)
     disk.rot(log.segments[0].log_path)
     assert not shadow.is_whole(2)
+
+
+def test_a_log_that_begins_in_the_middle_of_a_file_is_read_on() -> None:
+    """All that was known lies before the log's start, in a file that the log goes on in."""
+    disk = SimDisk(random.Random(1))
+    log, shadow = make_log(disk), LogShadow(disk, Lineage("t-0"))
+    shadow.begin(log)
+    append(log, b"a", b"b")
+    shadow.grow(log)
+    shadow.starts_at(2)
+    append(log, b"c")
+    assert [entry.base_offset for entry in shadow.grow(log)] == [2]
