@@ -1,6 +1,10 @@
 """Topologies in the vocabulary of Kafka Streams, on Spark's Structured Streaming and nothing else.
 
-    from millbeck.pipeline.topology import Topology, json, string, tumbling
+    from pyspark.sql import functions as sf
+
+    from millbeck.pipeline.topology.serdes import json
+    from millbeck.pipeline.topology.topology import Topology
+    from millbeck.pipeline.topology.windows import tumbling
 
     def build(topology: Topology) -> None:
         orders = topology.stream("orders", value=json("customer STRING, amount DOUBLE"))
@@ -9,7 +13,7 @@
             .left_join(customers, lambda order, customer: {"amount": order.amount, "region": customer.region})
             .group_by(lambda sale: sale.value.region)
             .windowed_by(tumbling("5 minutes", grace="30 seconds"))
-            .aggregate(lambda sale: {"total": sum_of(sale.value.amount)})
+            .aggregate(lambda sale: {"total": sf.sum(sale.value.amount)})
             .to("revenue-by-region-5min"))
 
 Each method describes a DataFrame; nothing runs before the topology is started. Functions given to stateless operators,
@@ -21,7 +25,3 @@ do raises `TopologyError` when it is asked for.
 `keyed` (what happens to one key, pure Python), `windows` (declared, pure), `stateful` (keyed logic in Spark's state),
 `serdes`, `streams`, `tables`, `grouped`, `topology`, `outline` (shuffles and stores, for people).
 """
-
-from millbeck.pipeline.topology.windows import hopping, session, sliding_join, tumbling
-
-__all__ = ["hopping", "session", "sliding_join", "tumbling"]

@@ -12,13 +12,12 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
-from pyspark.sql.types import DataType, LongType, _parse_datatype_string
+from pyspark.sql.types import DataType, LongType
 
-from millbeck.pipeline.errors import TopologyError
 from millbeck.pipeline.topology.keyed import Fold
-from millbeck.pipeline.topology.records import Record, RecordFunction, column
+from millbeck.pipeline.topology.records import Record, RecordFunction, column, type_of, unordered
 from millbeck.pipeline.topology.stateful import Side, run_keyed
-from millbeck.pipeline.topology.streams import Stream, unordered
+from millbeck.pipeline.topology.streams import Stream
 from millbeck.pipeline.topology.windows import SessionWindow, TimeWindow, interval
 
 if TYPE_CHECKING:
@@ -62,7 +61,7 @@ class GroupedStream(_Grouped):
 
     def aggregate(self, start: Any, function: Folding, *, type: str | DataType, store: str | None = None) -> Table:  # noqa: A002
         """``function`` gets the aggregate, at first ``start``, and a value, and returns the aggregate of this type."""
-        return self._fold(Fold(start, function), _kind(type), store, "aggregate")
+        return self._fold(Fold(start, function), type_of(type), store, "aggregate")
 
     def windowed_by(self, window: TimeWindow | SessionWindow) -> WindowedStream:
         return WindowedStream(self.topology, self._frame, window)
@@ -103,7 +102,7 @@ class GroupedTable(_Grouped):
         type: str | DataType,  # noqa: A002
         store: str | None = None,
     ) -> Table:
-        return self._fold(Fold(start, add, subtract), _kind(type), store, "aggregate")
+        return self._fold(Fold(start, add, subtract), type_of(type), store, "aggregate")
 
 
 class WindowedStream:
@@ -151,10 +150,3 @@ class WindowedStream:
             self.topology,
             rows.select(key.alias("key"), "value", sf.col("latest").alias("timestamp"), unordered().alias("order")),
         )
-
-
-def _kind(kind: str | DataType) -> DataType:
-    parsed = _parse_datatype_string(kind) if isinstance(kind, str) else kind
-    if parsed is None:
-        raise TopologyError("an aggregate needs its type, as in type='total DOUBLE, count BIGINT'")
-    return parsed

@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
+from pyspark.sql.types import DataType, _parse_datatype_string
 
 from millbeck.pipeline.errors import TopologyError
 
@@ -60,3 +61,13 @@ def with_columns(frame: DataFrame, **replaced: Column) -> DataFrame:
     """The same rows with some of the columns described anew."""
     names = [name for name in (*COLUMNS, "headers") if name in frame.columns]
     return frame.select(*[replaced.get(name, sf.col(name)).alias(name) for name in names])
+
+
+def type_of(kind: str | DataType) -> DataType:
+    """A type that may be written as Spark's DDL."""
+    return _parse_datatype_string(kind) if isinstance(kind, str) else kind
+
+
+def unordered() -> Column:
+    """The order of records that do not come, or no longer come, from one place of the log."""
+    return sf.struct(sf.lit(-1).alias("partition"), sf.lit(0).cast("bigint").alias("offset"), sf.lit(0).alias("step"))

@@ -19,10 +19,10 @@ from pyspark.sql.types import (
     StringType,
     StructField,
     StructType,
-    _parse_datatype_string,
 )
 
 from millbeck.pipeline.errors import TopologyError
+from millbeck.pipeline.topology.records import type_of
 
 _UNREADABLE = "_unreadable"
 
@@ -89,7 +89,7 @@ def json(schema: str | DataType) -> Serde:
 
     def decode(column: Column) -> Column:
         # Only now: Spark parses types, and serdes are named before it has started.
-        kind = _parse_datatype_string(schema) if isinstance(schema, str) else schema
+        kind = type_of(schema)
         text = column.cast("string")
         if isinstance(kind, (ArrayType, MapType)):
             return sf.from_json(text, kind)

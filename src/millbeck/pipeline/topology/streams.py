@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor
-from pyspark.sql.types import DataType, StructField, StructType, _parse_datatype_string
+from pyspark.sql.types import DataType, StructField, StructType
 
 from millbeck.pipeline.errors import TopologyError
 from millbeck.pipeline.topology.records import (
@@ -18,6 +18,8 @@ from millbeck.pipeline.topology.records import (
     RecordFunction,
     ValueFunction,
     column,
+    type_of,
+    unordered,
     with_columns,
 )
 from millbeck.pipeline.topology.serdes import Serde
@@ -183,7 +185,11 @@ class Stream:
         """
         if time not in ("None", "EventTime", "ProcessingTime"):
             raise TopologyError(f"timers run on EventTime, ProcessingTime or None, not on {time!r}")
-        fields = [StructField("key", _kind(key)), StructField("value", _kind(value)), self.frame.schema["timestamp"]]
+        fields = [
+            StructField("key", type_of(key)),
+            StructField("value", type_of(value)),
+            self.frame.schema["timestamp"],
+        ]
         rows = self.frame.select("key", "value", "timestamp")
         if time == "EventTime":
             rows = rows.withWatermark("timestamp", interval(self.topology.lateness_ms))
@@ -203,11 +209,6 @@ class Stream:
         return self.topology.stream(topic, key=key, value=value)
 
 
-def unordered() -> Column:
-    """For records that no longer come from one place of the log."""
-    return sf.struct(sf.lit(-1).alias("partition"), sf.lit(0).cast("bigint").alias("offset"), sf.lit(0).alias("step"))
-
-
 def same_type(left: DataType, right: DataType, what: str) -> None:
     if left != right:
         raise TopologyError(
@@ -223,7 +224,3 @@ def _span(milliseconds: int) -> Column:
 def _prefixed(frame: DataFrame, prefix: str) -> DataFrame:
     rows = frame.where(sf.col("key").isNotNull() & sf.col("value").isNotNull())
     return rows.select(*[sf.col(name).alias(f"{prefix}_{name}") for name in COLUMNS])
-
-
-def _kind(kind: str | DataType) -> DataType:
-    return _parse_datatype_string(kind) if isinstance(kind, str) else kind

@@ -16,7 +16,7 @@ from millbeck.pipeline.sink_options import EXACTLY_ONCE
 from millbeck.pipeline.source_options import parse_source_options
 from millbeck.pipeline.topology.grouped import GroupedStream, GroupedTable
 from millbeck.pipeline.topology.outline import Outline
-from millbeck.pipeline.topology.records import COLUMNS, Record, RecordFunction
+from millbeck.pipeline.topology.records import COLUMNS, Record, RecordFunction, unordered
 from millbeck.pipeline.topology.serdes import Serde, raw, serde_for, string
 from millbeck.pipeline.topology.stateful import ROCKSDB
 from millbeck.pipeline.topology.streams import Stream
@@ -96,11 +96,8 @@ class Topology:
 
     def stream_of(self, frame: DataFrame) -> Stream:
         """A stream of any streaming DataFrame with the columns key, value and timestamp."""
-        order = sf.struct(
-            sf.lit(-1).alias("partition"), sf.lit(0).cast("bigint").alias("offset"), sf.lit(0).alias("step")
-        )
         if "order" not in frame.columns:
-            frame = frame.withColumn("order", order)
+            frame = frame.withColumn("order", unordered())
         missing = [name for name in COLUMNS if name not in frame.columns]
         if missing:
             raise TopologyError(f"a stream needs the columns key, value and timestamp; missing: {', '.join(missing)}")
