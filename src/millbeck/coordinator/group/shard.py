@@ -33,7 +33,7 @@ from millbeck.coordinator.group.records import (
     OffsetCommitValue,
 )
 from millbeck.coordinator.group.share import groups as share_groups
-from millbeck.coordinator.group.share.groups import BuildShareGroups, ShareGroups
+from millbeck.coordinator.group.share.groups import Beginning, BuildShareGroups, ShareGroups, StartsAt
 from millbeck.coordinator.group.share.records import SHARE_KEYS
 from millbeck.coordinator.group.statistics import CommittedOffset, Counters, ShardStatistics
 from millbeck.coordinator.protocol_config import ConsumerProtocolOptions
@@ -313,9 +313,17 @@ class GroupShard:
         self, request: ShareGroupHeartbeatRequest, *, client_id: str, client_host: str, now_ms: int
     ) -> Result[GroupRecord, ShareGroupHeartbeatResponse]:
         """ShareGroupHeartbeat: a member of a share group joins, goes on or leaves."""
-        if request.group_id in self._groups:
-            raise errors.GroupIdNotFound(f"Group {request.group_id} is not a share group.")
+        self._refuse_other_kinds(request.group_id)
         return self.share.heartbeat(request, client_id=client_id, client_host=client_host, now_ms=now_ms)
+
+    def set_share_starts(self, group_id: str, starts: Sequence[StartsAt]) -> Result[GroupRecord, Beginning]:
+        """AlterShareGroupOffsets: where an empty share group, or one that is not there yet, is to begin."""
+        self._refuse_other_kinds(group_id)
+        return self.share.set_starts(group_id, starts)
+
+    def _refuse_other_kinds(self, group_id: str) -> None:
+        if group_id in self._groups:
+            raise errors.GroupIdNotFound(f"Group {group_id} is not a share group.")
 
     def _refuse_share_group(self, group_id: str) -> None:
         if group_id in self.share:

@@ -4,7 +4,7 @@ Behaviour
 - Describe: the start offset of each share partition, -1 where the group has not begun, and how many records are left
   (the end of the partition, less the start, less what is settled beyond it). Without topics: all that have begun.
 - Alter and Delete: only while the group has no members, NON_EMPTY_GROUP otherwise. What is set begins in a new state
-  epoch, so that nothing written before can come back.
+  epoch, so that nothing written before can come back. Alter creates a group that is not there.
 Versions
 - Describe 1: the lag.
 """
@@ -214,7 +214,7 @@ async def handle_alter_share_group_offsets(
     outcomes: dict[Place, ApiError | None] = {}
     if starts:
         beginning: Beginning = await answer_of(
-            lambda reply: broker.groups.write(group_id, lambda shard: shard.share.set_starts(group_id, starts), reply)
+            lambda reply: broker.groups.write(group_id, lambda shard: shard.set_share_starts(group_id, starts), reply)
         )
         outcomes = await _outcomes(
             lambda finish: broker.keeper.begin(group_id, beginning.state_epoch, beginning.beginnings, finish)

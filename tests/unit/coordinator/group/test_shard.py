@@ -2,6 +2,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from millbeck.coordinator.group.records import (
     GroupMetadataKey,
     GroupMetadataValue,
@@ -9,6 +11,8 @@ from millbeck.coordinator.group.records import (
     group_tombstone,
     offset_commit,
 )
+from millbeck.coordinator.group.share.groups import StartsAt
+from millbeck.kernel import errors
 
 
 def test_records_pass_through_the_log_s_bytes(world: Any) -> None:
@@ -36,6 +40,14 @@ def test_an_offset_s_record_makes_a_group_only_where_there_is_none(world: Any) -
     assert (simple.protocol_type, simple.state_timestamp_ms) == (None, -1)
     world.shard.replay(record, offset=1, producer_id=-1)
     assert world.group() is simple
+
+
+def test_a_share_group_s_start_is_not_set_in_another_kind_of_group(world: Any) -> None:
+    world.stable_group(1)
+    starts = [StartsAt(b"t" * 16, "t", 0, 5)]
+    with pytest.raises(errors.GroupIdNotFound):
+        world.shard.set_share_starts("g", starts)
+    assert world.shard.set_share_starts("another", starts).records
 
 
 def test_nothing_is_left_to_do_for_an_unloaded_shard(world: Any) -> None:

@@ -40,9 +40,9 @@ def places(group: Any) -> list[tuple[str, int, int, int, int]]:
     ]
 
 
-def altering(offset: int, name: str = "t", partition: int = 0) -> AlterShareGroupOffsetsRequest:
+def altering(offset: int, name: str = "t", partition: int = 0, group: str = "g") -> AlterShareGroupOffsetsRequest:
     partitions = [AlterShareGroupOffsetsRequestPartition(partition, offset)]
-    return AlterShareGroupOffsetsRequest("g", [AlterShareGroupOffsetsRequestTopic(name, partitions)])
+    return AlterShareGroupOffsetsRequest(group, [AlterShareGroupOffsetsRequestTopic(name, partitions)])
 
 
 async def leave(member: Member, topic_id: bytes) -> None:
@@ -82,6 +82,16 @@ def test_a_group_begins_where_it_was_set() -> None:
         again = Member(client, "m2")
         await again.join("t")
         assert acquired(await settled(again, topic_id)) == [(3, 9, 1)]
+
+    share_house().run(scenario)
+
+
+def test_a_start_may_be_set_before_the_group_is_there() -> None:
+    async def scenario(house: House, client: Client, environment: Environment) -> None:
+        await begin(house, client, environment)
+        answer = await client.ask(altering(4, group="new"), 0)
+        assert (answer.error_code, answer.responses[0].partitions[0].error_code) == (0, 0)
+        assert places(await described(client, group="new")) == [("t", 0, 4, 6, 0)]
 
     share_house().run(scenario)
 

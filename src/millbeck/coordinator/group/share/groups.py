@@ -112,8 +112,11 @@ class ShareGroups:
     # Starting anew, and the end
 
     def set_starts(self, group_id: str, starts: Sequence[StartsAt]) -> Result[GroupRecord, Beginning]:
-        """AlterShareGroupOffsets: record that these begin anew; the share coordinator is told afterwards."""
-        group = self._empty_group(group_id)
+        """AlterShareGroupOffsets: record that these begin anew; the share coordinator is told afterwards.
+
+        A group that is not there yet comes about, so that its first member finds where it is to begin.
+        """
+        group = self._empty_group(group_id) if group_id in self._groups else ShareGroup(group_id=group_id)
         draft = Draft(group)
         draft.raise_epoch(group.metadata_hash)
         initialising.begun(draft, [(each.topic_id, each.topic_name, each.partition) for each in starts])

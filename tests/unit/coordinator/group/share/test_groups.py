@@ -47,6 +47,15 @@ def test_a_start_is_set_in_an_empty_group_with_a_new_epoch() -> None:
     assert world.share.group("g").epoch == epoch + 1
 
 
+def test_a_start_that_is_set_makes_the_group() -> None:
+    world = _world()
+    starts = [StartsAt(id_of("t"), "t", 1, 7)]
+    assert world.do(lambda share: share.set_starts("new", starts)) == (1, [Begin(id_of("t"), 1, 7)])
+    world.load()
+    assert world.share.group("new").is_empty
+    assert world.share.places("new", world.host.committed_offset) == {id_of("t"): (1,)}
+
+
 def test_the_state_of_a_topic_is_deleted_in_two_steps() -> None:
     world = _world()
     world.beat("m", -1)
