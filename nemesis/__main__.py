@@ -69,6 +69,9 @@ def run_scenario(name: str, scenario: Scenario, chosen: argparse.Namespace) -> b
     names = list(dict.fromkeys([*controllers, *brokers]))
     try:
         with Network(directory / "hosts", names, clients=["client"], disk_bytes=DISK_BYTES) as network:
+            if scenario.has_second_disks:
+                for each in brokers:
+                    network.hosts[each].add_second_disk(DISK_BYTES)
             cluster = Cluster(
                 chosen.system,
                 [network.hosts[each] for each in controllers],
@@ -87,6 +90,7 @@ def run_scenario(name: str, scenario: Scenario, chosen: argparse.Namespace) -> b
                     directory=directory,
                     admin=AdminClient({"bootstrap.servers": cluster.bootstrap, "log_level": 0}),
                     kill_every_s=chosen.kill_every,
+                    only=tuple(chosen.only),
                 )
                 try:
                     verdict, leader_changes = _carry_out(run, scenario, seconds, chosen.rate)
@@ -187,6 +191,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int)
     parser.add_argument("--rate", type=float, default=300, help="records a second, all producers together")
     parser.add_argument("--kill-every", type=float, default=5, help="seconds, for systems that take longer to start")
+    parser.add_argument("--only", action="append", default=[], metavar="SIGNAL", help="of those that `signals` drives")
     parser.add_argument("--combined", action="store_true", help="three nodes with both roles instead of six")
     parser.add_argument(
         "--mutant", choices=MUTANTS, help="every node has this defect; passes when the judgement finds it"

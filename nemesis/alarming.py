@@ -6,14 +6,14 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 
-from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
-from confluent_kafka.admin import NewTopic  # type: ignore[attr-defined]
+from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
 
 from nemesis.cluster import CLIENT_PORT, Member
 from nemesis.run import Clients, Run, RunFailed
 from nemesis.signals import Bench, SignalWatch, table
 
-LONE, DOUBTFUL, LAGGING = "lone", "doubtful", "lagging"
+LONE, DOUBTFUL, LAGGING, CONTRADICTORY = "lone", "doubtful", "lagging", "contradictory"
 GROUP = "laggards"
 UNCLEAN = {"unclean.leader.election.enable": "true", "min.insync.replicas": "1"}
 LAG_RECORDS = 15_000
@@ -31,9 +31,11 @@ def signals(run: Run) -> None:
     try:
         run.await_whole()
         _await_quiet(bench)
-        for drive in _DRIVES:
-            drive(run, bench)
-            run.await_whole()
+        for alert, drive in DRIVES.items():
+            if not run.only or alert in run.only:
+                drive(run, bench)
+                run.await_whole()
+                bench.check_gone(alert)
     finally:
         watch.stop()
         for line in table(bench.outcomes):
@@ -82,6 +84,40 @@ def _cut_off(run: Run, member: Member, others: Sequence[Member]) -> Iterator[Non
         yield
     finally:
         run.network.heal()
+
+
+@contextmanager
+def _defective(run: Run, members: Sequence[Member], defect: str) -> Iterator[None]:
+    """They run with a defect for a while, as if that version had been rolled out."""
+    _restart(members, defect)
+    run.say(f"{', '.join(member.host.name for member in members)}: {defect}")
+    try:
+        yield
+    finally:
+        _restart(members, None)
+
+
+def _restart(members: Sequence[Member], defect: str | None) -> None:
+    for member in members:
+        member.kill()
+    for member in members:
+        member.mutant = defect
+        member.start()
+
+
+@contextmanager
+def _without_second_disk(run: Run, member: Member) -> Iterator[None]:
+    """It breaks while the node runs, and is replaced by an empty one as docs/monitoring.md says."""
+    member.host.break_second_disk()
+    run.say(f"broke the second disk of {member.host.name}")
+    try:
+        yield
+        member.check_alive()
+    finally:
+        member.kill()
+        member.host.replace_second_disk()
+        member.format()
+        member.start()
 
 
 @contextmanager
@@ -174,23 +210,57 @@ def _old_metadata(run: Run, bench: Bench) -> None:
         driven.fired()
 
 
+def _contradiction(run: Run, bench: Bench) -> None:
+    """The active controller takes a decision that its own metadata refuses; nothing of it reaches the log."""
+    with bench.signal("MetadataErrors", factor=1) as driven:
+        with _defective(run, run.cluster.controllers, "decisions-contradict"):
+            _await_refused(run, CONTRADICTORY)
+            driven.fired()
+        _create(run, CONTRADICTORY, [[run.cluster.brokers[0].node_id]], {"min.insync.replicas": "1"})
+
+
 def _node_down(run: Run, bench: Bench) -> None:
     with bench.signal("NodeDown", factor=10) as driven, _killed(run, [run.pick(run.cluster.members)]):
         driven.fired()
 
 
-_DRIVES = (
-    _unclean_election,
-    _offline,
-    _under_min_isr,
-    _under_replicated,
-    _no_controller,
-    _busy_loop,
-    _growing_lag,
-    _slow_controller,
-    _old_metadata,
-    _node_down,
-)
+def _broken_disk(run: Run, bench: Bench) -> None:
+    """One of two: the other goes on, and so does the node."""
+    victim = run.pick(run.cluster.brokers)
+    with bench.signal("LogDirectoryOffline", factor=1) as driven, _without_second_disk(run, victim):
+        driven.fired()
+        own = AdminClient({"bootstrap.servers": f"{victim.host.address}:{CLIENT_PORT}", "log_level": 0})
+        own.list_topics(timeout=30)
+
+
+def _stuck_fetcher(run: Run, bench: Bench) -> None:
+    victim = run.pick(run.cluster.brokers)
+    with bench.signal("FetcherStuck", factor=10) as driven, _defective(run, [victim], "fetchers-drop-answers"):
+        driven.fired()
+
+
+def _dead_cleaner(run: Run, bench: Bench) -> None:
+    victim = run.pick(run.cluster.brokers)
+    with bench.signal("CleanerDead", factor=1) as driven, _defective(run, [victim], "cleaners-end"):
+        driven.fired()
+
+
+DRIVES = {
+    "UncleanLeaderElection": _unclean_election,
+    "OfflinePartitions": _offline,
+    "UnderMinIsr": _under_min_isr,
+    "UnderReplicated": _under_replicated,
+    "ActiveControllers": _no_controller,
+    "EventLoopBusy": _busy_loop,
+    "ConsumerLagGrowing": _growing_lag,
+    "ControllerSlow": _slow_controller,
+    "MetadataLag": _old_metadata,
+    "MetadataErrors": _contradiction,
+    "NodeDown": _node_down,
+    "LogDirectoryOffline": _broken_disk,
+    "FetcherStuck": _stuck_fetcher,
+    "CleanerDead": _dead_cleaner,
+}
 
 
 # Around them.
@@ -199,6 +269,23 @@ _DRIVES = (
 def _create(run: Run, topic: str, assignment: list[list[int]], settings: dict[str, str]) -> None:
     new = NewTopic(topic, len(assignment), replica_assignment=assignment, config=settings)
     run.admin.create_topics([new], operation_timeout=20)[topic].result(30)
+
+
+def _await_refused(run: Run, topic: str) -> None:
+    """Until a controller has refused to make it; before, there may be none."""
+    deadline_s = time.monotonic() + 60
+    last: object = None
+    while time.monotonic() < deadline_s:
+        try:
+            _create(run, topic, [[run.cluster.brokers[0].node_id]], {})
+        except KafkaException as error:
+            last = error
+            if error.args[0].code() == KafkaError.UNKNOWN:
+                return
+        else:
+            raise RunFailed(f"{topic} was made")
+        time.sleep(0.5)
+    raise RunFailed(f"{topic} was not refused: {last}")
 
 
 def _await_in_sync(run: Run, topic: str, wanted: set[int], leader: int | None = None) -> None:

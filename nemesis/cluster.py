@@ -63,11 +63,12 @@ class Member:
         return self.process is not None and self.process.poll() is None
 
     def format(self) -> None:
-        config = str(self._config_path)
+        """Every directory that is not formatted yet."""
+        arguments = ["format", "--cluster-id", CLUSTER_ID, "--config", str(self._config_path), "--ignore-formatted"]
         if self.system == "millbeck":
-            command = cli_command("storage", "format", "--cluster-id", CLUSTER_ID, "--config", config)
+            command = cli_command("storage", *arguments)
         else:
-            command = java_command("kafka.tools.StorageTool", "format", "-t", CLUSTER_ID, "-c", config, heap_mib=64)
+            command = java_command("kafka.tools.StorageTool", *arguments, heap_mib=64)
         done = subprocess.run(command, env=self._environment(), capture_output=True, text=True, timeout=90)
         if done.returncode != 0:
             raise MemberFailed(f"{self.host.name} could not be formatted:\n{done.stdout}{done.stderr}")
@@ -221,7 +222,7 @@ def _properties(host: Host, node_id: int, is_controller: bool, is_broker: bool, 
         "controller.listener.names": "CONTROLLER",
         "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
         "listeners": ",".join(listeners),
-        "log.dirs": str(host.disk / "data"),
+        "log.dirs": ",".join(str(disk / "data") for disk in _disks(host)),
         "offsets.topic.replication.factor": "3",
         "default.replication.factor": "3",
         "min.insync.replicas": "2",
@@ -229,6 +230,11 @@ def _properties(host: Host, node_id: int, is_controller: bool, is_broker: bool, 
     if is_broker:
         properties["inter.broker.listener.name"] = "PLAINTEXT"
     return properties
+
+
+def _disks(host: Host) -> list[Path]:
+    """The first is the one with the metadata."""
+    return [host.disk, host.second_disk] if host.second_image.exists() else [host.disk]
 
 
 def _metrics(host: Host) -> dict[str, str]:

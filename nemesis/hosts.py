@@ -38,6 +38,21 @@ def run(*command: str) -> str:
     return done.stdout
 
 
+def _make_image(image: Path, size_bytes: int) -> None:
+    with image.open("wb") as file:
+        file.truncate(size_bytes)
+    run("mkfs.ext4", "-q", "-F", "-m", "0", str(image))
+
+
+def _shut_down(mounted: Path) -> None:
+    """Nothing is written to the file system any more, not even what it holds back."""
+    descriptor = os.open(mounted, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        fcntl.ioctl(descriptor, _EXT4_IOC_SHUTDOWN, array.array("I", [_WITHOUT_FLUSHING_THE_JOURNAL]))
+    finally:
+        os.close(descriptor)
+
+
 class Host:
     """One host of a `Network`: an address, a namespace, a disk."""
 
@@ -47,6 +62,8 @@ class Host:
         self.namespace = f"{network.prefix}-{name}"
         self.disk = network.directory / name
         self.image = network.directory / f"{name}.img"
+        self.second_disk = network.directory / f"{name}-second"
+        self.second_image = network.directory / f"{name}-second.img"
         self._hardware_address = f"02:00:00:77:00:{number:02x}"
         self._link = f"{network.prefix[-6:]}{number}"
         self._network = network
@@ -76,10 +93,13 @@ class Host:
         run("ip", "-n", switch, "link", "set", self._link, "master", "switch", "up")
         if disk_bytes:
             self.disk.mkdir(parents=True)
-            with self.image.open("wb") as image:
-                image.truncate(disk_bytes)
-            run("mkfs.ext4", "-q", "-F", "-m", "0", str(self.image))
+            _make_image(self.image, disk_bytes)
             self.mount()
+
+    def add_second_disk(self, disk_bytes: int) -> None:
+        self.second_disk.mkdir(parents=True)
+        _make_image(self.second_image, disk_bytes)
+        run("mount", "-o", "loop", str(self.second_image), str(self.second_disk))
 
     def command(self, *command: str) -> list[str]:
         """A command line that runs in the host's network; the process keeps the pid."""
@@ -108,17 +128,23 @@ class Host:
 
     def cut_power(self) -> None:
         """The disk keeps what was synced and forgets the rest. No process may use it any more; `mount` follows."""
-        descriptor = os.open(self.disk, os.O_RDONLY | os.O_DIRECTORY)
-        try:
-            fcntl.ioctl(descriptor, _EXT4_IOC_SHUTDOWN, array.array("I", [_WITHOUT_FLUSHING_THE_JOURNAL]))
-        finally:
-            os.close(descriptor)
+        _shut_down(self.disk)
 
     def replace_disk(self) -> None:
         """The same host with an empty disk."""
         self.unmount()
         run("mkfs.ext4", "-q", "-F", "-m", "0", str(self.image))
         self.mount()
+
+    def break_second_disk(self) -> None:
+        """Whatever is written to it from now on fails; who uses it may go on trying."""
+        _shut_down(self.second_disk)
+
+    def replace_second_disk(self) -> None:
+        """An empty one in its place. No process may use it any more."""
+        run("umount", str(self.second_disk))
+        _make_image(self.second_image, self.second_image.stat().st_size)
+        run("mount", "-o", "loop", str(self.second_image), str(self.second_disk))
 
     def fill_disk(self) -> None:
         """Take all space, to the last block."""
@@ -137,8 +163,9 @@ class Host:
         (self.disk / "filler").unlink(missing_ok=True)
 
     def remove(self) -> None:
-        if os.path.ismount(self.disk):
-            subprocess.run(["umount", "--lazy", str(self.disk)], capture_output=True, timeout=_COMMAND_TIMEOUT_S)
+        for disk in (self.disk, self.second_disk):
+            if os.path.ismount(disk):
+                subprocess.run(["umount", "--lazy", str(disk)], capture_output=True, timeout=_COMMAND_TIMEOUT_S)
         subprocess.run(["ip", "netns", "delete", self.namespace], capture_output=True, timeout=_COMMAND_TIMEOUT_S)
 
 

@@ -2,6 +2,9 @@
 
 A judgement that has only ever passed proves nothing. With `python -m nemesis partition --mutant NAME` every node of the
 cluster has the defect, and the run passes when the judgement finds it.
+
+Some signals tell of nothing but defects. `DEFECTS` has one for each of them, for the scenario `signals` to give to a
+node and take away again.
 """
 
 from __future__ import annotations
@@ -44,16 +47,56 @@ def retries_are_appended() -> None:
     _replace(ProducerState, "stage_data", stage_data)
 
 
-MUTANTS: dict[str, Callable[[], None]] = {
-    function.__name__.replace("_", "-"): function
-    for function in (leader_acknowledges_alone, followers_keep_their_own, retries_are_appended)
-}
+def fetchers_drop_answers() -> None:
+    """A fetcher takes an answer and asks no more."""
+    from millbeck.server.drivers.replica_fetchers import FetchLine
+
+    def answered(self: FetchLine, outcome: object) -> None:
+        self._is_asking = False
+
+    _replace(FetchLine, "_answered", answered)
+
+
+def cleaners_end() -> None:
+    """Looking for the dirtiest log fails in a way that nobody thought of."""
+    from millbeck.server.cleaner.service import Cleaner
+
+    async def choose(self: Cleaner) -> None:
+        raise RuntimeError("a defect that was put here")
+
+    _replace(Cleaner, "_choose", choose)
+
+
+def decisions_contradict() -> None:
+    """What the controller decides for new topics cannot be applied to the metadata it was decided on."""
+    from millbeck.metadata.fault import MetadataFault
+    from millbeck.metadata.records import TopicRecord
+    from millbeck.server.drivers import quorum
+
+    original: Callable[..., Any] = vars(quorum)["advance"]
+
+    def advance(image: object, records: Any, **where: Any) -> Any:
+        if any(isinstance(record, TopicRecord) for record in records):
+            raise MetadataFault("a defect that was put here")
+        return original(image, records, **where)
+
+    _replace(quorum, "advance", advance)
+
+
+def _named(*functions: Callable[[], None]) -> dict[str, Callable[[], None]]:
+    return {function.__name__.replace("_", "-"): function for function in functions}
+
+
+MUTANTS = _named(leader_acknowledges_alone, followers_keep_their_own, retries_are_appended)
+"""What the judgement has to find."""
+DEFECTS = _named(fetchers_drop_answers, cleaners_end, decisions_contradict)
+"""What a signal has to tell of."""
 
 
 def main() -> None:
     # A compiled class keeps its methods.
     compiled.use_sources()
-    MUTANTS[sys.argv.pop(1)]()
+    (MUTANTS | DEFECTS)[sys.argv.pop(1)]()
     from millbeck.cli.main import main as run_millbeck
 
     run_millbeck()

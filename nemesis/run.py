@@ -51,6 +51,8 @@ class Run:
     directory: Path
     admin: AdminClient
     kill_every_s: float = 5.0
+    only: tuple[str, ...] = ()
+    """The signals to drive; all when there are none."""
     events: list[tuple[float, str]] = field(default_factory=list)
     """When what was done."""
     windows: list[tuple[int, float]] = field(default_factory=list)

@@ -208,6 +208,8 @@ class Scenario:
     topic_settings: dict[str, str] = field(default_factory=dict)
     settings: dict[str, str] = field(default_factory=dict)
     bar: Bar = field(default_factory=Bar)
+    has_second_disks: bool = False
+    """Whether every broker has a second log directory, on a disk of its own."""
     has_group: bool = False
     """Whether a member of a group reads along."""
     delivery_timeout_ms: int = 600_000
@@ -250,5 +252,5 @@ SCENARIOS = {
         settings=FAST,
         bar=Bar(window_max_s=1.5 + BESIDES_SESSION_S, windows_min=60),
     ),
-    "signals": Scenario(harm=signals, seconds=600),
+    "signals": Scenario(harm=signals, seconds=600, has_second_disks=True),
 }

@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from nemesis.alerts import Alerts, scrape
 from nemesis.cluster import Member
@@ -90,6 +90,13 @@ class SignalWatch:
             time.sleep(0.1)
         raise RunFailed(f"{alert} did not {'fire' if fires else 'clear'} in {patience_s:.0f} s")
 
+    def await_scrapes(self, count: int, patience_s: float = 60.0) -> None:
+        wanted, deadline_s = self.scrapes + count, time.monotonic() + patience_s
+        while self.scrapes < wanted:
+            if self._failure is not None or time.monotonic() > deadline_s:
+                raise RunFailed(f"the nodes were not scraped: {self._failure!r}")
+            time.sleep(0.1)
+
     def stop(self) -> None:
         self._stopping.set()
         self._thread.join(10)
@@ -141,6 +148,14 @@ class Bench:
                 problem=problem,
             )
         )
+
+    def check_gone(self, alert: str) -> None:
+        """A node that does not answer says nothing: what was driven is gone once all are back, too."""
+        self.watch.await_scrapes(4)
+        last = self.outcomes[-1]
+        if alert in self.watch.firing and not last.problem:
+            self.outcomes[-1] = replace(last, problem=f"{alert} came back")
+            self.say(f"{alert} came back")
 
 
 class Driven:

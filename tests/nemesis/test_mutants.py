@@ -6,10 +6,10 @@ import subprocess
 import sys
 
 import pytest
-from nemesis.mutants import MUTANTS
+from nemesis.mutants import DEFECTS, MUTANTS
 
 
-@pytest.mark.parametrize("name", MUTANTS)
+@pytest.mark.parametrize("name", [*MUTANTS, *DEFECTS])
 def test_a_mutant_still_starts(name: str) -> None:
     done = subprocess.run(
         [sys.executable, "-m", "nemesis.mutants", name, "--version"], capture_output=True, text=True, timeout=60

@@ -7,7 +7,8 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from nemesis.rules import Rule
+from nemesis.alarming import DRIVES
+from nemesis.rules import Rule, read_rules
 from nemesis.run import RunFailed
 from nemesis.signals import Bench, RulesClock, SignalWatch, table
 
@@ -46,6 +47,24 @@ def watch(monkeypatch: pytest.MonkeyPatch) -> Iterator[SignalWatch]:
     watch = SignalWatch(members)
     yield watch
     watch.stop()
+
+
+def test_every_signal_that_wakes_somebody_up_is_driven() -> None:
+    assert list(DRIVES) == [rule.name for rule in read_rules() if rule.severity == "page"]
+
+
+def test_what_comes_back_when_all_nodes_answer_was_not_gone(
+    watch: SignalWatch, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bench = Bench(watch, lambda _: None, [])
+    with bench.signal("Broken", factor=60) as driven, monkeypatch.context() as patch:
+        patch.setitem(PAGES, "http://b", "broken 1\n")
+        driven.fired(10)
+    bench.check_gone("Broken")
+    assert bench.outcomes[0].problem == ""
+    monkeypatch.setitem(PAGES, "http://b", "broken 1\n")
+    bench.check_gone("Broken")
+    assert bench.outcomes[0].problem == "Broken came back"
 
 
 def test_a_signal_that_fires_and_clears(watch: SignalWatch, monkeypatch: pytest.MonkeyPatch) -> None:

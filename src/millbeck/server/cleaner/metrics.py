@@ -67,7 +67,7 @@ def _declare_kafkas(registry: Registry, broker: Broker) -> None:
         ),
         (
             "logcleaner_deadthreadcount",
-            "Threads of the cleaner that ended although nobody asked them to.",
+            "Threads of the cleaner that ended although nobody asked them to, or fail whatever they try.",
             lambda: broker.cleaner.dead_thread_count,
         ),
         (

@@ -60,6 +60,8 @@ class Cleaner:
         self._resting: dict[TopicPartition, tuple[float, float]] = {}
         """Logs that are tried again later: when, and how long they rest the next time."""
         self._threads: dict[int, asyncio.Task[None]] = {}
+        self._failing: set[int] = set()
+        """The threads whose last round ended in an error that should not happen."""
         self._bell = asyncio.Event()
         self._is_started = False
 
@@ -160,8 +162,10 @@ class Cleaner:
 
     @property
     def dead_thread_count(self) -> int:
-        """Threads that ended although nobody asked them to."""
-        return sum(task.done() for task in self._threads.values()) if self._is_started else 0
+        """Threads that get nothing done: they ended although nobody asked them to, or fail whatever they try."""
+        if not self._is_started:
+            return 0
+        return sum(task.done() or number in self._failing for number, task in self._threads.items())
 
     def survey(self, partition: Partition) -> Survey | None:
         """How dirty a partition's log is now; None when it is not compacted or cannot be looked at."""
@@ -270,11 +274,14 @@ class Cleaner:
                 # Another thread may have been faster while this one gave way, and much may have happened to the log.
                 if chosen is not None and self._may_clean(chosen[0]):
                     is_working = await self._clean(number, *chosen)
+                self._failing.discard(number)
             except Exception as error:
+                self._failing.add(number)
                 self._broker.report(error, "the log cleaner")
             if not is_working:
                 await self._rest()
         self._threads.pop(number, None)
+        self._failing.discard(number)
 
     def _may_clean(self, partition: Partition) -> bool:
         return self._is_started and partition.name not in self.running and not self._is_copied(partition)

@@ -192,6 +192,23 @@ def test_without_the_cleaner_nothing_is_compacted() -> None:
     in_house(scenario, **OFTEN, log_cleaner_enable="false")
 
 
+def test_a_thread_that_fails_every_round_counts_as_dead_until_it_does_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def scenario(house: House, client: Client, environment: Environment) -> None:
+        cleaner = cleaner_of(house)
+        with monkeypatch.context() as patch:
+            patch.setattr(cleaner, "_choose", broken)
+            await until(lambda: cleaner.dead_thread_count == 1)
+        await until(lambda: cleaner.dead_thread_count == 0)
+        assert house.node is not None
+        assert house.node.broker.unexpected_errors > 0
+        house.node.broker.unexpected_errors = 0
+
+    async def broken() -> None:
+        raise ZeroDivisionError("oh")
+
+    in_house(scenario, **OFTEN)
+
+
 def test_both_policies_hold_together() -> None:
     async def scenario(house: House, client: Client, environment: Environment) -> None:
         await create(client, internal_segment_bytes="400", cleanup_policy="compact,delete", retention_ms="20000")
