@@ -91,9 +91,26 @@ SUPPORTED_FEATURES: dict[str, FeatureRange] = {
 }
 
 
-def supported_up_to(metadata_version: int) -> dict[str, FeatureRange]:
-    """What a node supports that is to know no newer ``metadata.version`` than this one."""
-    supported = dict(SUPPORTED_FEATURES)
+UNSTABLE_FEATURES: dict[str, FeatureRange] = {
+    SHARE_VERSION: FeatureRange(0, 2),
+    TRANSACTION_VERSION: FeatureRange(0, 3),
+}
+"""What is offered beyond that with ``unstable.feature.versions.enable``: levels that Kafka 4.3 has not released.
+
+``share.version`` 2 has dead-letter topics (KIP-1191), ``transaction.version`` 3 keeps prepared transactions for who
+takes part in a two-phase commit (KIP-939)."""
+DEAD_LETTERS_FROM = 2
+KEEPS_PREPARED_FROM = 3
+
+
+def supported_features(
+    *, metadata_version_max: int | None = None, has_unstable: bool = False
+) -> dict[str, FeatureRange]:
+    """What a node supports; with a ``metadata.version`` it is to know no newer one."""
+    supported = {**SUPPORTED_FEATURES, **(UNSTABLE_FEATURES if has_unstable else {})}
+    if metadata_version_max is None:
+        return supported
+    metadata_version = metadata_version_max
     supported[METADATA_VERSION] = FeatureRange(MINIMUM_METADATA_VERSION, min(metadata_version, LATEST_METADATA_VERSION))
     for (feature, level), needed in DEPENDENCIES.items():
         if needed > metadata_version:

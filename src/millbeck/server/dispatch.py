@@ -60,6 +60,17 @@ class Route:
         self.max_version = api.max_version if max_version is None else max_version
         self.advertised_min = self.min_version if advertised_min is None else advertised_min
 
+    def with_unstable_versions(self) -> Route:
+        """The same with every version that is declared."""
+        return Route(
+            self.api_key,
+            self.run,
+            reads_frames=self.reads_frames,
+            error_reply=self.error_reply,
+            max_version=None,
+            advertised_min=self.advertised_min,
+        )
+
 
 def top_level_error(response: type) -> ErrorReply:
     """The error reply of an API whose response has ``error_code`` (and perhaps ``error_message``) at the top."""

@@ -79,6 +79,9 @@ def registration_of(request: BrokerRegistrationRequest) -> Registration:
             for each in request.listeners
         ),
         rack=request.rack,
+        features={
+            each.name: FeatureRange(each.min_supported_version, each.max_supported_version) for each in request.features
+        },
         directories=tuple(request.log_dirs),
         cluster_id=request.cluster_id,
         previous_broker_epoch=request.previous_broker_epoch,

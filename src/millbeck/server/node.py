@@ -278,12 +278,15 @@ class Node:
             (self.config.controller_addresses(), CONTROLLER_ROUTES),
         ):
             if addresses:
-                served = served_versions(routes)
+                offered = routes
+                if self.config.node.offers_unstable_versions:
+                    offered = tuple(route.with_unstable_versions() for route in routes)
+                served = served_versions(offered)
                 audience = Audience(
                     addresses=tuple(addresses),
                     requests=Dispatcher(
                         self.broker,
-                        routes,
+                        offered,
                         statistics,
                         partial(fallback, served),
                         forwarded=FORWARDED if routes is ROUTES else frozenset(),

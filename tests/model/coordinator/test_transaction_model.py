@@ -44,7 +44,7 @@ NAMES = ("a", "b")
 
 
 class TransactionMachine(RuleBasedStateMachine):
-    @initialize(version=st.sampled_from((0, 1, 2)))
+    @initialize(version=st.sampled_from((0, 1, 2, 3)))
     def start(self, version: int) -> None:
         self.stage = STAGE.Stage(WORLD, version=version)
         self.version = version
@@ -71,6 +71,29 @@ class TransactionMachine(RuleBasedStateMachine):
             self.epochs[producer[0]] = producer[1]
             self.producers[name].append(producer)
 
+    @rule(name=st.sampled_from(NAMES))
+    def keep(self, name: str) -> None:
+        """What is open stays open, whoever had it is fenced, and the answer says whose it is (KIP-939)."""
+        if self.version < 3 or not self.producers[name]:
+            return
+        before = self.stage.of(name)
+        outcome = self.stage.init(name, keeps_prepared=True)
+        self._collect()
+        if outcome.error is not None:
+            assert before.status.is_prepared
+            return
+        answer, after = outcome.response, self.stage.of(name)
+        assert answer[1] > self.epochs.get(answer[0], -1)
+        self.epochs[answer[0]] = answer[1]
+        self.producers[name].append(answer[:2])
+        ongoing = (answer.ongoing_producer_id, answer.ongoing_producer_epoch)
+        if before.status is Status.ONGOING:
+            assert after.status is Status.ONGOING
+            assert ongoing == (before.producer_id, before.producer_epoch) == (after.producer_id, after.producer_epoch)
+            assert tuple(after.partitions) == tuple(before.partitions)
+        else:
+            assert ongoing == (-1, -1)
+
     @rule(name=st.sampled_from(NAMES), which=st.sampled_from((0, 0, 0, 1)), place=st.sampled_from(PLACES))
     def add(self, name: str, which: int, place: TopicPartition) -> None:
         if not self.producers[name]:
@@ -79,7 +102,8 @@ class TransactionMachine(RuleBasedStateMachine):
         known = self.stage.of(name)
         outcome = self.stage.add(name, producer, place)
         if outcome.error is None:
-            assert producer == (known.producer_id, known.producer_epoch), "only the present producer adds"
+            assert producer == known.client, "only the present producer adds"
+            assert not known.is_kept, "nothing is added to what is only to be ended"
 
     @rule(
         name=st.sampled_from(NAMES),
@@ -124,7 +148,7 @@ class TransactionMachine(RuleBasedStateMachine):
         self._collect()
         after = self.stage.of(name)
         if before.status is Status.ONGOING and after.status is not Status.ONGOING:
-            assert producer == (before.producer_id, before.producer_epoch), "a delayed end touches nothing later"
+            assert producer == before.client, "a delayed end touches nothing later"
         if outcome.error is None and self.version >= 2:
             told = outcome.response[:2]
             assert told != producer, "the end brings a new epoch"
@@ -178,6 +202,7 @@ def _durable(transaction: Any) -> tuple[Any, ...]:
         transaction.producer_epoch,
         tuple(transaction.partitions),
         transaction.timeout_ms,
+        transaction.client,
     )
 
 

@@ -17,7 +17,7 @@ from millbeck.metadata.features import (
     loses_metadata,
     metadata_version_of,
     release_of,
-    supported_up_to,
+    supported_features,
 )
 
 
@@ -41,9 +41,17 @@ def test_what_is_not_implemented_is_at_zero() -> None:
 
 
 def test_a_node_that_knows_less_knows_less_of_what_needs_it() -> None:
-    assert supported_up_to(99) == supported_up_to(LATEST_METADATA_VERSION) == SUPPORTED_FEATURES
-    assert supported_up_to(29) == SUPPORTED_FEATURES | {METADATA_VERSION: FeatureRange(7, 29)}
-    assert supported_up_to(22)[ELIGIBLE_LEADER_REPLICAS_VERSION] == (0, 0)
+    assert supported_features(metadata_version_max=99) == supported_features() == SUPPORTED_FEATURES
+    assert supported_features(metadata_version_max=29) == SUPPORTED_FEATURES | {METADATA_VERSION: FeatureRange(7, 29)}
+    assert supported_features(metadata_version_max=22)[ELIGIBLE_LEADER_REPLICAS_VERSION] == (0, 0)
+
+
+def test_levels_that_kafka_has_not_released_are_offered_when_they_are_asked_for() -> None:
+    unstable = supported_features(has_unstable=True)
+    assert {name: levels for name, levels in unstable.items() if levels != SUPPORTED_FEATURES[name]} == {
+        TRANSACTION_VERSION: (0, 3),
+        SHARE_VERSION: (0, 2),
+    }
 
 
 @pytest.mark.parametrize(

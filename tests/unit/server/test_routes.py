@@ -8,7 +8,7 @@ from millbeck.wire.api_keys import APIS
 
 SERVED = {route.api_key for route in ROUTES}
 BY_CONTROLLERS = {route.api_key for route in CONTROLLER_ROUTES}
-UNSTABLE = {22: "version 6 is for two-phase commit, which Kafka 4.3 does not enable either"}
+UNSTABLE = {22: "version 6 is for two-phase commit, which Kafka 4.3 offers only where unstable versions are"}
 
 
 def test_every_api_is_handled_or_refused_with_a_reason() -> None:
@@ -24,6 +24,8 @@ def test_each_is_served_once_in_all_versions_of_kafka() -> None:
         api = APIS[route.api_key]
         assert route.min_version == api.min_version
         assert route.max_version == api.max_version or route.api_key in UNSTABLE
+        assert route.with_unstable_versions().max_version == api.max_version
+        assert route.with_unstable_versions().run is route.run
 
 
 def test_api_versions_tells_exactly_the_routes() -> None:

@@ -27,8 +27,6 @@ MESSAGES = [
     for cls in [cls for api in APIS.values() for cls in (api.request, api.response)] + list(DATA)
     if (RESOURCES / f"{cls.__name__}.json").is_file()
 ]
-CAPPED = {"InitProducerIdRequest", "InitProducerIdResponse"}
-"""Their last version is unstable in Kafka 4.3, so ours end one earlier."""
 
 
 def _load(name: str) -> dict[str, Any]:
@@ -106,8 +104,6 @@ def test_declarations_say_what_kafkas_files_say(cls: type[Any]) -> None:
     theirs = _load(cls.__name__)
     schema = schema_of(cls)
     versions = parse_versions(theirs["validVersions"])
-    if cls.__name__ in CAPPED:
-        versions = Versions(versions.low, versions.high - 1)
     assert schema.versions == versions
     assert schema.flexible == parse_versions(theirs["flexibleVersions"])
     assert schema.api_key == theirs.get("apiKey")

@@ -6,6 +6,9 @@ whose markers are under way with CONCURRENT_TRANSACTIONS, so that no later trans
 Version 2: the end bumps the epoch. A request with the epoch before the present one is a retry, which is answered with
 the present id and epoch, and only while no later transaction has begun: it can touch nothing else. An abort of what has
 not begun is allowed, since a producer does not know whether any of its writes arrived.
+
+A transaction that is kept (KIP-939) is ended by the producer it was kept for, which has version 2. Until its markers
+are written everybody is told to come back: what is a retry then, the completed transaction shows.
 """
 
 from __future__ import annotations
@@ -41,6 +44,8 @@ def end(known: Transaction, asked: Ending, now_ms: int) -> Transaction | None:
     """The prepared transaction; None when it is complete already, as a retry may find it."""
     if asked.client_version >= EPOCH_BUMP_VERSION:
         return _end_and_bump(known, asked, now_ms)
+    if known.is_kept:
+        raise InvalidTxnState("a transaction that was kept is ended under transaction version 2")
     _check_id(known, asked, is_retry=False)
     if asked.producer_epoch != known.producer_epoch:
         raise ProducerFenced
@@ -51,9 +56,11 @@ def end(known: Transaction, asked: Ending, now_ms: int) -> Transaction | None:
 
 
 def _end_and_bump(known: Transaction, asked: Ending, now_ms: int) -> Transaction | None:
+    if known.is_kept and known.status.is_prepared:
+        raise ConcurrentTransactions
     is_retry = _is_retry(known, asked)
     _check_id(known, asked, is_retry=is_retry)
-    if not is_retry and asked.producer_epoch != known.producer_epoch:
+    if not is_retry and asked.producer_epoch != known.client.producer_epoch:
         raise ProducerFenced
     if known.status is Status.ONGOING:
         return _prepared(known, asked, now_ms)
@@ -67,7 +74,7 @@ def _end_and_bump(known: Transaction, asked: Ending, now_ms: int) -> Transaction
 
 def _prepared(known: Transaction, asked: Ending, now_ms: int) -> Transaction:
     next_producer_id = NO_PRODUCER_ID
-    if known.is_exhausted:
+    if known.client.is_exhausted:
         if asked.new_producer_id is None:
             raise NeedsProducerId
         next_producer_id = asked.new_producer_id
@@ -95,7 +102,7 @@ def _is_retry(known: Transaction, asked: Ending) -> bool:
 
 
 def _check_id(known: Transaction, asked: Ending, *, is_retry: bool) -> None:
-    if asked.producer_id != known.producer_id and not is_retry:
+    if asked.producer_id != known.client.producer_id and not is_retry:
         raise InvalidProducerIdMapping
 
 

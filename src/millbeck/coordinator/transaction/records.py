@@ -50,6 +50,7 @@ class TransactionLogValue:
     transaction_last_update_timestamp_ms: int = int64()
     transaction_start_timestamp_ms: int = int64()
     client_transaction_version: int = int16(versions="1+", tag=2, default=0, ignorable=True)
+    next_producer_epoch: int = int16(versions="1+", tag=3, default=-1, ignorable=True, doc="Of a kept transaction.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +89,7 @@ def _value_of(transaction: Transaction) -> TransactionLogValue:
         transaction_last_update_timestamp_ms=transaction.update_timestamp_ms,
         transaction_start_timestamp_ms=transaction.start_timestamp_ms,
         client_transaction_version=transaction.client_version,
+        next_producer_epoch=transaction.next_producer_epoch,
     )
 
 
@@ -134,4 +136,5 @@ def _transaction_of(transactional_id: str, value: TransactionLogValue) -> Transa
         previous_producer_id=value.previous_producer_id,
         next_producer_id=value.next_producer_id,
         client_version=value.client_transaction_version,
+        next_producer_epoch=value.next_producer_epoch,
     )

@@ -21,12 +21,18 @@ from millbeck.coordinator.transaction.initialising import Initialisation, begin,
 from millbeck.coordinator.transaction.markers import Markers, MarkerSender
 from millbeck.coordinator.transaction.records import TransactionRecord
 from millbeck.coordinator.transaction.status import Status, may_follow
-from millbeck.coordinator.transaction.transaction import NO_PRODUCER_ID, Transaction
+from millbeck.coordinator.transaction.transaction import (
+    EPOCH_BUMP_VERSION,
+    NO_EPOCH,
+    NO_PRODUCER_ID,
+    Transaction,
+)
 from millbeck.kernel.errors import (
     NONE,
     ApiError,
     ConcurrentTransactions,
     InvalidProducerIdMapping,
+    InvalidTxnState,
     ProducerFenced,
     TransactionAbortable,
 )
@@ -47,6 +53,9 @@ class ProducerAnswer(NamedTuple):
     producer_id: int
     producer_epoch: int
     error_code: int = NONE
+    ongoing_producer_id: int = NO_PRODUCER_ID
+    ongoing_producer_epoch: int = NO_EPOCH
+    """Of the transaction that was kept for it."""
 
 
 TransactionResult = Result[TransactionRecord, ProducerAnswer]
@@ -108,11 +117,18 @@ class TransactionShard:
         known = self._transactions.get(asked.transactional_id)
         if known is None:
             known = begin(asked, now_ms)
-        after = initialise(known, asked, fence_version=self._options.transaction_version(), now_ms=now_ms)
+        after = initialise(known, asked, fence_version=self._fence_version(), now_ms=now_ms)
         if after.status is Status.PREPARE_ABORT:
             # The producer comes back when the transaction in its way is gone.
             return self._decided(after, ConcurrentTransactions.code)
-        return Result(records=[self._record(after)], response=ProducerAnswer(after.producer_id, after.producer_epoch))
+        answer = ProducerAnswer(*after.client)
+        if after.is_kept:
+            answer = answer._replace(ongoing_producer_id=after.producer_id, ongoing_producer_epoch=after.producer_epoch)
+        return Result(records=[self._record(after)], response=answer)
+
+    def _fence_version(self) -> int:
+        """What an abort over a producer's head is made under: later levels end transactions as version 2 does."""
+        return min(self._options.transaction_version(), EPOCH_BUMP_VERSION)
 
     def add_partitions(
         self,
@@ -125,9 +141,7 @@ class TransactionShard:
         now_ms: int,
     ) -> Result[TransactionRecord, int]:
         """The answer is an error code, 0 for none."""
-        known = self._of_producer(transactional_id, producer_id, producer_epoch)
-        if known.status.is_prepared:
-            raise ConcurrentTransactions
+        known = self._writable(transactional_id, producer_id, producer_epoch)
         if known.status is Status.ONGOING and all(each in known.partitions for each in partitions):
             return Result(response=NONE)
         after = known.with_partitions(partitions, client_version=client_version, now_ms=now_ms)
@@ -137,19 +151,22 @@ class TransactionShard:
         self, transactional_id: str, producer_id: int, producer_epoch: int, partitions: Iterable[TopicPartition]
     ) -> Result[TransactionRecord, Mapping[TopicPartition, int]]:
         """Whether partitions are part of the open transaction, as error codes."""
-        known = self._of_producer(transactional_id, producer_id, producer_epoch)
-        if known.status.is_prepared:
-            raise ConcurrentTransactions
+        known = self._writable(transactional_id, producer_id, producer_epoch)
         return Result(
             response={each: NONE if each in known.partitions else TransactionAbortable.code for each in partitions}
         )
 
-    def _of_producer(self, transactional_id: str, producer_id: int, producer_epoch: int) -> Transaction:
+    def _writable(self, transactional_id: str, producer_id: int, producer_epoch: int) -> Transaction:
+        """What the producer may add to; raises ApiError."""
         known = self._transactions.get(transactional_id)
-        if known is None or known.producer_id != producer_id:
+        if known is None or known.client.producer_id != producer_id:
             raise InvalidProducerIdMapping
-        if known.producer_epoch != producer_epoch:
+        if known.client.producer_epoch != producer_epoch:
             raise ProducerFenced
+        if known.status.is_prepared:
+            raise ConcurrentTransactions
+        if known.is_kept:
+            raise InvalidTxnState("the transaction was kept to be ended: nothing can be added to it")
         return known
 
     def end(self, asked: Ending, now_ms: int) -> TransactionResult:
@@ -166,8 +183,8 @@ class TransactionShard:
     def _decided(self, after: Transaction, error_code: int = NONE) -> TransactionResult:
         """Once the decision is committed, its markers are sent and the producer is answered."""
         markers = Markers.of(after)
-        producer = ProducerAnswer(after.producer_id, after.producer_epoch, error_code)
-        if after.next_producer_id != NO_PRODUCER_ID:
+        producer = ProducerAnswer(*after.client, error_code)
+        if after.next_producer_id != NO_PRODUCER_ID and not after.is_kept:
             producer = ProducerAnswer(after.next_producer_id, 0, error_code)
         return Result(
             records=[self._record(after)], response=producer, on_committed=lambda _: self._sender.send(markers)
@@ -196,7 +213,7 @@ class TransactionShard:
         late = [each for each in self._transactions.values() if each.is_timed_out(now_ms)]
         has_more = len(late) > ABORTS_PER_STEP
         self._schedule_timeouts(STEP_PAUSE_MS if has_more else self._options.abort_check_interval_ms())
-        version = self._options.transaction_version()
+        version = self._fence_version()
         aborted = [each.fenced(client_version=version, now_ms=now_ms) for each in late[:ABORTS_PER_STEP]]
 
         def on_committed(_: int) -> None:

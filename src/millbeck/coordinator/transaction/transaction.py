@@ -4,17 +4,22 @@ Values are never changed: a step makes the next one, which is what its record sa
 somebody else may have it (a new producer, a timeout), and from transaction version 2 on with the end of every
 transaction (KIP-890), so that nothing that was delayed can be taken for part of a later one. The last epoch but one
 ends a producer id: the next end, or the next producer, gets a new id.
+
+A transaction may be kept for the producer that comes next (KIP-939): it stays open under the id and epoch that wrote
+it, which its markers will carry, while the producer that is to end it has a pair of its own, the *next* one. Whoever
+asks is compared with that one (`client`); the transaction's end makes it the only one again.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Final
+from typing import Final, NamedTuple
 
 from millbeck.coordinator.transaction.status import Status
 from millbeck.kernel.errors import ProducerFenced
 from millbeck.kernel.ids import TopicPartition
+from millbeck.kernel.units import INT_MAX
 
 NO_PRODUCER_ID: Final = -1
 NO_EPOCH: Final = -1
@@ -24,6 +29,23 @@ LAST_EPOCH_SHOWN: Final = EPOCH_MAX - 1
 """The last epoch a producer is ever given; the one above it is for the marker that ends its last transaction."""
 EPOCH_BUMP_VERSION: Final = 2
 """From this transaction version on the epoch goes up with the end of every transaction."""
+
+
+class ProducerPair(NamedTuple):
+    """What a producer says it is."""
+
+    producer_id: int
+    producer_epoch: int
+
+    @property
+    def is_exhausted(self) -> bool:
+        return self.producer_epoch >= LAST_EPOCH_SHOWN
+
+    def bumped(self, new_producer_id: int) -> ProducerPair:
+        """The pair after it; the new id is for one that has used up its epochs."""
+        if self.is_exhausted:
+            return ProducerPair(new_producer_id, 0)
+        return ProducerPair(self.producer_id, self.producer_epoch + 1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,15 +60,26 @@ class Transaction:
     update_timestamp_ms: int = NO_TIMESTAMP
     previous_producer_id: int = NO_PRODUCER_ID
     next_producer_id: int = NO_PRODUCER_ID
-    """The id to go on with once this transaction, the last of its producer's epochs, is complete."""
+    """The id to go on with once this transaction, the last of its producer's epochs, is complete; of a transaction that
+    is kept, the id of the producer that is to end it."""
+    next_producer_epoch: int = NO_EPOCH
+    """Of a transaction that is kept: the epoch of the producer that is to end it."""
     last_producer_epoch: int = NO_EPOCH
     """The epoch before the last change of it, which a retried request may still carry. Not in the log."""
     client_version: int = 0
     """The transaction version of the client that began or ended the last transaction."""
 
     @property
-    def is_exhausted(self) -> bool:
-        return self.producer_epoch >= LAST_EPOCH_SHOWN
+    def is_kept(self) -> bool:
+        """Left open for another producer than the one that wrote it."""
+        return self.next_producer_epoch != NO_EPOCH
+
+    @property
+    def client(self) -> ProducerPair:
+        """What the producer that has the transactional id now says it is."""
+        if self.is_kept:
+            return ProducerPair(self.next_producer_id, self.next_producer_epoch)
+        return ProducerPair(self.producer_id, self.producer_epoch)
 
     @property
     def bumps_epochs(self) -> bool:
@@ -55,7 +88,7 @@ class Transaction:
     @property
     def is_without_timeout(self) -> bool:
         """Prepared and ended by whoever coordinates a two-phase commit (KIP-939)."""
-        return self.timeout_ms == 2**31 - 1
+        return self.timeout_ms == INT_MAX
 
     def is_timed_out(self, now_ms: int) -> bool:
         return (
@@ -90,12 +123,26 @@ class Transaction:
             producer_id=producer_id,
             previous_producer_id=self.producer_id,
             next_producer_id=NO_PRODUCER_ID,
+            next_producer_epoch=NO_EPOCH,
             producer_epoch=epoch,
             last_producer_epoch=last_epoch,
             timeout_ms=timeout_ms,
             status=Status.EMPTY,
             partitions={},
             start_timestamp_ms=NO_TIMESTAMP,
+            update_timestamp_ms=now_ms,
+        )
+
+    def kept(self, new_producer_id: int, *, timeout_ms: int, now_ms: int) -> Transaction:
+        """For a new producer that is to end the open transaction: it stays what it is, and its producer is fenced."""
+        assert self.status is Status.ONGOING, "only what is open is kept"
+        after = self.client.bumped(new_producer_id)
+        return replace(
+            self,
+            next_producer_id=after.producer_id,
+            next_producer_epoch=after.producer_epoch,
+            last_producer_epoch=NO_EPOCH,
+            timeout_ms=timeout_ms,
             update_timestamp_ms=now_ms,
         )
 
@@ -116,7 +163,9 @@ class Transaction:
     def prepared(
         self, *, is_committed: bool, client_version: int, next_producer_id: int = NO_PRODUCER_ID, now_ms: int
     ) -> Transaction:
-        """Decided: what the client that ends it asked for."""
+        """Decided: what the client that ends it asked for. ``next_producer_id`` is for one that used up its epochs."""
+        if self.is_kept:
+            return self._kept_and_prepared(is_committed, client_version, next_producer_id, now_ms)
         is_bumped = client_version >= EPOCH_BUMP_VERSION
         return replace(
             self,
@@ -130,15 +179,35 @@ class Transaction:
             client_version=client_version,
         )
 
+    def _kept_and_prepared(
+        self, is_committed: bool, client_version: int, new_producer_id: int, now_ms: int
+    ) -> Transaction:
+        """The markers go out under the pair that wrote the transaction; who ended it gets the pair after its own."""
+        client = self.client
+        after = client.bumped(new_producer_id)
+        return replace(
+            self,
+            status=Status.PREPARE_COMMIT if is_committed else Status.PREPARE_ABORT,
+            producer_epoch=self.producer_epoch + 1,
+            last_producer_epoch=client.producer_epoch,
+            previous_producer_id=client.producer_id,
+            next_producer_id=after.producer_id,
+            next_producer_epoch=after.producer_epoch,
+            update_timestamp_ms=now_ms,
+            client_version=client_version,
+        )
+
     def fenced(self, *, client_version: int, now_ms: int) -> Transaction:
         """Aborted over its producer's head: nothing with the epoch it has counts any more."""
         assert self.producer_epoch < EPOCH_MAX, "an epoch beyond the last"
+        assert self.next_producer_epoch < EPOCH_MAX, "an epoch beyond the last"
         return replace(
             self,
             status=Status.PREPARE_ABORT,
             producer_epoch=self.producer_epoch + 1,
             last_producer_epoch=NO_EPOCH,
-            previous_producer_id=self.producer_id,
+            previous_producer_id=self.client.producer_id,
+            next_producer_epoch=self.next_producer_epoch + 1 if self.is_kept else NO_EPOCH,
             update_timestamp_ms=now_ms,
             client_version=client_version,
         )
@@ -150,9 +219,15 @@ class Transaction:
             self,
             status=Status.COMPLETE_COMMIT if self.status is Status.PREPARE_COMMIT else Status.COMPLETE_ABORT,
             producer_id=self.next_producer_id if has_next else self.producer_id,
-            previous_producer_id=self.producer_id,
+            previous_producer_id=self.previous_producer_id if self.is_kept else self.producer_id,
             next_producer_id=NO_PRODUCER_ID,
-            producer_epoch=0 if has_next else self.producer_epoch,
+            next_producer_epoch=NO_EPOCH,
+            producer_epoch=self._epoch_after(),
             partitions={},
             update_timestamp_ms=now_ms,
         )
+
+    def _epoch_after(self) -> int:
+        if self.is_kept:
+            return self.next_producer_epoch
+        return self.producer_epoch if self.next_producer_id == NO_PRODUCER_ID else 0

@@ -16,7 +16,7 @@ from millbeck.coordinator.config import (
 from millbeck.coordinator.protocol_config import ConsumerProtocolOptions, ShareProtocolOptions
 from millbeck.kernel.errors import InvalidConfig
 from millbeck.kernel.options import Layers, Option, OptionSet, Update
-from millbeck.metadata.features import SUPPORTED_FEATURES, FeatureRange, metadata_version_of, supported_up_to
+from millbeck.metadata.features import FeatureRange, metadata_version_of, supported_features
 from millbeck.server.config.addresses import parse_address, parse_protocol_map
 from millbeck.server.config.broker_options import BROKER_OPTIONS, GROUP_OPTIONS, listener_key
 from millbeck.server.config.consistency import check_consistent
@@ -75,7 +75,9 @@ class NodeConfig:
         self.share_groups = ShareProtocolOptions.resolve(layers)
         self.transaction_topic = TransactionTopicOptions.resolve(layers)
         self._resolve_dynamic(layers)
-        self.supported_features = _supported_features(self.metadata_log.metadata_version_max)
+        self.supported_features = _supported_features(
+            self.metadata_log.metadata_version_max, has_unstable=self.node.unstable_feature_versions_enable
+        )
         check_roles(self.node, self.listener, self.quorum, self._addresses(), self.controller_names())
         self._check_listeners()
 
@@ -228,11 +230,10 @@ class NodeConfig:
             raise InvalidConfig(f"inter.broker.listener.name: {among_brokers} is not one of listeners")
 
 
-def _supported_features(release_max: str | None) -> Mapping[str, FeatureRange]:
-    if release_max is None:
-        return SUPPORTED_FEATURES
+def _supported_features(release_max: str | None, *, has_unstable: bool) -> Mapping[str, FeatureRange]:
     try:
-        return supported_up_to(metadata_version_of(release_max))
+        level = None if release_max is None else metadata_version_of(release_max)
+        return supported_features(metadata_version_max=level, has_unstable=has_unstable)
     except ValueError as error:
         raise InvalidConfig(f"internal.metadata.version.max: {error}") from error
 

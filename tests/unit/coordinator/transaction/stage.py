@@ -65,15 +65,25 @@ class Stage:
             self.commit()
         return outcome
 
-    def init(self, name: str, expected: tuple[int, int] | None = None, timeout_ms: int = 60_000) -> Any:
+    def init(
+        self,
+        name: str,
+        expected: tuple[int, int] | None = None,
+        timeout_ms: int = 60_000,
+        keeps_prepared: bool = False,
+    ) -> Any:
         self.next_producer_id += 1
         asked = Initialisation(
-            transactional_id=name, timeout_ms=timeout_ms, expected=expected, new_producer_id=self.next_producer_id
+            transactional_id=name,
+            timeout_ms=timeout_ms,
+            expected=expected,
+            new_producer_id=self.next_producer_id,
+            keeps_prepared=keeps_prepared,
         )
         return self.run(lambda shard: shard.init_producer_id(asked, self.scheduler.now_ms))
 
     def add(self, name: str, producer: tuple[int, int], *partitions: TopicPartition) -> Any:
-        version = self.version
+        version = min(self.version, 2)
         return self.run(
             lambda shard: shard.add_partitions(
                 name, *producer, partitions, client_version=version, now_ms=self.scheduler.now_ms
@@ -87,7 +97,7 @@ class Stage:
             producer_id=producer[0],
             producer_epoch=producer[1],
             is_committed=is_committed,
-            client_version=self.version,
+            client_version=min(self.version, 2),
             new_producer_id=self.next_producer_id,
         )
         return self.run(lambda shard: shard.end(asked, self.scheduler.now_ms), commits)

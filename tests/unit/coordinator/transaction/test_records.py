@@ -86,3 +86,9 @@ def test_what_is_wrong_is_refused_and_what_is_unknown_skipped() -> None:
     ]:
         with pytest.raises(DecodeError):
             decode(bad_key, bad_value)
+
+
+def test_a_kept_transaction_has_the_epoch_of_who_is_to_end_it_in_tag_3() -> None:
+    _, value = encode(TransactionRecord("tx", OPEN.kept(9, timeout_ms=5, now_ms=12), 1))
+    assert value is not None
+    assert value.endswith(b"\4\0\x08\0\0\0\0\0\0\1\2\1\x08\0\0\0\0\0\0\1\2\2\2\0\2\3\2\0\4")

@@ -10,6 +10,7 @@ from millbeck.coordinator.transaction.listing import Filters
 from millbeck.coordinator.transaction.status import Status
 from millbeck.kernel import errors
 from millbeck.kernel.ids import TopicPartition
+from millbeck.kernel.units import INT_MAX
 from millbeck.records import batch
 
 PLACE, OTHER = TopicPartition("t", 0), TopicPartition("t", 1)
@@ -27,7 +28,7 @@ def test_a_transaction_from_beginning_to_end(stage: Any) -> None:
     producer = begin(stage)
     assert producer == (101, 0)
     answer = stage.end("x", producer, True)
-    assert answer.response == (101, 1, 0)
+    assert answer.response[:3] == (101, 1, 0)
     assert [(each.producer_epoch, each.partitions) for each in stage.sent] == [(1, (PLACE, OTHER))]
     assert stage.of("x").status is Status.PREPARE_COMMIT
     assert isinstance(stage.add("x", (101, 1), PLACE).error, errors.ConcurrentTransactions)
@@ -66,7 +67,7 @@ def test_a_decision_that_is_not_written_is_none(stage: Any) -> None:
     assert isinstance(answer.error, errors.NotCoordinator)
     assert stage.sent == []
     assert stage.of("x").status is Status.ONGOING
-    assert stage.end("x", producer, False).response == (101, 1, 0)
+    assert stage.end("x", producer, False).response[:3] == (101, 1, 0)
     assert [each.is_committed for each in stage.sent] == [False]
 
 
@@ -89,7 +90,7 @@ def test_a_new_producer_fences_the_old_one(stage: Any) -> None:
     assert isinstance(stage.end("x", old, True).error, errors.InvalidTxnState)
     assert isinstance(stage.init("x").error, errors.ConcurrentTransactions)
     stage.complete()
-    assert stage.init("x").response == (101, 2, 0)
+    assert stage.init("x").response[:3] == (101, 2, 0)
     assert isinstance(stage.end("x", old, True).error, errors.ProducerFenced)
 
 
@@ -132,7 +133,7 @@ def test_a_transaction_that_takes_too_long_is_aborted_and_its_producer_fenced(st
     assert stage.host.shard.timed_out_count == 1
     stage.complete()
     # An abort by the one whose transaction it was is a retry of what was done; it goes on with the next epoch.
-    assert stage.end("x", producer, False).response == (101, 1, 0)
+    assert stage.end("x", producer, False).response[:3] == (101, 1, 0)
 
 
 def test_without_a_timeout_nothing_is_aborted(stage: Any) -> None:
@@ -172,10 +173,10 @@ def test_the_feature_decides_what_is_written(older_stage: Any) -> None:
 
 def test_epochs_do_not_go_up_with_the_end_below_version_2(older_stage: Any) -> None:
     producer = begin(older_stage)
-    assert older_stage.end("x", producer, True).response == (101, 0, 0)
+    assert older_stage.end("x", producer, True).response[:3] == (101, 0, 0)
     assert [each.producer_epoch for each in older_stage.sent] == [0]
     older_stage.complete()
-    assert older_stage.end("x", producer, True).response == (101, 0, 0)
+    assert older_stage.end("x", producer, True).response[:3] == (101, 0, 0)
     assert older_stage.add("x", producer, PLACE).response == 0
 
 
@@ -187,3 +188,71 @@ def test_listing_and_describing_see_what_is_committed(stage: Any) -> None:
     assert shard.describe_transaction("x", at).transaction_state == "Ongoing"
     assert shard.describe_transaction("y", at).error_code == errors.TransactionalIdNotFound.code
     assert shard.counts()[Status.PREPARE_COMMIT] == 1
+
+
+def kept(stage: Any, name: str = "x") -> Any:
+    return stage.init(name, keeps_prepared=True)
+
+
+def test_an_open_transaction_is_kept_for_who_is_to_end_it(stage: Any) -> None:
+    stage.version = 3
+    producer = begin(stage)
+    answer = kept(stage).response
+    assert answer[:3] == (101, 1, 0)
+    assert (answer.ongoing_producer_id, answer.ongoing_producer_epoch) == producer
+    assert stage.of("x").status is Status.ONGOING
+    for late in (stage.add("x", producer, PLACE), stage.end("x", producer, True)):
+        assert isinstance(late.error, errors.ProducerFenced), "whoever had it before is fenced"
+    assert isinstance(stage.add("x", (101, 1), PLACE).error, errors.InvalidTxnState), "nothing more gets into it"
+    ended = stage.end("x", (101, 1), True)
+    assert ended.response[:3] == (101, 2, 0)
+    # The markers carry the pair that wrote the transaction, bumped.
+    assert (stage.sent[-1].producer_id, stage.sent[-1].producer_epoch) == (101, 1)
+    assert isinstance(stage.end("x", (101, 1), True).error, errors.ConcurrentTransactions)
+    stage.complete()
+    assert stage.end("x", (101, 1), True).response[:3] == (101, 2, 0), "the retry"
+    assert isinstance(stage.end("x", (101, 1), False).error, errors.InvalidTxnState)
+    assert stage.add("x", (101, 2), PLACE).error is None
+
+
+def test_what_is_kept_survives_a_failover_and_is_never_timed_out(stage: Any) -> None:
+    stage.version = 3
+    stage.init("x", timeout_ms=INT_MAX)
+    stage.add("x", (101, 0), PLACE)
+    kept_by = stage.init("x", timeout_ms=INT_MAX, keeps_prepared=True).response
+    stage = stage.reload()
+    stage.advance(30 * 86_400_000)
+    assert stage.of("x").status is Status.ONGOING
+    again = stage.init("x", timeout_ms=INT_MAX, keeps_prepared=True).response
+    assert (again.ongoing_producer_id, again.ongoing_producer_epoch) == (101, 0)
+    assert again[:2] == (101, 2) > kept_by[:2]
+    stage = stage.reload()
+    assert isinstance(stage.end("x", kept_by[:2], False).error, errors.ProducerFenced)
+    assert stage.end("x", again[:2], False).response[:2] == (101, 3)
+    stage = stage.reload()
+    assert (stage.sent[-1].producer_epoch, stage.sent[-1].is_committed) == (1, False)
+    stage.complete()
+    assert (stage.of("x").producer_epoch, stage.of("x").next_producer_epoch) == (3, -1)
+
+
+def test_a_producer_that_does_not_keep_it_aborts_it(stage: Any) -> None:
+    stage.version = 3
+    begin(stage)
+    kept_by = kept(stage).response
+    assert stage.init("x").response.error_code == errors.ConcurrentTransactions.code
+    assert (stage.sent[-1].producer_epoch, stage.sent[-1].is_committed) == (1, False)
+    assert stage.sent[-1].transaction_version == 2
+    stage.complete()
+    assert isinstance(stage.end("x", kept_by[:2], True).error, errors.InvalidTxnState)
+    assert stage.init("x").response[:2] == (101, 3)
+
+
+def test_nothing_to_keep_is_no_obstacle(stage: Any) -> None:
+    stage.version = 3
+    first = kept(stage).response
+    assert first == (101, 0, 0, -1, -1)
+    stage.add("x", first[:2], PLACE)
+    stage.end("x", first[:2], True)
+    assert isinstance(kept(stage).error, errors.ConcurrentTransactions)
+    stage.complete()
+    assert kept(stage).response == (101, 2, 0, -1, -1)

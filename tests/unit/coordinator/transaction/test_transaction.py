@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from millbeck.coordinator.transaction.status import Status
@@ -33,7 +35,7 @@ def test_the_epoch_goes_up_with_the_end_from_version_2_on() -> None:
 
 def test_the_last_epoch_is_followed_by_a_new_id() -> None:
     last = Transaction(transactional_id="x", producer_id=7, producer_epoch=LAST_EPOCH_SHOWN, timeout_ms=1000)
-    assert last.is_exhausted
+    assert last.client.is_exhausted
     begun = last.with_partitions([PLACE], client_version=2, now_ms=1)
     prepared = begun.prepared(is_committed=True, client_version=2, next_producer_id=8, now_ms=2)
     assert (prepared.producer_id, prepared.producer_epoch) == (7, EPOCH_MAX), "the marker is the old producer's"
@@ -65,3 +67,20 @@ def test_only_what_is_open_can_take_too_long() -> None:
 def test_fencing_takes_the_epoch_away() -> None:
     fenced = FRESH.with_partitions([PLACE], client_version=2, now_ms=1).fenced(client_version=2, now_ms=2)
     assert (fenced.status, fenced.producer_epoch, fenced.last_producer_epoch) == (Status.PREPARE_ABORT, 4, -1)
+
+
+def test_a_transaction_kept_beyond_its_producers_epochs_goes_on_with_a_new_id() -> None:
+    opened = Transaction(
+        transactional_id="x", producer_id=7, producer_epoch=LAST_EPOCH_SHOWN, timeout_ms=1, status=Status.ONGOING
+    )
+    kept = opened.kept(8, timeout_ms=2, now_ms=5)
+    assert (kept.client, kept.producer_id, kept.producer_epoch) == ((8, 0), 7, LAST_EPOCH_SHOWN)
+    ended = kept.prepared(is_committed=True, client_version=2, now_ms=6)
+    assert (ended.client, ended.producer_id, ended.producer_epoch) == ((8, 1), 7, EPOCH_MAX)
+    after = ended.completed(7)
+    assert (after.producer_id, after.producer_epoch, after.previous_producer_id, after.is_kept) == (8, 1, 8, False)
+    fenced = kept.fenced(client_version=2, now_ms=6)
+    assert (fenced.client, fenced.producer_epoch, fenced.completed(7).producer_epoch) == ((8, 1), EPOCH_MAX, 1)
+    often = replace(kept, next_producer_epoch=LAST_EPOCH_SHOWN)
+    last = often.prepared(is_committed=False, client_version=2, next_producer_id=9, now_ms=6)
+    assert (last.client, last.completed(7).previous_producer_id) == ((9, 0), 8)

@@ -2,24 +2,29 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import pytest
 from asking import Denies, in_house
 from house import Client, House
-from transacting import Transacting, transaction_house
+from transacting import Transacting, denying, settled, stable_offset, statuses, transaction_house
 
 from millbeck.kernel.environment import Environment
 from millbeck.kernel.errors import (
     ClusterAuthorizationFailed,
+    CoordinatorLoadInProgress,
     InvalidProducerEpoch,
     InvalidRequest,
     InvalidTransactionTimeout,
     ProducerFenced,
     TransactionalIdAuthorizationFailed,
+    UnsupportedVersion,
 )
 from millbeck.security.authorizer import Operation, ResourceType
+from millbeck.wire.messages.api_versions import ApiVersionsRequest
 from millbeck.wire.messages.init_producer_id import InitProducerIdRequest
+from millbeck.wire.messages.update_features import FeatureUpdateKey, UpdateFeaturesRequest
 
 
 @pytest.mark.parametrize("version", range(6))
@@ -109,3 +114,105 @@ def test_who_may_write_nowhere_gets_no_id() -> None:
         assert await answered() == 0
 
     in_house(scenario)
+
+
+async def newest_version(client: Client) -> int:
+    answer = await client.ask(ApiVersionsRequest("test", "1"), 4)
+    (found,) = [each.max_version for each in answer.api_keys if each.api_key == 22]
+    return int(found)
+
+
+@pytest.mark.parametrize(
+    ("settings", "newest"),
+    [
+        ({}, 5),
+        ({"unstable_api_versions_enable": "true"}, 6),
+        ({"unstable_feature_versions_enable": "true"}, 6),
+    ],
+)
+def test_version_6_is_offered_where_unstable_versions_are(settings: dict[str, str], newest: int) -> None:
+    async def scenario(house: House, client: Client, environment: Environment) -> None:
+        assert await newest_version(client) == newest
+        update = UpdateFeaturesRequest(feature_updates=[FeatureUpdateKey("transaction.version", 3, upgrade_type=1)])
+        raised = await client.ask(update, 2)
+        assert (raised.error_code == 0) == ("unstable_feature_versions_enable" in settings)
+
+    transaction_house(**settings).run(scenario)
+
+
+def two_phase_house(**settings: str) -> House:
+    settings = {"unstable_feature_versions_enable": "true"} | settings
+    return transaction_house(**({"transaction_two_phase_commit_enable": "true"} | settings))
+
+
+def asked(*, enables: bool = True, keeps: bool = False, producer: tuple[int, int] = (-1, -1)) -> InitProducerIdRequest:
+    return InitProducerIdRequest("tx", 1000, *producer, enables, keeps)
+
+
+async def raise_to_3(client: Client) -> None:
+    update = FeatureUpdateKey("transaction.version", 3, upgrade_type=1)
+    assert (await client.ask(UpdateFeaturesRequest(feature_updates=[update]), 2)).error_code == 0
+
+
+def test_two_phase_commit_must_be_allowed_by_the_broker_and_for_the_principal() -> None:
+    async def refused(house: House, client: Client, environment: Environment) -> None:
+        await Transacting(client).prepare()
+        answer = await client.ask(asked(), 6)
+        assert answer.error_code == TransactionalIdAuthorizationFailed.code
+        assert (await client.ask(asked(enables=False), 6)).error_code == 0
+
+    two_phase_house(transaction_two_phase_commit_enable="false").run(refused)
+
+    async def denied(house: House, client: Client, environment: Environment) -> None:
+        await Transacting(client).prepare()
+        assert house.node is not None
+        assert (await client.ask(asked(), 6)).error_code == 0
+        house.node.broker.authorizer = denying(Operation.TWO_PHASE_COMMIT, ResourceType.TRANSACTIONAL_ID, "tx")
+        assert (await client.ask(asked(), 6)).error_code == TransactionalIdAuthorizationFailed.code
+        assert (await client.ask(asked(enables=False), 6)).error_code == 0
+
+    two_phase_house().run(denied)
+
+
+def test_prepared_transactions_are_kept_from_transaction_version_3_on() -> None:
+    async def scenario(house: House, client: Client, environment: Environment) -> None:
+        await Transacting(client).prepare()
+        assert (await client.ask(asked(keeps=True), 6)).error_code == UnsupportedVersion.code
+        await raise_to_3(client)
+        answer = await client.ask(asked(keeps=True), 6)
+        assert (answer.error_code, answer.ongoing_txn_producer_id, answer.ongoing_txn_producer_epoch) == (0, -1, -1)
+        known = (answer.producer_id, answer.producer_epoch)
+        assert (await client.ask(asked(keeps=True, producer=known), 6)).error_code == InvalidRequest.code
+
+    two_phase_house().run(scenario)
+
+
+def test_a_prepared_transaction_waits_for_its_decision_over_restarts_and_any_time() -> None:
+    async def scenario(house: House, client: Client, environment: Environment) -> None:
+        producer = await Transacting(client).prepare()
+        await raise_to_3(client)
+        producer.adopt(await client.ask(asked(), 6))
+        assert await producer.produce(b"one") == 0
+        written_by = (producer.producer_id, producer.epoch)
+        await asyncio.sleep(30)
+        house.machine.crash()
+        await house.start()
+        client = await house.connect(environment)
+        while (answer := await client.ask(asked(keeps=True), 6)).error_code == CoordinatorLoadInProgress.code:
+            await asyncio.sleep(0.01)
+        assert statuses(house) == {"tx": "Ongoing"}
+        assert (answer.ongoing_txn_producer_id, answer.ongoing_txn_producer_epoch) == written_by
+        late, successor = producer, Transacting(client)
+        late.client = client
+        successor.adopt(answer)
+        assert await late.end(True) == ProducerFenced.code
+        assert await late.produce(b"two", partition=1) != 0
+        assert await successor.produce(b"three") != 0
+        assert await stable_offset(client) == 0
+        assert await successor.end(True) == 0
+        assert await settled(house) == {"tx": "CompleteCommit"}
+        assert await stable_offset(client) == 2
+        assert await successor.produce(b"four") == 0
+        assert await successor.end(False) == 0
+
+    two_phase_house().run(scenario)

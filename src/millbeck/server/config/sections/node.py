@@ -105,7 +105,7 @@ class NodeOptions(Section):
         False,
         importance=Importance.HIGH,
         internal=True,
-        doc="Accepted for compatibility: API versions that Kafka has not released are never offered.",
+        doc="Whether API versions that Kafka has not released are offered: InitProducerId 6, for two-phase commit.",
     )
     unstable_feature_versions_enable = option(
         "unstable.feature.versions.enable",
@@ -113,5 +113,11 @@ class NodeOptions(Section):
         False,
         importance=Importance.HIGH,
         internal=True,
-        doc="Accepted for compatibility: feature levels that Kafka has not released are never offered.",
+        doc="Whether feature levels that Kafka has not released are offered, and the API versions they need: "
+        "transaction.version 3 (two-phase commit) and share.version 2 (dead-letter topics).",
     )
+
+    @property
+    def offers_unstable_versions(self) -> bool:
+        """Of the protocol: asked for as in Kafka, or along with the features that need them."""
+        return self.unstable_api_versions_enable or self.unstable_feature_versions_enable
