@@ -7,10 +7,11 @@ SEED ?=
 COMPILED_TESTS := $(addprefix tests/,$(addprefix unit/,kernel host records wire storage replication server) contract model/storage sim)
 SEEDS ?= 1000
 NEMESIS ?=
+FRANZ_GO ?=
 PLAN ?=
 MUTANTS ?=
 
-.PHONY: run test build java topologies check ci bench bench-full budgets rebalance scale cold-reads interop sim sim-mutants guarantees fuzz upgrade nemesis docs golden clean
+.PHONY: run test build java topologies check ci bench bench-full budgets rebalance scale cold-reads interop franz-go sim sim-mutants guarantees fuzz upgrade nemesis docs golden clean
 
 $(READY): pyproject.toml setup.py
 	@test -x $(BIN)/python || $(PYTHON) -m venv .venv 2>/dev/null \
@@ -75,6 +76,11 @@ guarantees: $(READY)
 interop: $(READY)
 	$(BIN)/python tools/peers.py install
 	$(BIN)/python -m tests.interop
+
+# franz-go's own integration tests against one node and three, with and without connections that die; about a quarter of
+# an hour. FRANZ_GO='--nodes 1 --chaos never --records 5000'
+franz-go: $(READY) build
+	$(BIN)/python -m tests.interop.franz_go_suite $(FRANZ_GO)
 
 # 100,000 hostile frames at a node while a steady client is timed.
 fuzz: $(READY)

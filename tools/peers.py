@@ -216,6 +216,28 @@ def _build_go_driver() -> None:
     _place(_go_driver_path().parent, fill)
 
 
+def _go_suite_path() -> Path:
+    return cache_directory() / f"franz-go-suite-{pins()['franz-go']['version']}" / "kgo.test"
+
+
+def _build_go_suite() -> None:
+    """The client's own integration tests, from the module as it was published; some read their package's source."""
+    pin = pins()["franz-go"]
+    package = "github.com/twmb/franz-go/pkg/kgo"
+
+    def fill(scratch: Path) -> None:
+        # A module that imports the package takes its dependencies from it, and the tests' with them.
+        (scratch / "suite.go").write_text(f'package suite\n\nimport _ "{package}"\n')
+        (scratch / "go.mod").write_text(
+            f"module suite\n\ngo {pin['go_min']}\n\nrequire github.com/twmb/franz-go {pin['version']}\n"
+        )
+        _run("go", "mod", "tidy", directory=scratch, what=f"franz-go {pin['version']}")
+        _run("go", "mod", "vendor", directory=scratch, what=f"the source of franz-go {pin['version']}")
+        _run("go", "test", "-c", "-mod=mod", "-o", "kgo.test", package, directory=scratch, what="franz-go's own tests")
+
+    _place(_go_suite_path().parent, fill)
+
+
 def _js_source() -> Path:
     return INTEROP / "js" / "driver.js"
 
@@ -289,6 +311,7 @@ PEERS: dict[str, tuple[Callable[[], Path], Callable[[], None]]] = {
     "kafka": (_kafka_path, _build_kafka),
     "java-driver": (_java_driver_path, _build_java_driver),
     "franz-go": (_go_driver_path, _build_go_driver),
+    "franz-go-suite": (_go_suite_path, _build_go_suite),
     "kafkajs": (_js_driver_path, _build_js_driver),
     "kcat": (_kcat_path, _build_kcat),
     "python-codecs": (_python_codecs_path, _build_python_codecs),
@@ -313,7 +336,7 @@ def status() -> list[str]:
     """One line per peer."""
     lines = []
     for name in PEERS:
-        version = pins().get(name, pins()["kafka"]).get("version", "")
+        version = pins().get(name.removesuffix("-suite"), pins()["kafka"]).get("version", "")
         try:
             lines.append(f"{name:16} {version:10} {peer_path(name)}")
         except PeerUnavailable as missing:
