@@ -222,6 +222,28 @@ def abort(
     run_admin(target, work)
 
 
+@command.command("terminate")
+@click.option("--transactional-id", required=True, help="Whose transaction is aborted, and whose producer is fenced.")
+@target_options
+def terminate(transactional_id: str, target: Target) -> None:
+    """Abort what is open under a transactional id, whatever its timeout (Kafka's forceTerminateTransaction).
+
+    A transaction that was prepared for a two-phase commit waits for its decision without end: this ends it, against
+    whatever was decided elsewhere.
+
+    \b
+    Example:
+      millbeck txn terminate --transactional-id payments
+    """
+
+    async def work(admin: Admin) -> None:
+        from millbeck.client.admin.transactions import force_terminate_transaction
+
+        await force_terminate_transaction(admin.cluster, transactional_id)
+
+    run_admin(target, work)
+
+
 def owner_of(
     producers: tuple[ProducerDescription, ...], place: TopicPartition, start_offset: int
 ) -> tuple[int, int, int]:

@@ -10,13 +10,10 @@ from tests.model.wire import kio_oracle
 from millbeck.wire.api_keys import API_VERSIONS, APIS, NEVER_FLEXIBLE
 from millbeck.wire.schema import schema_of
 
-UNSTABLE = {22: {6}}
-"""Versions that kio has and Kafka 4.3 does not serve unless told to."""
-
 
 def test_versions_are_those_of_kafka() -> None:
     for key, api in APIS.items():
-        expected = set(schema_name_map[api_key_map[key]]) - UNSTABLE.get(key, set())
+        expected = set(schema_name_map[api_key_map[key]])
         assert set(range(api.min_version, api.max_version + 1)) == expected, api.name
 
 

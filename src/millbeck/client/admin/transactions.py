@@ -14,6 +14,7 @@ from millbeck.kernel.errors import ApiError, UnknownServerError, from_code
 from millbeck.kernel.ids import TopicPartition
 
 TRANSACTION_KEY = 1
+TERMINATING_TIMEOUT_MS = 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,6 +115,24 @@ async def describe_transactions(
 
     names = list(dict.fromkeys(transactional_ids))
     return Outcomes(dict(zip(names, await asyncio.gather(*map(describe, names)), strict=True)))
+
+
+async def force_terminate_transaction(
+    cluster: Cluster, transactional_id: str, *, timeout_s: float | None = None
+) -> None:
+    """Abort what is open under a transactional id, also what is prepared and would wait for ever, and fence its owner."""
+    from millbeck.wire.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
+
+    request = InitProducerIdRequest(transactional_id, TERMINATING_TIMEOUT_MS)
+
+    async def attempt(deadline: Deadline) -> None:
+        node_id = await cluster.coordinator(transactional_id, deadline=deadline, key_type=TRANSACTION_KEY)
+        answer = await cluster.request(request, InitProducerIdResponse, deadline=deadline, node_id=node_id)
+        if answer.error_code:
+            cluster.forget_coordinator(transactional_id, key_type=TRANSACTION_KEY)
+            raise from_code(answer.error_code)
+
+    await cluster.retrying(attempt, timeout_s=timeout_s)
 
 
 async def abort_transaction(

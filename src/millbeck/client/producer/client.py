@@ -13,6 +13,14 @@ With a ``transactional.id`` records are sent in transactions, which readers with
     await producer.send_offsets("group", {TopicPartition("in", 0): CommittedOffset(7)})
     await producer.commit_transaction()                               # or abort_transaction
 
+With ``transaction.two.phase.commit.enable`` as well, another system decides (KIP-939):
+
+    state = await producer.prepare_transaction()                      # everything is stored; str(state) goes beside the
+    ...                                                               # decision, into the other system's own commit
+    await producer.commit_transaction()
+    await successor.init_transactions(keeps_prepared=True)            # after a crash: what is open stays open, and is
+    await successor.complete_transaction(state)                       # committed if it is what was decided, or aborted
+
 `send` returns a future per record that carries its `RecordMetadata` or the error it ended with. Records are gathered
 into batches per partition (``linger.ms``, ``batch.size``) and sent in the background.
 """
@@ -34,7 +42,7 @@ from millbeck.client.producer.batch import RecordFuture
 from millbeck.client.producer.config import ProducerConfig
 from millbeck.client.producer.partitioner import DefaultPartitioner, Partitioner
 from millbeck.client.producer.sender import Sender
-from millbeck.client.producer.transactions import Transactions
+from millbeck.client.producer.transactions import PreparedState, Stage, Transactions
 from millbeck.kernel.environment import Environment
 from millbeck.kernel.errors import InvalidTxnState, UnknownTopicOrPartition
 from millbeck.kernel.ids import TopicPartition
@@ -204,9 +212,11 @@ class Producer:
             raise InvalidTxnState("the producer has no transactional.id")
         return self._transactions
 
-    async def init_transactions(self, timeout_s: float | None = None) -> None:
-        """Take the transactional id over, once, before the first transaction."""
-        await self.transactions.init(self._block_s(timeout_s))
+    async def init_transactions(self, timeout_s: float | None = None, *, keeps_prepared: bool = False) -> None:
+        """Take the transactional id over, once, before the first transaction.
+
+        With ``keeps_prepared`` a transaction that is still open is not aborted: `complete_transaction` ends it."""
+        await self.transactions.init(self._block_s(timeout_s), keeps_prepared=keeps_prepared)
 
     def begin_transaction(self) -> None:
         self.transactions.begin()
@@ -226,6 +236,20 @@ class Producer:
         """Raises when a record of the transaction was not stored: then it can only be aborted."""
         await self.flush()
         await self.transactions.end(is_committed=True, timeout_s=self._block_s(timeout_s))
+
+    async def prepare_transaction(self) -> PreparedState:
+        """Have every record of the transaction stored; what is left is to commit or abort it."""
+        await self.flush()
+        return self.transactions.prepare()
+
+    async def complete_transaction(self, decided: PreparedState, timeout_s: float | None = None) -> None:
+        """Commit what is prepared if it is what was decided, abort it if not. Nothing, if nothing is prepared."""
+        transactions = self.transactions
+        if transactions.stage is Stage.PREPARED:
+            is_committed = transactions.prepared == decided
+            await transactions.end(is_committed=is_committed, timeout_s=self._block_s(timeout_s))
+        elif transactions.stage is not Stage.READY:
+            raise InvalidTxnState(f"cannot complete: the producer's transaction is {transactions.stage.value}")
 
     async def abort_transaction(self, timeout_s: float | None = None) -> None:
         """What is not sent yet is given up."""

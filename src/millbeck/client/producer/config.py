@@ -135,6 +135,14 @@ class ProducerConfig(ClientConfig):
         importance=Importance.LOW,
         doc="How long a transaction may stay open before the broker aborts it.",
     )
+    two_phase_commit = option(
+        "transaction.two.phase.commit.enable",
+        BOOLEAN,
+        False,
+        scope=CLIENT,
+        importance=Importance.LOW,
+        doc="Somebody else coordinates the commit: transactions are prepared first, and never time out.",
+    )
 
     @property
     def required_acks(self) -> int:
@@ -164,6 +172,13 @@ class ProducerConfig(ClientConfig):
             if "enable.idempotence" in settings:
                 raise InvalidConfig(f"enable.idempotence=true needs {conflict}")
             reconciled = reconciled.replace(enable_idempotence=False)
+        if self.two_phase_commit and "transaction.timeout.ms" in settings:
+            raise InvalidConfig(
+                "transaction.timeout.ms cannot be set with transaction.two.phase.commit.enable: transactions do not "
+                "expire then"
+            )
+        if self.two_phase_commit and self.transactional_id is None:
+            raise InvalidConfig("transaction.two.phase.commit.enable needs transactional.id")
         needed_ms = self.linger_ms + self.request_timeout_ms
         if self.delivery_timeout_ms < needed_ms:
             if "delivery.timeout.ms" in settings:

@@ -6,6 +6,9 @@ States
     OPEN    -> FAILED   a record was not stored: the transaction can only be aborted
     OPEN    -> READY    `end` was answered: committed or aborted
     FAILED  -> READY    `end` with an abort
+    OPEN    -> PREPARED `prepare`: everything is stored, and only the end is left to be decided (two-phase commit)
+    NEW     -> PREPARED `init` has kept what the producer before had prepared
+    PREPARED -> READY   `end`, as the decision says
     any     -> DEAD     somebody else has the transactional id, or the broker refuses it: nothing can be sent any more
 
 From transaction version 2 on (the broker says so) a partition joins the transaction with its first batch, and the
@@ -18,7 +21,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping
 from enum import Enum
-from typing import Final, Protocol, TypeVar
+from typing import Final, NamedTuple, Protocol, Self, TypeVar
 
 from millbeck.client.cluster import Cluster
 from millbeck.client.consumer.commits import CommittedOffset, Committer
@@ -59,6 +62,8 @@ PRODUCE_MAX_BEFORE_2: Final = 11
 CLIENTS_ADD_UP_TO: Final = 3
 END_MAX_BEFORE_2: Final = 4
 OFFSETS_MAX_BEFORE_2: Final = 4
+INIT_STABLE_MAX: Final = 5
+INIT_TWO_PHASE: Final = 6
 PAUSE_S: Final = 0.02
 """Between two questions whether the end of the transaction before is complete, which takes milliseconds."""
 
@@ -75,8 +80,27 @@ class Stage(Enum):
     NEW = "new"
     READY = "ready"
     OPEN = "open"
+    PREPARED = "prepared"
     FAILED = "failed"
     DEAD = "dead"
+
+
+class PreparedState(NamedTuple):
+    """Which transaction was prepared: kept beside the decision, as text, by whoever makes it."""
+
+    producer_id: int
+    epoch: int
+
+    def __str__(self) -> str:
+        return f"{self.producer_id}:{self.epoch}"
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """What `str` gave; ValueError for anything else."""
+        producer_id, separator, epoch = text.partition(":")
+        if not separator:
+            raise ValueError(f"{text!r} is not a prepared transaction's state, which is producer id:epoch")
+        return cls(int(producer_id), int(epoch))
 
 
 class _Answer(Protocol):
@@ -107,15 +131,29 @@ class Transactions:
         self._has_begun = False
         """Whether a broker may know of the open transaction."""
         self._has_gap = False
+        self.prepared: PreparedState | None = None
+        """The transaction that waits for its decision."""
 
     # what the producer's user does
 
-    async def init(self, timeout_s: float) -> None:
-        """Take the transactional id over; open transactions of whoever had it are aborted."""
+    async def init(self, timeout_s: float, *, keeps_prepared: bool = False) -> None:
+        """Take the transactional id over; an open transaction of whoever had it is aborted, or kept to be ended."""
         if self.stage is not Stage.NEW:
             raise InvalidTxnState(f"the producer is {self.stage.value}")
-        await self._take(timeout_s)
-        self.stage = Stage.READY
+        self.prepared = await self._take(timeout_s, keeps_prepared=keeps_prepared)
+        self._has_begun = self.prepared is not None
+        self.stage = Stage.READY if self.prepared is None else Stage.PREPARED
+
+    def prepare(self) -> PreparedState:
+        """The records are all stored when this is called. From now on the transaction can only be ended."""
+        if not self._config.two_phase_commit:
+            raise InvalidTxnState("cannot prepare a transaction: transaction.two.phase.commit.enable is off")
+        if self.stage is not Stage.OPEN:
+            raise self._refusal("prepare")
+        assert self._identities.current is not None
+        self.prepared = PreparedState(*self._identities.current[:2])
+        self.stage = Stage.PREPARED
+        return self.prepared
 
     def begin(self) -> None:
         if self.stage is not Stage.READY:
@@ -148,9 +186,9 @@ class Transactions:
 
     async def end(self, *, is_committed: bool, timeout_s: float) -> None:
         """Commit or abort; the records are all stored, or given up, when this is called."""
-        if is_committed and self.stage is not Stage.OPEN:
+        if is_committed and self.stage not in (Stage.OPEN, Stage.PREPARED):
             raise self._refusal("commit")
-        if self.stage not in (Stage.OPEN, Stage.FAILED):
+        if self.stage not in (Stage.OPEN, Stage.PREPARED, Stage.FAILED):
             raise self._refusal("abort")
         if self._has_begun:
             try:
@@ -168,7 +206,7 @@ class Transactions:
             elif self._has_gap:
                 await self._take(timeout_s)
         self._added.clear()
-        self.stage, self.error = Stage.READY, None
+        self.stage, self.error, self.prepared = Stage.READY, None, None
 
     # what the sender asks
 
@@ -211,22 +249,31 @@ class Transactions:
 
     # the coordinator
 
-    async def _take(self, timeout_s: float) -> None:
+    async def _take(self, timeout_s: float, *, keeps_prepared: bool = False) -> PreparedState | None:
+        """The transaction that was kept, if there was one to keep."""
         known = self._identities.current
+        is_two_phase = self._config.two_phase_commit or keeps_prepared
         answer = await self._ask(
             lambda who: InitProducerIdRequest(
                 transactional_id=self.transactional_id,
                 transaction_timeout_ms=self._config.transaction_timeout_ms,
                 producer_id=-1 if known is None else known.producer_id,
                 producer_epoch=-1 if known is None else known.epoch,
+                enable2_pc=self._config.two_phase_commit,
+                keep_prepared_txn=keeps_prepared,
             ),
             InitProducerIdResponse,
             timeout_s,
+            version_max=INIT_TWO_PHASE if is_two_phase else INIT_STABLE_MAX,
+            version_min=INIT_TWO_PHASE if is_two_phase else None,
         )
         connection = await self._cluster.any_connection(Deadline(timeout_s))
         levels = (0, 0) if connection.versions is None else connection.versions.finalized_features.get(FEATURE, (0, 0))
         self.is_version_2 = levels[1] >= 2
         self._adopt(answer.producer_id, answer.producer_epoch)
+        if answer.ongoing_txn_producer_id < 0:
+            return None
+        return PreparedState(answer.ongoing_txn_producer_id, answer.ongoing_txn_producer_epoch)
 
     def _adopt(self, producer_id: int, epoch: int) -> None:
         self._identities.current = ProducerIdentity(producer_id, epoch, True)
@@ -238,6 +285,7 @@ class Transactions:
         response: type[A],
         timeout_s: float,
         version_max: int | None = None,
+        version_min: int | None = None,
     ) -> A:
         """Asked again as long as that may help."""
 
@@ -249,7 +297,13 @@ class Transactions:
                         self.transactional_id, deadline=deadline, key_type=TRANSACTION_KEY
                     )
                     answer = await self._cluster.request(
-                        message, response, deadline=deadline, node_id=node_id, purpose=PURPOSE, version_max=version_max
+                        message,
+                        response,
+                        deadline=deadline,
+                        node_id=node_id,
+                        purpose=PURPOSE,
+                        version_max=version_max,
+                        version_min=version_min,
                     )
                     if answer.error_code == ConcurrentTransactions.code and not deadline.has_passed:
                         await asyncio.sleep(PAUSE_S)

@@ -10,10 +10,12 @@ import pytest
 
 from millbeck.client.admin import Admin
 from millbeck.client.admin.topics import NewTopic
+from millbeck.client.admin.transactions import describe_transactions, force_terminate_transaction
 from millbeck.client.consumer import Consumer
 from millbeck.client.consumer.commits import CommittedOffset
 from millbeck.client.errors import TransactionAborted
 from millbeck.client.producer import Producer
+from millbeck.client.producer.transactions import PreparedState
 from millbeck.kernel.environment import Environment
 from millbeck.kernel.errors import ApiError, InvalidTxnState, ProducerFenced
 from millbeck.kernel.ids import TopicPartition
@@ -41,6 +43,9 @@ def in_world(scenario: Callable[[Environment], Awaitable[None]], transaction_ver
                 "transaction.state.log.num.partitions": "2",
                 "default.replication.factor": "1",
                 "metrics.http.port": "0",
+                "transaction.two.phase.commit.enable": "true",
+                "transaction.abort.timed.out.transaction.cleanup.interval.ms": "500",
+                "unstable.feature.versions.enable": str(transaction_version > 2).lower(),
             }
         )
         levels = {"transaction.version": transaction_version}
@@ -170,3 +175,92 @@ def test_nothing_is_sent_outside_a_transaction() -> None:
                 plain.begin_transaction()
 
     in_world(scenario)
+
+
+def two_phase(environment: Environment, **settings: str) -> Producer:
+    return Producer(
+        environment, {**HERE, "transactional.id": "x", "transaction.two.phase.commit.enable": "true", **settings}
+    )
+
+
+async def committed_values(environment: Environment) -> list[bytes | None]:
+    async with Consumer(environment, {**HERE, "isolation.level": "read_committed"}) as consumer:
+        consumer.assign([PLACE])
+        consumer.seek_to_beginning(PLACE)
+        end = (await consumer.end_offsets([PLACE]))[PLACE]
+        found: list[bytes | None] = []
+        while await consumer.position(PLACE) < end:
+            found += [each.value for each in (await consumer.poll(timeout_s=1.0)).get(PLACE, [])]
+        return found
+
+
+def test_a_prepared_transaction_is_ended_by_its_successor_as_was_decided() -> None:
+    async def scenario(environment: Environment) -> None:
+        decided: PreparedState | None = None
+        for value, is_decided in ((b"yes", True), (b"no", False), (b"again", True)):
+            producer = two_phase(environment)
+            await producer.init_transactions(keeps_prepared=True)
+            await producer.complete_transaction(decided or PreparedState(-1, -1))
+            producer.begin_transaction()
+            await producer.send("t", value, partition=0)
+            state = await producer.prepare_transaction()
+            if is_decided:
+                decided = PreparedState.parse(str(state))
+            with pytest.raises(InvalidTxnState):
+                await producer.send("t", b"late", partition=0)
+            with pytest.raises(InvalidTxnState):
+                producer.begin_transaction()
+            await producer.close(0)
+            # Far longer than any timeout: it waits for its decision.
+            await asyncio.sleep(60)
+        async with two_phase(environment) as producer:
+            await producer.init_transactions(keeps_prepared=True)
+            assert producer.transactions.prepared == decided
+            await producer.complete_transaction(decided or PreparedState(-1, -1))
+            producer.begin_transaction()
+            await producer.send("t", b"last", partition=0)
+            await producer.prepare_transaction()
+            await producer.commit_transaction()
+        assert await committed_values(environment) == [b"yes", b"again", b"last"]
+
+    in_world(scenario, transaction_version=3)
+
+
+def test_without_keeping_it_a_prepared_transaction_is_aborted_and_can_be_terminated() -> None:
+    async def scenario(environment: Environment) -> None:
+        for _ in range(2):
+            producer = two_phase(environment)
+            await producer.init_transactions()
+            producer.begin_transaction()
+            await producer.send("t", b"lost", partition=0)
+            await producer.prepare_transaction()
+            await producer.close(0)
+        async with Admin(environment, HERE) as admin:
+            await force_terminate_transaction(admin.cluster, "x")
+            described = (await describe_transactions(admin.cluster, ["x"]))["x"]
+            assert (described.state, described.timeout_ms) == ("Empty", 1)
+        assert await committed_values(environment) == []
+
+    in_world(scenario, transaction_version=3)
+
+
+def test_preparing_needs_the_setting_and_a_broker_that_offers_it() -> None:
+    async def scenario(environment: Environment) -> None:
+        async with Producer(environment, {**HERE, "transactional.id": "y"}) as producer:
+            await producer.init_transactions()
+            producer.begin_transaction()
+            with pytest.raises(InvalidTxnState, match=r"transaction\.two\.phase\.commit\.enable is off"):
+                await producer.prepare_transaction()
+            await producer.abort_transaction()
+        async with two_phase(environment) as producer:
+            with pytest.raises(ApiError, match="InitProducerId"):
+                await producer.init_transactions(5.0)
+
+    in_world(scenario)
+
+
+def test_a_prepared_state_is_text_and_back() -> None:
+    assert PreparedState.parse("12:3") == PreparedState(12, 3)
+    assert str(PreparedState(12, 3)) == "12:3"
+    with pytest.raises(ValueError, match="producer id:epoch"):
+        PreparedState.parse("12")
