@@ -110,8 +110,10 @@ class SimCluster:
         voters_in_log: bool = False,
         options: WorldOptions | None = None,
         settings: Mapping[str, str] | None = None,
+        features: Mapping[str, int] | None = None,
     ) -> None:
         self.world = World(seed, options)
+        self._features = dict(features or {})
         self.members = members(is_combined)
         self.nodes: dict[str, Node] = {}
         self._settings = dict(settings or {})
@@ -144,7 +146,14 @@ class SimCluster:
             settings = settings_of(member, self.members, voters_in_log=self._voters_in_log)
             config = NodeConfig(settings | self._settings)
             quorum = initial_quorum(self.members) if self._voters_in_log and member.is_controller else None
-            format_directories(environment, config, cluster_id=CLUSTER_ID, quorum=quorum, ignore_formatted=True)
+            format_directories(
+                environment,
+                config,
+                cluster_id=CLUSTER_ID,
+                features=self._features,
+                quorum=quorum,
+                ignore_formatted=True,
+            )
             stop = self._stops[member.name] = asyncio.Event()
             node = self.nodes[member.name] = Node(environment, config, NodeSettings(checks_views=True))
             await node.start()

@@ -7,6 +7,9 @@ may hang, and then every copy is read with read_committed. Checked are
 - T1, T2: every number is there, once, in committed reads, whatever happened to the transactions;
 - T3: the last stable offset is never above the high watermark, nor above what is open (looked at all along);
 - T4, T5, T7, T8: what the logs say (`transaction_log`), and that markers follow a committed decision.
+
+Some workers only prepare their transactions, and another system decides them (`workloads.two_phase`): what is prepared
+outlives its producer and its coordinator, and ends as was decided there. Their numbers are counted with the others.
 """
 
 from __future__ import annotations
@@ -26,14 +29,16 @@ from millbeck.kernel.environment import Environment
 from millbeck.kernel.errors import ApiError, TopicAlreadyExists
 from millbeck.kernel.ids import TopicPartition
 from millbeck.kernel.names import TRANSACTION_STATE_TOPIC
+from millbeck.metadata.features import KEEPS_PREPARED_FROM, TRANSACTION_VERSION
 from millbeck.replication.partition import Partition
 from millbeck.server.drivers.marker_sender import MarkerSender
 from millbeck.server.node import Node
 from millbeck.testing.sim.history import Anomaly
 from millbeck.testing.sim.node import stream
 from millbeck.testing.sim_cluster import PORT, Member, SimCluster
-from millbeck.testing.transaction_log import Decisions, check_idle, check_partition
+from millbeck.testing.transaction_log import FENCING, Decisions, check_idle, check_partition
 from millbeck.testing.workloads.exactly_once import INPUT, OUTPUT, Progress, Worker
+from millbeck.testing.workloads.two_phase import Ledger, TwoPhaseWorker
 
 LIMIT_SECONDS: Final = 900.0
 WORK_SECONDS: Final = 240.0
@@ -46,6 +51,7 @@ EARLY: Final = "T4 completed before its markers"
 LIVENESS: Final = "liveness"
 UNEXPECTED: Final = "unexpected error"
 VACUOUS: Final = "vacuous"
+TWO_PHASE_SETTINGS: Final = {"transaction.two.phase.commit.enable": "true", "unstable.feature.versions.enable": "true"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,6 +61,8 @@ class TransactionsPlan:
     seed: int
     number_count: int = 40
     worker_count: int = 2
+    two_phase_count: int = 0
+    """Workers beside those, whose transactions are decided elsewhere."""
     fault_count: int = 4
     over_s: float = 20.0
 
@@ -67,6 +75,7 @@ class TransactionsPlan:
             worker_count=dice.choice((1, 2)),
             fault_count=dice.randint(2, 6),
             over_s=dice.choice((10.0, 20.0)),
+            two_phase_count=dice.choice((0, 1)),
         )
 
 
@@ -84,7 +93,9 @@ class TransactionsRun:
                 "min.insync.replicas": "2",
                 "broker.session.timeout.ms": "1500",
                 "broker.heartbeat.interval.ms": "300",
+                **(TWO_PHASE_SETTINGS if plan.two_phase_count else {}),
             },
+            features={TRANSACTION_VERSION: KEEPS_PREPARED_FROM} if plan.two_phase_count else None,
         )
         self.progress = Progress()
         self._dice = stream(plan.seed, "transactions run")
@@ -106,7 +117,7 @@ class TransactionsRun:
         cluster.start_all()
         bootstrap = ",".join(f"{member.name}:{PORT}" for member in cluster.brokers)
         await self._fill(environment, bootstrap)
-        workers = [
+        workers: list[Worker | TwoPhaseWorker] = [
             Worker(
                 environment,
                 bootstrap,
@@ -116,6 +127,19 @@ class TransactionsRun:
                 count=self.plan.number_count,
             )
             for index in range(self.plan.worker_count)
+        ]
+        ledger = Ledger()
+        workers += [
+            TwoPhaseWorker(
+                environment,
+                bootstrap,
+                self.plan.worker_count + index,
+                self.progress,
+                random.Random(self._dice.random()),
+                ledger,
+                count=self.plan.number_count,
+            )
+            for index in range(self.plan.two_phase_count)
         ]
         watching = asyncio.ensure_future(self._watch())
         working = [asyncio.ensure_future(worker.run()) for worker in workers]
@@ -131,6 +155,8 @@ class TransactionsRun:
         await self._settle()
         watching.cancel()
         self._check_logs()
+        for what in self.progress.unfenced():
+            self.found(FENCING, what)
         if not pending:
             await self._check_copies(environment, bootstrap)
         if cluster.unexpected_errors():
@@ -309,7 +335,7 @@ class TransactionsRun:
                         counts[record.value or b""] = counts.get(record.value or b"", 0) + 1
         wanted = {
             b"%d.%d" % (index, number)
-            for index in range(self.plan.worker_count)
+            for index in range(self.plan.worker_count + self.plan.two_phase_count)
             for number in range(self.plan.number_count)
         }
         for value in sorted(wanted - set(counts)):

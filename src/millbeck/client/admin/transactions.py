@@ -120,7 +120,7 @@ async def describe_transactions(
 async def force_terminate_transaction(
     cluster: Cluster, transactional_id: str, *, timeout_s: float | None = None
 ) -> None:
-    """Abort what is open under a transactional id, also what is prepared and would wait for ever, and fence its owner."""
+    """Abort what is open under a transactional id, even if it is prepared and would wait for ever; fence its owner."""
     from millbeck.wire.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 
     request = InitProducerIdRequest(transactional_id, TERMINATING_TIMEOUT_MS)

@@ -228,6 +228,11 @@ class Transactions:
         return False
 
     @property
+    def identity(self) -> ProducerIdentity | None:
+        """What the coordinator has given it."""
+        return self._identities.current
+
+    @property
     def produce_version_max(self) -> int | None:
         return None if self.is_version_2 else PRODUCE_MAX_BEFORE_2
 

@@ -12,6 +12,7 @@ import asyncio
 import random
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Final
 
 from millbeck.client.consumer import Consumer, commits
@@ -38,6 +39,22 @@ class Progress:
     failed_count: int = 0
     fenced_count: int = 0
     zombies: list[asyncio.Task[None]] = field(default_factory=list)
+    given: dict[str, list[tuple[int, int]]] = field(default_factory=dict)
+    """By transactional id: the producer id and epoch that each of its producers began with."""
+
+    def began(self, producer: Producer) -> None:
+        identity = producer.transactions.identity
+        assert identity is not None
+        self.given.setdefault(producer.transactions.transactional_id, []).append(identity[:2])
+
+    def unfenced(self) -> list[str]:
+        """Producers that were given nothing beyond what the one before had."""
+        return [
+            f"{name}: {after} after {before}"
+            for name, pairs in self.given.items()
+            for before, after in pairwise(pairs)
+            if before[0] == after[0] and before[1] >= after[1]
+        ]
 
 
 class Worker:
@@ -104,6 +121,7 @@ class Worker:
         consumer = Consumer(self._environment, settings)
         try:
             await producer.init_transactions(PATIENCE_S)
+            self._progress.began(producer)
             consumer.assign([self._place])
             position = await self._committed(consumer)
             consumer.seek(self._place, position)
