@@ -148,10 +148,13 @@ class Connection:
             self._is_closing = True
             self._transport.abort()
         elif not self.listener.is_open:
+            # Held as well: a transport that has begun to read may do so once more.
+            self._is_held = True
             self._pause()
 
     def begin(self) -> None:
-        """The node takes requests now; connections that came before it did were not read."""
+        """The node takes requests now; those of connections that came before it did were not looked at."""
+        self._is_held = False
         if self._is_paused:
             self._go_on()
 

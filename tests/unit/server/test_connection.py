@@ -412,6 +412,21 @@ def test_a_connection_that_comes_before_the_node_is_ready_waits() -> None:
     assert not early.is_paused
 
 
+def test_what_is_read_before_the_node_is_ready_is_looked_at_when_it_is() -> None:
+    house = House()
+    house.listener.is_open = False
+    early = FakeTransport()
+    connection = house.connect(early)
+    frame = b"\x00\x00\x00\x0a" + b"0123456789"
+    connection.get_buffer(-1)[: len(frame)] = frame
+    connection.buffer_updated(len(frame))
+    assert house.requests.frames == []
+    assert early.is_paused
+    house.listener.open()
+    assert house.requests.frames == [frame[4:]]
+    assert not early.is_paused
+
+
 def test_draining_answers_what_is_open_and_then_closes() -> None:
     house = House()
     house.send(request(1))
