@@ -70,6 +70,7 @@ ON_THE_REAL_MACHINE = {
     "millbeck.host": "implements the environment",
     "millbeck.cli": "commands run on the user's machine",
     "millbeck.testing": "fixtures start real nodes",
+    "millbeck.pipeline.formats.schema_files": "reads schemas from the user's files and compiles them",
     "millbeck.pipeline.java": "finds the machine's Java",
     "millbeck.pipeline.running": "runs pipelines from files of the user's machine",
     "millbeck.pipeline.session": "tells Spark in its environment which Java and Python to start",

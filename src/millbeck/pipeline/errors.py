@@ -43,9 +43,21 @@ class BadRecord(PipelineError):
     """A record could not be read with its serde, and the topology says that this fails the query."""
 
 
+class SchemaError(PipelineError):
+    """A schema is wrong, is not there, or does not fit what it is for."""
+
+
+class UnknownSchema(SchemaError):
+    """A registry has no schema of this id or for this subject."""
+
+
 class DefinitionError(PipelineError):
     """A pipeline file is not what it should be."""
 
 
 class AlreadyRunning(PipelineError):
     """Somebody runs this pipeline."""
+
+
+class DriverLost(PipelineError):
+    """Spark's Java process has ended under a run: only a new process can go on."""

@@ -14,7 +14,7 @@ from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 from waves import Event
 
 from millbeck.pipeline.errors import TopologyError
-from millbeck.pipeline.topology.serdes import json
+from millbeck.pipeline.topology.serdes import avro, json
 from millbeck.pipeline.topology.topology import Topology
 
 if TYPE_CHECKING:
@@ -60,21 +60,28 @@ def test_a_processor_keeps_its_state_over_a_restart(waves: Waves) -> None:
 def test_bad_records_go_to_their_own_topic_and_say_why(
     spark: SparkSession, log: LiveLog, make_topic: Any, tmp_path: Any
 ) -> None:
-    source, target, letters = make_topic(1), make_topic(1), make_topic(1)
+    source, packed, target, letters = make_topic(1), make_topic(1), make_topic(1), make_topic(1)
     log.put(source, [{"value": b'{"n": 1}', "key": b"a"}, {"value": b"nonsense", "key": b"b"}, {"value": b'{"n": 2}'}])
+    log.put(packed, [{"value": b"\6", "key": b"c"}, {"value": b"nonsense", "key": b"d"}, {"value": None, "key": b"e"}])
+    schema = avro({"type": "record", "name": "N", "fields": [{"name": "n", "type": "int"}]})
     topology = Topology("letters", spark, bootstrap_servers=log.bootstrap, bad_records=letters)
-    topology.stream(source, value=NUMBERS).to(target)
+    numbers = topology.stream(source, value=NUMBERS).merge(topology.stream(packed, value=schema))
+    numbers.to(target, value=schema)
     query = topology.start(str(tmp_path), delivery="at_least_once", trigger={"availableNow": True})
     query.awaitTermination()
-    assert log.values(target) == [b'{"n":1}', b'{"n":2}']
-    ((_, letter),) = log.read(letters)
-    assert (letter.key, letter.value) == (b"b", b"nonsense")
-    assert dict(letter.headers) == {
-        "__millbeck.error.topic": source.encode(),
-        "__millbeck.error.partition": b"0",
-        "__millbeck.error.offset": b"1",
-        "__millbeck.error.error": b"the value is no json",
-    }
+    assert sorted(log.values(target), key=str) == sorted([b"\2", b"\4", b"\6", None], key=str)
+    found = {letter.key: letter for _, letter in log.read(letters)}
+    assert {key: letter.value for key, letter in found.items()} == {b"b": b"nonsense", b"d": b"nonsense"}
+    for key, topic, error in (
+        (b"b", source, b"the value is no json of struct<n:int>: it begins with nonsense"),
+        (b"d", packed, b"the value is no avro: 7 of its 8 bytes are left over"),
+    ):
+        assert dict(found[key].headers) == {
+            "__millbeck.error.topic": topic.encode(),
+            "__millbeck.error.partition": b"0",
+            "__millbeck.error.offset": b"1",
+            "__millbeck.error.error": error,
+        }
 
 
 def test_a_bad_record_fails_the_query_where_nothing_else_is_said(

@@ -1,14 +1,22 @@
 """Needs pyspark: from the bytes of the log to typed columns and back.
 
-A serde is made of column expressions, so that Spark decodes without a Python call for each record. `problem` says of a
-record whether its bytes could not be read; what becomes of such records the topology decides.
+    json("customer STRING, cents BIGINT")
+    avro("order.avsc")                                         # a file, or the schema's text
+    protobuf("order.proto", "Order")
+    avro(registry=DirectorySchemas("schemas"))                 # the wire format of schema registries
+
+Strings, numbers and JSON are column expressions, and Spark reads them without Python; Avro and Protobuf are read and
+written in Python, a batch at a time. Of a record that cannot be read a serde says why; what becomes of it the topology
+decides. In a DataFrame without a topology: ``frame.select(avro("order.avsc").decode(frame.value))``.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
 from pyspark.sql import Column
 from pyspark.sql import functions as sf
 from pyspark.sql.types import (
@@ -21,42 +29,73 @@ from pyspark.sql.types import (
     StructType,
 )
 
-from millbeck.pipeline.errors import TopologyError
+from millbeck.pipeline.errors import BadRecord, PipelineError, TopologyError
+from millbeck.pipeline.formats.columns import PROBLEM, VALUE, read_column, write_column
+from millbeck.pipeline.formats.schema_files import SchemaGiven, read_schema
+from millbeck.pipeline.formats.schemas import AVRO, PROTOBUF, SchemaRegistry, subject_of
 from millbeck.pipeline.topology.records import type_of
 
+if TYPE_CHECKING:
+    from millbeck.pipeline.formats.codecs import Codec
+
 _UNREADABLE = "_unreadable"
+_SHOWN_CHARACTERS = 60
+
+KEY_PART = "key"
+VALUE_PART = "value"
 
 
 @dataclass(frozen=True, slots=True)
 class Serde:
-    """``decode`` and ``encode`` are null for null; ``problem`` gets the bytes and what became of them."""
+    """``read`` gives a struct of ``value`` and ``problem``, of which a null has neither; null is written as null."""
 
     name: str
-    decode: Callable[[Column], Column]
+    read: Callable[[Column], Column]
     encode: Callable[[Column], Column]
-    problem: Callable[[Column, Column], Column]
+    kind: DataType | None = None
+    """What `encode` takes; None when it takes anything."""
+    bind: Callable[[str, str], Serde] | None = None
+    """For a serde that must know the topic, and whether it is for keys or values, before it can do anything."""
+
+    def decode(self, column: Column) -> Column:
+        """The value alone, null where it cannot be read."""
+        return self.read(column)[VALUE]
+
+    def bound_to(self, topic: str, part: str) -> Serde:
+        return self if self.bind is None else self.bind(topic, part)
 
 
-def _never(raw: Column, decoded: Column) -> Column:
-    return sf.lit(False)
+def _reading(
+    decode: Callable[[Column], Column], problem: Callable[[Column], Column | str] | None = None
+) -> Callable[[Column], Column]:
+    """``problem`` describes bytes of which nothing came."""
 
+    def read(column: Column) -> Column:
+        decoded = decode(column)
+        said = sf.lit(None).cast("string")
+        if problem is not None:
+            described = problem(column)
+            text = sf.lit(described) if isinstance(described, str) else described
+            said = sf.when(column.isNotNull() & decoded.isNull(), text)
+        return sf.struct(decoded.alias(VALUE), said.alias(PROBLEM))
 
-def _lost(raw: Column, decoded: Column) -> Column:
-    return raw.isNotNull() & decoded.isNull()
+    return read
 
 
 def raw() -> Serde:
     """The bytes as they are."""
-    return Serde("raw", lambda column: column, lambda column: column, _never)
+    return Serde("raw", _reading(lambda column: column), lambda column: column)
 
 
 def string() -> Serde:
     """UTF-8."""
     return Serde(
         "string",
-        lambda column: sf.when(sf.is_valid_utf8(column.cast("string")), column.cast("string")),
+        _reading(
+            lambda column: sf.when(sf.is_valid_utf8(column.cast("string")), column.cast("string")),
+            lambda column: "no string: it is not UTF-8",
+        ),
         lambda column: column.cast("string").cast("binary"),
-        _lost,
     )
 
 
@@ -81,7 +120,10 @@ def _integer(name: str, kind: str, size_bytes: int) -> Serde:
         digits = sf.hex(column.cast("bigint"))
         return sf.unhex(sf.substring(sf.lpad(digits, 16, "0"), 17 - 2 * size_bytes, 2 * size_bytes))
 
-    return Serde(name, decode, encode, _lost)
+    def problem(column: Column) -> Column:
+        return sf.format_string(f"no {name}: it has %d bytes, not {size_bytes}", sf.length(column))
+
+    return Serde(name, _reading(decode, problem), encode)
 
 
 def json(schema: str | DataType) -> Serde:
@@ -100,7 +142,98 @@ def json(schema: str | DataType) -> Serde:
         whole = sf.struct(*[parsed[field.name].alias(field.name) for field in kind.fields])
         return sf.when(column.isNotNull() & parsed[_UNREADABLE].isNull(), whole)
 
-    return Serde("json", decode, lambda column: sf.to_json(column).cast("binary"), _lost)
+    def problem(column: Column) -> Column:
+        begins = sf.substring(sf.make_valid_utf8(column.cast("string")), 1, _SHOWN_CHARACTERS)
+        return sf.concat(sf.lit(f"no json of {type_of(schema).simpleString()}: it begins with "), begins)
+
+    return Serde("json", _reading(decode, problem), lambda column: sf.to_json(column).cast("binary"))
+
+
+def avro(
+    schema: SchemaGiven | None = None, *, registry: SchemaRegistry | None = None, subject: str | None = None
+) -> Serde:
+    """Avro of this schema: a file, its text, or a dictionary.
+
+    With a registry each record says with which schema it was written, and is read as this one has it, or as the
+    subject's latest when none is given; the subject is the topic's name with ``-key`` or ``-value`` unless it is named.
+    """
+
+    def made(topic: str, part: str) -> Serde:
+        from millbeck.pipeline.formats.codecs import AvroCodec, Registered
+
+        registered = None if registry is None else Registered(registry, subject or subject_of(topic, part))
+        if schema is None:
+            if registered is None:
+                raise TopologyError("avro() needs a schema, or a registry that has it")
+            return _coded(AvroCodec(registered.latest(), registered))
+        return _coded(AvroCodec(read_schema(AVRO, schema), registered))
+
+    return _bound(made, "avro", needs_topic=registry is not None and subject is None)
+
+
+def protobuf(
+    schema: SchemaGiven | None = None,
+    message: str | None = None,
+    *,
+    registry: SchemaRegistry | None = None,
+    subject: str | None = None,
+) -> Serde:
+    """Protobuf of this schema: a .proto, a descriptor set (.desc), or the text of a .proto; registries as with `avro`.
+
+    ``message`` is which of the schema's messages, the first when none is named.
+    """
+
+    def made(topic: str, part: str) -> Serde:
+        from millbeck.pipeline.formats.codecs import ProtobufCodec, Registered
+
+        registered = None if registry is None else Registered(registry, subject or subject_of(topic, part))
+        if schema is None:
+            if registered is None:
+                raise TopologyError("protobuf() needs a schema, or a registry that has it")
+            return _coded(ProtobufCodec(registered.latest(), message, registered))
+        return _coded(ProtobufCodec(read_schema(PROTOBUF, schema), message, registered))
+
+    return _bound(made, "protobuf", needs_topic=registry is not None and subject is None)
+
+
+def _bound(made: Callable[[str, str], Serde], name: str, *, needs_topic: bool) -> Serde:
+    try:
+        if not needs_topic:
+            return made("", "")
+    except ImportError as error:
+        raise TopologyError(f"{name}() needs a library ({error}): pip install 'millbeck[spark]'") from error
+
+    def unbound(column: Column) -> Column:
+        raise TopologyError(f"{name}() with a registry needs subject= outside of a topology")
+
+    return Serde(name, unbound, unbound, bind=made)
+
+
+def _coded(codec: Codec) -> Serde:
+    """A codec (`millbeck.pipeline.formats.codecs`) in Spark: a function over Arrow columns."""
+    from pyspark.sql.pandas.functions import arrow_udf
+    from pyspark.sql.pandas.types import to_arrow_type
+
+    made: Any = arrow_udf  # whose annotations know fewer types than it takes
+    types = codec.types()
+    name = codec.name
+
+    def decode(records: pa.Array) -> pa.Array:
+        wanted = to_arrow_type(types.spark, timezone="UTC")
+        return read_column(records, codec.reading(), types.timed, wanted, f"no {name}: ")
+
+    def encode(values: pa.Array) -> pa.Array:
+        try:
+            return write_column(values, codec.writing(), types.timed, types.plain)
+        except BadRecord as error:
+            raise PipelineError(f"a value cannot be written as {name}: {error}") from error
+
+    # Said to be so for Spark, which would otherwise decode again wherever a later filter asks for the result.
+    read_kind = StructType([StructField(VALUE, types.spark), StructField(PROBLEM, StringType())])
+    decoding = made(decode, read_kind).asNondeterministic()
+    encoding = made(encode, BinaryType())
+
+    return Serde(name, lambda column: decoding(column), lambda column: encoding(column), kind=types.spark)
 
 
 def serde_for(kind: DataType) -> Serde:

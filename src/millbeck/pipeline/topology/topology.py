@@ -8,16 +8,19 @@ from typing import Any, Final
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sf
 from pyspark.sql.streaming.query import StreamingQuery
+from pyspark.sql.types import DataType
 
 from millbeck.pipeline.errors import TopologyError
+from millbeck.pipeline.formats.columns import PROBLEM, VALUE
 from millbeck.pipeline.log_partitions import to_log_partitions, with_log_partition
 from millbeck.pipeline.log_view import LogView
 from millbeck.pipeline.sink_options import EXACTLY_ONCE
 from millbeck.pipeline.source_options import parse_source_options
+from millbeck.pipeline.topology.fitting import fitted
 from millbeck.pipeline.topology.grouped import GroupedStream, GroupedTable
 from millbeck.pipeline.topology.outline import Outline
 from millbeck.pipeline.topology.records import COLUMNS, Record, RecordFunction, unordered
-from millbeck.pipeline.topology.serdes import Serde, raw, serde_for, string
+from millbeck.pipeline.topology.serdes import KEY_PART, VALUE_PART, Serde, raw, serde_for, string
 from millbeck.pipeline.topology.stateful import ROCKSDB
 from millbeck.pipeline.topology.streams import Stream
 from millbeck.pipeline.topology.tables import GlobalTable, Table
@@ -71,6 +74,7 @@ class Topology:
         ``timestamp`` says what the event's time is, when it is not the record's own.
         """
         names = [topics] if isinstance(topics, str) else topics
+        key, value = _bound(key or string(), value or raw(), names[0])
         raw_records = (
             self.spark.readStream.format("millbeck")
             .options(**self._options, startingOffsets=starting, includeHeaders=str(headers).lower())
@@ -78,7 +82,7 @@ class Topology:
             .load()
         )
         self.outline.sources.extend(names)
-        return Stream(self, self._decoded(raw_records, key or string(), value or raw(), timestamp))
+        return Stream(self, self._decoded(raw_records, key, value, timestamp))
 
     def table(
         self, topic: str, *, key: Serde | None = None, value: Serde | None = None, store: str | None = None
@@ -90,7 +94,7 @@ class Topology:
         """A whole topic as a table that every task has; for tables that fit into memory."""
         records = self.spark.read.format("millbeck").options(**self._options).option("subscribe", topic).load()
         self.outline.sources.append(f"{topic} (whole, for each batch)")
-        decoded = self._decoded(records, key or string(), value or raw(), None)
+        decoded = self._decoded(records, *_bound(key or string(), value or raw(), topic), None)
         last = decoded.groupBy("key").agg(sf.max_by(sf.struct("value"), sf.struct("timestamp", "order")).alias("last"))
         return GlobalTable(self, last.select("key", sf.col("last")["value"].alias("value")).where("value IS NOT NULL"))
 
@@ -120,18 +124,21 @@ class Topology:
         timestamp: Callable[[Record], Column] | None,
     ) -> DataFrame:
         decoded = records.select(
-            key.decode(sf.col("key")).alias("key"),
-            value.decode(sf.col("value")).alias("value"),
+            key.read(sf.col("key")).alias("key"),
+            value.read(sf.col("value")).alias("value"),
             "timestamp",
             sf.struct("partition", "offset", sf.lit(0).alias("step")).alias("order"),
             sf.struct("topic", "partition", "offset", "key", "value").alias("raw"),
             *(["headers"] if "headers" in records.columns else []),
         )
+        problems = {part: sf.col(part)[PROBLEM] for part in ("key", "value")}
         checked = decoded.select(
-            "*",
-            sf.when(key.problem(sf.col("raw")["key"], sf.col("key")), sf.lit(f"the key is no {key.name}"))
-            .when(value.problem(sf.col("raw")["value"], sf.col("value")), sf.lit(f"the value is no {value.name}"))
-            .alias("problem"),
+            sf.col("key")[VALUE].alias("key"),
+            sf.col("value")[VALUE].alias("value"),
+            *decoded.columns[2:],
+            sf.coalesce(*[sf.concat(sf.lit(f"the {part} is "), said) for part, said in problems.items()]).alias(
+                "problem"
+            ),
         )
         good = self._without_bad(checked)
         if timestamp is not None:
@@ -170,13 +177,16 @@ class Topology:
     # Outputs
 
     def write(self, frame: DataFrame, topic: str, *, key: Serde | None, value: Serde | None) -> None:
-        kinds = frame.schema
-        key, value = key or serde_for(kinds["key"].dataType), value or serde_for(kinds["value"].dataType)
+        kinds = {part: frame.schema[part].dataType for part in ("key", "value")}
+        serdes = _bound(key or serde_for(kinds["key"]), value or serde_for(kinds["value"]), topic)
+        written = [
+            serde.encode(_fitted(serde, kind, part, topic)).cast("binary").alias(part)
+            for serde, (part, kind) in zip(serdes, kinds.items(), strict=True)
+        ]
         headers = sf.col("headers") if "headers" in frame.columns else sf.lit(None)
         rows = frame.select(
             sf.lit(topic).alias("topic"),
-            key.encode(sf.col("key")).cast("binary").alias("key"),
-            value.encode(sf.col("value")).cast("binary").alias("value"),
+            *written,
             headers.cast("array<struct<key:string,value:binary>>").alias("headers"),
         )
         self._outputs.append((topic, rows))
@@ -231,3 +241,12 @@ class Topology:
             .options(**self._options, delivery=delivery, checkpointLocation=checkpoint, **(options or {}))
         )
         return writer.trigger(**(trigger or {"processingTime": "0 seconds"})).start()
+
+
+def _bound(key: Serde, value: Serde, topic: str) -> tuple[Serde, Serde]:
+    return key.bound_to(topic, KEY_PART), value.bound_to(topic, VALUE_PART)
+
+
+def _fitted(serde: Serde, held: DataType, part: str, topic: str) -> Column:
+    column = sf.col(part)
+    return column if serde.kind is None else fitted(column, held, serde.kind, f"the {part} for {topic}")

@@ -1,0 +1,176 @@
+"""Needs fastavro, protobuf, pyspark and pyarrow: a schema and where it comes from, as something that reads and writes.
+
+A codec is made where the topology is built and pickled to the workers; what it parses there is kept for as long as the
+worker lives, so a registry is asked once for an id and not once for each batch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final, Protocol, TypeVar
+
+from millbeck.pipeline.errors import BadRecord, SchemaError, UnknownSchema
+from millbeck.pipeline.formats import avro_types, protobuf_types
+from millbeck.pipeline.formats.avro_records import AvroReader, AvroWriter, parsed
+from millbeck.pipeline.formats.columns import Types
+from millbeck.pipeline.formats.protobuf_records import (
+    ProtobufReader,
+    ProtobufWriter,
+    indexes_of,
+    message_at,
+    message_of,
+)
+from millbeck.pipeline.formats.schema_files import compiled_proto
+from millbeck.pipeline.formats.schemas import Schema, SchemaRegistry
+from millbeck.pipeline.formats.wire_format import framed, unframed, with_indexes, without_indexes
+
+T = TypeVar("T")
+
+KEPT_MAX: Final = 10_000
+
+_by_id: dict[tuple[str, int], Schema] = {}
+_ids: dict[tuple[str, str, Schema], int] = {}
+
+Read = Callable[[bytes], Any]
+Write = Callable[[Any], bytes]
+
+
+class Codec(Protocol):
+    """``reading`` and ``writing`` are called on the worker; what they return raises `BadRecord`."""
+
+    @property
+    def name(self) -> str: ...
+
+    def types(self) -> Types:
+        """Raises `SchemaError` for a schema that has no columns."""
+
+    def reading(self) -> Read: ...
+
+    def writing(self) -> Write: ...
+
+
+class Registered:
+    """A registry and the subject under which what is written is registered, when the first record is."""
+
+    def __init__(self, registry: SchemaRegistry, subject: str) -> None:
+        self._registry = registry
+        self._subject = subject
+
+    def latest(self) -> Schema:
+        return self._registry.latest(self._subject).schema
+
+    def by_id(self, schema_id: int) -> Schema:
+        """Raises `BadRecord` for an id that the registry does not know."""
+        known = _by_id.get((self._registry.name, schema_id))
+        if known is None:
+            try:
+                known = self._registry.by_id(schema_id)
+            except UnknownSchema as error:
+                raise BadRecord(str(error)) from error
+            _keep(_by_id, (self._registry.name, schema_id), known)
+        return known
+
+    def id_of(self, schema: Schema) -> int:
+        place = (self._registry.name, self._subject, schema)
+        known = _ids.get(place)
+        if known is None:
+            known = self._registry.register(self._subject, schema)
+            _keep(_ids, place, known)
+        return known
+
+
+def _keep(kept: dict[Any, Any], name: Any, value: Any) -> None:
+    if len(kept) >= KEPT_MAX:
+        kept.clear()
+    kept[name] = value
+
+
+class AvroCodec:
+    name = "avro"
+
+    def __init__(self, schema: Schema, registered: Registered | None = None) -> None:
+        self._schema = schema
+        self._registered = registered
+
+    def types(self) -> Types:
+        return avro_types.types_of(parsed(self._schema).shape)
+
+    def reading(self) -> Read:
+        wanted = parsed(self._schema)
+        if self._registered is None:
+            return AvroReader(wanted).read
+        registered = self._registered
+        readers: dict[int, AvroReader] = {}
+
+        def read(record: bytes) -> Any:
+            schema_id, payload = unframed(record)
+            reader = readers.get(schema_id)
+            if reader is None:
+                reader = AvroReader(wanted, _fitting(parsed, registered.by_id(schema_id), schema_id))
+                _keep(readers, schema_id, reader)
+            return reader.read(payload)
+
+        return read
+
+    def writing(self) -> Write:
+        write = AvroWriter(parsed(self._schema)).write
+        if self._registered is None:
+            return write
+        schema_id = self._registered.id_of(self._schema)
+        return lambda value: framed(schema_id, write(value))
+
+
+class ProtobufCodec:
+    name = "protobuf"
+
+    def __init__(self, schema: Schema, message: str | None = None, registered: Registered | None = None) -> None:
+        self._schema = schema
+        self._registered = registered
+        # Workers need no protoc for it.
+        self._descriptor_set = compiled_proto(schema)
+        self._message = message_of(self._descriptor_set, message).full_name
+
+    def types(self) -> Types:
+        return protobuf_types.types_of(message_of(self._descriptor_set, self._message))
+
+    def reading(self) -> Read:
+        wanted = message_of(self._descriptor_set, self._message)
+        reader = ProtobufReader(wanted)
+        if self._registered is None:
+            return reader.read
+        registered = self._registered
+        written: dict[tuple[int, tuple[int, ...]], str] = {}
+
+        def read(record: bytes) -> Any:
+            schema_id, payload = unframed(record)
+            indexes, payload = without_indexes(payload)
+            place = (schema_id, tuple(indexes))
+            name = written.get(place)
+            if name is None:
+                name = _fitting(_name_at(indexes), registered.by_id(schema_id), schema_id)
+                _keep(written, place, name)
+            if name != wanted.full_name:
+                raise BadRecord(f"it is a {name}, not a {wanted.full_name}")
+            return reader.read(payload)
+
+        return read
+
+    def writing(self) -> Write:
+        message = message_of(self._descriptor_set, self._message)
+        write = ProtobufWriter(message).write
+        if self._registered is None:
+            return write
+        schema_id, indexes = self._registered.id_of(self._schema), indexes_of(message)
+        return lambda value: framed(schema_id, with_indexes(indexes, write(value)))
+
+
+def _name_at(indexes: list[int]) -> Callable[[Schema], str]:
+    return lambda schema: message_at(compiled_proto(schema), indexes).full_name
+
+
+def _fitting(look: Callable[[Schema], T], schema: Schema, schema_id: int) -> T:
+    """A schema that is of another kind, or none at all, is the record's fault: it names it."""
+    try:
+        return look(schema)
+    except SchemaError as error:
+        raise BadRecord(f"its schema {schema_id} cannot be used: {error}") from error

@@ -1,0 +1,75 @@
+"""How schema registries' clients write a record: a zero, the id of its schema in four bytes, and then the record.
+
+Before a Protobuf record stands which message of the schema it is: the number of indexes and the indexes, as zigzag
+varints, where the first message alone is written as a single zero.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from typing import Final
+
+from millbeck.pipeline.errors import BadRecord
+
+MAGIC: Final = 0
+HEADER_BYTES: Final = 5
+INDEXES_MAX: Final = 64
+"""Messages are not nested deeper than this; a count above it is no count."""
+_VARINT_BYTES_MAX: Final = 5
+_HEADER: Final = struct.Struct(">BI")
+
+
+def framed(schema_id: int, payload: bytes) -> bytes:
+    return _HEADER.pack(MAGIC, schema_id) + payload
+
+
+def unframed(record: bytes) -> tuple[int, bytes]:
+    """The schema's id and what follows it; raises `BadRecord`."""
+    if len(record) < HEADER_BYTES:
+        raise BadRecord(f"it has {len(record)} bytes, too few for the id of a schema")
+    magic, schema_id = _HEADER.unpack_from(record)
+    if magic != MAGIC:
+        raise BadRecord(f"it begins with {magic:#04x} and not with a zero and the id of a schema")
+    return schema_id, record[HEADER_BYTES:]
+
+
+def with_indexes(indexes: Sequence[int], payload: bytes) -> bytes:
+    """``indexes`` say where the message is: its place in the file, then in the message around it, and so on."""
+    if list(indexes) == [0]:
+        return b"\0" + payload
+    return b"".join(_varint(number) for number in (len(indexes), *indexes)) + payload
+
+
+def without_indexes(payload: bytes) -> tuple[list[int], bytes]:
+    """Raises `BadRecord`."""
+    count, position = _read_varint(payload, 0)
+    if not 0 <= count <= INDEXES_MAX:
+        raise BadRecord(f"it says that its message lies {count} levels deep")
+    indexes = []
+    for _ in range(count):
+        index, position = _read_varint(payload, position)
+        indexes.append(index)
+    return indexes or [0], payload[position:]
+
+
+def _varint(number: int) -> bytes:
+    left = number << 1 if number >= 0 else (-number << 1) - 1
+    written = bytearray()
+    while left > 0x7F:
+        written.append(left & 0x7F | 0x80)
+        left >>= 7
+    written.append(left)
+    return bytes(written)
+
+
+def _read_varint(payload: bytes, position: int) -> tuple[int, int]:
+    total = 0
+    for number in range(_VARINT_BYTES_MAX):
+        if position + number >= len(payload):
+            raise BadRecord("it ends before its message begins")
+        part = payload[position + number]
+        total |= (part & 0x7F) << (7 * number)
+        if part < 0x80:
+            return (total >> 1) ^ -(total & 1), position + number + 1
+    raise BadRecord("the place of its message is no number")
