@@ -118,20 +118,14 @@ def _kafka_path() -> Path:
     return cache_directory() / f"kafka_{pin['scala']}-{pin['version']}" / "lib"
 
 
-def _kafka_pom() -> str:
-    pin = pins()["kafka"]
-    wanted = [
-        ("org.apache.kafka", f"kafka_{pin['scala']}", pin["version"]),
-        ("org.apache.kafka", "kafka-tools", pin["version"]),
-        ("org.slf4j", "slf4j-simple", pin["slf4j"]),
-    ]
+def _pom(name: str, wanted: list[tuple[str, str, str]]) -> str:
     dependencies = "".join(
         f"<dependency><groupId>{group}</groupId><artifactId>{artifact}</artifactId><version>{version}</version></dependency>"
         for group, artifact, version in wanted
     )
     return (
         '<project xmlns="http://maven.apache.org/POM/4.0.0"><modelVersion>4.0.0</modelVersion>'
-        "<groupId>millbeck.peers</groupId><artifactId>kafka</artifactId><version>1</version>"
+        f"<groupId>millbeck.peers</groupId><artifactId>{name}</artifactId><version>1</version>"
         f"<dependencies>{dependencies}</dependencies></project>\n"
     )
 
@@ -147,7 +141,8 @@ def _java_major() -> int:
     return int(match.group(1))
 
 
-def _build_kafka() -> None:
+def _fetch_jars(target: Path, name: str, wanted: list[tuple[str, str, str]], jar: str) -> None:
+    """Maven artifacts and all that they need, under ``target``/lib; ``jar`` must be among them."""
     pin = pins()["kafka"]
     if _java_major() < pin["java_min"]:
         raise PeerUnavailable(
@@ -155,7 +150,7 @@ def _build_kafka() -> None:
         )
 
     def fill(scratch: Path) -> None:
-        (scratch / "pom.xml").write_text(_kafka_pom())
+        (scratch / "pom.xml").write_text(_pom(name, wanted))
         _run(
             "mvn",
             "-B",
@@ -164,12 +159,35 @@ def _build_kafka() -> None:
             "-DincludeScope=runtime",
             "-DoutputDirectory=lib",
             directory=scratch,
-            what=f"Apache Kafka {pin['version']} from Maven Central",
+            what=f"{name} {pin['version']} from Maven Central",
         )
-        if not list((scratch / "lib").glob("kafka_*.jar")):
-            raise PeerUnavailable("Maven ended well but brought no broker jar")
+        if not list((scratch / "lib").glob(jar)):
+            raise PeerUnavailable(f"Maven ended well but brought no {jar}")
 
-    _place(_kafka_path().parent, fill)
+    _place(target, fill)
+
+
+def _build_kafka() -> None:
+    pin = pins()["kafka"]
+    wanted = [
+        ("org.apache.kafka", f"kafka_{pin['scala']}", pin["version"]),
+        ("org.apache.kafka", "kafka-tools", pin["version"]),
+        ("org.slf4j", "slf4j-simple", pin["slf4j"]),
+    ]
+    _fetch_jars(_kafka_path().parent, "kafka", wanted, "kafka_*.jar")
+
+
+def _kafka_streams_path() -> Path:
+    return cache_directory() / f"kafka-streams-{pins()['kafka']['version']}" / "lib"
+
+
+def _build_kafka_streams() -> None:
+    pin = pins()["kafka"]
+    wanted = [
+        ("org.apache.kafka", "kafka-streams", pin["version"]),
+        ("org.slf4j", "slf4j-simple", pin["slf4j"]),
+    ]
+    _fetch_jars(_kafka_streams_path().parent, "kafka-streams", wanted, "kafka-streams-*.jar")
 
 
 def _java_driver_source() -> Path:
@@ -309,6 +327,7 @@ def _build_spark_connector() -> None:
 
 PEERS: dict[str, tuple[Callable[[], Path], Callable[[], None]]] = {
     "kafka": (_kafka_path, _build_kafka),
+    "kafka-streams": (_kafka_streams_path, _build_kafka_streams),
     "java-driver": (_java_driver_path, _build_java_driver),
     "franz-go": (_go_driver_path, _build_go_driver),
     "franz-go-suite": (_go_suite_path, _build_go_suite),

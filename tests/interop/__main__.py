@@ -33,7 +33,9 @@ def main() -> int:
     parser.add_argument("--allow-missing", action="store_true", help="skip clients that cannot be installed")
     chosen, pytest_arguments = parser.parse_known_args()
     names = chosen.client or list(CLIENTS)
-    wanted = {"kafka": None} | {peer: None for name in names for peer in CLIENTS[name].peer_names}
+    wanted = {"kafka": None, "kafka-streams": None} | {
+        peer: None for name in names for peer in CLIENTS[name].peer_names
+    }
     for peer in wanted:
         try:
             peers.install(peer)
