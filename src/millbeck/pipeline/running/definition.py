@@ -91,7 +91,7 @@ def _load_toml(path: Path) -> Definition:
         check_steps(steps)
     except DefinitionError as error:
         raise DefinitionError(f"{path}: {error}") from error
-    return Definition(path=path, settings=_settings(path, given), build=builder_of(steps))
+    return Definition(path=path, settings=_settings(path, given), build=builder_of(steps, path.parent))
 
 
 def _settings(path: Path, given: Mapping[str, Any]) -> Settings:

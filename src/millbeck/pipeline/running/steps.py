@@ -2,7 +2,7 @@
 
 [source]
 topic = "orders"
-value = "customer STRING, amount DOUBLE"      # JSON of this type; without it, values are bytes
+value = "customer STRING, amount DOUBLE"      # JSON of this type, or a serde (`serde_tables`); else bytes
 
 [[steps]]
 filter = "value.amount > 100"
@@ -12,17 +12,20 @@ key = "value.customer"
 value = { customer = "value.customer", cents = "CAST(value.amount * 100 AS BIGINT)" }
 
 [sink]
-topic = "large-orders"
+topic = "large-orders"                        # key and value may be serdes here, too
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from millbeck.pipeline.errors import DefinitionError
+from millbeck.pipeline.running.serde_tables import check_serde, serde_of
 
 if TYPE_CHECKING:
+    from millbeck.pipeline.topology.serdes import Serde
     from millbeck.pipeline.topology.topology import Topology
 
 _KINDS: Final = ("filter", "key", "value")
@@ -30,13 +33,15 @@ _KINDS: Final = ("filter", "key", "value")
 
 def check_steps(given: Mapping[str, Any]) -> None:
     """Raises `DefinitionError`; what Spark thinks of the expressions shows when the topology is built."""
-    for part, allowed in (("source", ("topic", "key", "value")), ("sink", ("topic",))):
+    for part, allowed in (("source", ("topic", "key", "value")), ("sink", ("topic", "key", "value"))):
         table = given.get(part)
         if not isinstance(table, dict) or not isinstance(table.get("topic"), str):
             raise DefinitionError(f'[{part}] needs a topic, as in topic = "orders"')
         for name in table:
             if name not in allowed:
                 raise DefinitionError(f"[{part}] has no {name!r}; there are {', '.join(allowed)}")
+            if name != "topic":
+                check_serde(table[name], f"[{part}] {name}")
     steps = given.get("steps", [])
     if not isinstance(steps, list):
         raise DefinitionError("steps are written as [[steps]], one after the other")
@@ -49,16 +54,16 @@ def check_steps(given: Mapping[str, Any]) -> None:
             raise DefinitionError(f"step {number}: {kind} is an expression of Spark's SQL, not {said!r}")
 
 
-def builder_of(given: Mapping[str, Any]) -> Callable[[Topology], None]:
+def builder_of(given: Mapping[str, Any], folder: Path) -> Callable[[Topology], None]:
+    """``folder`` is where the files lie that the steps name."""
+
     def build(topology: Topology) -> None:
         from pyspark.sql import functions as sf
 
-        from millbeck.pipeline.topology.serdes import json
+        def serdes_of(part: str) -> dict[str, Serde]:
+            return {name: serde_of(said, folder) for name, said in given[part].items() if name != "topic"}
 
-        source = given["source"]
-        value = json(source["value"]) if "value" in source else None
-        key = json(source["key"]) if "key" in source else None
-        stream = topology.stream(source["topic"], key=key, value=value)
+        stream = topology.stream(given["source"]["topic"], **serdes_of("source"))
         for step in given.get("steps", []):
             kind, said = next(iter(step.items()))
             described = sf.expr(said) if isinstance(said, str) else {name: sf.expr(text) for name, text in said.items()}
@@ -68,7 +73,7 @@ def builder_of(given: Mapping[str, Any]) -> Callable[[Topology], None]:
                 stream = stream.select_key(_saying(described))
             else:
                 stream = stream.map_values(_saying(described))
-        stream.to(given["sink"]["topic"])
+        stream.to(given["sink"]["topic"], **serdes_of("sink"))
 
     return build
 

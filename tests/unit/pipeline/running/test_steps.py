@@ -31,6 +31,8 @@ def test_what_is_right_passes() -> None:
     [
         ({"source": {}}, "[source] needs a topic"),
         ({"sink": {"topic": "b", "tpoic": "c"}}, "[sink] has no 'tpoic'"),
+        ({"source": {"topic": "a", "value": {"format": "xml"}}}, "[source] value is the type of a JSON value"),
+        ({"sink": {"topic": "b", "key": 5}}, "[sink] key is the type of a JSON value"),
         ({"steps": {"filter": "x"}}, "[[steps]]"),
         ({"steps": [{"filter": "x", "key": "y"}]}, "step 1 is one of"),
         ({"steps": [{"filter": "x"}, {"sort": "y"}]}, "step 2 is one of"),

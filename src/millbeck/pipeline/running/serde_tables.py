@@ -1,0 +1,77 @@
+"""Serdes as TOML names them: a text is the type of a JSON value, a table says more.
+
+value = "customer STRING, cents BIGINT"
+value = { format = "long" }
+value = { format = "avro", schema = "order.avsc" }
+value = { format = "protobuf", schema = "order.proto", message = "Order" }
+value = { format = "avro", registry = "schemas" }
+
+Files and directories lie beside the pipeline's own file unless their names say otherwise.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from millbeck.pipeline.errors import DefinitionError
+
+if TYPE_CHECKING:
+    from millbeck.pipeline.formats.schemas import SchemaRegistry
+    from millbeck.pipeline.topology.serdes import Serde
+
+_PLAIN: Final = ("string", "long", "integer", "raw")
+_REGISTERED: Final = ("schema", "registry", "subject")
+_ALLOWED: Final[dict[str, tuple[str, ...]]] = {
+    **dict.fromkeys(_PLAIN, ()),
+    "json": ("schema",),
+    "avro": _REGISTERED,
+    "protobuf": ("message", *_REGISTERED),
+}
+
+
+def check_serde(given: Any, where: str) -> None:
+    """Raises `DefinitionError`; whether the schema is there shows when the topology is built."""
+    if isinstance(given, str):
+        return
+    if not isinstance(given, dict) or given.get("format") not in _ALLOWED:
+        raise DefinitionError(
+            f'{where} is the type of a JSON value, as in "n INT", or a table with a format: {", ".join(_ALLOWED)}'
+        )
+    name = given["format"]
+    for part, value in given.items():
+        if part != "format" and part not in _ALLOWED[name]:
+            allowed = ", ".join(_ALLOWED[name]) or "nothing else"
+            raise DefinitionError(f"{where}: the format {name} has no {part!r}; there is {allowed}")
+        if not isinstance(value, str):
+            raise DefinitionError(f"{where}: {part} is a text, not {value!r}")
+    if name not in _PLAIN and "schema" not in given and "registry" not in given:
+        raise DefinitionError(f"{where}: the format {name} needs a schema")
+
+
+def serde_of(given: Any, folder: Path) -> Serde:
+    from millbeck.pipeline.topology import serdes
+
+    if isinstance(given, str):
+        return serdes.json(given)
+    name = given["format"]
+    if name in _PLAIN:
+        made: Serde = getattr(serdes, name)()
+        return made
+    if name == "json":
+        return serdes.json(given["schema"])
+    schema = given.get("schema")
+    if schema is not None and schema.endswith((".avsc", ".proto", ".desc")):
+        schema = folder / schema
+    registry = _registry(given["registry"], folder) if "registry" in given else None
+    if name == "avro":
+        return serdes.avro(schema, registry=registry, subject=given.get("subject"))
+    return serdes.protobuf(schema, given.get("message"), registry=registry, subject=given.get("subject"))
+
+
+def _registry(given: str, folder: Path) -> SchemaRegistry:
+    from millbeck.pipeline.formats.schema_files import DirectorySchemas
+
+    if "://" in given:
+        raise DefinitionError(f"the registry {given} is an address; a directory of schemas is what can be named here")
+    return DirectorySchemas(folder / given)
