@@ -11,7 +11,7 @@ FRANZ_GO ?=
 PLAN ?=
 MUTANTS ?=
 
-.PHONY: run test build java topologies check ci bench bench-full budgets rebalance scale cold-reads interop franz-go sim sim-mutants guarantees fuzz upgrade nemesis docs golden clean
+.PHONY: run test build java topologies check ci bench bench-full budgets rebalance scale cold-reads interop franz-go sim sim-mutants guarantees fuzz upgrade nemesis pipeline-nemesis docs golden clean
 
 $(READY): pyproject.toml setup.py
 	@test -x $(BIN)/python || $(PYTHON) -m venv .venv 2>/dev/null \
@@ -93,6 +93,11 @@ upgrade: $(READY)
 # Harm to a cluster of real processes (as root): kills, pauses, partitions, power cuts, full disks. NEMESIS='kill --seconds 60'
 nemesis: $(READY) build
 	$(BIN)/python -m nemesis $(NEMESIS)
+
+# Twenty kills of Spark's driver, its workers and brokers while the demo's pipeline runs; its output is counted again.
+# NEMESIS='--kills 5 --seed 17'
+pipeline-nemesis: $(READY) build java
+	$(BIN)/python -m nemesis.pipeline $(NEMESIS)
 
 bench: $(READY) build java
 	$(BIN)/python -m bench

@@ -75,23 +75,38 @@ def run(
             _detach(directory, sys.argv[1:])
             return
         _need_spark()
-        from millbeck.pipeline.running.runner import Runner
+        with directory.held():
+            _run_kept(definition, directory, once=once, attempts=attempts)
 
-        logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(levelname)s %(message)s")
-        name = definition.settings.name
-        click.echo(f"{name}: starting Spark ({definition.settings.master}); Ctrl-C stops it", err=True)
 
-        def watch(progress: Progress) -> None:
-            click.echo(f"{name}: {progress.line()}")
+def _run_kept(definition: Definition, directory: RunDirectory, *, once: bool, attempts: int | None) -> None:
+    """A child does the work; this process starts another one when it is killed."""
+    from millbeck.pipeline.errors import DriverLost
+    from millbeck.pipeline.running.backoff import Backoff
+    from millbeck.pipeline.running.keeper import LOST, Keeper
 
-        Runner(
-            definition,
-            directory,
-            say=lambda text: click.echo(f"{name}: {text}", err=True),
-            watch=watch,
-            once=once,
-            attempts_max=attempts,
-        ).run()
+    name = definition.settings.name
+
+    def say(text: str) -> None:
+        click.echo(f"{name}: {text}", err=True)
+
+    directory.write_status(state="starting", process=os.getpid(), error=None, restarts=0)
+    exit_status = Keeper(directory, Backoff(attempts), say=say).keep()
+    if exit_status is not None:
+        sys.exit(exit_status)
+    from millbeck.pipeline.running.runner import Runner
+
+    logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(levelname)s %(message)s")
+    say(f"starting Spark ({definition.settings.master}); Ctrl-C stops it")
+
+    def watch(progress: Progress) -> None:
+        click.echo(f"{name}: {progress.line()}")
+
+    try:
+        Runner(definition, directory, say=say, watch=watch, once=once, attempts_max=attempts).run()
+    except DriverLost as error:
+        say(str(error))
+        sys.exit(LOST)
 
 
 @command.command("validate")

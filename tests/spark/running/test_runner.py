@@ -27,7 +27,8 @@ def _run(file: Path, log: LiveLog, home: Path, **how: Any) -> tuple[list[Progres
     directory = RunDirectory(home, definition.settings.name)
     watched: list[Progress] = []
     said: list[str] = []
-    Runner(definition, directory, say=said.append, watch=watched.append, once=True, **how).run()
+    with directory.held():
+        Runner(definition, directory, say=said.append, watch=watched.append, once=True, **how).run()
     return watched, said, directory
 
 
@@ -69,4 +70,4 @@ def test_a_wrong_topology_is_not_tried_again(spark: SparkSession, log: LiveLog, 
     file.write_text("def build(topology):\n    pass\n")
     with pytest.raises(TopologyError, match="writes nothing"):
         _run(file, log, tmp_path)
-    assert RunDirectory(tmp_path, "wrong").status()["restarts"] == 0
+    assert RunDirectory(tmp_path, "wrong").restarts() == 0

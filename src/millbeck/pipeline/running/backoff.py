@@ -1,4 +1,4 @@
-"""When a failed run is tried again: at once, then after longer and longer waits; a long good run wipes the slate."""
+"""When a failed run is tried again: soon, then after longer and longer waits; a run that got on wipes the slate."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ class Backoff:
     attempts_max: int | None = None
     failures: int = 0
 
-    def failed(self, ran_seconds: float) -> float | None:
-        """How long to wait before the next attempt, None to give up."""
-        if ran_seconds >= GOOD_RUN_SECONDS:
+    def failed(self, ran_seconds: float, *, has_progressed: bool = False) -> float | None:
+        """How long to wait before the next attempt, None to give up; a run that wrote a batch was not in vain."""
+        if has_progressed or ran_seconds >= GOOD_RUN_SECONDS:
             self.failures = 0
         self.failures += 1
         if self.attempts_max is not None and self.failures > self.attempts_max:

@@ -79,6 +79,10 @@ class RunDirectory:
             return {}
         return read if isinstance(read, dict) else {}
 
+    def restarts(self) -> int:
+        found = self.status().get("restarts")
+        return found if isinstance(found, int) else 0
+
     def process_id(self) -> int | None:
         found = self.status().get("process")
         return found if isinstance(found, int) else None

@@ -1,7 +1,8 @@
 """Needs pyspark: one run of a pipeline, from the session to the last batch, tried again when it fails.
 
 A stop, by signal, lets the batch that is being written end. What is wrong with the pipeline itself is not tried again:
-it would be as wrong the second time.
+it would be as wrong the second time. Nor is anything tried here once Spark's Java process is gone: that takes another
+process, which `keeper` starts.
 """
 
 from __future__ import annotations
@@ -10,17 +11,20 @@ import json
 import logging
 import os
 import signal
+import subprocess
 import threading
 import time
 from collections.abc import Callable
 from types import FrameType
 from typing import Any, Final
 
-from pyspark.errors import AnalysisException, StreamingQueryException
+from py4j.protocol import Py4JError  # type: ignore[import-untyped]
+from pyspark import SparkContext
+from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from millbeck.pipeline.errors import InvalidOption, JavaMissing, PipelineError, TopologyError
+from millbeck.pipeline.errors import DriverLost, InvalidOption, JavaMissing, PipelineError, TopologyError
 from millbeck.pipeline.progress_groups import ProgressGroups
 from millbeck.pipeline.running.backoff import Backoff
 from millbeck.pipeline.running.definition import Definition
@@ -32,7 +36,10 @@ from millbeck.pipeline.topology.topology import Topology
 log = logging.getLogger(__name__)
 
 _LOOK_SECONDS: Final = 0.5
+_JAVA_ENDS_SECONDS: Final = 2.0
 FINAL: Final = (TopologyError, InvalidOption, JavaMissing, AnalysisException)
+MENDED: Final = (PySparkException, Py4JError, PipelineError)
+"""What another attempt may mend, unless it is one of those above."""
 
 Say = Callable[[str], None]
 
@@ -72,35 +79,36 @@ class Runner:
         self._once = once
         self._backoff = Backoff(attempts_max)
         self._stops = threading.Event()
+        self._has_progressed = False
         settings = definition.settings
         self._groups = ProgressGroups(
             {"bootstrap.servers": settings.bootstrap_servers}, {settings.name: settings.group or settings.name}
         )
 
     def run(self) -> None:
-        """Until it is stopped, or done; raises what cannot be mended by trying again."""
+        """Until it is stopped, or done; raises what cannot be mended by trying again.
+
+        Whoever calls it holds the run's directory.
+        """
         settings = self._definition.settings
-        with self._directory.held():
-            self._directory.write_status(
-                state="starting",
-                process=os.getpid(),
-                file=str(self._definition.path.resolve()),
-                master=settings.master,
-                bootstrap_servers=settings.bootstrap_servers,
-                checkpoint=self._checkpoint,
-                error=None,
-                restarts=0,
-            )
-            previous = {number: signal.signal(number, self._signalled) for number in (signal.SIGTERM, signal.SIGINT)}
-            try:
-                self._attempts()
-            except BaseException as error:
-                self._directory.write_status(state="failed", error=_first_line(error))
-                raise
-            finally:
-                for number, handler in previous.items():
-                    signal.signal(number, handler)
-            self._directory.write_status(state="stopped")
+        self._directory.write_status(
+            state="starting",
+            driver=os.getpid(),
+            file=str(self._definition.path.resolve()),
+            master=settings.master,
+            bootstrap_servers=settings.bootstrap_servers,
+            checkpoint=self._checkpoint,
+        )
+        previous = {number: signal.signal(number, self._signalled) for number in (signal.SIGTERM, signal.SIGINT)}
+        try:
+            self._attempts()
+        except BaseException as error:
+            self._directory.write_status(state="failed", error=_first_line(error))
+            raise
+        finally:
+            for number, handler in previous.items():
+                signal.signal(number, handler)
+        self._directory.write_status(state="stopped")
 
     @property
     def _checkpoint(self) -> str:
@@ -112,16 +120,23 @@ class Runner:
     def _attempts(self) -> None:
         while not self._stops.is_set():
             began = time.monotonic()
+            self._has_progressed = False
             try:
                 self._attempt()
                 return
-            except FINAL:
-                raise
-            except (StreamingQueryException, PipelineError) as error:
-                wait = self._backoff.failed(time.monotonic() - began)
+            except Exception as error:
+                if java_has_ended():
+                    if self._stops.is_set():
+                        # Ctrl-C is for every process of a terminal.
+                        return
+                    raise DriverLost(f"Spark's Java process has ended: {_first_line(error)}") from error
+                if isinstance(error, FINAL) or not isinstance(error, MENDED):
+                    raise
+                wait = self._backoff.failed(time.monotonic() - began, has_progressed=self._has_progressed)
                 if wait is None:
                     raise
-                self._directory.write_status(state="waiting", error=_first_line(error), restarts=self._backoff.failures)
+                restarts = self._directory.restarts() + 1
+                self._directory.write_status(state="waiting", error=_first_line(error), restarts=restarts)
                 self._say(f"failed: {_first_line(error)}; trying again in {wait:.0f} s")
                 log.warning("attempt %d failed", self._backoff.failures, exc_info=error)
                 self._stops.wait(wait)
@@ -148,10 +163,23 @@ class Runner:
             progress = progress_of(json.loads(reported.json))
             if progress.batch > told and progress.rows:
                 told = progress.batch
+                self._has_progressed = True
                 self._groups.progressed(reported)
                 self._directory.write_status(progress=progress.as_json())
                 self._watch(progress)
         return told
+
+
+def java_has_ended() -> bool:
+    """Whether the Java that this process started is gone; False when it started none."""
+    process = getattr(SparkContext._gateway, "proc", None)
+    if process is None:
+        return False
+    try:
+        process.wait(_JAVA_ENDS_SECONDS)
+    except subprocess.TimeoutExpired:
+        return False
+    return True
 
 
 def _first_line(error: BaseException) -> str:

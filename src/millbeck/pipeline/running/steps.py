@@ -25,7 +25,6 @@ from millbeck.pipeline.errors import DefinitionError
 from millbeck.pipeline.running.serde_tables import check_serde, serde_of
 
 if TYPE_CHECKING:
-    from millbeck.pipeline.topology.serdes import Serde
     from millbeck.pipeline.topology.topology import Topology
 
 _KINDS: Final = ("filter", "key", "value")
@@ -60,7 +59,7 @@ def builder_of(given: Mapping[str, Any], folder: Path) -> Callable[[Topology], N
     def build(topology: Topology) -> None:
         from pyspark.sql import functions as sf
 
-        def serdes_of(part: str) -> dict[str, Serde]:
+        def serdes_of(part: str) -> dict[str, Any]:
             return {name: serde_of(said, folder) for name, said in given[part].items() if name != "topic"}
 
         stream = topology.stream(given["source"]["topic"], **serdes_of("source"))

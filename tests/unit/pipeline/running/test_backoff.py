@@ -23,3 +23,8 @@ def test_a_good_run_wipes_the_slate() -> None:
     backoff.failed(0)
     backoff.failed(0)
     assert backoff.failed(GOOD_RUN_SECONDS) == 1
+
+
+def test_progress_wipes_it_too() -> None:
+    backoff = Backoff(attempts_max=1)
+    assert [backoff.failed(0, has_progressed=True) for _ in range(3)] == [1, 1, 1]
