@@ -15,6 +15,7 @@ import sys
 import tempfile
 import threading
 import time
+from dataclasses import replace
 from pathlib import Path
 
 from confluent_kafka.admin import AdminClient
@@ -25,6 +26,7 @@ from nemesis.judgement import Verdict, judge
 from nemesis.mutants import MUTANTS
 from nemesis.run import DISK_BYTES, PARTITIONS, PRODUCERS, Clients, Run, RunFailed, create_topic, enter_network
 from nemesis.scenarios import SCENARIOS, Scenario
+from nemesis.transactions import TARGET, Transactions
 
 SYSTEMS = ("millbeck", "apache-kafka")
 
@@ -118,8 +120,11 @@ def run_scenario(name: str, scenario: Scenario, chosen: argparse.Namespace) -> b
 def _carry_out(run: Run, scenario: Scenario, seconds: float, rate: float) -> tuple[Verdict, int]:
     run.say("starting")
     create_topic(run.admin, scenario.topic_settings, broker_count=len(run.cluster.brokers))
+    if scenario.transactors is not None:
+        create_topic(run.admin, scenario.topic_settings, broker_count=len(run.cluster.brokers), name=TARGET)
     run.await_whole()
     clients = Clients(run.cluster.bootstrap, run.directory)
+    work = None if scenario.transactors is None else Transactions(run, clients, scenario.transactors)
     producers = [f"p{number}" for number in range(PRODUCERS)]
     try:
         for name in producers:
@@ -133,6 +138,8 @@ def _carry_out(run: Run, scenario: Scenario, seconds: float, rate: float) -> tup
         clients.start("consume", "tail", partitions=PARTITIONS)
         if scenario.has_group:
             clients.start("take-part", "member")
+        if work is not None:
+            work.start()
         watch = LeaderWatch(run)
         time.sleep(2)
         run.deadline_s = time.monotonic() + seconds
@@ -154,6 +161,8 @@ def _carry_out(run: Run, scenario: Scenario, seconds: float, rate: float) -> tup
         clients.end("tail")
         if scenario.has_group:
             clients.end("member")
+        if work is not None:
+            work.finish()
     finally:
         clients.kill()
     verdict = judge(
@@ -165,6 +174,8 @@ def _carry_out(run: Run, scenario: Scenario, seconds: float, rate: float) -> tup
         flows=run.flows,
         acknowledged_count_min=1,
     )
+    if work is not None:
+        verdict = replace(verdict, transactions=work.judge(clients.notes("final")))
     return verdict, leader_changes
 
 
@@ -178,6 +189,12 @@ def _report(verdict: Verdict, leader_changes: int, problems: list[str]) -> None:
         p50, p99 = ordered[len(ordered) // 2], verdict.window_p99_s
         print(
             f"  without a leader: {len(ordered)} windows, p50 {p50:.2f} s, p99 {p99:.2f} s, longest {ordered[-1]:.2f} s"
+        )
+    if verdict.transactions is not None:
+        done = verdict.transactions
+        print(
+            f"  transactions: {done.committed} committed, {done.aborted} aborted;"
+            f" {done.records} records came through, checksum {done.checksum}"
         )
     for problem in problems[:20]:
         print(f"  PROBLEM {problem}")

@@ -123,7 +123,9 @@ def _produce_steadily(
         count += 1
 
 
-def consume(bootstrap: str, topic: str, notes: Notes, *, name: str, partitions: int) -> None:
+def consume(
+    bootstrap: str, topic: str, notes: Notes, *, name: str, partitions: int, only_committed: bool = False
+) -> None:
     """Follow every partition from its start."""
 
     def on_error(error: KafkaError) -> None:
@@ -135,6 +137,7 @@ def consume(bootstrap: str, topic: str, notes: Notes, *, name: str, partitions: 
             "group.id": name,
             "enable.auto.commit": False,
             "auto.offset.reset": "error",
+            "isolation.level": "read_committed" if only_committed else "read_uncommitted",
             "fetch.wait.max.ms": 100,
             "reconnect.backoff.max.ms": 500,
             "error_cb": on_error,
@@ -209,6 +212,32 @@ def read_all(bootstrap: str, topic: str, notes: Notes, *, name: str, partitions:
     consumer.close()
 
 
+def read_committed(bootstrap: str, topic: str, notes: Notes, *, name: str, partitions: int, patience_s: float) -> None:
+    """What is committed in every partition, up to where it is stable; beside it, where the partition ends."""
+    settings = {"bootstrap.servers": bootstrap, "group.id": name, "enable.auto.commit": False}
+    consumer = Consumer(
+        settings | {"auto.offset.reset": "error", "isolation.level": "read_committed", "enable.partition.eof": True}
+    )
+    other = Consumer(settings | {"isolation.level": "read_uncommitted"})
+    deadline_s = time.monotonic() + patience_s
+    for index in range(partitions):
+        _, end = other.get_watermark_offsets(TopicPartition(topic, index), timeout=patience_s)
+        consumer.assign([TopicPartition(topic, index, 0)])
+        stable = None
+        while stable is None:
+            if time.monotonic() > deadline_s:
+                raise TimeoutError(f"partition {index} was not read to its end")
+            for message in consumer.consume(1000, 1.0):
+                error = message.error()
+                if error is not None and error.code() == KafkaError._PARTITION_EOF:
+                    stable = message.offset()
+                else:
+                    _note_message(notes, message)
+        notes.add("whole", index, stable, end)
+    consumer.close()
+    other.close()
+
+
 def flood(bootstrap: str, topic: str, notes: Notes, *, name: str, connections: int) -> None:
     """Ask one broker for its metadata over and over, many questions at a time."""
     host, port = bootstrap.split(":")
@@ -255,6 +284,7 @@ ROLES: dict[str, Callable[..., None]] = {
     "consume": consume,
     "take-part": take_part,
     "read-all": read_all,
+    "read-committed": read_committed,
     "flood": flood,
     "burst": burst,
 }

@@ -13,6 +13,18 @@ from millbeck.testing.sim.history import Anomaly, History, Send
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class TransactionVerdict:
+    committed: int
+    aborted: int
+    """Transactions that ended so, as those who made them saw it."""
+    records: int
+    """Of what they wrote, as readers of what is committed see it."""
+    checksum: str
+    """Of these, in order."""
+    anomalies: list[str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
     anomalies: list[Anomaly]
     sent: int
@@ -24,6 +36,7 @@ class Verdict:
     """From each kill to the first acknowledgement of a record sent after it, for each partition whose leader it was."""
     standstills: list[str]
     """Partitions that took nothing while they had to."""
+    transactions: TransactionVerdict | None = None
 
     @property
     def window_p99_s(self) -> float:
@@ -40,13 +53,20 @@ class Bar:
     windows_min: int = 0
     window_max_s: float | None = None
     """What p99 of the times without a leader may be."""
+    committed_min: int = 0
+    aborted_min: int = 0
+    """Transactions that ended so."""
     tolerates_client_errors: bool = True
     """Errors other than fatal ones."""
 
     def problems(self, verdict: Verdict, leader_changes: int, *, share: float) -> list[str]:
         share = min(share, 1.0)
         problems = [str(anomaly) for anomaly in verdict.anomalies] + verdict.standstills
+        transactions = verdict.transactions
+        problems += [] if transactions is None else transactions.anomalies
         for what, count, least in (
+            ("transactions were committed", 0 if transactions is None else transactions.committed, self.committed_min),
+            ("transactions were aborted", 0 if transactions is None else transactions.aborted, self.aborted_min),
             ("records were acknowledged", verdict.acknowledged, self.acknowledged_min),
             ("changes of leaders were seen", leader_changes, self.leader_changes_min),
             ("partitions lost their leader", len(verdict.windows_s), self.windows_min),

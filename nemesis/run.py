@@ -139,12 +139,13 @@ class Clients:
         self._directory = directory
         self._processes: dict[str, subprocess.Popen[bytes]] = {}
 
-    def start(self, role: str, name: str, **options: object) -> None:
-        command = [sys.executable, "-m", "nemesis.clients", role, self._bootstrap, TOPIC, str(self.notes(name))]
+    def start(self, role: str, name: str, *, topic: str = TOPIC, **options: object) -> None:
+        command = [sys.executable, "-m", "nemesis.clients", role, self._bootstrap, topic, str(self.notes(name))]
+        self.launch(name, [*command, json.dumps({"name": name, **options})])
+
+    def launch(self, name: str, command: list[str]) -> None:
         with (self._directory / f"{name}.stderr").open("wb") as errors:
-            self._processes[name] = subprocess.Popen(
-                [*command, json.dumps({"name": name, **options})], stdin=subprocess.PIPE, stdout=errors, stderr=errors
-            )
+            self._processes[name] = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=errors, stderr=errors)
 
     def notes(self, name: str) -> Path:
         return self._directory / f"{name}.jsonl"
@@ -180,15 +181,15 @@ def enter_network(host: Host) -> None:
         os.close(descriptor)
 
 
-def create_topic(admin: AdminClient, settings: Mapping[str, str], *, broker_count: int) -> None:
+def create_topic(admin: AdminClient, settings: Mapping[str, str], *, broker_count: int, name: str = TOPIC) -> None:
     """When all brokers are there: those that came later would lead nothing."""
     deadline_s = time.monotonic() + READY_S
     while True:
         try:
             if len(admin.list_topics(timeout=5).brokers) < broker_count:
                 raise RunFailed("brokers are missing")
-            topic = NewTopic(TOPIC, PARTITIONS, 3, config=dict(settings))
-            admin.create_topics([topic], operation_timeout=10)[TOPIC].result(15)
+            topic = NewTopic(name, PARTITIONS, 3, config=dict(settings))
+            admin.create_topics([topic], operation_timeout=10)[name].result(15)
             return
         except Exception as error:
             # An attempt that timed out may have been carried out all the same.

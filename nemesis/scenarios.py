@@ -212,6 +212,8 @@ class Scenario:
     """Whether every broker has a second log directory, on a disk of its own."""
     has_group: bool = False
     """Whether a member of a group reads along."""
+    transactors: str | None = None
+    """Whose client consumes, transforms and produces in transactions."""
     delivery_timeout_ms: int = 600_000
     """How long producers try: by default longer than any harm lasts."""
 
@@ -225,11 +227,24 @@ FAST = {
 }
 """The fast profile of docs/cluster.md."""
 BESIDES_SESSION_S = 1.5
+TRANSACTIONS = Bar(leader_changes_min=30, committed_min=5000, aborted_min=200)
+FEW_COORDINATORS = {
+    "offsets.topic.num.partitions": "6",
+    "transaction.state.log.num.partitions": "6",
+    "group.initial.rebalance.delay.ms": "0",
+}
+"""As many as there are partitions to lose: a killed node is the coordinator of some."""
 SAFETY = Bar(acknowledged_min=50_000, leader_changes_min=30)
 FLUSHED = {"flush.messages": "1"}
 
 SCENARIOS = {
     "kill": Scenario(harm=kill, seconds=600, bar=SAFETY),
+    "transactions": Scenario(
+        harm=kill, seconds=600, settings=FEW_COORDINATORS, bar=TRANSACTIONS, transactors="librdkafka"
+    ),
+    "transactions-java": Scenario(
+        harm=kill, seconds=600, settings=FEW_COORDINATORS, bar=TRANSACTIONS, transactors="java"
+    ),
     "pause": Scenario(harm=pause, seconds=600, bar=SAFETY),
     "partition": Scenario(harm=partition, seconds=600, bar=SAFETY),
     "power-cut": Scenario(harm=power_cut, seconds=180, bar=Bar(leader_changes_min=5)),
