@@ -150,8 +150,16 @@ class BrokerPart:
         broker.logs.set_strays_aside()
         broker.replication.start()
         await self.membership.wait_let_in()
+        # The heartbeat's answer may be faster than the metadata. Clients that are told of a cluster without this broker,
+        # or without any, come back late or never.
+        while not self._is_known():
+            await asyncio.sleep(REPLAY_POLL_SECONDS)
         broker.logs.start_upkeep()
         broker.cleaner.start()
+
+    def _is_known(self) -> bool:
+        own = self._broker.image.cluster.brokers.get(self._broker.node_id)
+        return own is not None and own.epoch == self.epoch and not own.is_fenced
 
     async def _register_here(self, registration: Registration) -> int:
         broker = self._broker

@@ -12,7 +12,9 @@ from house import Client, House
 from millbeck.kernel.environment import Environment
 from millbeck.kernel.errors import CoordinatorNotAvailable, NotCoordinator
 from millbeck.server.broker_part import BrokerPart
+from millbeck.server.cleaner.service import Cleaner
 from millbeck.server.membership import Membership
+from millbeck.testing.sim_cluster import SimCluster
 from millbeck.wire.messages.find_coordinator import FindCoordinatorRequest
 from millbeck.wire.messages.heartbeat import HeartbeatRequest
 
@@ -99,3 +101,29 @@ def test_a_process_says_which_one_before_it_ended_in_order(is_clean: bool, monke
         assert claimed == [-1, epoch if is_clean else -1]
 
     in_house(scenario)
+
+
+def test_nobody_is_served_before_the_own_metadata_says_that_this_broker_is_let_in(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Clients that come first would be told of a cluster without brokers; some then wait very long."""
+    cluster = SimCluster(1)
+    seen: list[bool] = []
+
+    original = Cleaner.start
+
+    def start(self: Cleaner) -> None:
+        broker = self._broker
+        seen.append(broker.node_id in [each.broker_id for each in broker.image.cluster.unfenced_brokers()])
+        original(self)
+
+    monkeypatch.setattr(Cleaner, "start", start)
+
+    async def scenario(environment: Environment) -> None:
+        cluster.start_all()
+        while len(seen) < 3:
+            await asyncio.sleep(0.05)
+
+    with cluster.world as world:
+        world.run(scenario, limit_s=60)
+    assert seen == [True] * 3
