@@ -150,8 +150,8 @@ class BrokerPart:
         broker.logs.set_strays_aside()
         broker.replication.start()
         await self.membership.wait_let_in()
-        # The heartbeat's answer may be faster than the metadata. Clients that are told of a cluster without this broker,
-        # or without any, come back late or never.
+        # The answer may be faster than the metadata. Clients that are told of a cluster without this broker, or without
+        # any, come back late or never.
         while not self._is_known():
             await asyncio.sleep(REPLAY_POLL_SECONDS)
         broker.logs.start_upkeep()
