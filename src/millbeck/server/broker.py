@@ -163,13 +163,15 @@ class Broker:
                 offline.append(self.node_id)
         return offline
 
-    async def auto_create(self, names: Iterable[str]) -> dict[str, ApiError]:
+    async def auto_create(
+        self, names: Iterable[str], made_as: Mapping[str, InternalTopic] | None = None
+    ) -> dict[str, ApiError]:
         """Create topics on first use, this node's own included; what went wrong with which.
 
         When another node is the active controller, the topics may be there a moment before this node knows of them.
         """
         names = list(names)
-        request = auto_creation_request(names, self.internal_topics)
+        request = auto_creation_request(names, {**self.internal_topics, **(made_as or {})})
         response = await self._create_topics(request)
         errors = {
             topic.name or "": by_code[topic.error_code](topic.error_message or "")

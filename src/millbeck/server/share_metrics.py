@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from millbeck.kernel.errors import ApiError
 from millbeck.kernel.metrics import Registry, Rows
 from millbeck.server.share.led import LedShare
+from millbeck.server.share.statistics import GroupCounters
 
 if TYPE_CHECKING:
     from millbeck.server.broker import Broker
@@ -75,6 +76,8 @@ def _declare_group_metrics(registry: Registry, broker: Broker) -> None:
     )
     registry.counter_from(prefix + "recordsacquired_total", "Records given to consumers.", ["group"], acquired)
 
+    _declare_dead_letter_metrics(registry, broker)
+
     def by_state() -> Rows:
         totals: dict[str, int] = {}
         try:
@@ -89,6 +92,28 @@ def _declare_group_metrics(registry: Registry, broker: Broker) -> None:
 
     registry.gauge_from(
         "kafka_server_group_coordinator_metrics_share_group_count", "Share groups by state.", ["state"], by_state
+    )
+
+
+def _declare_dead_letter_metrics(registry: Registry, broker: Broker) -> None:
+    def each(value: Callable[[GroupCounters], int]) -> Callable[[], Rows]:
+        return lambda: [((group,), value(found)) for group, found in broker.shares.counters.by_group.items()]
+
+    prefix = "kafka_server_sharegroupmetrics_deadletterqueue"
+    registry.counter_from(
+        prefix + "recordcount_total", "Dead letters written.", ["group"], each(lambda found: found.dead_letters)
+    )
+    registry.counter_from(
+        prefix + "totalproducerequests_total",
+        "Writes of dead letters, each time they are tried.",
+        ["group"],
+        each(lambda found: found.dead_letter_requests),
+    )
+    registry.counter_from(
+        prefix + "failedproducerequests_total",
+        "Writes of dead letters that were given up.",
+        ["group"],
+        each(lambda found: found.dead_letter_failures),
     )
 
 

@@ -288,6 +288,13 @@ class LogConfig(Section):
         scope=TOPIC,
         doc="When tiering is switched off for a topic, delete what the remote tier holds of it.",
     )
+    dead_letters_enable = option(
+        "errors.deadletterqueue.group.enable",
+        BOOLEAN,
+        False,
+        scope=TOPIC,
+        doc="Whether share groups may have their dead letters written to this topic.",
+    )
     remote_storage_enable = option(
         "remote.storage.enable",
         BOOLEAN,

@@ -1,7 +1,8 @@
 """A share partition against an oracle that keeps every offset apart and knows nothing of runs.
 
 S1: a final state stays. S2: one holder at a time. S3: a delivery counts one, and there are never more than the limit.
-S4, S6: the start only grows, and stands before the first record that is not final.
+S4, S6: the start only grows, and stands before the first record that is not final. S7: with a dead-letter topic, what
+is given up is handed out to be written there, by every leader anew until it is archived, and nothing else is.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from dataclasses import dataclass, field
 
 from hypothesis import settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from millbeck.coordinator.share.partition.acquiring import Found
 from millbeck.coordinator.share.partition.changes import Change
@@ -41,12 +42,16 @@ class Oracle:
     start: int = 0
     end: int = 0
     offsets: dict[int, Known] = field(default_factory=dict)
+    has_dead_letters: bool = False
 
     def at(self, offset: int) -> Known:
         return self.offsets.setdefault(offset, Known())
 
     def released(self, known: Known) -> RecordState:
-        return RecordState.ARCHIVED if known.count >= LIMIT else RecordState.AVAILABLE
+        return self.given_up() if known.count >= LIMIT else RecordState.AVAILABLE
+
+    def given_up(self) -> RecordState:
+        return RecordState.ARCHIVING if self.has_dead_letters else RecordState.ARCHIVED
 
 
 class SharePartitionMachine(RuleBasedStateMachine):
@@ -59,6 +64,25 @@ class SharePartitionMachine(RuleBasedStateMachine):
         self.number = 0
         self.start_seen = 0
         self.finals: dict[int, RecordState] = {}
+
+    @initialize(has_dead_letters=st.booleans())
+    def begin(self, has_dead_letters: bool) -> None:
+        self.partition.settings.has_dead_letters = self.oracle.has_dead_letters = has_dead_letters
+
+    @rule()
+    def bury(self) -> None:
+        waiting = [each for each, known in self.oracle.offsets.items() if known.state is RecordState.ARCHIVING]
+        dead = self.partition.take_dead()
+        handed = [offset for each in dead for offset in range(each.first_offset, each.last_offset + 1)]
+        assert sorted(offset for offset in handed if offset >= self.oracle.start) == sorted(waiting)
+        assert self.partition.take_dead() == []
+        for each in dead:
+            for offset in range(max(each.first_offset, self.oracle.start), each.last_offset + 1):
+                known = self.oracle.at(offset)
+                assert each.delivery_count == known.count
+                assert each.is_rejected or known.count >= LIMIT
+                known.state = RecordState.ARCHIVED
+            self.partition.archive(each)
 
     @rule(
         member=st.sampled_from(MEMBERS),
@@ -182,7 +206,7 @@ class SharePartitionMachine(RuleBasedStateMachine):
             if kind is AcknowledgeType.RENEW:
                 known.deadline_ms = self.now_ms + LOCK_MS
             else:
-                state = STATE_AFTER[kind]
+                state = self.oracle.given_up() if kind is AcknowledgeType.REJECT else STATE_AFTER[kind]
                 known.target = self.oracle.released(known) if state is RecordState.AVAILABLE else state
                 known.change = self.number
         self._check_batches(change, self.number)
@@ -225,7 +249,7 @@ class SharePartitionMachine(RuleBasedStateMachine):
         if is_written:
             self.partition.written(change)
         else:
-            self.partition.refused(change)
+            self.partition.written(self.partition.refused(change))
         for known in self.oracle.offsets.values():
             if known.change != number:
                 continue
@@ -242,7 +266,7 @@ class SharePartitionMachine(RuleBasedStateMachine):
     @rule(step_ms=st.integers(1, 150))
     def time_passes(self, step_ms: int) -> None:
         self.now_ms += step_ms
-        self.partition.expire(self.now_ms)
+        self.partition.written(self.partition.expire(self.now_ms))
         for known in self.oracle.offsets.values():
             if known.state is RecordState.ACQUIRED and known.deadline_ms <= self.now_ms and known.change == -1:
                 known.state, known.owner = self.oracle.released(known), ""
@@ -264,15 +288,16 @@ class SharePartitionMachine(RuleBasedStateMachine):
         batches = [
             StateBatch(run.first, run.last, run.state, run.delivery_count)
             for run in self.partition.window.runs
-            if run.state.is_final
+            if run.state.is_final or run.state is RecordState.ARCHIVING
         ]
         self.partition = SharePartition(self.partition.settings, self.partition.start_offset, batches)
         last_final = max([batch.last_offset for batch in batches], default=self.partition.start_offset - 1)
-        for offset in [each for each, known in self.oracle.offsets.items() if not known.state.is_final]:
+        for offset in [each for each, known in self.oracle.offsets.items() if not _is_kept(known)]:
             del self.oracle.offsets[offset]
         self.oracle.end = last_final + 1
 
     def _advance(self) -> None:
+        # What is given up stays where it is until it is buried.
         while self.oracle.start < self.oracle.end and self.oracle.at(self.oracle.start).state.is_final:
             self.oracle.start += 1
 
@@ -302,6 +327,7 @@ class SharePartitionMachine(RuleBasedStateMachine):
         known = [self.oracle.at(each) for each in range(self.oracle.start, self.oracle.end)]
         assert self.partition.available_count == sum(each.state is RecordState.AVAILABLE for each in known)
         assert self.partition.acquired_count == sum(each.state is RecordState.ACQUIRED for each in known)
+        assert self.partition.archiving_count == sum(each.state is RecordState.ARCHIVING for each in known)
         assert self.partition.final_count == sum(each.state.is_final for each in known)
 
     @invariant()
@@ -317,6 +343,11 @@ class SharePartitionMachine(RuleBasedStateMachine):
             if self.oracle.at(each).state is RecordState.AVAILABLE
         ]
         assert self.partition.next_fetch_offset() == min(free, default=self.oracle.end)
+
+
+def _is_kept(known: Known) -> bool:
+    """Whether the share coordinator has it, and the next leader."""
+    return known.state.is_final or known.state is RecordState.ARCHIVING
 
 
 SharePartitionMachine.TestCase.settings = settings(max_examples=100, stateful_step_count=50, deadline=None)

@@ -52,6 +52,7 @@ def test_exactly_kafkas_options_are_declared() -> None:
         option.name: (option.kind.name, option.default_text, " ".join(synonym.name for synonym in option.synonyms))
         for option in TOPIC_OPTIONS
     }
+    assert found.pop("errors.deadletterqueue.group.enable") == ("boolean", "false", ""), "KIP-1191, later than 4.3"
     assert found == KAFKA
     assert all(option.scope is Scope.TOPIC for option in TOPIC_OPTIONS)
     assert [option.name for option in TOPIC_OPTIONS if option.internal] == ["internal.segment.bytes"]

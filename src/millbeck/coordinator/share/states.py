@@ -5,6 +5,9 @@
                                     --release, expiry-> AVAILABLE, or ARCHIVED after the last delivery
                                     --renew-----------> ACQUIRED, with a new lock
 
+In a group with a dead-letter topic (KIP-1191, share.version 2) what is rejected or was delivered for the last time is
+ARCHIVING first, and ARCHIVED once it stands in that topic.
+
 The numbers are Kafka's, on the wire and in the log.
 """
 
@@ -18,11 +21,13 @@ class RecordState(IntEnum):
     AVAILABLE = 0
     ACQUIRED = 1
     ACKNOWLEDGED = 2
+    ARCHIVING = 3
+    """On its way to the dead-letter topic: nobody's any more, and not over."""
     ARCHIVED = 4
 
     @property
     def is_final(self) -> bool:
-        return self >= RecordState.ACKNOWLEDGED
+        return self is RecordState.ACKNOWLEDGED or self is RecordState.ARCHIVED
 
 
 class AcknowledgeType(IntEnum):

@@ -26,7 +26,11 @@ from millbeck.server.config.sections.remote_storage import RemoteCopyOptions, Re
 from millbeck.server.config.sections.replication import ReplicationOptions, ReplicationThrottleOptions
 from millbeck.server.config.sections.sasl import KerberosOptions, SaslOptions
 from millbeck.server.config.sections.security import DelegationTokenOptions, SecurityOptions
-from millbeck.server.config.sections.share_groups import ShareCoordinatorOptions, ShareDeliveryOptions
+from millbeck.server.config.sections.share_groups import (
+    DeadLetterOptions,
+    ShareCoordinatorOptions,
+    ShareDeliveryOptions,
+)
 from millbeck.server.config.sections.sockets import SocketOptions
 from millbeck.server.config.sections.tls import SslOptions
 from millbeck.server.config.sections.topics import TopicDefaultOptions
@@ -95,6 +99,7 @@ BROKER_OPTIONS: Final = BrokerOptionSet(
     ReplicationThrottleOptions,
     *COORDINATOR_SECTIONS,
     ShareDeliveryOptions,
+    DeadLetterOptions,
     ShareCoordinatorOptions,
     TransactionOptions,
     TransactionTopicOptions,

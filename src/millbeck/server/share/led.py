@@ -8,6 +8,9 @@ States
 Changes go to the share coordinator one write at a time; what is said meanwhile goes with the next. Fetches that find
 nothing wait here, in the order in which they came, and are looked at again when the log grows, when records come back
 and when the window has room: only for as long as there is something to be had.
+
+What the group has given up goes to its dead-letter topic, one run of records after the other (`dead_letters`), and is
+over when it stands there.
 """
 
 from __future__ import annotations
@@ -18,7 +21,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 from millbeck.coordinator.runtime.result import Reply
 from millbeck.coordinator.share.partition.acquiring import Acquired
-from millbeck.coordinator.share.partition.changes import Change
+from millbeck.coordinator.share.partition.changes import Change, Dead
 from millbeck.coordinator.share.partition.machine import Acknowledgement, Settings, SharePartition
 from millbeck.coordinator.share.shard import UNINITIALIZED_OFFSET, ShareKey, Written
 from millbeck.kernel.environment import Bytes
@@ -35,8 +38,10 @@ from millbeck.kernel.errors import (
 from millbeck.kernel.timer_wheel import Timer
 from millbeck.replication.partition import Partition
 from millbeck.server.share import reading
+from millbeck.server.share.dead_letters import DeadLetters, Letter
 from millbeck.server.share.errands import Stored
 from millbeck.server.share.settings import GroupSettings
+from millbeck.server.share.statistics import GroupCounters
 from millbeck.storage.segment import ColdRead
 from millbeck.storage.txn_index import AbortedTransaction
 
@@ -79,6 +84,13 @@ class Taken(NamedTuple):
     record_count: int
 
 
+class Burial(NamedTuple):
+    """What dead letters are written with."""
+
+    letters: DeadLetters
+    counters: GroupCounters
+
+
 class LedShare:
     def __init__(
         self,
@@ -88,6 +100,7 @@ class LedShare:
         partition: Partition,
         settings: GroupSettings,
         on_ended: Callable[[LedShare], None],
+        burial: Burial,
     ) -> None:
         self.key = key
         self.partition = partition
@@ -100,6 +113,8 @@ class LedShare:
         self._broker = broker
         self._persister = persister
         self._on_ended = on_ended
+        self._burial = burial
+        self._is_burying = False
         self._machine_settings = Settings()
         self.apply_settings(settings)
         self._machine: SharePartition | None = None
@@ -140,6 +155,7 @@ class LedShare:
     def _activate(self, machine: SharePartition) -> None:
         self._machine = machine
         self.state = State.ACTIVE
+        self._bury()
         self.wake()
 
     def _not_found(self, error: ApiError) -> None:
@@ -170,6 +186,7 @@ class LedShare:
         machine.delivery_count_limit = settings.delivery_count_limit
         machine.record_locks_max = settings.record_locks_max
         machine.is_renewing_enabled = settings.is_renewing_enabled
+        machine.has_dead_letters = bool(settings.dead_letter_topic)
 
     @property
     def is_idle(self) -> bool:
@@ -178,6 +195,7 @@ class LedShare:
         return (
             machine is not None
             and not machine.acquired_count
+            and not machine.archiving_count
             and not self._queue
             and not self._is_writing
             and not self.waiting
@@ -285,6 +303,9 @@ class LedShare:
             # The start may have moved, and with it the lag.
             machine.has_passed_over = False
             self._submit(Change([], is_applied=True), None)
+        given_up = machine.take_given_up()
+        if given_up:
+            self._submit(given_up, None)
         if not acquired:
             return None
         if self._timer is None:
@@ -353,6 +374,7 @@ class LedShare:
             if reply is not None:
                 reply.reply(True)
         self._write_next()
+        self._bury()
         if is_news:
             self.wake()
 
@@ -378,6 +400,33 @@ class LedShare:
         self._is_writing = bool(self._queue)
         if self._queue:
             self._broker.turn.mark_completion(self._write)
+
+    # Dead letters
+
+    def _bury(self) -> None:
+        machine = self._machine
+        if machine is None or self._is_burying or not machine.archiving_count:
+            return
+        dead = machine.take_dead()
+        if dead:
+            self._is_burying = True
+            self._broker.spawn(self._bury_all(machine, dead))
+
+    async def _bury_all(self, machine: SharePartition, dead: list[Dead]) -> None:
+        letters, counters = self._burial
+        try:
+            while dead:
+                for each in dead:
+                    topic, is_copied = self.settings.dead_letter_topic, self.settings.copies_dead_letters
+                    await letters.write(Letter(self.key.group_id, self.partition, each, topic, is_copied), counters)
+                    if self.state is not State.ACTIVE:
+                        # Whoever leads now writes the others, and this one perhaps again.
+                        return
+                    self._submit(machine.archive(each), None)
+                    self.wake()
+                dead = machine.take_dead()
+        finally:
+            self._is_burying = False
 
     # Locks
 

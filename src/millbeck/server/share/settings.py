@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from millbeck.client.consumer.config import duration_ms
 from millbeck.coordinator.group.share.surroundings import MembershipSettings
+from millbeck.metadata.features import DEAD_LETTERS_FROM, SHARE_VERSION
 from millbeck.metadata.image import ResourceType
 from millbeck.replication.partition import Partition
 from millbeck.server.config.sections.groups import ShareGroupOptions
@@ -57,12 +58,16 @@ class GroupSettings:
     is_read_committed: bool
     is_renewing_enabled: bool
     reset: Reset
+    dead_letter_topic: str
+    """Empty when what is given up is simply over."""
+    copies_dead_letters: bool
 
 
 def settings_of(broker: Broker, group_id: str) -> GroupSettings:
     layers = broker.layers(broker.image, broker.image.configs.of_group(group_id))
     group = ShareGroupOptions.resolve(layers)
     bounds = ShareDeliveryOptions.resolve(broker.layers(broker.image, {}))
+    has_dead_letters = broker.image.features.level(SHARE_VERSION) >= DEAD_LETTERS_FROM
     return GroupSettings(
         lock_duration_ms=_within(
             group.record_lock_duration_ms, bounds.record_lock_duration_ms_min, bounds.record_lock_duration_ms_max
@@ -78,6 +83,8 @@ def settings_of(broker: Broker, group_id: str) -> GroupSettings:
         is_read_committed=group.isolation_level.lower() == READ_COMMITTED,
         is_renewing_enabled=group.renew_acknowledge_enable,
         reset=Reset(group.auto_offset_reset),
+        dead_letter_topic=group.dead_letter_topic if has_dead_letters else "",
+        copies_dead_letters=group.dead_letters_copy,
     )
 
 

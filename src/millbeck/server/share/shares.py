@@ -15,7 +15,8 @@ from millbeck.kernel.errors import NotLeaderOrFollower
 from millbeck.kernel.ids import Uuid
 from millbeck.server.config.sections.share_groups import ShareDeliveryOptions
 from millbeck.server.connection import Connection
-from millbeck.server.share.led import LedShare
+from millbeck.server.share.dead_letters import DeadLetters
+from millbeck.server.share.led import Burial, LedShare
 from millbeck.server.share.persister import Persister
 from millbeck.server.share.sessions import INITIAL_EPOCH, ShareSession, ShareSessions
 from millbeck.server.share.settings import GroupSettings, membership_settings, settings_of
@@ -30,6 +31,7 @@ class Shares:
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
         self.persister = Persister(broker)
+        self.dead_letters = DeadLetters(broker)
         self.sessions = ShareSessions()
         self.counters = ShareCounters()
         self._led: dict[ShareKey, LedShare] = {}
@@ -48,7 +50,15 @@ class Shares:
             return known
         if known is not None:
             known.end(NotLeaderOrFollower("the partition was made anew"))
-        made = LedShare(self._broker, self.persister, key, partition, self.settings_of(group_id), self._ended)
+        made = LedShare(
+            self._broker,
+            self.persister,
+            key,
+            partition,
+            self.settings_of(group_id),
+            self._ended,
+            Burial(self.dead_letters, self.counters.of_group(group_id)),
+        )
         self._led[key] = made
         made.begin()
         return made
@@ -120,7 +130,7 @@ class Shares:
         for led in self.all():
             if led.key.topic_id in delta.topics.deleted:
                 led.end(NotLeaderOrFollower("the topic is gone"))
-        if delta.configs.changed:
+        if delta.configs.changed or delta.features.changed:
             self._settings.clear()
             self.membership.clear()
             self.membership.update(membership_settings(self._broker))

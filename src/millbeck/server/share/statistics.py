@@ -13,6 +13,9 @@ class GroupCounters:
 
     acquired_records: int = 0
     acknowledgements: dict[AcknowledgeType, int] = field(default_factory=dict)
+    dead_letters: int = 0
+    dead_letter_requests: int = 0
+    dead_letter_failures: int = 0
 
 
 @dataclass(slots=True)

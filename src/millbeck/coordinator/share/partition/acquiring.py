@@ -106,7 +106,7 @@ class Taking:
             begin, end = max(run.first, first), min(run.last, last)
             if run.delivery_count >= limit:
                 # The limit was lowered since.
-                self._pass_over(begin, end)
+                self._give_up(begin, end)
                 continue
             if self._acquired and _is_last_delivery(run, limit):
                 self._is_over = True
@@ -116,6 +116,13 @@ class Taking:
                 count = min(count, self._remaining)
             for part in window.isolate(begin, begin + count - 1):
                 self._take(part)
+
+    def _give_up(self, first: int, last: int) -> None:
+        partition = self._partition
+        partition.has_passed_over = True
+        for part in partition.window.isolate(first, last):
+            partition.give_up(part)
+        partition.window.join(first, last)
 
     def _sparing(self, run: Run, count: int) -> int:
         """How many of these to give: all, unless they were given often already."""

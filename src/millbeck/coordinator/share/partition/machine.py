@@ -5,6 +5,9 @@ one that was ever given out; between them each record is in one of the states of
 fetch found, each time under a lock with a deadline, and *acknowledge* it. What they say takes effect once the share
 coordinator has it (`changes`); until then the records stay with whoever acquired them, and nobody else may touch them.
 
+With ``has_dead_letters`` what would be given up is ARCHIVING first. Once the share coordinator knows, `take_dead` hands
+it out, and `archive` ends it when it stands in the dead-letter topic. A leader that follows is handed it again.
+
 Nothing here reads a clock or a log: the driver says what time it is and what a fetch has found, carries writes to the
 share coordinator, and calls `expire` when `next_deadline_ms` has come.
 """
@@ -18,7 +21,7 @@ from heapq import heappop, heappush
 from millbeck.coordinator.share.batches import combine
 from millbeck.coordinator.share.partition import acquiring
 from millbeck.coordinator.share.partition.acquiring import Acquired, Found
-from millbeck.coordinator.share.partition.changes import Change, Write
+from millbeck.coordinator.share.partition.changes import Change, Dead, Write
 from millbeck.coordinator.share.partition.window import Lock, Run, Window
 from millbeck.coordinator.share.states import STATE_AFTER, AcknowledgeType, RecordState, StateBatch
 from millbeck.kernel.errors import InvalidRecordState, InvalidRequest
@@ -32,6 +35,7 @@ class Settings:
     delivery_count_limit: int = 5
     record_locks_max: int = 2000
     is_renewing_enabled: bool = True
+    has_dead_letters: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +72,9 @@ class SharePartition:
         """Records in the window that are final."""
         self.available_count = 0
         self.acquired_count = 0
+        self.archiving_count = 0
+        self._dead: list[Dead] = []
+        self._given_up: list[StateBatch] = []
         self.has_passed_over = False
         """Offsets without records have become final since this was last cleared; nobody has been told of it."""
         self._locks: list[Lock] = []
@@ -76,7 +83,11 @@ class SharePartition:
                 continue
             if batch.first_offset > self.window.end_offset + 1:
                 self.append(batch.first_offset - 1, RecordState.AVAILABLE, 0)
-            self.append(batch.last_offset, RecordState(batch.delivery_state), batch.delivery_count)
+            run = self.append(batch.last_offset, RecordState(batch.delivery_state), batch.delivery_count)
+            if run.state is RecordState.ARCHIVING:
+                # Why, nobody has kept: what was delivered that often was most likely given up for that.
+                is_rejected = run.delivery_count < settings.delivery_count_limit
+                self._dead.append(Dead(run.first, run.last, run.delivery_count, is_rejected))
         self._advance()
 
     # What it looks like
@@ -142,7 +153,10 @@ class SharePartition:
             if kind is AcknowledgeType.RENEW:
                 self._renew(runs, first, last, now_ms)
             else:
-                batches += [self._begin(run, STATE_AFTER[kind], change) for run in runs]
+                said = [self._begin(run, self._state_after(kind), change) for run in runs]
+                batches += said
+                if kind is AcknowledgeType.REJECT:
+                    change.rejected += said
             self.window.join(first, last)
         change.batches = batches
         return change
@@ -187,10 +201,48 @@ class SharePartition:
         run.target = self._after_delivery(run, state)
         return StateBatch(run.first, run.last, run.target, run.delivery_count)
 
+    def _state_after(self, kind: AcknowledgeType) -> RecordState:
+        return self._given_up_state() if kind is AcknowledgeType.REJECT else STATE_AFTER[kind]
+
     def _after_delivery(self, run: Run, state: RecordState) -> RecordState:
         if state is RecordState.AVAILABLE and run.delivery_count >= self.settings.delivery_count_limit:
-            return RecordState.ARCHIVED
+            return self._given_up_state()
         return state
+
+    def _given_up_state(self) -> RecordState:
+        return RecordState.ARCHIVING if self.settings.has_dead_letters else RecordState.ARCHIVED
+
+    # Dead letters
+
+    def give_up(self, run: Run) -> None:
+        """Was delivered as often as it may be, and nobody has it: the limit was lowered since."""
+        self.put(run, self._given_up_state())
+        if run.state is RecordState.ARCHIVING:
+            self._given_up.append(StateBatch(run.first, run.last, run.state, run.delivery_count))
+
+    def take_given_up(self) -> Change:
+        """What `acquire` has given up meanwhile, to be written."""
+        batches, self._given_up = self._given_up, []
+        return Change(batches, is_applied=True)
+
+    def take_dead(self) -> list[Dead]:
+        """What is to be written to the dead-letter topic, each once, until another leader begins."""
+        dead, self._dead = self._dead, []
+        return [each for each in dead if each.last_offset >= self.window.start_offset]
+
+    def archive(self, dead: Dead) -> Change:
+        """It stands in the dead-letter topic, or cannot be written there: it is over."""
+        first, last = max(dead.first_offset, self.window.start_offset), dead.last_offset
+        if first > last:
+            return Change([], is_applied=True)
+        batches = []
+        for run in self.window.isolate(first, last):
+            if run.state is RecordState.ARCHIVING:
+                self.put(run, RecordState.ARCHIVED)
+                batches.append(StateBatch(run.first, run.last, run.state, run.delivery_count))
+        self.window.join(first, last)
+        self._advance()
+        return Change(batches, is_applied=True)
 
     # What became of changes
 
@@ -215,6 +267,11 @@ class SharePartition:
 
     def written(self, change: Change) -> bool:
         """The change is durable. True when something may be fetched now that could not be before."""
+        for batch in change.batches:
+            if batch.delivery_state == RecordState.ARCHIVING:
+                self._dead.append(
+                    Dead(batch.first_offset, batch.last_offset, batch.delivery_count, batch in change.rejected)
+                )
         if change.is_applied:
             return False
         could_acquire, available_before = self.may_acquire(), self.available_count
@@ -230,7 +287,9 @@ class SharePartition:
 
         What that changes is returned."""
         if change.is_applied:
-            return Change([], is_applied=True)
+            # What waits for its dead letter is written again: nothing else would come back to it.
+            waiting = [batch for batch in change.batches if batch.delivery_state == RecordState.ARCHIVING]
+            return Change(waiting, is_applied=True)
         late = []
         for run in self._runs_of(change):
             run.change = None
@@ -315,6 +374,8 @@ class SharePartition:
             self.final_count += count
         elif state is RecordState.AVAILABLE:
             self.available_count += count
+        elif state is RecordState.ARCHIVING:
+            self.archiving_count += count
         else:
             self.acquired_count += count
 

@@ -28,6 +28,9 @@ _RESET: Final[Validator[str]] = Validator(
     lambda value: value in ("latest", "earliest") or re.fullmatch(_DURATION, value) is not None,
     "latest, earliest or by_duration:PnDTnHnMn.nS",
 )
+_DEAD_LETTERS: Final[Validator[str]] = Validator(
+    lambda value: not value.startswith("__"), "a topic whose name does not begin with __, or nothing"
+)
 GROUP: Final = Scope.GROUP
 
 
@@ -138,6 +141,22 @@ class ShareGroupOptions(Section):
         True,
         scope=GROUP,
         doc="Whether a consumer may ask for more time with a record.",
+    )
+    dead_letter_topic = option(
+        "errors.deadletterqueue.topic.name",
+        STRING,
+        "",
+        valid=_DEAD_LETTERS,
+        scope=GROUP,
+        doc="The topic for records that the group has given up: rejected, or delivered as often as they may be. None "
+        "when it is empty. In use from share.version 2 on.",
+    )
+    dead_letters_copy = option(
+        "errors.deadletterqueue.copy.record.enable",
+        BOOLEAN,
+        False,
+        scope=GROUP,
+        doc="Whether a dead letter has the record's key and value, beside the headers that say where it stands.",
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from millbeck.kernel.options import INT, SHORT, STRING, Importance, Section, Update, at_least, between, option
+from millbeck.kernel.options import BOOLEAN, INT, SHORT, STRING, Importance, Section, Update, at_least, between, option
 from millbeck.kernel.units import MIB
 
 
@@ -83,6 +83,25 @@ class ShareDeliveryOptions(Section):
         "org.apache.kafka.server.share.persister.DefaultStatePersister",
         internal=True,
         doc="A class that keeps the state of share groups. Accepted for compatibility: it is built in.",
+    )
+
+
+class DeadLetterOptions(Section):
+    """Where share groups may have their dead letters (KIP-1191); in use from share.version 2 on."""
+
+    auto_create_topics = option(
+        "errors.deadletterqueue.auto.create.topics.enable",
+        BOOLEAN,
+        False,
+        update=Update.CLUSTER_WIDE,
+        doc="Whether a dead-letter topic that a share group names is made when the first dead letter comes.",
+    )
+    topic_name_prefix = option(
+        "errors.deadletterqueue.topic.name.prefix",
+        STRING,
+        "dlq.",
+        update=Update.CLUSTER_WIDE,
+        doc="What the names of dead-letter topics must begin with; empty for any name.",
     )
 
 

@@ -1,0 +1,270 @@
+"""Dead letters of share groups: what a group has given up is written to the topic it names (KIP-1191).
+
+A dead letter has six headers that say where the record stands and why it was given up, and the record's key and value
+if the group wants them copied. It goes to the partition of the same number, modulo how many the topic has, wherever
+that is led, and is written at least once: a leader that dies in between is followed by one that writes it again. What
+cannot be written, because the topic may not be used or nobody takes it however often it is tried, is given up without
+a letter, as in Kafka: a record that nobody can have must not hold up the others for ever.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from millbeck.controller.auto_creation import InternalTopic
+from millbeck.coordinator.share.partition.changes import Dead
+from millbeck.kernel.errors import (
+    ApiError,
+    InvalidConfig,
+    LeaderNotAvailable,
+    UnknownServerError,
+    UnknownTopicOrPartition,
+    by_code,
+)
+from millbeck.kernel.ids import TopicPartition
+from millbeck.records import batch
+from millbeck.records.builder import BatchBuilder
+from millbeck.records.kernels.record import Header
+from millbeck.records.validation import validate
+from millbeck.replication.partition import Partition
+from millbeck.server.config.sections.share_groups import DeadLetterOptions
+from millbeck.server.topics import rules_of
+from millbeck.storage.config import LogConfig
+from millbeck.storage.reading import LogSlice
+from millbeck.wire.messages.produce import PartitionProduceData, ProduceRequest, ProduceResponse, TopicProduceData
+
+if TYPE_CHECKING:
+    from millbeck.metadata.image import TopicImage
+    from millbeck.server.broker import Broker
+    from millbeck.server.share.statistics import GroupCounters
+
+log = logging.getLogger(__name__)
+
+REJECTED: Final = "Offset rejected by client."
+DELIVERED_TOO_OFTEN: Final = "Offset delivery count exceeded the threshold."
+PURPOSE: Final = "dead-letters"
+TRIES_MAX: Final = 5
+FIRST_PAUSE_SECONDS: Final = 1.0
+PAUSE_SECONDS_MAX: Final = 30.0
+ANSWER_SECONDS_MAX: Final = 30.0
+READ_BYTES: Final = 64 * 1024
+ROUND_OFFSETS_MAX: Final = 500
+RESERVED: Final = "__"
+
+Originals = Mapping[int, tuple[bytes | None, bytes | None]]
+
+
+class Letter(NamedTuple):
+    """What is given up, by whom, and what the group wants of it."""
+
+    group_id: str
+    source: Partition
+    dead: Dead
+    topic: str
+    is_copied: bool
+
+
+def check_topic(letter: Letter, image_topic: TopicImage | None, is_enabled: bool, options: DeadLetterOptions) -> None:
+    """Whether a group may have its dead letters in this topic; raises `InvalidConfig` with Kafka's words."""
+    group, name = letter.group_id, letter.topic
+    if not name:
+        raise InvalidConfig(f"Configured DLQ topic name in share group: {group} is empty.")
+    if name.startswith(RESERVED):
+        raise InvalidConfig(f"Configured DLQ topic name in share group: {group} cannot start with __, topic: {name}.")
+    if image_topic is not None and not is_enabled:
+        raise InvalidConfig(f"DLQ is not enabled on configured DLQ topic for share group: {group}, topic: {name}.")
+    if image_topic is None and not options.auto_create_topics:
+        raise InvalidConfig(
+            f"DLQ topic does not exist and auto create is disabled on cluster for share group: {group}, topic: {name}."
+        )
+    if not name.startswith(options.topic_name_prefix):
+        raise InvalidConfig(
+            f"Configured DLQ topic name does not comply with the DLQ topic prefix in share group: {group}, "
+            f"topic: {name}, prefix: {options.topic_name_prefix}."
+        )
+
+
+def headers_of(letter: Letter, offset: int) -> tuple[Header, ...]:
+    dead = letter.dead
+    named = {
+        "topic": letter.source.name.topic,
+        "partition": letter.source.name.partition,
+        "offset": offset,
+        "group": letter.group_id,
+        "delivery.count": dead.delivery_count,
+        "message": REJECTED if dead.is_rejected else DELIVERED_TOO_OFTEN,
+    }
+    return tuple((f"__dlq.errors.{name}", str(value).encode()) for name, value in named.items())
+
+
+def batches_of(
+    letter: Letter, offsets: Iterable[int], originals: Originals, *, size_bytes_max: int, now_ms: int
+) -> list[tuple[int, bytes]]:
+    """Batches that the topic takes, each with how many letters it has. A record too large to be copied is not."""
+    made: list[tuple[int, bytes]] = []
+    builder = BatchBuilder()
+    for offset in offsets:
+        key, value = originals.get(offset, (None, None))
+        headers = headers_of(letter, offset)
+        if BatchBuilder().size_with(now_ms, key, value, headers) > size_bytes_max:
+            key = value = None
+        if builder.record_count and builder.size_with(now_ms, key, value, headers) > size_bytes_max:
+            made.append((builder.record_count, builder.build()))
+            builder = BatchBuilder()
+        builder.append(now_ms, key, value, headers)
+    if builder.record_count:
+        made.append((builder.record_count, builder.build()))
+    return made
+
+
+class DeadLetters:
+    def __init__(self, broker: Broker) -> None:
+        self._broker = broker
+
+    async def write(self, letter: Letter, counters: GroupCounters) -> bool:
+        """Have it written, however long that takes; False when it cannot be, which is told to the log."""
+        try:
+            await self._prepare(letter)
+            position = letter.dead.first_offset
+            while position <= letter.dead.last_offset:
+                end, originals = await self._read(letter, position)
+                config = self._config(letter.topic)
+                for count, data in batches_of(
+                    letter,
+                    range(position, end),
+                    originals,
+                    size_bytes_max=config.max_message_bytes,
+                    now_ms=self._broker.now_ms(),
+                ):
+                    await self._produce(letter, data, counters)
+                    counters.dead_letters += count
+                position = end
+        except ApiError as error:
+            log.warning(
+                "share group %s: %s offsets %d to %d are given up without a dead letter: %s",
+                letter.group_id,
+                letter.source.name,
+                letter.dead.first_offset,
+                letter.dead.last_offset,
+                error,
+            )
+            return False
+        return True
+
+    # The topic
+
+    def _config(self, topic: str) -> LogConfig:
+        broker = self._broker
+        return LogConfig.resolve(broker.layers(broker.image, broker.image.configs.of_topic(topic)))
+
+    async def _prepare(self, letter: Letter) -> None:
+        """The topic is there and may be used, or is made if that is allowed; raises ApiError."""
+        broker = self._broker
+        options = DeadLetterOptions.resolve(broker.layers(broker.image, {}))
+        found = broker.image.topics.named(letter.topic)
+        check_topic(letter, found, self._config(letter.topic).dead_letters_enable, options)
+        if found is not None:
+            return
+        made = InternalTopic(
+            partition_count=-1,
+            replication_factor=-1,
+            options={
+                LogConfig.dead_letters_enable.name: "true",
+                LogConfig.message_timestamp_type.name: "CreateTime",
+            },
+        )
+        errors = await broker.auto_create([letter.topic], {letter.topic: made})
+        for error in errors.values():
+            raise error
+
+    # The record itself
+
+    async def _read(self, letter: Letter, position: int) -> tuple[int, Originals]:
+        """How far this round goes, and keys and values of what is there; without them if they cannot be read."""
+        end = min(letter.dead.last_offset + 1, position + ROUND_OFFSETS_MAX)
+        if not letter.is_copied:
+            return end, {}
+        try:
+            return await self._read_records(letter.source, position, end)
+        except (ApiError, OSError) as error:
+            log.warning("%s from offset %d cannot be copied to dead letters: %s", letter.source.name, position, error)
+            return end, {}
+
+    async def _read_records(self, source: Partition, position: int, end: int) -> tuple[int, Originals]:
+        piece = source.log.read(position, size_bytes_max=READ_BYTES, upto_offset=end, at_least_one=True)
+        if piece is None:
+            return end, {}
+        try:
+            found = await self._broker.in_thread(_records_in, piece)
+        finally:
+            piece.release()
+        reached = max(found, default=end - 1) + 1
+        return max(position + 1, min(reached, end)), found
+
+    # Writing
+
+    async def _produce(self, letter: Letter, data: bytes, counters: GroupCounters) -> None:
+        tries = 0
+        while True:
+            counters.dead_letter_requests += 1
+            try:
+                await self._send(letter, data)
+            except ApiError as error:
+                tries += 1
+                if not error.retriable or tries >= TRIES_MAX:
+                    counters.dead_letter_failures += 1
+                    raise
+            else:
+                return
+            await asyncio.sleep(min(FIRST_PAUSE_SECONDS * 2 ** (tries - 1), PAUSE_SECONDS_MAX))
+
+    async def _send(self, letter: Letter, data: bytes) -> None:
+        broker = self._broker
+        topic = broker.image.topics.named(letter.topic)
+        if topic is None:
+            raise UnknownTopicOrPartition(f"{letter.topic} is gone")
+        index = letter.source.name.partition % len(topic.partitions)
+        leader = topic.partitions[index].leader
+        if leader < 0:
+            raise LeaderNotAvailable(f"{letter.topic}-{index} has no leader")
+        if leader == broker.node_id:
+            await self._append_here(TopicPartition(letter.topic, index), data)
+            return
+        produced = TopicProduceData(letter.topic, topic.topic_id, [PartitionProduceData(index, data)])
+        request = ProduceRequest(acks=-1, timeout_ms=int(ANSWER_SECONDS_MAX * 1000), topic_data=[produced])
+        answer = await broker.peers.request(leader, PURPOSE, request, ProduceResponse, timeout_s=ANSWER_SECONDS_MAX + 5)
+        for partition in answer.responses[0].partition_responses:
+            if partition.error_code:
+                raise by_code.get(partition.error_code, UnknownServerError)(partition.error_message or "")
+
+    async def _append_here(self, place: TopicPartition, data: bytes) -> None:
+        broker = self._broker
+        partition = broker.topics.led_partition(*place)
+        now_ms = broker.now_ms()
+        validated = await broker.in_thread(validate, data, rules_of(self._config(place.topic)), now_ms)
+        settled: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+        def settle(error: ApiError | None) -> None:
+            if settled.done():
+                return
+            if error is None:
+                settled.set_result(None)
+            else:
+                settled.set_exception(error)
+
+        partition.append(validated, wants_all=True, now_ms=now_ms, settle=settle)
+        await settled
+
+
+def _records_in(piece: LogSlice) -> Originals:
+    """Key and value of every record in a piece of a log, by offset."""
+    data = piece.file.read(piece.size, piece.position)
+    return {
+        record.offset: (record.key, record.value)
+        for each in batch.split(data, partial_tail=True)
+        if not each.header.is_control
+        for record in batch.records_of(each.data)
+    }
