@@ -1,14 +1,15 @@
 """EndTxn: which requests may end a transaction, and which are retries of one that did.
 
-Version 1 of transactions: the epoch is the producer's, exactly. A transaction that is complete is answered as such, one
-whose markers are under way with CONCURRENT_TRANSACTIONS, so that no later transaction begins before they are written.
+While the markers of a decided transaction are under way everybody is told to come back, CONCURRENT_TRANSACTIONS: its
+producer may have heard of the decision, begun the next one and given it up, all before they are written.
+
+Version 1 of transactions: the epoch is the producer's, exactly. A transaction that is complete is answered as such.
 
 Version 2: the end bumps the epoch. A request with the epoch before the present one is a retry, which is answered with
 the present id and epoch, and only while no later transaction has begun: it can touch nothing else. An abort of what has
 not begun is allowed, since a producer does not know whether any of its writes arrived.
 
-A transaction that is kept (KIP-939) is ended by the producer it was kept for, which has version 2. Until its markers
-are written everybody is told to come back: what is a retry then, the completed transaction shows.
+A transaction that is kept (KIP-939) is ended by the producer it was kept for, which has version 2.
 """
 
 from __future__ import annotations
@@ -56,7 +57,7 @@ def end(known: Transaction, asked: Ending, now_ms: int) -> Transaction | None:
 
 
 def _end_and_bump(known: Transaction, asked: Ending, now_ms: int) -> Transaction | None:
-    if known.is_kept and known.status.is_prepared:
+    if known.status.is_prepared:
         raise ConcurrentTransactions
     is_retry = _is_retry(known, asked)
     _check_id(known, asked, is_retry=is_retry)
@@ -92,8 +93,7 @@ def _is_retry(known: Transaction, asked: Ending) -> bool:
         return False
     if asked.producer_id == known.producer_id:
         # The highest epoch is nobody's: whoever was fenced with the last epoch there is begins anew.
-        is_usable = known.status.is_prepared or known.producer_epoch < EPOCH_MAX
-        return asked.producer_epoch + 1 == known.producer_epoch and is_usable
+        return asked.producer_epoch + 1 == known.producer_epoch < EPOCH_MAX
     return (
         asked.producer_id == known.previous_producer_id
         and asked.producer_epoch == LAST_EPOCH_SHOWN
@@ -110,8 +110,7 @@ def _check_agrees(known: Transaction, asked: Ending) -> None:
     """The transaction is decided: the same decision is a retry, another one a mistake."""
     if known.status is Status.EMPTY:
         raise InvalidTxnState("no transaction is open")
-    is_committed = known.status in (Status.PREPARE_COMMIT, Status.COMPLETE_COMMIT)
-    if is_committed != asked.is_committed:
-        raise InvalidTxnState(f"the transaction is in state {known.status.shown}")
     if known.status.is_prepared:
         raise ConcurrentTransactions
+    if (known.status is Status.COMPLETE_COMMIT) != asked.is_committed:
+        raise InvalidTxnState(f"the transaction is in state {known.status.shown}")

@@ -69,7 +69,7 @@ def test_a_retry_waits_for_the_markers_and_then_finds_it_done(is_committed: bool
         asked = ending(is_committed, version)
         prepared: Any = end(opened(version), asked, 9)
         assert refusal(prepared, asked) is ConcurrentTransactions
-        assert refusal(prepared, ending(not is_committed, version)) is InvalidTxnState
+        assert refusal(prepared, ending(not is_committed, version)) is ConcurrentTransactions
         assert end(prepared.completed(10), asked, 11) is None
         assert refusal(prepared.completed(10), ending(not is_committed, version)) is InvalidTxnState
 
@@ -94,6 +94,15 @@ def test_an_abort_may_come_before_anything_was_written() -> None:
     assert refusal(EMPTY, ending(True, 2)) is InvalidTxnState
     assert refusal(complete, ending(True, 2, epoch=4)) is InvalidTxnState
     assert refusal(EMPTY, ending(False, 0)) is InvalidTxnState
+
+
+def test_an_abort_of_what_has_not_begun_waits_for_the_markers_of_the_last() -> None:
+    """The answer to the last end leaves before its markers are written."""
+    for is_committed in (True, False):
+        first: Any = end(opened(2), ending(is_committed, 2), 9)
+        assert refusal(first, ending(False, 2, epoch=4)) is ConcurrentTransactions
+        after: Any = end(first.completed(10), ending(False, 2, epoch=4), 11)
+        assert (after.status, after.producer_epoch) == (Status.PREPARE_ABORT, 5)
 
 
 def test_the_end_of_the_last_epoch_brings_a_new_id() -> None:

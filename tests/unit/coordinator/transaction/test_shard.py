@@ -87,9 +87,10 @@ def test_a_new_producer_fences_the_old_one(stage: Any) -> None:
     assert answer.response.error_code == errors.ConcurrentTransactions.code
     assert [each.is_committed for each in stage.sent] == [False]
     assert isinstance(stage.add("x", old, PLACE).error, errors.ProducerFenced)
-    assert isinstance(stage.end("x", old, True).error, errors.InvalidTxnState)
+    assert isinstance(stage.end("x", old, True).error, errors.ConcurrentTransactions)
     assert isinstance(stage.init("x").error, errors.ConcurrentTransactions)
     stage.complete()
+    assert isinstance(stage.end("x", old, True).error, errors.InvalidTxnState)
     assert stage.init("x").response[:3] == (101, 2, 0)
     assert isinstance(stage.end("x", old, True).error, errors.ProducerFenced)
 
