@@ -5,6 +5,7 @@ And the harness is not blind: each mutant is caught.
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -17,17 +18,23 @@ from millbeck.coordinator.share.partition.changes import Change, Write
 from millbeck.coordinator.share.partition.machine import SharePartition
 from millbeck.coordinator.share.partition.window import Run
 from millbeck.coordinator.share.shard import ShareKey, ShareShard, ShareState, Written
-from millbeck.coordinator.share.states import RecordState
+from millbeck.coordinator.share.states import AcknowledgeType, RecordState
+from millbeck.server.peers import Peers
+from millbeck.server.share import dead_letters
 from millbeck.server.share.led import LedShare
 from millbeck.server.share.settings import GroupSettings
 from millbeck.testing.share_history import (
     ACCEPTED_TWICE,
     FINAL_REOPENED,
+    LETTER_MISSING,
+    LETTER_OF_ACCEPTED,
     NEVER_DRAINED,
     SKIPPED,
     TOO_MANY_DELIVERIES,
 )
 from millbeck.testing.share_run import SharePlan, ShareRun
+from millbeck.testing.workloads.share_members import Manners
+from millbeck.wire.messages.produce import ProduceResponse, TopicProduceResponse
 
 
 @pytest.fixture(autouse=True)
@@ -117,6 +124,45 @@ def the_beginning_is_found_anew(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(ShareShard, "read", restarted)
 
 
+def what_is_given_up_is_over_at_once(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(SharePartition, "_given_up_state", lambda self: RecordState.ARCHIVED)
+
+
+def letters_for_other_brokers_are_taken_for_written(patch: pytest.MonkeyPatch) -> None:
+    async def hasty(self: Peers, node_id: int, purpose: str, *asked: Any, **more: Any) -> Any:
+        if purpose != dead_letters.PURPOSE:
+            return await request(self, node_id, purpose, *asked, **more)
+        return ProduceResponse([TopicProduceResponse(partition_responses=[])])
+
+    request = Peers.request
+    patch.setattr(Peers, "request", hasty)
+
+
+def the_next_leader_forgets_what_waits_for_its_letter(patch: pytest.MonkeyPatch) -> None:
+    """Letters take so long that leaders die meanwhile."""
+    made, send = SharePartition.__init__, dead_letters.DeadLetters._send
+
+    def forgetful(self: SharePartition, *details: Any) -> None:
+        made(self, *details)
+        self.take_dead()
+
+    async def slow(self: Any, *details: Any) -> None:
+        await asyncio.sleep(3)
+        await send(self, *details)
+
+    patch.setattr(SharePartition, "__init__", forgetful)
+    patch.setattr(dead_letters.DeadLetters, "_send", slow)
+
+
+def what_is_accepted_gets_a_letter(patch: pytest.MonkeyPatch) -> None:
+    after = SharePartition._state_after
+
+    def confused(self: SharePartition, kind: AcknowledgeType) -> RecordState:
+        return after(self, AcknowledgeType.REJECT if kind is AcknowledgeType.ACCEPT else kind)
+
+    patch.setattr(SharePartition, "_state_after", confused)
+
+
 MUTANTS: dict[str, tuple[Callable[[pytest.MonkeyPatch], None], tuple[str, ...], int]] = {
     each.__name__: (each, kinds, seed)
     for each, kinds, seed in (
@@ -127,6 +173,15 @@ MUTANTS: dict[str, tuple[Callable[[pytest.MonkeyPatch], None], tuple[str, ...], 
         (writes_are_answered_and_not_kept, (FINAL_REOPENED, ACCEPTED_TWICE, NEVER_DRAINED), 0),
         (a_reader_gets_no_batches, (FINAL_REOPENED, ACCEPTED_TWICE), 0),
         (the_beginning_is_found_anew, (FINAL_REOPENED, ACCEPTED_TWICE), 0),
+    )
+}
+DEAD_LETTER_MUTANTS: dict[str, tuple[Callable[[pytest.MonkeyPatch], None], str]] = {
+    each.__name__: (each, kind)
+    for each, kind in (
+        (what_is_given_up_is_over_at_once, LETTER_MISSING),
+        (letters_for_other_brokers_are_taken_for_written, LETTER_MISSING),
+        (the_next_leader_forgets_what_waits_for_its_letter, NEVER_DRAINED),
+        (what_is_accepted_gets_a_letter, LETTER_OF_ACCEPTED),
     )
 }
 """Each with what finds it, and a seed that shows it."""
@@ -142,3 +197,30 @@ def test_a_mutant_is_caught(
     mutate(monkeypatch)
     found = [anomaly.kind for anomaly in ShareRun(SharePlan.drawn(seed_of_it)).run()]
     assert any(kind in found for kind in kinds), found
+
+
+def _with_dead_letters(seed: int) -> SharePlan:
+    manners = Manners(release=0.1, reject=0.1, forget=0.1, die=0.05, leave=0.05)
+    return replace(
+        SharePlan.drawn(seed),
+        has_dead_letters=True,
+        manners=manners,
+        faults=("crash",),
+        fault_count=3,
+        partition_count=3,
+    )
+
+
+def test_what_a_group_gives_up_stands_in_its_dead_letter_topic() -> None:
+    run = ShareRun(_with_dead_letters(3))
+    assert run.run() == []
+    assert run.history.letter_count > 5
+
+
+@pytest.mark.parametrize(("mutate", "kind"), DEAD_LETTER_MUTANTS.values(), ids=DEAD_LETTER_MUTANTS.keys())
+def test_a_mutant_of_dead_letters_is_caught(
+    monkeypatch: pytest.MonkeyPatch, mutate: Callable[[pytest.MonkeyPatch], None], kind: str
+) -> None:
+    mutate(monkeypatch)
+    found = [anomaly.kind for anomaly in ShareRun(_with_dead_letters(0)).run()]
+    assert kind in found, found

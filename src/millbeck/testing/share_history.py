@@ -1,9 +1,10 @@
-"""What members of a share group were given and said, and what of it may not be (S1 to S6).
+"""What members of a share group were given and said, and what of it may not be (S1 to S7).
 
 Each record is followed by itself. What a member said counts when the broker has confirmed it, and may have counted when
 nobody knows. A fetch that was sent after a record was confirmed as accepted or rejected must not bring it (S1, S5), two
 members cannot both have it accepted (S1, S2), no delivery comes after the last one allowed (S3), the start of a
-partition only grows (S4) and nothing lies below it that nobody was given (S6).
+partition only grows (S4) and nothing lies below it that nobody was given (S6). In a group with a dead-letter topic
+what it has given up stands there, at least once, and nothing that was accepted does (S7).
 """
 
 from __future__ import annotations
@@ -21,6 +22,9 @@ TOO_MANY_DELIVERIES: Final = "delivered beyond the limit"
 START_WENT_BACK: Final = "start went back"
 SKIPPED: Final = "skipped"
 LOST: Final = "never delivered"
+LETTER_MISSING: Final = "given up without a dead letter"
+LETTER_OF_ACCEPTED: Final = "a dead letter of what was accepted"
+LETTER_WRONG: Final = "a dead letter that says something else"
 NEVER_DRAINED: Final = "never drained"
 VACUOUS: Final = "vacuous"
 
@@ -36,6 +40,11 @@ class RecordFacts:
     """Somebody has said so, whether or not it was heard, or this was the last delivery."""
     final_s: float | None = None
     """When a member first knew that it was over."""
+    is_rejected: bool = False
+    """A member knows that it has rejected it."""
+    may_be_accepted: bool = False
+    """Somebody has said so, whether or not it was heard."""
+    letters: int = 0
 
 
 class ShareHistory:
@@ -45,9 +54,11 @@ class ShareHistory:
         self._starts: dict[TopicPartition, int] = {}
         self.produced: dict[tuple[TopicPartition, int], None] = {}
         """Records whose producer knows that they are in the log."""
+        self.values: dict[tuple[TopicPartition, int], bytes] = {}
         self.anomalies: list[Anomaly] = []
         self.confirmed_count = 0
         self.redelivered_count = 0
+        self.letter_count = 0
 
     def _of(self, partition: TopicPartition, offset: int) -> RecordFacts:
         return self._records.setdefault((partition, offset), RecordFacts())
@@ -65,6 +76,8 @@ class ShareHistory:
     def said(self, partition: TopicPartition, offset: int, kind: AcknowledgeType) -> None:
         if kind in FINAL_KINDS:
             self._of(partition, offset).may_be_final = True
+        if kind is AcknowledgeType.ACCEPT:
+            self._of(partition, offset).may_be_accepted = True
 
     def confirmed(
         self, member: str, partition: TopicPartition, offset: int, kind: AcknowledgeType, at_s: float
@@ -75,6 +88,7 @@ class ShareHistory:
             facts.accepted_by.append(member)
             if len(facts.accepted_by) > 1:
                 self._found(ACCEPTED_TWICE, partition, offset, f"by {facts.accepted_by}")
+        facts.is_rejected = facts.is_rejected or kind is AcknowledgeType.REJECT
         if kind in FINAL_KINDS and facts.final_s is None:
             facts.final_s = at_s
 
@@ -82,6 +96,27 @@ class ShareHistory:
         if offset < self._starts.get(partition, -1):
             self._found(START_WENT_BACK, partition, offset, f"it was {self._starts[partition]}")
         self._starts[partition] = max(offset, self._starts.get(partition, -1))
+
+    def letter_seen(
+        self, partition: TopicPartition, offset: int, *, value: bytes | None, is_rejected: bool, delivery_count: int
+    ) -> None:
+        """A dead letter that stands in the group's topic in the end, and what it says."""
+        facts = self._of(partition, offset)
+        facts.letters += 1
+        self.letter_count += 1
+        if value != self.values.get((partition, offset), value):
+            self._found(LETTER_WRONG, partition, offset, f"it has the value {value!r}")
+        if not is_rejected and delivery_count < self._limit:
+            self._found(LETTER_WRONG, partition, offset, f"delivery {delivery_count} of {self._limit} was the last")
+
+    def check_letters(self) -> None:
+        """Everything is settled, and all letters were seen."""
+        for (partition, offset), facts in self._records.items():
+            if facts.accepted_by and facts.letters:
+                self._found(LETTER_OF_ACCEPTED, partition, offset, f"accepted by {facts.accepted_by}")
+            is_over = offset < self._starts.get(partition, -1) and not facts.may_be_accepted
+            if not facts.letters and (facts.is_rejected or (is_over and facts.deliveries)):
+                self._found(LETTER_MISSING, partition, offset, f"deliveries {facts.deliveries}")
 
     def check(self, *, confirmed_min: int) -> list[Anomaly]:
         """Everything that was found, and what only the end shows."""

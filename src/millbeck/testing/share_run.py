@@ -2,7 +2,8 @@
 
 First members take, settle, forget and die while nodes are killed, paused and restarted, one at a time; a producer goes
 on writing. Then everybody behaves, and everything has to be settled: no lag is left. What members were given and told
-is checked as it happens (`share_history`, S1 to S6).
+is checked as it happens (`share_history`, S1 to S6). Some groups have a dead-letter topic, which is read in the end and
+must have everything that the group has given up (S7).
 """
 
 from __future__ import annotations
@@ -14,11 +15,14 @@ from typing import Final
 
 from millbeck.client.admin import Admin
 from millbeck.client.admin.results import ConfigChange, ConfigResource, NewTopic, ResourceType
+from millbeck.client.consumer import Consumer
 from millbeck.client.producer import Producer
 from millbeck.kernel.environment import Environment
 from millbeck.kernel.errors import ApiError, InvalidReplicationFactor
 from millbeck.kernel.ids import TopicPartition
 from millbeck.kernel.names import CONSUMER_OFFSETS_TOPIC, SHARE_GROUP_STATE_TOPIC
+from millbeck.metadata.features import DEAD_LETTERS_FROM, SHARE_VERSION
+from millbeck.server.share.dead_letters import REJECTED
 from millbeck.testing.share_history import NEVER_DRAINED, ShareHistory
 from millbeck.testing.sim.history import Anomaly
 from millbeck.testing.sim.node import stream
@@ -27,6 +31,7 @@ from millbeck.testing.workloads.share_members import Manners, ShareGroupMember
 
 GROUP: Final = "jobs"
 TOPIC: Final = "t"
+DEAD_LETTERS: Final = "dlq.jobs"
 LIMIT_SECONDS: Final = 900.0
 DRAIN_SECONDS: Final = 60.0
 POLL_SECONDS: Final = 0.5
@@ -62,6 +67,7 @@ class SharePlan:
     faults: tuple[str, ...]
     fault_count: int
     manners: Manners
+    has_dead_letters: bool = False
 
     @classmethod
     def drawn(cls, seed: int) -> SharePlan:
@@ -83,6 +89,7 @@ class SharePlan:
                 die=dice.choice((0.0, 0.05)),
                 leave=dice.choice((0.0, 0.05)),
             ),
+            has_dead_letters=dice.random() < 0.5,
         )
 
 
@@ -94,7 +101,12 @@ class ShareRun:
             "group.share.delivery.count.limit": str(plan.delivery_limit),
             "group.share.partition.max.record.locks": str(plan.record_locks_max),
         }
-        self.cluster = SimCluster(plan.seed, settings=SETTINGS | own)
+        unstable = {"unstable.feature.versions.enable": str(plan.has_dead_letters).lower()}
+        self.cluster = SimCluster(
+            plan.seed,
+            settings=SETTINGS | own | unstable,
+            features={SHARE_VERSION: DEAD_LETTERS_FROM} if plan.has_dead_letters else None,
+        )
         self._dice = stream(plan.seed, "share clients")
         self._members: dict[int, ShareGroupMember] = {}
         self._member_number = 0
@@ -124,13 +136,22 @@ class ShareRun:
             task.cancel()
         await asyncio.gather(*seats, watching, return_exceptions=True)
         await admin.close()
+        if self.plan.has_dead_letters:
+            await self._read_dead_letters(environment, servers)
+            self.history.check_letters()
 
     async def _create(self, admin: Admin) -> None:
         """As soon as all brokers are there."""
-        topic = NewTopic(name=TOPIC, partition_count=self.plan.partition_count, replication_factor=3)
+        topics = [NewTopic(name=TOPIC, partition_count=self.plan.partition_count, replication_factor=3)]
+        if self.plan.has_dead_letters:
+            configs = {"errors.deadletterqueue.group.enable": "true"}
+            # Not where the group's own partitions are led, so that letters go to other brokers too.
+            brokers = [member.number for member in self.cluster.brokers]
+            places = {index: [*brokers[index + 1 :], *brokers[: index + 1]] for index in range(2)}
+            topics.append(NewTopic(name=DEAD_LETTERS, assignments=places, configs=configs))
         while True:
             try:
-                (await admin.create_topics([topic], timeout_s=60)).all()
+                (await admin.create_topics(topics, timeout_s=60)).all()
             except InvalidReplicationFactor:
                 await asyncio.sleep(POLL_SECONDS)
             else:
@@ -138,20 +159,47 @@ class ShareRun:
 
     async def _configure(self, admin: Admin) -> None:
         resource = ConfigResource(ResourceType.GROUP, GROUP)
-        change = ConfigChange(name="share.auto.offset.reset", value="earliest")
-        (await admin.incremental_alter_configs({resource: [change]}, timeout_s=60)).all()
+        settings = {"share.auto.offset.reset": "earliest"}
+        if self.plan.has_dead_letters:
+            settings |= {
+                "errors.deadletterqueue.topic.name": DEAD_LETTERS,
+                "errors.deadletterqueue.copy.record.enable": "true",
+            }
+        changes = [ConfigChange(name=name, value=value) for name, value in settings.items()]
+        (await admin.incremental_alter_configs({resource: changes}, timeout_s=60)).all()
 
     async def _produce(self, environment: Environment, servers: str) -> None:
         """Records with pauses in between, so that there are some before, during and after each fault."""
         async with Producer(environment, {"bootstrap.servers": servers, "delivery.timeout.ms": "200000"}) as producer:
             for number in range(self.plan.record_count):
                 place = TopicPartition(TOPIC, number % self.plan.partition_count)
-                future = await producer.send(TOPIC, b"%d" % number, partition=place.partition)
+                value = b"%d" % number
+                future = await producer.send(TOPIC, value, partition=place.partition)
                 try:
-                    self.history.produced[place, (await future).offset] = None
+                    offset = (await future).offset
+                    self.history.produced[place, offset] = None
+                    self.history.values[place, offset] = value
                 except ApiError:
                     continue
                 await asyncio.sleep(self._dice.random() * 0.3)
+
+    async def _read_dead_letters(self, environment: Environment, servers: str) -> None:
+        places = [TopicPartition(DEAD_LETTERS, index) for index in range(2)]
+        async with Consumer(environment, {"bootstrap.servers": servers}) as consumer:
+            consumer.assign(places)
+            consumer.seek_to_beginning(*places)
+            ends = await consumer.end_offsets(places)
+            while [place for place in places if await consumer.position(place) < ends[place]]:
+                for records in (await consumer.poll(timeout_s=1.0)).values():
+                    for record in records:
+                        told = {name.removeprefix("__dlq.errors."): value or b"" for name, value in record.headers}
+                        self.history.letter_seen(
+                            TopicPartition(told["topic"].decode(), int(told["partition"])),
+                            int(told["offset"]),
+                            value=record.value,
+                            is_rejected=told["message"].decode() == REJECTED,
+                            delivery_count=int(told["delivery.count"]),
+                        )
 
     async def _seat(self, environment: Environment, servers: str) -> None:
         """One member after another."""
@@ -221,7 +269,7 @@ class ShareRun:
             topics = [
                 image.topics.named(name)
                 for image in images
-                for name in (TOPIC, CONSUMER_OFFSETS_TOPIC, SHARE_GROUP_STATE_TOPIC)
+                for name in (TOPIC, DEAD_LETTERS, CONSUMER_OFFSETS_TOPIC, SHARE_GROUP_STATE_TOPIC)
             ]
             if len(images) == len(self.cluster.members) and all(
                 topic is None or all(len(each.isr) == 3 for each in topic.partitions.values()) for topic in topics

@@ -401,6 +401,7 @@ async def honours_min_insync_replicas(house: House, client: Client) -> None:
 
 STORED = {
     "delete.retention.ms": "5",
+    "errors.deadletterqueue.group.enable": "true",
     "follower.replication.throttled.replicas": "0:1,1:1",
     "leader.replication.throttled.replicas": "*",
     "local.retention.bytes": "5",
