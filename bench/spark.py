@@ -3,15 +3,17 @@
 In one Spark session on one node: Spark's own Kafka connector, ``format("millbeck")``, and the ceiling of a Python
 source, which makes the same rows out of nothing and decodes nothing. Reading is from one topic into Spark's noop
 sink; writing is of rows that the same ceiling makes. Every figure is the best of several runs, after one that warms up.
+A stream's figure is of a whole query, from start to end; most of a second of that is the start of the Python process in
+which a source plans, so there is a line without it.
 Goals: batch source at least 0.8 of the connector; streaming source and sink at least 0.8 of the smaller of connector
-and ceiling. Last, how long a session takes to start with and without the format.
+and ceiling. Then how long a record takes through a pipeline at the highest rate it keeps up with (`spark_latency`), and
+how long a session and a whole pipeline take to start beyond what Spark itself takes (`spark_start`).
 """
 
 from __future__ import annotations
 
 import argparse
 import os
-import subprocess
 import sys
 import tempfile
 import time
@@ -23,27 +25,14 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStrea
 from pyspark.sql.types import StructType
 from tools import peers
 
+from bench import spark_latency, spark_start
+
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 MEGA = 1_000_000
 PARTITIONS = 2
 ROWS_PER_BATCH = 20_000
-
-START = """
-import os, sys, time
-sys.path[:0] = {path!r}
-begun = time.monotonic()
-if {with_format}:
-    from millbeck.pipeline.session import spark_session
-    spark = spark_session("start", master="local[2]", settings={{"spark.ui.enabled": "false"}})
-else:
-    os.environ["PYSPARK_PYTHON"] = sys.executable
-    from pyspark.sql import SparkSession
-    spark = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false").getOrCreate()
-print(time.monotonic() - begun)
-spark.stop()
-"""
 
 
 class Piece(InputPartition):
@@ -137,6 +126,8 @@ class Runs:
         self.value_bytes = value_bytes
         self.repeats = repeats
         self.topic = f"in-{value_bytes}"
+        self.in_batches: dict[str, float] = {}
+        """Rows per second of each way's best stream, its start and end left out."""
 
     def fill(self) -> None:
         self._write("millbeck", self.topic, self._made())
@@ -154,7 +145,8 @@ class Runs:
         self._frame(by).write.format("noop").mode("overwrite").save()
 
     def stream_read(self, by: str) -> None:
-        self._run_stream(self._stream(by), "noop", {})
+        seconds = self._run_stream(self._stream(by), "noop", {})
+        self.in_batches[by] = max(self.in_batches.get(by, 0.0), self.rows / seconds)
 
     def batch_write(self, by: str) -> None:
         self._write(by, f"out-{by}-{self.value_bytes}", self._made())
@@ -188,17 +180,13 @@ class Runs:
         options = {"kafka.bootstrap.servers": self.bootstrap, "topic": topic}
         frame.write.format(by).options(**options).mode("append").save()
 
-    def _run_stream(self, frame: DataFrame, sink: str, options: dict[str, str]) -> None:
+    def _run_stream(self, frame: DataFrame, sink: str, options: dict[str, str]) -> float:
+        """Run it to its end; how many seconds its batches took."""
         with tempfile.TemporaryDirectory(prefix="bench-spark-") as checkpoint:
             writer = frame.writeStream.format(sink).options(**options).option("checkpointLocation", checkpoint)
             query = writer.trigger(availableNow=True).start()
             query.awaitTermination()
-
-
-def session_seconds(with_format: bool) -> float:
-    script = START.format(path=[path for path in sys.path if path], with_format=with_format)
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
-    return float(done.stdout.strip().splitlines()[-1])
+            return sum(progress.durationMs["triggerExecution"] for progress in query.recentProgress) / 1000
 
 
 def measure(runs: Runs) -> Iterator[tuple[str, dict[str, float]]]:
@@ -211,6 +199,8 @@ def measure(runs: Runs) -> Iterator[tuple[str, dict[str, float]]]:
     }
     for name, (run, ways) in steps.items():
         yield name, {way: runs.best(partial(run, way)) for way in ways}
+        if name == "stream source":
+            yield "  without start and end", runs.in_batches
     yield "stream sink, exactly once", {"millbeck": runs.best(partial(runs.stream_write, "millbeck", "exactly_once"))}
 
 
@@ -226,7 +216,12 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m bench.spark", description="Spark's ways to and from a node.")
     parser.add_argument("--megabytes", type=int, default=200, help="of values, for each size of record")
     parser.add_argument("--repeats", type=int, default=2)
-    parser.add_argument("--no-start", action="store_true", help="leave out how long a session takes to start")
+    parser.add_argument(
+        "--no-start", action="store_true", help="leave out how long sessions and pipelines take to start"
+    )
+    parser.add_argument(
+        "--no-latency", action="store_true", help="leave out how long a record takes through a pipeline"
+    )
     chosen = parser.parse_args()
     from millbeck.pipeline.session import spark_session
     from millbeck.records.columns import COMPILED
@@ -245,10 +240,11 @@ def main() -> int:
             print(f"\n{value_bytes} B values, rows/s (MB/s)", flush=True)
             for name, ways in measure(runs):
                 show(value_bytes, name, ways)
+        if not chosen.no_latency:
+            spark_latency.measure(spark, node.bootstrap, 100)
         spark.stop()
-    if not chosen.no_start:
-        plain, ours = session_seconds(False), session_seconds(True)
-        print(f"\na session starts in {plain:.1f} s, with the format in {ours:.1f} s: {ours - plain:+.1f} s")
+        if not chosen.no_start:
+            spark_start.measure(node.bootstrap)
     return 0
 
 

@@ -11,7 +11,15 @@ if TYPE_CHECKING:
     from millbeck.pipeline.topology.topology import Topology
 
 COPIES = "orders-copied"
-PIPELINE = {"name": "audited-revenue", "spark": {"spark.ui.enabled": "false", "spark.log.level": "ERROR"}}
+PIPELINE = {
+    "name": "audited-revenue",
+    "spark": {
+        "spark.ui.enabled": "false",
+        "spark.log.level": "ERROR",
+        # Java starts again and again, and never lives long enough to earn back what its second compiler costs.
+        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+    },
+}
 
 
 def build(topology: Topology) -> None:

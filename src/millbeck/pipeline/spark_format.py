@@ -1,6 +1,9 @@
 """Needs pyspark: what Spark knows as ``format("millbeck")``.
 
-spark.dataSource.register(MillbeckFormat)
+    spark.dataSource.register(MillbeckFormat)
+
+Spark starts processes that import this module again and again, for every query and, with a sink, for every batch: each
+half of it is loaded by those that use it.
 """
 
 from __future__ import annotations
@@ -15,10 +18,6 @@ from pyspark.sql.datasource import (
 from pyspark.sql.types import StructType
 
 from millbeck.pipeline.errors import InvalidOption
-from millbeck.pipeline.sink import BatchWriter, StreamWriter
-from millbeck.pipeline.sink_options import parse_sink_options
-from millbeck.pipeline.source import BatchReader, StreamReader, source_schema
-from millbeck.pipeline.source_options import includes_headers, parse_source_options
 
 
 class MillbeckFormat(DataSource):
@@ -27,21 +26,36 @@ class MillbeckFormat(DataSource):
         return "millbeck"
 
     def schema(self) -> StructType:
+        from millbeck.pipeline.source import source_schema
+        from millbeck.pipeline.source_options import includes_headers
+
         return source_schema(includes_headers(self.options))
 
     def reader(self, schema: StructType) -> DataSourceReader:
+        from millbeck.pipeline.source import BatchReader
+        from millbeck.pipeline.source_options import parse_source_options
+
         return BatchReader(parse_source_options(self.options, is_streaming=False))
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802
+        from millbeck.pipeline.source import StreamReader
+        from millbeck.pipeline.source_options import parse_source_options
+
         return StreamReader(parse_source_options(self.options, is_streaming=True))
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
+        from millbeck.pipeline.sink import BatchWriter
+        from millbeck.pipeline.sink_options import parse_sink_options
+
         if overwrite:
             raise InvalidOption('a log is only ever appended to: write with mode("append")')
         _check_columns(schema, parse_sink_options(self.options).topic)
         return BatchWriter(parse_sink_options(self.options))
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:  # noqa: N802
+        from millbeck.pipeline.sink import StreamWriter
+        from millbeck.pipeline.sink_options import parse_sink_options
+
         _check_columns(schema, parse_sink_options(self.options).topic)
         return StreamWriter(parse_sink_options(self.options))
 

@@ -35,7 +35,8 @@ from millbeck.kernel.ids import ZERO_UUID, TopicPartition, Uuid
 from millbeck.wire.messages.fetch import FetchedPartition, FetchPartition, FetchRequest, FetchResponse, FetchTopic
 
 CHUNK_BYTES_FIRST: Final = 1024 * 1024
-CHUNK_BYTES_MAX: Final = 8 * 1024 * 1024
+CHUNK_BYTES_MAX: Final = 2 * 1024 * 1024
+"""What is gathered and handed on while it is still in the processor's caches: 8 MiB took a tenth more time in all."""
 _CHUNK_BYTES_MIN: Final = 64 * 1024
 _TOPIC_ID_FROM: Final = 13
 _RESPONSE_MARGIN_S: Final = 1.0
