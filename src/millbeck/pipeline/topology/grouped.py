@@ -44,7 +44,7 @@ class _Grouped:
         rows = run_keyed([self._side], logic, slots={"value": kind}, outputs={"value": kind})
         self.topology.outline.shuffled(f"{what}, by key")
         name = self.topology.outline.store(store, what, f"the {what} of each key")
-        return self.topology.table_of(rows, name=name)
+        return self.topology.table_of(rows, name=store and name, is_kept=True)
 
 
 class GroupedStream(_Grouped):
@@ -146,7 +146,7 @@ class WindowedStream:
         self.topology.outline.shuffled(f"windowed {what}, by key")
         self.topology.outline.store(store, f"windowed-{what}", f"the {what} of each key in each open window")
         key = sf.struct("key", sf.col("window")["start"].alias("start"), sf.col("window")["end"].alias("end"))
-        return Stream(
-            self.topology,
-            rows.select(key.alias("key"), "value", sf.col("latest").alias("timestamp"), unordered().alias("order")),
+        results = rows.select(
+            key.alias("key"), "value", sf.col("latest").alias("timestamp"), unordered().alias("order")
         )
+        return Stream(self.topology, results, store=store)

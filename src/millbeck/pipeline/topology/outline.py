@@ -26,8 +26,12 @@ class Outline:
     outputs: list[str] = field(default_factory=list)
 
     def store(self, name: str | None, kind: str, holds: str) -> str:
-        """The name of a new store: the one given, or one that says what it is."""
+        """The name of a new store: the one given, or one that says what it is; with a number if it is taken."""
         chosen = name or f"{kind}-{sum(one.name.startswith(f'{kind}-') for one in self.stores) + 1}"
+        number = 1
+        while any(one.name == chosen for one in self.stores):
+            number += 1
+            chosen = f"{name or kind}-{number}"
         self.stores.append(Store(chosen, holds))
         return chosen
 

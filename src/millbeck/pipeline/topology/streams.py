@@ -41,11 +41,15 @@ class Joinable(Protocol):
 
 
 class Stream:
-    """Records, each for itself. Methods return new streams; this one stays what it is."""
+    """Records, each for itself. Methods return new streams; this one stays what it is.
 
-    def __init__(self, topology: Topology, frame: DataFrame) -> None:
+    ``store`` is the named store whose results these are, if it has one.
+    """
+
+    def __init__(self, topology: Topology, frame: DataFrame, *, store: str | None = None) -> None:
         self.topology = topology
         self.frame = frame
+        self._store = store
 
     def _with(self, frame: DataFrame) -> Stream:
         return Stream(self.topology, frame)
@@ -202,6 +206,16 @@ class Stream:
 
     def to(self, topic: str, *, key: Serde | None = None, value: Serde | None = None) -> None:
         self.topology.write(self.frame, topic, key=key, value=value)
+
+    def publish(self, *, key: Serde | None = None, value: Serde | None = None) -> Stream:
+        """Write the results of a windowed aggregate's store, which must have a name, to its changelog as well.
+
+        The topic ``{app}-{store}-changelog`` is compacted; its keys are those of the results, with their windows.
+        """
+        if self._store is None:
+            raise TopologyError("only the results of a windowed aggregate with store= can be published")
+        self.topology.publish(self.frame, self._store, key=key, value=value)
+        return self
 
     def through(self, topic: str, *, key: Serde, value: Serde) -> Stream:
         """Write to the topic and go on with what is read from it."""

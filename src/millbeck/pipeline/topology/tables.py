@@ -34,10 +34,13 @@ if TYPE_CHECKING:
 
 
 class Table:
-    def __init__(self, topology: Topology, frame: DataFrame, *, name: str | None = None) -> None:
+    """``name`` is its store's; ``is_kept`` says that the rows come out of that store already."""
+
+    def __init__(self, topology: Topology, frame: DataFrame, *, name: str | None = None, is_kept: bool = False) -> None:
         self.topology = topology
         self.frame = frame.select(*COLUMNS)
         self.name = name
+        self._is_kept = is_kept
 
     def _with(self, frame: DataFrame) -> Table:
         return Table(self.topology, frame)
@@ -65,6 +68,20 @@ class Table:
 
     def to(self, topic: str, *, key: Serde | None = None, value: Serde | None = None) -> None:
         self.topology.write(self.frame, topic, key=key, value=value)
+
+    def publish(self, *, key: Serde | None = None, value: Serde | None = None) -> Table:
+        """Write the changes of this table's store, which must have a name, to the topic ``{app}-{store}-changelog``.
+
+        The topic is compacted, so it holds the last value of each key; a key that is gone leaves a tombstone.
+        """
+        if self.name is None:
+            raise TopologyError("only a store with a name can be published: give it one with store=")
+        frame = self.frame
+        if not self._is_kept:
+            # One task has all changes of a key then, and they leave in order however the topic was read.
+            frame = _joined(self.changes("to be published"), sf.col("after"))
+        self.topology.publish(frame, self.name, key=key, value=value)
+        return self
 
     # Joins
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -16,6 +16,7 @@ from millbeck.pipeline.log_partitions import to_log_partitions, with_log_partiti
 from millbeck.pipeline.log_view import LogView
 from millbeck.pipeline.sink_options import EXACTLY_ONCE
 from millbeck.pipeline.source_options import parse_source_options
+from millbeck.pipeline.topology.changelogs import changelog_of, make_changelogs
 from millbeck.pipeline.topology.fitting import fitted
 from millbeck.pipeline.topology.grouped import GroupedStream, GroupedTable
 from millbeck.pipeline.topology.outline import Outline
@@ -56,6 +57,8 @@ class Topology:
         self._options = {"kafka.bootstrap.servers": bootstrap_servers, **(options or {})}
         self._outputs: list[tuple[str, DataFrame]] = []
         """Topics and the rows for them."""
+        self._sources: list[str] = []
+        self._changelogs: list[str] = []
 
     # Sources
 
@@ -82,6 +85,7 @@ class Topology:
             .load()
         )
         self.outline.sources.extend(names)
+        self._sources.extend(names)
         return Stream(self, self._decoded(raw_records, key, value, timestamp))
 
     def table(
@@ -107,8 +111,8 @@ class Topology:
             raise TopologyError(f"a stream needs the columns key, value and timestamp; missing: {', '.join(missing)}")
         return Stream(self, frame.select(*COLUMNS))
 
-    def table_of(self, frame: DataFrame, *, name: str | None = None) -> Table:
-        return Table(self, frame, name=name)
+    def table_of(self, frame: DataFrame, *, name: str | None = None, is_kept: bool = False) -> Table:
+        return Table(self, frame, name=name, is_kept=is_kept)
 
     def grouped(self, frame: DataFrame) -> GroupedStream:
         return GroupedStream(self, frame)
@@ -192,6 +196,15 @@ class Topology:
         self._outputs.append((topic, rows))
         self.outline.outputs.append(topic)
 
+    def publish(self, frame: DataFrame, store: str, *, key: Serde | None, value: Serde | None) -> None:
+        """The changes of a store, to its changelog."""
+        topic = changelog_of(self.name, store)
+        if topic in self._changelogs:
+            raise TopologyError(f"the store {store!r} is published twice")
+        self.write(frame, topic, key=key, value=value)
+        self._changelogs.append(topic)
+        self.outline.outputs[-1] = f"{topic} (compacted: the changes of the store {store})"
+
     def outgoing(self, partition_counts: Mapping[str, int] | None = None) -> DataFrame:
         """Everything that the topology writes, as rows of the sink.
 
@@ -211,12 +224,20 @@ class Topology:
             return rows
         return to_log_partitions(rows, partitions=max(partition_counts.values()))
 
-    def _partition_counts(self) -> dict[str, int]:
-        view = LogView(
-            parse_source_options(
-                {**self._options, "subscribe": ",".join({topic for topic, _ in self._outputs})}, is_streaming=False
+    def _make_changelogs(self) -> None:
+        """As many partitions as the largest of the topics that are read."""
+        if self._changelogs:
+            count = max(self._partition_counts(self._sources).values(), default=1)
+            options = parse_source_options(
+                {**self._options, "subscribe": ",".join(self._changelogs)}, is_streaming=False
             )
-        )
+            make_changelogs(options.settings, dict.fromkeys(self._changelogs, count))
+
+    def _partition_counts(self, topics: Iterable[str]) -> dict[str, int]:
+        names = ",".join(sorted(set(topics)))
+        if not names:
+            return {}
+        view = LogView(parse_source_options({**self._options, "subscribe": names}, is_streaming=False))
         try:
             return {name: len(topic.partitions) for name, topic in view.topics().items()}
         finally:
@@ -232,7 +253,8 @@ class Topology:
     ) -> StreamingQuery:
         """Start the query; ``trigger`` is what Spark's trigger takes, like ``{"processingTime": "1 second"}``."""
         self.spark.conf.set("spark.sql.streaming.stateStore.providerClass", ROCKSDB)
-        counts = self._partition_counts() if delivery == EXACTLY_ONCE else None
+        self._make_changelogs()
+        counts = self._partition_counts(topic for topic, _ in self._outputs) if delivery == EXACTLY_ONCE else None
         writer = (
             self.outgoing(counts)
             .writeStream.format("millbeck")

@@ -21,3 +21,8 @@ def test_everything_is_told_in_one_place() -> None:
         "store    totals: the count of each key",
         "writes   totals",
     ]
+
+
+def test_two_stores_of_one_name_are_told_apart() -> None:
+    outline = Outline()
+    assert [outline.store("mine", "table", "x") for _ in range(3)] == ["mine", "mine-2", "mine-3"]

@@ -1,0 +1,73 @@
+"""Stores that are published: compacted topics to which the changes of a store go, named as Kafka Streams names them.
+
+A changelog is an output like any other, so its records are in the same transaction as everything else a batch writes.
+It is made when the topology starts, compacted; a topic of its name that is not compacted is refused, since it would
+forget keys that nobody has deleted.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Final
+
+from millbeck.client.admin import Admin, AdminConfig
+from millbeck.client.admin.results import ConfigResource, NewTopic, ResourceType
+from millbeck.client.blocking import Blocking
+from millbeck.client.errors import Disconnected, NoBrokerReachable, RequestTimeout
+from millbeck.kernel.errors import ApiError, TopicAlreadyExists
+from millbeck.pipeline.errors import BrokerUnreachable, PipelineError, TopologyError
+
+POLICY: Final = "cleanup.policy"
+COMPACT: Final = "compact"
+_TOPIC: Final = re.compile(r"[A-Za-z0-9._-]{1,249}")
+
+
+def changelog_of(application: str, store: str) -> str:
+    """Raises `TopologyError` for names that no topic has."""
+    name = f"{application}-{store}-changelog"
+    if not _TOPIC.fullmatch(name):
+        raise TopologyError(f"the store {store!r} cannot be published: {name!r} is no name for a topic")
+    return name
+
+
+def make_changelogs(settings: Mapping[str, str], topics: Mapping[str, int]) -> None:
+    """``topics`` are changelogs and how many partitions a new one has; ``settings`` are a client's."""
+    if not topics:
+        return
+    known = {option.name for option in AdminConfig.options}
+    own = {name: value for name, value in settings.items() if name in known}
+    with Blocking() as blocking:
+        admin = blocking.make(lambda environment: Admin(environment, own))
+        try:
+            for name, policy in blocking.run(_made(admin, topics)).items():
+                _check(name, policy)
+        except (NoBrokerReachable, Disconnected, RequestTimeout) as error:
+            raise BrokerUnreachable(f"no broker answers at {settings['bootstrap.servers']}: {error}") from error
+        except ApiError as error:
+            raise PipelineError(f"the topics {', '.join(topics)} cannot be made: {error}") from error
+
+
+async def _made(admin: Admin, topics: Mapping[str, int]) -> dict[str, str]:
+    """The policies of those that were there already."""
+    new = [
+        NewTopic(name=name, partition_count=count, configs={POLICY: COMPACT}) for name, count in sorted(topics.items())
+    ]
+    there = []
+    for name, error in (await admin.create_topics(new)).failed.items():
+        if not isinstance(error, TopicAlreadyExists):
+            raise error
+        there.append(name)
+    resources = {ConfigResource(ResourceType.TOPIC, name): [POLICY] for name in there}
+    if not resources:
+        return {}
+    described = await admin.describe_configs(resources)
+    return {resource.name: described[resource][POLICY].value or "" for resource in resources}
+
+
+def _check(name: str, policy: str) -> None:
+    if COMPACT not in [part.strip() for part in policy.split(",")]:
+        raise TopologyError(
+            f"the topic {name} is there and has {POLICY}={policy}: a changelog needs {COMPACT}. Set it with: millbeck "
+            f"config alter --topic {name} --add-config {POLICY}={COMPACT}, or delete the topic"
+        )
