@@ -7,11 +7,16 @@ import tarfile
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 from confluent_kafka import Consumer, TopicPartition
 from confluent_kafka.admin import AdminClient, ConfigResource
 from kept_directory import FIXTURES, split
 
-from millbeck.testing import broker
+from millbeck.cli.main import cli
+from millbeck.client.blocking import Blocking
+from millbeck.client.producer import Producer as AsyncProducer
+from millbeck.client.share import ShareConsumer
+from millbeck.testing import Broker, broker
 
 RELEASES = sorted(path.stem for path in FIXTURES.glob("*.json"))
 
@@ -20,12 +25,16 @@ def test_there_is_one_for_this_release() -> None:
     assert RELEASES
 
 
+def unpack(release: str, directory: Path) -> None:
+    with tarfile.open(FIXTURES / f"{release}.tar.gz") as archive:
+        # The argument came with 3.11.4; the archive is our own.
+        archive.extractall(directory, **({"filter": "data"} if hasattr(tarfile, "data_filter") else {}))
+
+
 @pytest.mark.parametrize("release", RELEASES)
 def test_everything_is_found(release: str, tmp_path: Path) -> None:
     expected = json.loads((FIXTURES / f"{release}.json").read_text())
-    with tarfile.open(FIXTURES / f"{release}.tar.gz") as archive:
-        # The argument came with 3.11.4; the archive is our own.
-        archive.extractall(tmp_path, **({"filter": "data"} if hasattr(tarfile, "data_filter") else {}))
+    unpack(release, tmp_path)
     with broker(data=tmp_path / "data") as node:
         consumer = Consumer({"bootstrap.servers": node.bootstrap, "group.id": "kept", "enable.auto.commit": False})
         for name, records in expected["records"].items():
@@ -44,3 +53,82 @@ def test_everything_is_found(release: str, tmp_path: Path) -> None:
             resource = ConfigResource(ConfigResource.Type.TOPIC, topic)
             described = admin.describe_configs([resource])[resource].result(30)
             assert {name: described[name].value for name in settings} == settings
+
+
+def levels(node: Broker) -> dict[str, str]:
+    rows = json.loads(millbeck(node, "feature", "describe", "--output", "json"))
+    return {row["feature"]: row["finalized"] for row in rows}
+
+
+def millbeck(node: Broker, *arguments: str) -> str:
+    done = CliRunner().invoke(cli, [*arguments, "--bootstrap-server", node.bootstrap], prog_name="millbeck")
+    assert done.exit_code == 0, done.output
+    return done.stdout
+
+
+def test_an_old_directory_is_raised_to_what_new_ones_begin_with_and_everything_works(tmp_path: Path) -> None:
+    unpack(RELEASES[0], tmp_path)
+    with broker(data=tmp_path / "data", group_share_min_record_lock_duration_ms=1000) as node:
+        assert {name for name, level in levels(node).items() if level == "0"} >= {
+            "group.version",
+            "share.version",
+            "transaction.version",
+        }
+        assert "transaction.version would be at level 2" in millbeck(
+            node, "feature", "upgrade", "--release-version", "4.3", "--dry-run"
+        )
+        millbeck(node, "feature", "upgrade", "--release-version", "4.3")
+        raised = levels(node)
+        assert (raised["group.version"], raised["transaction.version"], raised["share.version"]) == ("1", "2", "1")
+        transact(node)
+        assert consumed(node, **{"group.protocol": "consumer"}) == [b"kept"]
+        assert shared(node) == [b"kept"]
+        # Nothing is left to raise, and the levels outlast a restart.
+        assert "group.version" not in millbeck(node, "feature", "upgrade", "--release-version", "4.3")
+        node.restart()
+        assert levels(node) == raised
+        assert consumed(node, **{"group.protocol": "consumer", "group.id": "later"}) == [b"kept"]
+
+
+def transact(node: Broker) -> None:
+    """One transaction that is committed, and one that is not, under the epochs of transaction version 2."""
+    with Blocking() as blocking:
+        settings = {"bootstrap.servers": node.bootstrap, "transactional.id": "raised"}
+        producer = blocking.make(lambda environment: AsyncProducer(environment, settings))
+        blocking.run(producer.init_transactions())
+        assert producer.transactions.is_version_2
+        for value, end in ((b"lost", producer.abort_transaction), (b"kept", producer.commit_transaction)):
+            producer.begin_transaction()
+            blocking.run(producer.send("raised", value))
+            blocking.run(producer.flush())
+            blocking.run(end())
+
+
+def consumed(node: Broker, **settings: str) -> list[bytes]:
+    consumer = Consumer(
+        {
+            "bootstrap.servers": node.bootstrap,
+            "group.id": "raised",
+            "auto.offset.reset": "earliest",
+            "isolation.level": "read_committed",
+            **settings,
+        }
+    )
+    consumer.subscribe(["raised"])
+    found = consumer.consume(1, timeout=30)
+    consumer.close()
+    return [message.value() for message in found]
+
+
+def shared(node: Broker) -> list[bytes | None]:
+    options = "share.auto.offset.reset=earliest,share.isolation.level=read_committed"
+    millbeck(node, "config", "alter", "--group", "sharers", "--add-config", options)
+    with Blocking() as blocking:
+        settings = {"bootstrap.servers": node.bootstrap, "group.id": "sharers"}
+        consumer = blocking.make(lambda environment: ShareConsumer(environment, settings))
+        consumer.subscribe(["raised"])
+        for _ in range(30):
+            found = blocking.run(consumer.poll(timeout_s=1.0))
+            if found:
+                return [each.record.value for each in found]
+    return []

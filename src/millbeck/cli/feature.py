@@ -44,8 +44,13 @@ def _change_options(function: click.decorators.FC) -> click.decorators.FC:
     for option in (
         click.option("--dry-run", is_flag=True, help="Only say what would happen."),
         click.option("-f", "--feature", "features", multiple=True, metavar="NAME=LEVEL", help="Can be repeated."),
-        click.option("-r", "--release-version", metavar="RELEASE", help="The metadata.version of a release: 4.3-IV0."),
-        click.option("--metadata", "release_version", metavar="RELEASE", help="The same as --release-version."),
+        click.option(
+            "-r",
+            "--release-version",
+            metavar="RELEASE",
+            help="The metadata.version of a release, such as 4.3-IV0; to raise it, the other features' levels as well.",
+        ),
+        click.option("--metadata", metavar="RELEASE", help="The metadata.version of a release alone."),
     ):
         function = option(function)
     return function
@@ -56,7 +61,12 @@ def _change_options(function: click.decorators.FC) -> click.decorators.FC:
 @target_options
 @click.pass_context
 def upgrade(
-    ctx: click.Context, release_version: str | None, features: tuple[str, ...], dry_run: bool, target: Target
+    ctx: click.Context,
+    release_version: str | None,
+    metadata: str | None,
+    features: tuple[str, ...],
+    dry_run: bool,
+    target: Target,
 ) -> None:
     """Raise levels. Nodes that do not know a level can not be part of the cluster afterwards.
 
@@ -67,7 +77,9 @@ def upgrade(
     """
     from millbeck.client.admin.results import UpgradeType
 
-    _change(ctx, levels_of(ctx, release_version, features), UpgradeType.UPGRADE, dry_run, target)
+    levels = levels_of(ctx, release_version or metadata, features)
+    others = {} if release_version is None else release_levels(levels[METADATA_VERSION])
+    _change(ctx, levels, UpgradeType.UPGRADE, dry_run, target, {**others, **levels})
 
 
 @command.command("downgrade")
@@ -78,6 +90,7 @@ def upgrade(
 def downgrade(
     ctx: click.Context,
     release_version: str | None,
+    metadata: str | None,
     features: tuple[str, ...],
     dry_run: bool,
     unsafe: bool,
@@ -92,7 +105,7 @@ def downgrade(
     from millbeck.client.admin.results import UpgradeType
 
     kind = UpgradeType.UNSAFE_DOWNGRADE if unsafe else UpgradeType.SAFE_DOWNGRADE
-    _change(ctx, levels_of(ctx, release_version, features), kind, dry_run, target)
+    _change(ctx, levels_of(ctx, release_version or metadata, features), kind, dry_run, target)
 
 
 @command.command("disable")
@@ -158,12 +171,32 @@ def levels_of(ctx: click.Context, release_version: str | None, features: Sequenc
     return levels
 
 
-def _change(ctx: click.Context, levels: Mapping[str, int], kind: UpgradeType, is_dry_run: bool, target: Target) -> None:
+def release_levels(metadata_version: int) -> dict[str, int]:
+    """The levels that a new directory of a release begins with, without ``metadata.version`` itself."""
+    from millbeck.metadata.features import FROM_THE_START
+
+    return {name: level for name, level, begins_at in FROM_THE_START if begins_at <= metadata_version}
+
+
+def _change(
+    ctx: click.Context,
+    levels: Mapping[str, int],
+    kind: UpgradeType,
+    is_dry_run: bool,
+    target: Target,
+    at_least: Mapping[str, int] | None = None,
+) -> None:
+    """``at_least`` has further features, which are raised to a level unless they are there already."""
+
     async def work(admin: Admin) -> None:
         from millbeck.cli.topic import raise_failures
         from millbeck.client.admin.results import FeatureUpdate
 
-        updates = {name: FeatureUpdate(level=level, upgrade_type=kind) for name, level in levels.items()}
+        wanted = dict(levels)
+        if at_least:
+            found = (await admin.describe_features()).finalized
+            wanted |= {name: level for name, level in at_least.items() if found.get(name, (0, 0))[1] < level}
+        updates = {name: FeatureUpdate(level=level, upgrade_type=kind) for name, level in wanted.items()}
         outcomes = await admin.update_features(updates, validate_only=is_dry_run)
         for name, update in outcomes.succeeded.items():
             click.echo(f"{name} {'would be' if is_dry_run else 'is'} at level {update.level}")

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from millbeck.cli.connecting import Target, run_admin, target_options
+from millbeck.cli.dead_letters import dead_letters, topics_of
 from millbeck.cli.output import TABLE, output_option, show_rows
 from millbeck.cli.topic import raise_failures
 from millbeck.cli.verbs import VerbGroup, is_spelled_as_kafka, one_of_both
@@ -28,6 +29,9 @@ SHARE: Final = "share"
 @click.group(cls=VerbGroup, flags=FLAGS)
 def command() -> None:
     """Share groups: what Kafka's kafka-share-groups does, whose flags are understood too."""
+
+
+command.add_command(dead_letters)
 
 
 @command.command("list")
@@ -93,10 +97,11 @@ def describe(
         groups = asked or tuple(await admin.list_groups(states=(), types=[SHARE]))
         if members or state:
             described = await admin.describe_share_groups(groups)
+            letters = await topics_of(admin, groups) if state else {}
             rows = [
                 row
-                for each in described.succeeded.values()
-                for row in (_member_rows(each, verbose) if members else [_state_row(each, verbose)])
+                for name, each in described.succeeded.items()
+                for row in (_member_rows(each, verbose) if members else [_state_row(each, verbose, letters.get(name))])
             ]
             show_rows(rows, output)
             raise_failures(described.failed)
@@ -135,13 +140,14 @@ def _member_rows(group: Any, verbose: bool) -> list[dict[str, Any]]:
     ]
 
 
-def _state_row(group: Any, verbose: bool) -> dict[str, Any]:
+def _state_row(group: Any, verbose: bool, dead_letters: str | None = None) -> dict[str, Any]:
     return {
         "group": group.group_id,
         "coordinator": group.coordinator_id,
         "state": group.state,
         **({"group_epoch": group.epoch, "assignment_epoch": group.assignment_epoch} if verbose else {}),
         "members": len(group.members),
+        **({"dead_letters": dead_letters} if dead_letters else {}),
     }
 
 

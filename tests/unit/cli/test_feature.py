@@ -6,7 +6,7 @@ import click
 import pytest
 
 from millbeck.cli import feature
-from millbeck.cli.feature import feature_rows, levels_of
+from millbeck.cli.feature import feature_rows, levels_of, release_levels
 from millbeck.client.admin.results import FeatureDescription
 
 
@@ -29,6 +29,18 @@ def context() -> click.Context:
 
 def test_levels_by_release_and_by_name() -> None:
     assert levels_of(context(), "4.3-IV0", ["group.version=1"]) == {"metadata.version": 30, "group.version": 1}
+
+
+def test_a_release_has_levels_for_what_began_with_it() -> None:
+    everything = {
+        "group.version": 1,
+        "transaction.version": 2,
+        "eligible.leader.replicas.version": 1,
+        "share.version": 1,
+    }
+    assert release_levels(30) == everything
+    assert release_levels(24) == {"group.version": 1, "transaction.version": 2}
+    assert release_levels(20) == {}
 
 
 WRONG = {

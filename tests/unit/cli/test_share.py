@@ -32,6 +32,7 @@ def test_rows_of_members_and_states() -> None:
     assert "member_epoch" not in _member_rows(GROUP, verbose=False)[0]
     assert _state_row(GROUP, verbose=False) == {"group": "jobs", "coordinator": 1, "state": "Stable", "members": 1}
     assert _state_row(GROUP, verbose=True)["group_epoch"] == 4
+    assert _state_row(GROUP, False, "dlq.jobs")["dead_letters"] == "dlq.jobs"
 
 
 @pytest.mark.parametrize(

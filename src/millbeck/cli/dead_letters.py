@@ -1,0 +1,109 @@
+"""``millbeck share dead-letters``: what share groups have given up, as it stands in their dead-letter topics."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from millbeck.cli.connecting import Target, check_reachable, run, target_options
+from millbeck.cli.output import output_option, show_rows
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from millbeck.client.admin import Admin
+    from millbeck.client.consumer import Consumer
+    from millbeck.kernel.environment import Environment
+    from millbeck.kernel.ids import TopicPartition
+    from millbeck.records.record import Record
+
+PREFIX: Final = "__dlq.errors."
+TOPIC_OPTION: Final = "errors.deadletterqueue.topic.name"
+COLUMNS: Final = ("topic", "partition", "offset", "delivery_count", "message", "letter", "timestamp")
+POLL_SECONDS: Final = 1.0
+
+
+@click.command("dead-letters")
+@click.argument("name")
+@click.option(
+    "--limit", type=click.IntRange(min=1), default=100, show_default=True, help="Show no more than this many."
+)
+@output_option
+@target_options
+def dead_letters(name: str, limit: int, output: str, target: Target) -> None:
+    """Show the dead letters of a share group, oldest first: which record was given up, and why.
+
+    \b
+    Examples:
+      millbeck share dead-letters jobs
+      millbeck share dead-letters jobs --limit 10 --output json
+    """
+
+    async def main(environment: Environment) -> None:
+        from millbeck.client.admin import Admin
+        from millbeck.client.consumer import Consumer
+
+        async with Admin(environment, target.client_settings()) as admin:
+            await check_reachable(admin.cluster, target)
+            topic = (await topics_of(admin, [name]))[name]
+            if not topic:
+                raise click.ClickException(
+                    f"share group {name} has no dead-letter topic: "
+                    f"`millbeck config alter --group {name} --add-config {TOPIC_OPTION}=dlq.{name}` names one"
+                )
+            described = (await admin.describe_topics([topic]))[topic]
+        async with Consumer(environment, target.client_settings(enable_auto_commit="false")) as consumer:
+            partitions = [each.partition for each in described.partitions]
+            show_rows(await _rows(consumer, topic, partitions, name, limit), output, columns=COLUMNS)
+
+    run(main)
+
+
+async def topics_of(admin: Admin, groups: Iterable[str]) -> dict[str, str]:
+    """The dead-letter topic of each group, empty for one that has none or a broker that knows of none."""
+    from millbeck.client.admin.results import ConfigResource, ResourceType
+
+    resources: dict[ConfigResource, list[str] | None] = {
+        ConfigResource(ResourceType.GROUP, group): [TOPIC_OPTION] for group in groups
+    }
+    found = (await admin.describe_configs(resources)).succeeded
+    named = {}
+    for resource in resources:
+        entry = found.get(resource, {}).get(TOPIC_OPTION)
+        named[resource.name] = "" if entry is None else entry.value or ""
+    return named
+
+
+async def _rows(consumer: Consumer, topic: str, partitions: list[int], group: str, limit: int) -> list[dict[str, Any]]:
+    from millbeck.kernel.ids import TopicPartition
+
+    places = [TopicPartition(topic, index) for index in partitions]
+    consumer.assign(places)
+    consumer.seek_to_beginning(*places)
+    ends = await consumer.end_offsets(places)
+    rows: list[dict[str, Any]] = []
+    while len(rows) < limit and [place for place in places if await consumer.position(place) < ends[place]]:
+        for place, records in (await consumer.poll(timeout_s=POLL_SECONDS)).items():
+            rows += [row for record in records if (row := row_of(place, record, group)) is not None]
+    return sorted(rows, key=lambda row: int(row["timestamp"]))[:limit]
+
+
+def row_of(place: TopicPartition, record: Record, group: str) -> dict[str, Any] | None:
+    """What a dead letter says; None for another group's, and for what is none."""
+    told = {
+        name.removeprefix(PREFIX): (value or b"").decode(errors="replace")
+        for name, value in record.headers
+        if name.startswith(PREFIX)
+    }
+    if told.get("group") != group:
+        return None
+    return {
+        "topic": told.get("topic", ""),
+        "partition": told.get("partition", ""),
+        "offset": told.get("offset", ""),
+        "delivery_count": told.get("delivery.count", ""),
+        "message": told.get("message", ""),
+        "letter": f"{place.topic}-{place.partition}@{record.offset}",
+        "timestamp": record.timestamp,
+    }
