@@ -8,6 +8,7 @@ States
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import IntEnum
 
@@ -19,7 +20,9 @@ from millbeck.coordinator.group.consumer.records import (
     ClassicProtocol,
     ConsumerGroupCurrentMemberAssignmentValue,
     ConsumerGroupMemberMetadataValue,
+    HeldTopic,
 )
+from millbeck.kernel.ids import Uuid
 
 JOIN_EPOCH = 0
 LEAVE_EPOCH = -1
@@ -66,10 +69,18 @@ class ConsumerMember:
     assigned: Assignment = field(default_factory=dict)
     revoking: Assignment = field(default_factory=dict)
     """What it had and may still be using."""
+    assignment_epochs: Mapping[tuple[Uuid, int], int] = field(default_factory=dict)
+    """Its epoch when it was given each of these; its present one where nothing is said (KIP-1251)."""
 
     @property
     def uses_classic_protocol(self) -> bool:
         return self.classic is not None
+
+    def assignment_epoch(self, topic_id: Uuid, partition: int) -> int | None:
+        """Its epoch when it was given a partition that it may be using; None for any other."""
+        if partition in self.assigned.get(topic_id, ()) or partition in self.revoking.get(topic_id, ()):
+            return self.assignment_epochs.get((topic_id, partition), self.epoch)
+        return None
 
     def is_reconciled_to(self, target_epoch: int) -> bool:
         return self.state is MemberState.STABLE and self.epoch == target_epoch
@@ -104,6 +115,11 @@ class ConsumerMember:
             state=MemberState(value.state) if known else MemberState.UNKNOWN,
             assigned=assignment.from_wire(value.assigned_partitions),
             revoking=assignment.from_wire(value.partitions_pending_revocation),
+            assignment_epochs={
+                (topic.topic_id, partition): epoch
+                for topic in (*value.assigned_partitions, *value.partitions_pending_revocation)
+                for partition, epoch in zip(topic.partitions, topic.assignment_epochs or (), strict=False)
+            },
         )
 
     def metadata_value(self) -> ConsumerGroupMemberMetadataValue:
@@ -130,9 +146,16 @@ class ConsumerMember:
             member_epoch=self.epoch,
             previous_member_epoch=self.previous_epoch,
             state=int(self.state),
-            assigned_partitions=wire_topics(self.assigned),
-            partitions_pending_revocation=wire_topics(self.revoking),
+            assigned_partitions=self._held(self.assigned),
+            partitions_pending_revocation=self._held(self.revoking),
         )
+
+    def _held(self, held: Assignment) -> list[HeldTopic]:
+        epochs = self.assignment_epochs
+        return [
+            HeldTopic(topic_id, list(partitions), [epochs.get((topic_id, each), self.epoch) for each in partitions])
+            for topic_id, partitions in held.items()
+        ]
 
 
 def wire_topics(assigned: Assignment) -> list[AssignedTopic]:

@@ -1,4 +1,8 @@
-"""Who may commit and fetch the offsets of a consumer group, by member id and epoch."""
+"""Who may commit and fetch the offsets of a consumer group, by member id and epoch.
+
+A member may commit at an epoch before its own what it had then and has still, or has not given up yet: it need not have
+heard of a rebalance that did not touch those partitions (KIP-1251). All partitions of a request, or none.
+"""
 
 from __future__ import annotations
 
@@ -20,8 +24,26 @@ def validate_commit(group: ConsumerGroup, request: OffsetCommitRequest, version:
         raise errors.UnsupportedVersion(
             "OffsetCommit version 9 or above must be used by members using the modern group protocol"
         )
-    check_epoch(member, epoch)
+    if epoch < member.epoch:
+        check_assignments(member, request)
+    else:
+        check_epoch(member, epoch)
     return member
+
+
+def check_assignments(member: ConsumerMember, request: OffsetCommitRequest) -> None:
+    epoch = request.generation_id_or_member_epoch
+    for topic in request.topics:
+        for partition in topic.partitions:
+            place = f"{topic.name}-{partition.partition_index}"
+            given = member.assignment_epoch(topic.topic_id, partition.partition_index)
+            if given is None:
+                raise _stale(member, f"Partition {place} is not assigned or pending revocation for member.")
+            if epoch < given:
+                raise _stale(
+                    member,
+                    f"The received member epoch {epoch} is older than the assignment epoch {given} of {place}.",
+                )
 
 
 def validate_fetch(group: ConsumerGroup, member_id: str | None, epoch: int, at: int) -> None:
@@ -37,5 +59,8 @@ def validate_fetch(group: ConsumerGroup, member_id: str | None, epoch: int, at: 
 def check_epoch(member: ConsumerMember, epoch: int) -> None:
     if epoch == member.epoch:
         return
-    message = f"The received member epoch {epoch} does not match the expected member epoch {member.epoch}."
-    raise errors.IllegalGeneration(message) if member.uses_classic_protocol else errors.StaleMemberEpoch(message)
+    raise _stale(member, f"The received member epoch {epoch} does not match the expected member epoch {member.epoch}.")
+
+
+def _stale(member: ConsumerMember, message: str) -> errors.ApiError:
+    return errors.IllegalGeneration(message) if member.uses_classic_protocol else errors.StaleMemberEpoch(message)

@@ -77,4 +77,17 @@ def _moved(
     if (state, epoch, assigned, revoking) == (member.state, member.epoch, member.assigned, member.revoking):
         # A member that waits on changes nothing, and is not to forget the epoch before this one.
         return member
-    return replace(member, state=state, epoch=epoch, previous_epoch=member.epoch, assigned=assigned, revoking=revoking)
+    epochs = {}
+    for topic_id, partition in (*assignment.places_of(assigned), *assignment.places_of(revoking)):
+        given = member.assignment_epoch(topic_id, partition)
+        # What it gets now counts from now on, and what it keeps from when it got it.
+        epochs[topic_id, partition] = epoch if given is None else given
+    return replace(
+        member,
+        state=state,
+        epoch=epoch,
+        previous_epoch=member.epoch,
+        assigned=assigned,
+        revoking=revoking,
+        assignment_epochs=epochs,
+    )

@@ -120,6 +120,15 @@ class ConsumerGroupTargetAssignmentMemberValue:
     topic_partitions: list[AssignedTopic] = array(of=AssignedTopic)
 
 
+@struct
+class HeldTopic:
+    topic_id: bytes = uuid()
+    partitions: list[int] = array(of=int32)
+    assignment_epochs: list[int] | None = array(
+        of=int32, nullable="0+", default=None, tag=0, doc="The member's epoch when it got each of them (KIP-1251)."
+    )
+
+
 @message(kind=Kind.DATA, versions="0", flexible="none")
 class ConsumerGroupCurrentMemberAssignmentKey:
     group_id: str = string()
@@ -133,8 +142,8 @@ class ConsumerGroupCurrentMemberAssignmentValue:
     member_epoch: int = int32()
     previous_member_epoch: int = int32(doc="Accepted too, in case the answer with the new one was lost.")
     state: int = int8()
-    assigned_partitions: list[AssignedTopic] = array(of=AssignedTopic)
-    partitions_pending_revocation: list[AssignedTopic] = array(of=AssignedTopic)
+    assigned_partitions: list[HeldTopic] = array(of=HeldTopic)
+    partitions_pending_revocation: list[HeldTopic] = array(of=HeldTopic)
 
 
 @message(kind=Kind.DATA, versions="0", flexible="none")

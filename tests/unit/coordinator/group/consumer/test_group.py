@@ -2,11 +2,11 @@ from __future__ import annotations
 
 from millbeck.coordinator.group.consumer.group import ConsumerGroup, ConsumerGroupState
 from millbeck.coordinator.group.consumer.records import (
-    AssignedTopic,
     ConsumerGroupCurrentMemberAssignmentValue,
     ConsumerGroupMemberMetadataValue,
     ConsumerGroupMetadataValue,
     ConsumerGroupRegularExpressionValue,
+    HeldTopic,
 )
 from millbeck.kernel.timeline import SnapshotRegistry
 
@@ -15,7 +15,7 @@ T = b"t" * 16
 
 def current(epoch: int, *partitions: int, revoking: tuple[int, ...] = ()) -> ConsumerGroupCurrentMemberAssignmentValue:
     return ConsumerGroupCurrentMemberAssignmentValue(
-        epoch, epoch - 1, 0, [AssignedTopic(T, list(partitions))], [AssignedTopic(T, list(revoking))]
+        epoch, epoch - 1, 0, [HeldTopic(T, list(partitions))], [HeldTopic(T, list(revoking))]
     )
 
 

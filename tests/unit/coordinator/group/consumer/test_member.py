@@ -20,6 +20,7 @@ MEMBER = ConsumerMember(
     state=MemberState.UNREVOKED_PARTITIONS,
     assigned={ID: (1, 2)},
     revoking={ID: (3,)},
+    assignment_epochs={(ID, 1): 2, (ID, 2): 4, (ID, 3): 1},
 )
 
 

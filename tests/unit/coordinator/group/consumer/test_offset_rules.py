@@ -43,3 +43,25 @@ def test_offsets_of_subscribed_topics_stay_and_others_expire_by_their_commit(wor
     world.beat("a", -1)
     world.advance(1_300_000)
     assert world.group() is None
+
+
+def test_a_member_that_has_not_heard_of_a_rebalance_commits_what_it_has_kept(world: Any) -> None:
+    world.set_topics(t=4)
+    world.enter_consumer("a")
+    held = world.beat("a", 1).response
+    world.enter_consumer("b")
+    # It is asked to give some up, at its old epoch, and then moves on with what it has kept.
+    asked = world.beat("a", 1).response
+    kept = asked.assignment.topic_partitions[0].partitions
+    epoch = world.beat("a", 1, owned={"t": kept}).response.member_epoch
+    gone = next(each for each in range(4) if each not in kept)
+    assert (held.member_epoch, epoch > 1) == (1, True)
+    late = {"member_id": "a", "generation": 1}
+    assert world.commit({("t", kept[0]): 5}, **late).error is None
+    assert world.commit({("t", kept[0]): 6, ("t", gone): 6}, **late).code_name == "STALE_MEMBER_EPOCH"
+    assert world.commit({("t", kept[0]): 6}, member_id="a", generation=epoch + 1).code_name == "STALE_MEMBER_EPOCH"
+    assert world.commit({("t", kept[0]): 6}, member_id="a", generation=0).code_name == "STALE_MEMBER_EPOCH"
+    given = world.beat("b", epoch).response
+    assert world.commit({("t", gone): 7}, member_id="b", generation=epoch - 1).code_name == "STALE_MEMBER_EPOCH"
+    assert given is None or world.commit({("t", gone): 7}, member_id="b", generation=epoch).error is None
+    assert world.fetched({"t": [kept[0]]}) == {("t", kept[0]): 5}

@@ -87,7 +87,7 @@ CASES: dict[str, tuple[ConsumerMember, dict[str, Any], ConsumerMember]] = {
 @pytest.mark.parametrize(("before", "given", "after"), CASES.values(), ids=CASES.keys())
 def test_a_member(before: ConsumerMember, given: dict[str, Any], after: ConsumerMember) -> None:
     found = step(before, 5, *given["target"], held=given.get("held", ()), owned=given.get("owned"))
-    assert replace(found, previous_epoch=0) == replace(after, previous_epoch=0)
+    assert replace(found, previous_epoch=0, assignment_epochs={}) == replace(after, previous_epoch=0)
     if found != before:
         assert found.previous_epoch == before.epoch
 
@@ -100,3 +100,17 @@ def test_a_member_in_an_unknown_state_starts_from_nothing() -> None:
         step(unknown, 5, 1)
     found = reconcile(unknown, target_epoch=5, target={T: (1,)}, owner_epoch=lambda *_: NO_OWNER, owned={})
     assert (found.state, found.epoch, found.assigned) == (STABLE, 5, {T: (1,)})
+
+
+def test_what_a_member_keeps_counts_from_when_it_got_it() -> None:
+    first = step(member(0), 3, 1, 2)
+    assert dict(first.assignment_epochs) == {(T, 1): 3, (T, 2): 3}
+    asked = step(first, 5, 2, 4)
+    assert (asked.epoch, dict(asked.assignment_epochs)) == (3, {(T, 1): 3, (T, 2): 3})
+    assert [asked.assignment_epoch(T, each) for each in (1, 2, 4)] == [3, 3, None]
+    moved = step(asked, 5, 2, 4, owned=(2,))
+    assert (moved.epoch, dict(moved.assignment_epochs)) == (5, {(T, 2): 3, (T, 4): 5})
+    # A record from before there were such epochs: what it says counts from the member's own.
+    old = replace(moved, assignment_epochs={})
+    assert (old.assignment_epoch(T, 2), step(old, 6, 2, 4, 7).assignment_epochs[T, 2]) == (5, 5)
+    assert old.with_current(moved.current_value()).assignment_epochs == moved.assignment_epochs

@@ -18,6 +18,7 @@ from millbeck.coordinator.group.consumer.records import (
     ConsumerGroupTargetAssignmentMemberValue,
     ConsumerGroupTargetAssignmentMetadataKey,
     ConsumerGroupTargetAssignmentMetadataValue,
+    HeldTopic,
 )
 from millbeck.coordinator.group.records import GroupRecord, decode, encode
 
@@ -67,9 +68,27 @@ GOLDEN = {
     ),
     "current": (
         ConsumerGroupCurrentMemberAssignmentKey("g", "m"),
-        ConsumerGroupCurrentMemberAssignmentValue(5, 4, 1, [AssignedTopic(ID, [1, 4])], []),
+        ConsumerGroupCurrentMemberAssignmentValue(5, 4, 1, [HeldTopic(ID, [1, 4])], []),
         "0008" + "000167" + "00016d",
         "0000" + "00000005" + "00000004" + "01" + TOPIC + "01" + "00",
+    ),
+    "current with epochs": (
+        ConsumerGroupCurrentMemberAssignmentKey("g", "m"),
+        ConsumerGroupCurrentMemberAssignmentValue(5, 4, 1, [HeldTopic(ID, [1, 4], [2, 5])], []),
+        "0008" + "000167" + "00016d",
+        # One tagged field, number 0, of nine bytes: two epochs (KIP-1251).
+        "0000"
+        + "00000005"
+        + "00000004"
+        + "01"
+        + TOPIC[:-2]
+        + "01"
+        + "00"
+        + "09"
+        + "0300000002"
+        + "00000005"
+        + "01"
+        + "00",
     ),
     "expression": (
         ConsumerGroupRegularExpressionKey("g", "t.*"),

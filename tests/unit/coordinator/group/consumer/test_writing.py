@@ -10,7 +10,9 @@ T = b"t" * 16
 
 
 def test_tombstones_take_back_everything_that_was_written(world: Any) -> None:
-    member = ConsumerMember(member_id="m", topic_names=("t",), epoch=2, assigned={T: (1,)})
+    member = ConsumerMember(
+        member_id="m", topic_names=("t",), epoch=2, assigned={T: (1,)}, assignment_epochs={(T, 1): 2}
+    )
     records = [
         writing.member_record("g", member),
         writing.group_record("g", epoch=2, metadata_hash=3),
