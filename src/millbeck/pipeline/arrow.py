@@ -2,6 +2,9 @@
 
 A fetched payload is taken for one long binary array whose elements are, in turn, a value and what lies between it and
 the next value; Arrow's `take` of every second element is then one pass in C++ that copies the values and nothing else.
+
+Columns of numbers are made of buffers: to make them of numpy's arrays, Arrow would load pandas first, which takes a new
+worker longer than many a batch.
 """
 
 from __future__ import annotations
@@ -17,15 +20,18 @@ from millbeck.client.consumer.fetched_columns import Columns
 _ROW_NUMBERS: Final = 6
 _SLOT_NUMBERS: Final = 4
 
+_INT32: Final = pa.int32()
+_INT64: Final = pa.int64()
+_TIMESTAMP: Final = pa.timestamp("us", tz="UTC")
 HEADERS: Final = pa.list_(pa.struct([pa.field("key", pa.string()), pa.field("value", pa.binary())]))
 _FIELDS: Final = (
     pa.field("key", pa.binary()),
     pa.field("value", pa.binary()),
     pa.field("topic", pa.string()),
-    pa.field("partition", pa.int32()),
-    pa.field("offset", pa.int64()),
-    pa.field("timestamp", pa.timestamp("us", tz="UTC")),
-    pa.field("timestampType", pa.int32()),
+    pa.field("partition", _INT32),
+    pa.field("offset", _INT64),
+    pa.field("timestamp", _TIMESTAMP),
+    pa.field("timestampType", _INT32),
 )
 
 
@@ -43,10 +49,10 @@ def record_batch(columns: Columns, topic: str, partition: int, with_headers: boo
         gathered(columns.payload, rows[:, 0], rows[:, 1]),
         gathered(columns.payload, rows[:, 2], rows[:, 3]),
         _repeated(topic, count),
-        pa.array(np.full(count, partition, dtype=np.int32)),
-        pa.array(np.ascontiguousarray(rows[:, 4])),
-        pa.array(rows[:, 5] * 1000, type=pa.int64()).cast(pa.timestamp("us", tz="UTC")),
-        pa.array(np.full(count, columns.timestamp_type, dtype=np.int32)),
+        of_numbers(_INT32, np.full(count, partition, dtype=np.int32)),
+        of_numbers(_INT64, np.ascontiguousarray(rows[:, 4])),
+        of_numbers(_TIMESTAMP, rows[:, 5] * 1000),
+        of_numbers(_INT32, np.full(count, columns.timestamp_type, dtype=np.int32)),
     ]
     if with_headers:
         arrays.append(_headers(columns))
@@ -72,8 +78,24 @@ def gathered(payload: bytes, begins: Any, sizes: Any) -> Any:
     pieces = pa.BinaryArray.from_buffers(
         pa.binary(), 2 * count, [None, pa.py_buffer(borders), pa.py_buffer(payload)], null_count=0
     )
-    wanted = pa.array(np.arange(0, 2 * count, 2, dtype=np.int32), mask=is_null if null_count else None)
+    wanted = of_numbers(_INT32, np.arange(0, 2 * count, 2, dtype=np.int32), is_null if null_count else None)
     return pieces.take(wanted)
+
+
+def of_numbers(kind: Any, numbers: Any, is_null: Any = None) -> Any:
+    """An array of this fixed-size type over numpy's own memory, which lies one number after the other."""
+    validity = None if is_null is None else pa.py_buffer(np.packbits(~is_null, bitorder="little"))
+    return pa.Array.from_buffers(kind, len(numbers), [validity, pa.py_buffer(numbers)])
+
+
+def nulls_of(column: Any) -> Any:
+    """For each row of an Arrow array whether it is null, as numpy has it."""
+    count = len(column)
+    bits = column.buffers()[0]
+    if bits is None or not column.null_count:
+        return np.full(count, column.null_count > 0)
+    valid = np.unpackbits(np.frombuffer(bits, dtype=np.uint8), bitorder="little")
+    return valid[column.offset : column.offset + count] == 0
 
 
 def _repeated(text: str, count: int) -> Any:
@@ -92,7 +114,7 @@ def _headers(columns: Columns) -> Any:
     borders = np.zeros(len(counts) + 1, dtype=np.int32)
     np.cumsum(counts, out=borders[1:])
     entries = pa.StructArray.from_arrays([names, values], fields=list(HEADERS.value_type))
-    offsets = pa.array(borders, mask=np.append(counts == 0, False))
+    offsets = of_numbers(_INT32, borders, np.append(counts == 0, False))
     return pa.ListArray.from_arrays(offsets, entries, type=HEADERS)
 
 

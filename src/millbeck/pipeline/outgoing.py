@@ -19,6 +19,7 @@ from millbeck.client.producer.bulk import BulkProducer
 from millbeck.client.producer.shared_transaction import Ticket
 from millbeck.kernel.errors import ApiError, InvalidConfig, InvalidTxnState, UnknownTopicOrPartition
 from millbeck.kernel.ids import TopicPartition
+from millbeck.pipeline.arrow import nulls_of, of_numbers
 from millbeck.pipeline.errors import BrokerUnreachable, InvalidOption, NotExactlyOnce, PipelineError, TopicMissing
 from millbeck.pipeline.exactly_once import ONE_TASK_ONLY
 from millbeck.pipeline.sink_options import SinkOptions
@@ -103,7 +104,7 @@ class Outgoing:
         if "partition" in batch.schema.names:
             column = batch.column("partition")
             given = np.asarray(column.fill_null(-1))
-            chosen = np.where(np.asarray(column.is_valid()), given, chosen)
+            chosen = np.where(nulls_of(column), chosen, given)
         if members is not None:
             chosen = chosen[members]
         if len(chosen) and not 0 <= chosen.min() <= chosen.max() < count:
@@ -147,7 +148,7 @@ def with_partitions(batch: Any, partition_count: int, turn: int) -> Any:
     else:
         chosen = np.full(batch.num_rows, -1, dtype=_BORDER)
     in_turn = (np.arange(batch.num_rows) + turn) % partition_count
-    column = pa.array(np.where(chosen < 0, in_turn, chosen).astype(np.int32))
+    column = of_numbers(pa.int32(), np.where(chosen < 0, in_turn, chosen).astype(np.int32))
     return pa.RecordBatch.from_arrays([*batch.columns, column], [*batch.schema.names, "partition"])
 
 
@@ -197,7 +198,7 @@ def _pieces(column: Any) -> Pieces:
     """The column's buffers; a slice of a larger array keeps to its own part."""
     _, offsets, payload = column.buffers()
     borders = _borders(offsets, column)
-    nulls = np.asarray(column.is_null()).astype(np.uint8).tobytes() if column.null_count else b""
+    nulls = nulls_of(column).astype(np.uint8).tobytes() if column.null_count else b""
     return Pieces(b"" if payload is None else payload.to_pybytes(), borders.tobytes(), nulls)
 
 
@@ -214,6 +215,6 @@ def _list_borders(headers: Any) -> bytes:
     if not headers.null_count:
         return bytes(borders.tobytes())
     sizes = np.diff(borders)
-    if not sizes[np.asarray(headers.is_null())].any():
+    if not sizes[nulls_of(headers)].any():
         return bytes(borders.tobytes())
     raise PipelineError('the column "headers" holds entries in null rows')

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -52,6 +54,33 @@ def test_they_hold_the_records(batches: list[list[Record]], with_headers: bool) 
             expected.append(row)
         base += len(given_records)
     assert rows(data, with_headers) == expected
+
+
+@given(st.lists(st.one_of(st.none(), st.integers(0, 9)), max_size=30), st.integers(0, 30), st.booleans())
+@settings(max_examples=60, deadline=None)
+def test_nulls_of_slices_too(values: list[int | None], begin: int, is_of_nothing: bool) -> None:
+    column = pa.nulls(len(values)) if is_of_nothing else pa.array(values, type=pa.int32())
+    part = column[min(begin, len(values)) :]
+    assert arrow.nulls_of(part).tolist() == part.is_null().to_pylist()
+
+
+def test_no_pandas_is_loaded() -> None:
+    """It would take every new worker of Spark's longer than the records do."""
+    script = (
+        "import sys\n"
+        "from millbeck.client.consumer.fetched_columns import FetchedColumns\n"
+        "from millbeck.pipeline import arrow\n"
+        "from millbeck.pipeline.outgoing import rows_of, with_partitions\n"
+        "from millbeck.records import batch\n"
+        "from millbeck.records.record import Record\n"
+        "data = batch.build([Record(-1, 5, None, b'v', (('h', b'w'),)), Record(-1, 5, b'k', None)])\n"
+        "for columns in FetchedColumns(data, 0, 9, with_headers=True).columns():\n"
+        "    made = arrow.record_batch(columns, 'orders', 3, True)\n"
+        "    rows_of(with_partitions(made.select(['key', 'value', 'headers']), 2, 0))\n"
+        "    print(made.num_rows, 'pandas' in sys.modules)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout == "2 False\n"
 
 
 def test_append_time_is_said() -> None:
