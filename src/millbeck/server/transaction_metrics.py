@@ -35,6 +35,10 @@ def declare_transaction_metrics(registry: Registry, broker: Broker) -> None:
         [],
         lambda: [((), sender.run_count)],
     )
+    broker.verification.times_ms = registry.histogram(
+        "kafka_server_addpartitionstotxnmanager_verificationtimems",
+        "Milliseconds until a coordinator has said whether a partition may be written to in a transaction.",
+    ).child()
     registry.counter_from(
         "kafka_server_addpartitionstotxnmanager_verificationfailurerate_total",
         "Partitions that a coordinator refused to have written to in a transaction.",

@@ -27,6 +27,7 @@ from millbeck.kernel.errors import (
     ProducerFenced,
     by_code,
 )
+from millbeck.kernel.histogram import Histogram
 from millbeck.kernel.ids import TopicPartition
 from millbeck.kernel.names import TRANSACTION_STATE_TOPIC
 from millbeck.replication.partition import Partition
@@ -84,6 +85,8 @@ class TransactionVerification:
         self._broker = broker
         self._entries: dict[Place, dict[int, _Entry]] = {}
         self.failure_count = 0
+        self.times_ms = Histogram()
+        """How long coordinators take to answer."""
 
     # Guards
 
@@ -159,7 +162,8 @@ class TransactionVerification:
         The end of the transaction before may not be complete yet: a little patience spares the client a round trip."""
         config = self._broker.config.transactions
         loop = asyncio.get_running_loop()
-        give_up_s = loop.time() + config.add_partitions_retry_backoff_ms_max / 1000
+        started_s = loop.time()
+        give_up_s = started_s + config.add_partitions_retry_backoff_ms_max / 1000
         first = guards[0]
         partitions = [guard.partition.name for guard in guards]
         while True:
@@ -173,6 +177,7 @@ class TransactionVerification:
             for guard in guards:
                 self._renew(guard)
         self.failure_count += sum(each is not None for each in outcomes.values())
+        self.times_ms.record((loop.time() - started_s) * 1000)
         return outcomes
 
     async def _ask_once(

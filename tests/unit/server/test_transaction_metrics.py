@@ -17,6 +17,7 @@ def test_states_markers_and_refusals_are_counted() -> None:
         found = samples(house.node)
         assert found['millbeck_transactional_ids{state="Ongoing"}'] == 1
         assert found["kafka_server_addpartitionstotxnmanager_verificationfailurerate_total"] == 1
+        assert found["kafka_server_addpartitionstotxnmanager_verificationtimems_count"] == 1
         assert house.node is not None
         sender = house.node.broker.transactions.sender
         original, waiting = sender._route, []

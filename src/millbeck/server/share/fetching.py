@@ -1,8 +1,8 @@
 """One ShareFetch: what its member settles, and what it is given of the partitions of its session.
 
 Both go their way at the same time; the reply leaves when what was settled is durable and something was acquired, or
-when the time is up. Partitions are asked in the session's order until there are enough records; whoever gave some goes
-to the end of that order.
+when the time is up. Nothing is acquired before there are as many bytes as the fetch waits for. Partitions are asked in
+the session's order until there are enough records; whoever gave some goes to the end of that order.
 """
 
 from __future__ import annotations
@@ -56,6 +56,8 @@ class ShareFetching:
         self._warmings = 0
         self._is_looked_at = False
         """Whether nothing more is to be acquired."""
+        self._is_late = False
+        """Whether the time is up: what there is has to do."""
         self._is_over = False
 
     # Looking
@@ -72,6 +74,8 @@ class ShareFetching:
 
     def _look(self, places: Iterable[Place]) -> bool:
         """Take what there is; True when there is something to answer, or a thread brings it in."""
+        if not self._has_enough():
+            return False
         for place in list(places):
             if self._record_count() >= self._request.max_records:
                 break
@@ -93,6 +97,20 @@ class ShareFetching:
         if self._taken or self._errors or not self._session.places:
             self._is_looked_at = True
         return self._is_looked_at
+
+    def _has_enough(self) -> bool:
+        """Whether there are the bytes that the fetch waits for, or something else to tell."""
+        missing = self._request.min_bytes
+        if missing <= 1 or self._is_late:
+            return True
+        for place in self._session.places:
+            led = self._call.broker.shares.known(self._session.group_id, *place)
+            if led is None or led.state is State.ENDED:
+                return True
+            missing -= led.readable_bytes(missing)
+            if missing <= 0:
+                return True
+        return False
 
     def _take(self, place: Place, led: LedShare) -> None:
         if place in self._taken:
@@ -131,7 +149,10 @@ class ShareFetching:
             led.is_reading = False
         if not self._is_over:
             if not self._look(self._session.places):
-                self._park()
+                if self._is_late:
+                    self._is_looked_at = True
+                else:
+                    self._park()
             self._finish()
         led.wake()
 
@@ -162,6 +183,18 @@ class ShareFetching:
             self._call.fail_unexpectedly(error)
 
     def _time_is_up(self) -> None:
+        self._is_late = True
+        if self._request.min_bytes > 1 and not self._is_looked_at:
+            # Less than was waited for may be there.
+            warmings = self._warmings
+            try:
+                self._look(self._session.places)
+            except Exception as error:
+                self._leave()
+                self._call.fail_unexpectedly(error)
+                return
+            if self._warmings > warmings:
+                return
         self._is_looked_at = True
         self._finish()
 

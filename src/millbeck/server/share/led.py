@@ -238,6 +238,27 @@ class LedShare:
             < self.partition.readable_end(committed_only=self.settings.is_read_committed)
         )
 
+    def readable_bytes(self, limit: int) -> int:
+        """How much a fetch could read, up to ``limit``: roughly, since what others hold in between counts as well."""
+        if not self.has_something():
+            return 0
+        machine, partition = self._machine, self.partition
+        assert machine is not None
+        is_committed = self.settings.is_read_committed
+        try:
+            piece = partition.read(
+                machine.next_fetch_offset(), size_bytes_max=limit, committed_only=is_committed, at_least_one=False
+            )
+        except ApiError:
+            # Whoever takes is told.
+            return limit
+        if piece is None:
+            # The first batch is larger than that.
+            return limit
+        piece.release()
+        is_all = piece.upper_offset >= partition.readable_end(committed_only=is_committed)
+        return piece.size if is_all else limit
+
     # Taking
 
     def take(self, wish: Wish, *, nowait: bool) -> Taken | None:

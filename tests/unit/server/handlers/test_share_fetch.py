@@ -85,6 +85,25 @@ def test_a_fetch_waits_for_records() -> None:
     share_house().run(scenario)
 
 
+def test_a_fetch_waits_for_as_many_bytes_as_it_wants_and_no_longer_than_it_says() -> None:
+    async def scenario(house: House, client: Client, environment: Environment) -> None:
+        member, topic_id = await begin(house, client, environment, count=0)
+        await member.fetch(topic_id)
+        waiting = asyncio.ensure_future(member.fetch(topic_id, max_wait_ms=60_000, min_bytes=1000))
+        other = await house.connect(environment)
+        await produce(other, b"small")
+        await asyncio.sleep(1)
+        assert not waiting.done(), "one small record is not enough"
+        await produce(other, bytes(1000))
+        assert len(values(await waiting)) == 2
+        await produce(other, b"late")
+        started = environment.clock.monotonic()
+        assert values(await member.fetch(topic_id, max_wait_ms=700, min_bytes=1 << 19)) == [b"late"]
+        assert 0.7 <= environment.clock.monotonic() - started < 0.8
+
+    share_house().run(scenario)
+
+
 def test_two_members_never_hold_the_same_record() -> None:
     async def scenario(house: House, client: Client, environment: Environment) -> None:
         member, topic_id = await begin(house, client, environment)
