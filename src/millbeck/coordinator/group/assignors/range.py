@@ -2,7 +2,8 @@
 
 Topics with the same subscribers are cut in the same order of members, so that partition 3 of two topics of equal size
 is one member's: joins by key stay local. Members keep the order of the pieces they had; new ones come after them, those
-with an instance id first. When one leaves, the others close up and keep most of what they had.
+with an instance id first. When one leaves, the others close up and keep most of what they had. Where members say in
+which rack they are, those that are new get the pieces of which most has a replica there: the pieces stay what they are.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ def assign_ranges(members: Sequence[MemberSpecification], topics: Topics) -> dic
             topics_by_subscribers.setdefault(tuple(indexes), []).append(topic_id)
     for together, topic_ids in topics_by_subscribers.items():
         order = _in_order([members[index] for index in together], topic_ids)
+        order = _near(order, topic_ids, topics)
         for topic_id in topic_ids:
             _cut(order, topic_id, topics[topic_id].partition_count, assigned)
     return dict(assigned)
@@ -42,16 +44,51 @@ def _in_order(members: list[MemberSpecification], topic_ids: list[Uuid]) -> list
     return sorted(members, key=place)
 
 
+def _near(order: list[MemberSpecification], topic_ids: list[Uuid], topics: Topics) -> list[MemberSpecification]:
+    """The same members, those without a piece so far in an order that brings them near to theirs."""
+    old_count = sum(any(member.current.get(topic_id) for topic_id in topic_ids) for member in order)
+    by_rack: dict[str | None, list[MemberSpecification]] = {}
+    for member in order[old_count:]:
+        by_rack.setdefault(member.rack_id, []).append(member)
+    if len(by_rack) < 2:
+        return order
+    places = {member.member_id: index for index, member in enumerate(order)}
+    near = order[:old_count]
+    for index in range(old_count, len(order)):
+        counts = _local_counts(index, len(order), topic_ids, topics)
+        # Whoever has waited longest, of those that are equally near.
+        rack = min(by_rack, key=lambda rack: (-counts.get(rack or "", 0), places[by_rack[rack][0].member_id]))
+        near.append(by_rack[rack].pop(0))
+        if not by_rack[rack]:
+            del by_rack[rack]
+    return near
+
+
+def _local_counts(index: int, member_count: int, topic_ids: list[Uuid], topics: Topics) -> dict[str, int]:
+    """How many partitions of one piece, of all these topics, each rack has."""
+    counts: dict[str, int] = {}
+    for topic_id in topic_ids:
+        topic = topics[topic_id]
+        for partition in range(*_piece(index, member_count, topic.partition_count)):
+            for rack in topic.racks_of(partition):
+                counts[rack] = counts.get(rack, 0) + 1
+    return counts
+
+
+def _piece(index: int, member_count: int, partition_count: int) -> tuple[int, int]:
+    """Where a piece begins and ends."""
+    size, larger_count = divmod(partition_count, member_count)
+    begin = index * size + min(index, larger_count)
+    return begin, begin + size + (index < larger_count)
+
+
 def _cut(
     order: list[MemberSpecification],
     topic_id: Uuid,
     partition_count: int,
     assigned: dict[str, dict[Uuid, tuple[int, ...]]],
 ) -> None:
-    size, larger_count = divmod(partition_count, len(order))
-    begin = 0
     for index, member in enumerate(order):
-        end = begin + size + (index < larger_count)
+        begin, end = _piece(index, len(order), partition_count)
         if end > begin:
             assigned[member.member_id][topic_id] = tuple(range(begin, end))
-        begin = end

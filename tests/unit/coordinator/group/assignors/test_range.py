@@ -47,3 +47,44 @@ def test_a_topic_belongs_to_its_subscribers_alone() -> None:
     topics = {ONE: TopicSpecification(2), TWO: TopicSpecification(2)}
     assigned = assign_ranges([member("a", ONE), member("b", ONE, TWO), member("c")], topics)
     assert assigned == {"a": {ONE: (0,)}, "b": {ONE: (1,), TWO: (0, 1)}, "c": {}}
+
+
+RACKS = (("r1",), ("r1",), ("r2",), ("r2",), ("r3",), ("r3",))
+
+
+def in_rack(name: str, rack: str | None) -> MemberSpecification:
+    return member(name, ONE, TWO)._replace(rack_id=rack)
+
+
+def test_new_members_get_the_pieces_of_their_rack() -> None:
+    topics = {ONE: TopicSpecification(6, RACKS), TWO: TopicSpecification(6, RACKS)}
+    members = [in_rack("a", "r3"), in_rack("b", "r2"), in_rack("c", "r1")]
+    assigned = assign_ranges(members, topics)
+    assert {name: part[ONE] for name, part in assigned.items()} == {"c": (0, 1), "b": (2, 3), "a": (4, 5)}
+    assert all(part[ONE] == part[TWO] for part in assigned.values()), "joins by key stay local"
+    # Without racks, or with one for all, nothing is different from before.
+    assert assign_ranges([in_rack(name, None) for name in "abc"], topics)["a"][ONE] == (0, 1)
+    assert assign_ranges([in_rack(name, "r3") for name in "abc"], topics)["a"][ONE] == (0, 1)
+
+
+def test_a_piece_is_kept_wherever_its_member_is() -> None:
+    topics = {ONE: TopicSpecification(6, RACKS), TWO: TopicSpecification(6, RACKS)}
+    first = assign_ranges([in_rack("a", "r3"), in_rack("b", "r2")], topics)
+    assert (first["b"][ONE], first["a"][ONE]) == ((0, 1, 2), (3, 4, 5))
+    staying = [in_rack("a", "r1")._replace(current=first["a"]), in_rack("b", "r3")._replace(current=first["b"])]
+    assert assign_ranges(staying, topics) == first
+
+
+@given(racks=st.lists(st.sampled_from(("r1", "r2", "r3", None)), min_size=1, max_size=9), partitions=st.integers(0, 20))
+@settings(max_examples=100, deadline=None)
+def test_with_racks_too_pieces_are_contiguous_and_cover_everything_once(
+    racks: list[str | None], partitions: int
+) -> None:
+    spread = tuple((f"r{index % 3 + 1}",) for index in range(partitions))
+    members = [member(f"m{index}", ONE)._replace(rack_id=rack) for index, rack in enumerate(racks)]
+    assigned = assign_ranges(members, {ONE: TopicSpecification(partitions, spread)})
+    parts = sorted(part[ONE] for part in assigned.values() if ONE in part)
+    assert [each for part in parts for each in part] == list(range(partitions))
+    assert all(part == tuple(range(part[0], part[-1] + 1)) for part in parts)
+    sizes = [len(part.get(ONE, ())) for part in assigned.values()]
+    assert max(sizes) - min(sizes) <= 1
