@@ -139,6 +139,8 @@ def take_records(
         return _BAD
     if count < 0 or count > (payload_end - start) // RECORD_SIZE_MIN:
         return _BAD
+    # A local: compiled, a constant of 63 bits is an object that each use would turn into a number again.
+    int64_max: i64 = _INT64_MAX
     rows = columns.rows
     header_counts = columns.header_counts
     header_slots = columns.header_slots
@@ -190,7 +192,7 @@ def take_records(
         if append_timestamp != -1:
             timestamp = append_timestamp
         else:
-            if base_timestamp > _INT64_MAX - timestamp if timestamp > 0 else base_timestamp < -_INT64_MAX - timestamp:
+            if base_timestamp > int64_max - timestamp if timestamp > 0 else base_timestamp < -int64_max - timestamp:
                 return _BAD
             timestamp += base_timestamp
 
@@ -204,7 +206,7 @@ def take_records(
             position += 2
         else:
             offset, position = _varint(payload, position, end)
-        if position == _NO_NUMBER or position >= end or offset < 0 or base_offset > _INT64_MAX - offset:
+        if position == _NO_NUMBER or position >= end or offset < 0 or base_offset > int64_max - offset:
             return _BAD
         offset += base_offset
 

@@ -138,6 +138,7 @@ def choose(
     stays. ``tombstones`` counts those kept, ``keyless`` those without a key. ``max_timestamp`` is the largest of those
     kept, -1 when there are none.
     """
+    int64_max: i64 = _INT64_MAX
     payload_end: i64 = len(payload)
     kept: i64 = 0
     tombstones: i64 = 0
@@ -197,7 +198,7 @@ def choose(
             timestamp, position = read_varlong(payload, position, end)
         if position == NO_NUMBER or position >= end:
             return _BAD, kept, tombstones, max_timestamp, keyless
-        if base_timestamp > _INT64_MAX - timestamp if timestamp > 0 else base_timestamp < -_INT64_MAX - timestamp:
+        if base_timestamp > int64_max - timestamp if timestamp > 0 else base_timestamp < -int64_max - timestamp:
             return _BAD, kept, tombstones, max_timestamp, keyless
         timestamp += base_timestamp
 

@@ -73,6 +73,8 @@ def walk(
     ``problem`` is `OK` or what is wrong with the record ``index``. ``refused`` counts the well-formed records that lack
     a required key or whose timestamp, unless it is -1, lies outside ``oldest`` to ``newest``.
     """
+    # A local: compiled, a constant of 63 bits is an object that each use would turn into a number again.
+    int64_max: i64 = _INT64_MAX
     payload_end: i64 = len(payload)
     max_timestamp: i64 = -1
     refused: i64 = 0
@@ -117,7 +119,7 @@ def walk(
                 delta, position = read_varlong(payload, position, end)
             if position == NO_NUMBER:
                 return BAD_TIMESTAMP, index, max_timestamp, refused
-        if base_timestamp > _INT64_MAX - delta if delta > 0 else base_timestamp < -_INT64_MAX - delta:
+        if base_timestamp > int64_max - delta if delta > 0 else base_timestamp < -int64_max - delta:
             return BAD_TIMESTAMP, index, max_timestamp, refused
         delta += base_timestamp
         if delta > max_timestamp:
