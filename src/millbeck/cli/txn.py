@@ -232,7 +232,7 @@ def terminate(transactional_id: str, target: Target) -> None:
     whatever was decided elsewhere.
 
     \b
-    Example:
+    Examples:
       millbeck txn terminate --transactional-id payments
     """
 
