@@ -28,6 +28,11 @@ SEED: Final = 7
 PER_SECOND: Final = 200
 FAR_AHEAD_MS: Final = 3_600_000
 DAY_MS: Final = 86_400_000
+SPARK_SETTINGS: Final = {
+    "spark.log.level": "ERROR",
+    # Each is a store of state for every operator that has one; a cluster's 200 are for more than three partitions.
+    "spark.sql.shuffle.partitions": "4",
+}
 
 
 @click.command()
@@ -147,7 +152,7 @@ class Demo:
 
         _say(f"starting Spark ({self._master})")
         with _telling("Spark is starting"):
-            spark = spark_session("millbeck demo", master=self._master, settings={"spark.log.level": "ERROR"})
+            spark = spark_session("millbeck demo", master=self._master, settings=SPARK_SETTINGS)
         stack.callback(spark.stop)
         return spark
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Final
 
 from pyspark.sql import SparkSession
@@ -22,27 +23,54 @@ DEFAULTS: Final[Mapping[str, str]] = {
     # Rows with headers reach Python eight times faster when batches are cut by rows, not by bytes.
     "spark.sql.execution.arrow.maxBytesPerBatch": "2147483647",
     "spark.sql.execution.arrow.maxRecordsPerBatch": "20000",
+    # A batch writes what changed in its state, where it would write RocksDB's files otherwise.
+    "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
     "spark.ui.showConsoleProgress": "false",
 }
-_LOCAL: Final[Mapping[str, str]] = {
-    "spark.driver.host": "127.0.0.1",
-    "spark.driver.bindAddress": "127.0.0.1",
-    "spark.sql.shuffle.partitions": "4",
+_LOOPBACK: Final[Mapping[str, str]] = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
+_LOCAL: Final[Mapping[str, str]] = {**_LOOPBACK, "spark.sql.shuffle.partitions": "4"}
+_CLUSTER: Final[Mapping[str, str]] = {
+    # Tasks of a stage that is run again would write beside those of its first run, which may not have ended.
+    "spark.stage.maxConsecutiveAttempts": "1",
 }
+_JAVA_OPTIONS: Final = "spark.driver.extraJavaOptions"
+_LOOPBACK_MASTERS: Final = ("spark://127.0.0.1:", "spark://localhost:")
 
 
 def spark_session(
     name: str = "millbeck", *, master: str = "local[*]", settings: Mapping[str, str] | None = None
 ) -> SparkSession:
-    """A session with these Spark settings; raises `JavaMissing`."""
+    """A session with these Spark settings; raises `JavaMissing`.
+
+    Workers run the Python of ``spark.pyspark.python`` or ``PYSPARK_PYTHON``, which needs this package, or this one.
+    """
     os.environ["JAVA_HOME"] = str(find_java())
+    settings = settings or {}
+    if "spark.pyspark.python" in settings:
+        # Spark looks at the setting only when it starts Python, not when Python starts Spark.
+        os.environ["PYSPARK_PYTHON"] = settings["spark.pyspark.python"]
     # Workers would take whatever python3 is on the path.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
-    chosen = {**DEFAULTS, **(_LOCAL if master.startswith("local") else {}), **(settings or {})}
+    chosen = {**DEFAULTS, **_for_master(master), **settings, **_quietly(settings)}
     builder = SparkSession.builder.appName(name).master(master)
     for setting, value in chosen.items():
         builder = builder.config(setting, value)
     spark = builder.getOrCreate()
     spark.dataSource.register(MillbeckFormat)
     return spark
+
+
+def _for_master(master: str) -> Mapping[str, str]:
+    if master.startswith("local"):
+        return _LOCAL
+    return {**_CLUSTER, **(_LOOPBACK if master.startswith(_LOOPBACK_MASTERS) else {})}
+
+
+def _quietly(settings: Mapping[str, str]) -> Mapping[str, str]:
+    """Spark's Java logs as log4j2.properties here says, unless the user has something of his own."""
+    given = settings.get(_JAVA_OPTIONS, "")
+    if "log4j" in given or "SPARK_CONF_DIR" in os.environ:
+        return {}
+    quiet = f"-Dlog4j2.configurationFile={Path(__file__).with_name('log4j2.properties').as_uri()}"
+    return {_JAVA_OPTIONS: f"{quiet} {given}".strip()}

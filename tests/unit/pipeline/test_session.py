@@ -58,11 +58,28 @@ def test_a_session(monkeypatch: pytest.MonkeyPatch) -> None:
     assert builder.given["spark.driver.host"] == "127.0.0.1"
 
 
-def test_a_cluster_is_reached_from_outside(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def builder(monkeypatch: pytest.MonkeyPatch) -> FakeBuilder:
     builder = FakeBuilder()
     fake: Any = type("FakeSession", (), {"builder": builder})
     monkeypatch.setattr(session, "SparkSession", fake)
     monkeypatch.setattr(session, "find_java", lambda: Path("/some/java"))
-    monkeypatch.setenv("JAVA_HOME", "before")
+    for name in ("JAVA_HOME", "PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON"):
+        monkeypatch.setenv(name, "before")
+    return builder
+
+
+def test_a_cluster_is_reached_from_outside(builder: FakeBuilder) -> None:
     session.spark_session(master="spark://host:7077")
     assert "spark.driver.host" not in builder.given
+    assert builder.given["spark.stage.maxConsecutiveAttempts"] == "1"
+
+
+def test_a_master_on_this_machine_needs_no_address_of_it(builder: FakeBuilder) -> None:
+    session.spark_session(master="spark://127.0.0.1:7077")
+    assert builder.given["spark.driver.host"] == "127.0.0.1"
+
+
+def test_workers_may_have_another_python(builder: FakeBuilder) -> None:
+    session.spark_session(master="spark://host:7077", settings={"spark.pyspark.python": "/opt/python"})
+    assert os.environ["PYSPARK_PYTHON"] == "/opt/python"
