@@ -279,7 +279,7 @@ class Node:
         ):
             if addresses:
                 offered = routes
-                if self.config.node.offers_unstable_versions:
+                if self.config.offers_unstable_versions:
                     offered = tuple(route.with_unstable_versions() for route in routes)
                 served = served_versions(offered)
                 audience = Audience(

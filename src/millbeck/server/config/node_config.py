@@ -82,6 +82,11 @@ class NodeConfig:
         self._check_listeners()
 
     @property
+    def offers_unstable_versions(self) -> bool:
+        """Of the protocol: asked for as in Kafka, or along with the features that need them."""
+        return self.node.unstable_api_versions_enable or self.node.unstable_feature_versions_enable
+
+    @property
     def option_set(self) -> OptionSet:
         return BROKER_OPTIONS
 

@@ -116,8 +116,3 @@ class NodeOptions(Section):
         doc="Whether feature levels that Kafka has not released are offered, and the API versions they need: "
         "transaction.version 3 (two-phase commit) and share.version 2 (dead-letter topics).",
     )
-
-    @property
-    def offers_unstable_versions(self) -> bool:
-        """Of the protocol: asked for as in Kafka, or along with the features that need them."""
-        return self.unstable_api_versions_enable or self.unstable_feature_versions_enable
