@@ -215,11 +215,25 @@ def metrics() -> Iterator[str]:
         "that dashboards for Kafka use; a summary has a `quantile` label, `_count` and `_sum`.",
         "",
     )
+    yield from _metrics_table(_declared_metrics())
+    yield from ("", "## Pipelines", "")
+    yield from ("Served by each `millbeck pipeline run` at the address that `millbeck pipeline status` tells.", "")
+    yield from _metrics_table(_pipeline_metrics())
+
+
+def _metrics_table(declared: Iterable[Any]) -> Iterator[str]:
     rows = [
         [f"`{each.name}`", each.kind.value, ", ".join(f"`{label}`" for label in each.labels), _cell(each.help)]
-        for each in sorted(_declared_metrics(), key=lambda each: str(each.name))
+        for each in sorted(declared, key=lambda each: str(each.name))
     ]
     yield from _table(["Name", "Type", "Labels", "Meaning"], rows)
+
+
+def _pipeline_metrics() -> list[Any]:
+    from millbeck.pipeline.running.metrics import PipelineMetrics
+
+    metrics = PipelineMetrics("any", restarts=lambda: 0, is_running=lambda: False)
+    return [each for each in metrics.registry.declarations if each.name.startswith("millbeck_pipeline_")]
 
 
 def _declared_metrics() -> list[Any]:

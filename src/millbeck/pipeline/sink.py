@@ -22,6 +22,7 @@ from millbeck.pipeline import exactly_once
 from millbeck.pipeline.errors import NotExactlyOnce
 from millbeck.pipeline.exactly_once import Begun
 from millbeck.pipeline.outgoing import Outgoing, Written
+from millbeck.pipeline.plainly import plainly
 from millbeck.pipeline.sink_options import SinkOptions
 
 Messages = list[WriterCommitMessage | None]
@@ -55,6 +56,7 @@ class _Writer:
         self._options = options
         self._begun: Begun | None = None
 
+    @plainly
     def __getstate__(self) -> Mapping[str, Any]:
         if self._options.is_exactly_once and self._begun is None:
             self._begun = exactly_once.begin(self._options)
@@ -97,23 +99,29 @@ class _Writer:
 
 
 class BatchWriter(_Writer, DataSourceArrowWriter):
+    @plainly
     def write(self, iterator: Iterator[Any]) -> WriterCommitMessage:
         return self._write(iterator, is_streaming=False)
 
+    @plainly
     def commit(self, messages: Messages) -> None:
         self._commit(messages, -1)
 
+    @plainly
     def abort(self, messages: Messages) -> None:
         self._abort(messages)
 
 
 class StreamWriter(_Writer, DataSourceStreamArrowWriter):
+    @plainly
     def write(self, iterator: Iterator[Any]) -> WriterCommitMessage:
         return self._write(iterator, is_streaming=True)
 
+    @plainly
     def commit(self, messages: Messages, batchId: int) -> None:  # noqa: N803
         self._commit(messages, batchId)
 
+    @plainly
     def abort(self, messages: Messages, batchId: int) -> None:  # noqa: N803
         self._abort(messages)
 

@@ -38,6 +38,7 @@ from millbeck.kernel.ids import ZERO_UUID, TopicPartition, Uuid
 from millbeck.pipeline.errors import RecordsLost, TopicChanged
 from millbeck.pipeline.log_view import LogView
 from millbeck.pipeline.offsets import Offsets
+from millbeck.pipeline.plainly import plainly
 from millbeck.pipeline.planning import OffsetRange, limited, split
 from millbeck.pipeline.range_task import read_range
 from millbeck.pipeline.source_options import SourceOptions
@@ -76,6 +77,7 @@ class BatchReader(DataSourceReader):
     def __init__(self, options: SourceOptions) -> None:
         self._options = options
 
+    @plainly
     def partitions(self) -> Sequence[InputPartition]:
         view = LogView(self._options)
         try:
@@ -86,6 +88,7 @@ class BatchReader(DataSourceReader):
             view.close()
         return [RangePartition(found) for found in ranges]
 
+    @plainly
     def read(self, partition: InputPartition) -> Iterator[Any]:
         assert isinstance(partition, RangePartition)
         return read_range(self._options, partition.range)
@@ -106,6 +109,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def __setstate__(self, state: Mapping[str, Any]) -> None:
         self.__init__(state["_options"])  # type: ignore[misc]
 
+    @plainly
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802
         return self._log.at(self._options.starting, is_start=True).to_json()
 
@@ -116,9 +120,11 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             return ReadMinRows(self._options.offsets_per_trigger_min)
         return ReadAllAvailable()
 
+    @plainly
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
         self._final = self._latest()
 
+    @plainly
     def latestOffset(self, start: Mapping[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: N802
         before = Offsets.from_json(start)
         latest = self._latest() if self._final is None else self._final
@@ -138,11 +144,13 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """Where the log ended when it was last looked at: what is between is the query's lag."""
         return self._reported
 
+    @plainly
     def partitions(self, start: Mapping[str, Any], end: Mapping[str, Any]) -> Sequence[InputPartition]:
         planner = RangePlanner(self._options, self._log)
         ranges = planner.ranges(Offsets.from_json(start), Offsets.from_json(end))
         return [RangePartition(found) for found in ranges]
 
+    @plainly
     def read(self, partition: InputPartition) -> Iterator[Any]:
         assert isinstance(partition, RangePartition)
         return read_range(self._options, partition.range)

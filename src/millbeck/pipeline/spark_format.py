@@ -18,6 +18,7 @@ from pyspark.sql.datasource import (
 from pyspark.sql.types import StructType
 
 from millbeck.pipeline.errors import InvalidOption
+from millbeck.pipeline.plainly import plainly
 
 
 class MillbeckFormat(DataSource):
@@ -31,18 +32,21 @@ class MillbeckFormat(DataSource):
 
         return source_schema(includes_headers(self.options))
 
+    @plainly
     def reader(self, schema: StructType) -> DataSourceReader:
         from millbeck.pipeline.source import BatchReader
         from millbeck.pipeline.source_options import parse_source_options
 
         return BatchReader(parse_source_options(self.options, is_streaming=False))
 
+    @plainly
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802
         from millbeck.pipeline.source import StreamReader
         from millbeck.pipeline.source_options import parse_source_options
 
         return StreamReader(parse_source_options(self.options, is_streaming=True))
 
+    @plainly
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
         from millbeck.pipeline.sink import BatchWriter
         from millbeck.pipeline.sink_options import parse_sink_options
@@ -52,6 +56,7 @@ class MillbeckFormat(DataSource):
         _check_columns(schema, parse_sink_options(self.options).topic)
         return BatchWriter(parse_sink_options(self.options))
 
+    @plainly
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:  # noqa: N802
         from millbeck.pipeline.sink import StreamWriter
         from millbeck.pipeline.sink_options import parse_sink_options

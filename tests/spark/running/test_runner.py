@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.request import urlopen
 
 import pytest
 
 pytest.importorskip("pyspark", reason="the extra spark is not installed")
 
-from millbeck.pipeline.errors import TopologyError
+from millbeck.pipeline.errors import BadRecord, RecordsLost, TopicChanged, TopicMissing, TopologyError
 from millbeck.pipeline.running.definition import load
 from millbeck.pipeline.running.run_directory import RunDirectory
 from millbeck.pipeline.running.runner import Runner
@@ -27,8 +28,14 @@ def _run(file: Path, log: LiveLog, home: Path, **how: Any) -> tuple[list[Progres
     directory = RunDirectory(home, definition.settings.name)
     watched: list[Progress] = []
     said: list[str] = []
+
+    def watch(progress: Progress) -> None:
+        watched.append(progress)
+        with urlopen(directory.status()["metrics"], timeout=10) as answer:
+            said.extend(answer.read().decode().splitlines())
+
     with directory.held():
-        Runner(definition, directory, say=said.append, watch=watched.append, once=True, **how).run()
+        Runner(definition, directory, watch=watch, once=True, **{"say": said.append, **how}).run()
     return watched, said, directory
 
 
@@ -40,10 +47,13 @@ def test_a_file_of_steps_runs_once_exactly(spark: SparkSession, log: LiveLog, ma
         f'[source]\ntopic = "{source}"\nvalue = "n INT"\n[[steps]]\nfilter = "value.n >= 15"\n'
         f'[[steps]]\nvalue = {{ twice = "value.n * 2" }}\n[sink]\ntopic = "{target}"\n'
     )
-    watched, _, directory = _run(file, log, tmp_path)
+    watched, said, directory = _run(file, log, tmp_path)
     assert [json.loads(value or b"") for value in log.values(target)] == [{"twice": 2 * n} for n in range(15, 20)]
     assert sum(progress.rows for progress in watched) == 20
+    assert 'millbeck_pipeline_rows_total{pipeline="large"} 20' in said
+    assert 'millbeck_pipeline_running{pipeline="large"} 1' in said
     assert directory.state() == "stopped"
+    assert directory.status()["metrics"] is None
     assert directory.status()["progress"]["rows"] == 20
     assert sum(log.committed("large", source).values()) == 20
     # Again: nothing is new, so nothing is written.
@@ -54,15 +64,46 @@ def test_a_file_of_steps_runs_once_exactly(spark: SparkSession, log: LiveLog, ma
 def test_a_failure_is_tried_again_until_it_is_too_often(
     spark: SparkSession, log: LiveLog, make_topic: Any, tmp_path: Path
 ) -> None:
+    file = tmp_path / "early.toml"
+    file.write_text(f'[source]\ntopic = "not-there-yet"\n[sink]\ntopic = "{make_topic(1)}"\n')
+    said: list[str] = []
+    with pytest.raises(TopicMissing, match="there is no topic not-there-yet") as raised:
+        _run(file, log, tmp_path, attempts_max=1, say=said.append)
+    assert "\n" not in str(raised.value)
+    assert said == [f"failed: {raised.value}; trying again in 1 s"]
+    directory = RunDirectory(tmp_path, "early")
+    assert (directory.status()["state"], directory.restarts()) == ("failed", 1)
+    assert directory.status()["error"] == str(raised.value)
+    assert "Streaming Query" in (directory.path / "failure").read_text()
+
+
+def test_a_bad_record_is_not_tried_again(spark: SparkSession, log: LiveLog, make_topic: Any, tmp_path: Path) -> None:
     source, target = make_topic(1), make_topic(1)
     log.put(source, [{"value": b"nonsense"}])
     file = tmp_path / "strict.toml"
     file.write_text(f'[source]\ntopic = "{source}"\nvalue = "n INT"\n[sink]\ntopic = "{target}"\n')
-    with pytest.raises(Exception, match="the value is no json"):
-        _run(file, log, tmp_path, attempts_max=1)
-    status = RunDirectory(tmp_path, "strict").status()
-    assert status["state"] == "failed"
-    assert status["restarts"] == 1
+    with pytest.raises(BadRecord, match=f"^{source}-0 at offset 0: the value is no json of .* Mend what writes it"):
+        _run(file, log, tmp_path)
+    assert RunDirectory(tmp_path, "strict").restarts() == 0
+
+
+def test_records_that_are_gone_and_a_topic_made_anew_are_told_at_once(
+    spark: SparkSession, log: LiveLog, make_topic: Any, tmp_path: Path
+) -> None:
+    source, target = make_topic(1), make_topic(1)
+    file = tmp_path / "copy.toml"
+    file.write_text(f'delivery = "at_least_once"\n[source]\ntopic = "{source}"\n[sink]\ntopic = "{target}"\n')
+    log.put(source, [{"value": b"x"}] * 5)
+    _run(file, log, tmp_path)
+    log.put(source, [{"value": b"y"}] * 5)
+    log.delete_records(source, 8)
+    with pytest.raises(RecordsLost, match=f"^{source}-0 begins at offset 8 now; offsets 5 to 7 were deleted"):
+        _run(file, log, tmp_path)
+    log.delete(source)
+    log.create(source)
+    with pytest.raises(TopicChanged, match=f"^topic {source} was deleted and created again .* Use a new checkpoint"):
+        _run(file, log, tmp_path)
+    assert RunDirectory(tmp_path, "copy").restarts() == 0
 
 
 def test_a_wrong_topology_is_not_tried_again(spark: SparkSession, log: LiveLog, tmp_path: Path) -> None:

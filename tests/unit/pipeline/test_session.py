@@ -83,3 +83,14 @@ def test_a_master_on_this_machine_needs_no_address_of_it(builder: FakeBuilder) -
 def test_workers_may_have_another_python(builder: FakeBuilder) -> None:
     session.spark_session(master="spark://host:7077", settings={"spark.pyspark.python": "/opt/python"})
     assert os.environ["PYSPARK_PYTHON"] == "/opt/python"
+
+
+def test_java_logs_quietly_unless_the_user_has_something_of_his_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("SPARK_CONF_DIR", raising=False)
+    options = session._quietly({"spark.driver.extraJavaOptions": "-Xss4m"})["spark.driver.extraJavaOptions"]
+    file, rest = options.removeprefix("-Dlog4j2.configurationFile=file://").split()
+    assert rest == "-Xss4m"
+    assert "rootLogger" in Path(file).read_text()
+    assert session._quietly({"spark.driver.extraJavaOptions": "-Dlog4j2.configurationFile=mine"}) == {}
+    monkeypatch.setenv("SPARK_CONF_DIR", "/mine")
+    assert session._quietly({}) == {}

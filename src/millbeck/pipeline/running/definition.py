@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from millbeck.pipeline.errors import DefinitionError
+from millbeck.pipeline.running.metrics_server import ANYWHERE, OFF, address_of
 from millbeck.pipeline.running.steps import builder_of, check_steps
 
 if TYPE_CHECKING:
@@ -39,6 +40,8 @@ class Settings:
     lateness: str = "0 seconds"
     group: str | None = None
     """The consumer group in which the lag shows; the pipeline's name when None."""
+    metrics: str = ANYWHERE
+    """Where metrics are served, as host:port; "off" for nowhere."""
     options: Mapping[str, str] = field(default_factory=dict)
     """For the sources and the sink: ``kafka.*`` and the rest."""
     spark: Mapping[str, str] = field(default_factory=dict)
@@ -109,4 +112,9 @@ def _settings(path: Path, given: Mapping[str, Any]) -> Settings:
             values[name] = {key: str(value) for key, value in values[name].items()}
     if not _NAME.fullmatch(values["name"]):
         raise DefinitionError(f"{path}: {values['name']!r} is no name: letters, digits, '.', '_' and '-', at most 100")
+    if values.get("metrics", OFF) != OFF:
+        try:
+            address_of(values["metrics"])
+        except DefinitionError as error:
+            raise DefinitionError(f"{path}: {error}") from error
     return Settings(**values)

@@ -1,8 +1,8 @@
 """What a run leaves for those who look: who runs it, how it is doing, what it said.
 
-Each pipeline has a directory by its name: ``status.json``, replaced as a whole after each batch, ``log``, and the
-checkpoint where none was named. A run holds a lock on ``lock``, so that nobody starts the same pipeline twice and a run
-that was killed is not taken for one that lives.
+Each pipeline has a directory by its name: ``status.json``, replaced as a whole after each batch, ``log``, ``failure``
+(the last one in full), and the checkpoint where none was named. A run holds a lock on ``lock``, so that nobody starts
+the same pipeline twice and a run that was killed is not taken for one that lives.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import fcntl
 import json
 import os
 import time
+import traceback
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -70,6 +71,11 @@ class RunDirectory:
         fresh = self.path / f"status.{os.getpid()}"
         fresh.write_text(json.dumps(known, indent=1), encoding="utf-8")
         fresh.replace(self.path / "status.json")
+
+    def keep_failure(self, error: BaseException) -> None:
+        """All that is known of the last failure, for those whom one line does not help; ``failure`` beside the log."""
+        text = "".join(traceback.format_exception(error))
+        (self.path / "failure").write_text(f"{time.strftime('%Y-%m-%d %H:%M:%S')}\n{text}", encoding="utf-8")
 
     def status(self) -> dict[str, Any]:
         """Empty when there is none yet, or none that can be read."""

@@ -8,7 +8,6 @@ process, which `keeper` starts.
 from __future__ import annotations
 
 import json
-import logging
 import os
 import signal
 import subprocess
@@ -24,20 +23,43 @@ from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from millbeck.pipeline.errors import DriverLost, InvalidOption, JavaMissing, PipelineError, TopologyError
+from millbeck.pipeline.errors import (
+    BadRecord,
+    DefinitionError,
+    DriverLost,
+    InvalidOption,
+    JavaMissing,
+    NotExactlyOnce,
+    PipelineError,
+    RecordsLost,
+    SchemaError,
+    TopologyError,
+)
+from millbeck.pipeline.explaining import explained
 from millbeck.pipeline.progress_groups import ProgressGroups
 from millbeck.pipeline.running.backoff import Backoff
 from millbeck.pipeline.running.definition import Definition
+from millbeck.pipeline.running.metrics import PipelineMetrics
+from millbeck.pipeline.running.metrics_server import served
 from millbeck.pipeline.running.progress import Progress, progress_of
 from millbeck.pipeline.running.run_directory import RunDirectory
 from millbeck.pipeline.session import spark_session
 from millbeck.pipeline.topology.topology import Topology
 
-log = logging.getLogger(__name__)
-
 _LOOK_SECONDS: Final = 0.5
 _JAVA_ENDS_SECONDS: Final = 2.0
-FINAL: Final = (TopologyError, InvalidOption, JavaMissing, AnalysisException)
+FINAL: Final = (
+    TopologyError,
+    DefinitionError,
+    InvalidOption,
+    JavaMissing,
+    SchemaError,
+    BadRecord,
+    RecordsLost,
+    NotExactlyOnce,
+)
+_WRONG: Final = (AnalysisException,)
+"""What Spark says of a query that cannot be; a source that has failed may be inside it."""
 MENDED: Final = (PySparkException, Py4JError, PipelineError)
 """What another attempt may mend, unless it is one of those above."""
 
@@ -81,6 +103,8 @@ class Runner:
         self._stops = threading.Event()
         self._has_progressed = False
         settings = definition.settings
+        self._is_running = False
+        self._metrics = PipelineMetrics(settings.name, restarts=directory.restarts, is_running=lambda: self._is_running)
         self._groups = ProgressGroups(
             {"bootstrap.servers": settings.bootstrap_servers}, {settings.name: settings.group or settings.name}
         )
@@ -101,14 +125,16 @@ class Runner:
         )
         previous = {number: signal.signal(number, self._signalled) for number in (signal.SIGTERM, signal.SIGINT)}
         try:
-            self._attempts()
+            with served(settings.metrics, self._metrics.registry) as address:
+                self._directory.write_status(metrics=address)
+                self._attempts()
         except BaseException as error:
-            self._directory.write_status(state="failed", error=_first_line(error))
+            self._directory.write_status(state="failed", error=str(explained(error)), metrics=None)
             raise
         finally:
             for number, handler in previous.items():
                 signal.signal(number, handler)
-        self._directory.write_status(state="stopped")
+        self._directory.write_status(state="stopped", metrics=None)
 
     @property
     def _checkpoint(self) -> str:
@@ -129,16 +155,18 @@ class Runner:
                     if self._stops.is_set():
                         # Ctrl-C is for every process of a terminal.
                         return
-                    raise DriverLost(f"Spark's Java process has ended: {_first_line(error)}") from error
-                if isinstance(error, FINAL) or not isinstance(error, MENDED):
+                    raise DriverLost(f"Spark's Java process has ended: {explained(error)}") from error
+                if not isinstance(error, MENDED):
                     raise
+                told = explained(error)
+                self._directory.keep_failure(error)
+                is_final = isinstance(told, FINAL) or (type(told) is PipelineError and isinstance(error, _WRONG))
                 wait = self._backoff.failed(time.monotonic() - began, has_progressed=self._has_progressed)
-                if wait is None:
-                    raise
+                if is_final or wait is None:
+                    raise told from error
                 restarts = self._directory.restarts() + 1
-                self._directory.write_status(state="waiting", error=_first_line(error), restarts=restarts)
-                self._say(f"failed: {_first_line(error)}; trying again in {wait:.0f} s")
-                log.warning("attempt %d failed", self._backoff.failures, exc_info=error)
+                self._directory.write_status(state="waiting", error=str(told), restarts=restarts)
+                self._say(f"failed: {told}; trying again in {wait:.0f} s")
                 self._stops.wait(wait)
 
     def _attempt(self) -> None:
@@ -148,7 +176,11 @@ class Runner:
         trigger: dict[str, Any] = {"availableNow": True} if self._once else {"processingTime": settings.trigger}
         query = topology.start(self._checkpoint, delivery=settings.delivery, trigger=trigger)
         self._directory.write_status(state="running")
-        self._follow(query)
+        self._is_running = True
+        try:
+            self._follow(query)
+        finally:
+            self._is_running = False
 
     def _follow(self, query: StreamingQuery) -> None:
         told = -1
@@ -161,9 +193,11 @@ class Runner:
     def _tell(self, query: StreamingQuery, told: int) -> int:
         for reported in query.recentProgress:
             progress = progress_of(json.loads(reported.json))
+            self._metrics.looked(progress)
             if progress.batch > told and progress.rows:
                 told = progress.batch
                 self._has_progressed = True
+                self._metrics.wrote(progress)
                 self._groups.progressed(reported)
                 self._directory.write_status(progress=progress.as_json())
                 self._watch(progress)
@@ -180,7 +214,3 @@ def java_has_ended() -> bool:
     except subprocess.TimeoutExpired:
         return False
     return True
-
-
-def _first_line(error: BaseException) -> str:
-    return (str(error).strip() or type(error).__name__).splitlines()[0][:500]

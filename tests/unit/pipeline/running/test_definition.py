@@ -55,6 +55,7 @@ def test_the_command_line_goes_before_the_file(tmp_path: Path) -> None:
         ("p.toml", "name = 5\n" + STEPS, "name is a text"),
         ("p.toml", "options = 'x'\n" + STEPS, "options is a table"),
         ("p.toml", "name = '../x'\n" + STEPS, "is no name"),
+        ("p.toml", "metrics = 'here'\n" + STEPS, "metrics is 'off' or an address"),
         ("p.toml", "[source]\ntopic = 'a'\n", "[sink] needs a topic"),
         ("p.ini", "", "a .py file"),
     ],

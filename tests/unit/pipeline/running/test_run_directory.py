@@ -60,3 +60,13 @@ def test_runs_are_listed_by_name(tmp_path: Path) -> None:
 def test_where_runs_live() -> None:
     assert runs_home({"MILLBECK_PIPELINES": "/x"}) == Path("/x")
     assert runs_home({"XDG_STATE_HOME": "/s"}) == Path("/s/millbeck/pipelines")
+
+
+def test_the_last_failure_is_kept_in_full(tmp_path: Path) -> None:
+    directory = RunDirectory(tmp_path, "kept")
+    with directory.held():
+        directory.keep_failure(ValueError("first"))
+        directory.keep_failure(ValueError("line one\nline two"))
+    text = (directory.path / "failure").read_text()
+    assert "ValueError: line one\nline two" in text
+    assert "first" not in text

@@ -1,0 +1,84 @@
+"""What went wrong, in one line, from whatever Spark has raised.
+
+Spark wraps the error of a source, of a sink or of a Python function into one of its own, with the query's plan, its
+offsets and the stacks of two languages around the line that matters. `explained` finds that line and gives it back as
+the error that it was; what it does not know it cuts down to Spark's own first sentence, with what to do where that is
+known.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from millbeck.pipeline import errors
+from millbeck.pipeline.errors import BadRecord, PipelineError
+
+LENGTH_MAX: Final = 1000
+
+_OURS: Final = re.compile(r"millbeck\.pipeline\.errors\.([A-Za-z]+): (.*)")
+_RAISED: Final = re.compile(r"\[USER_RAISED_EXCEPTION\] (.*?)(?: SQLSTATE|$)", re.MULTILINE)
+_LAST_OF_TRACEBACK: Final = re.compile(r"^([A-Za-z_][\w.]*(?:Error|Exception|Interrupt|Iteration)): (.*)", re.MULTILINE)
+_QUERY: Final = re.compile(r"^\[STREAM_FAILED\] Query \[.*?\] terminated with exception: ")
+_STATE: Final = re.compile(r" SQLSTATE: [0-9A-Z]{5}")
+_TRACEBACK: Final = "Traceback (most recent call last)"
+
+_NEW_CHECKPOINT: Final = (
+    "The checkpoint was written by another form of this pipeline: start with a new one (--checkpoint), or go back"
+)
+_ADVICE: Final = (
+    (
+        re.compile(r"JAVA_GATEWAY_EXITED"),
+        "Spark's Java did not start; what it said stands above. Is there memory left?",
+    ),
+    (
+        re.compile(r"STATE_STORE_\w*SCHEMA|STATEFUL_OPERATOR|STREAMING_STATEFUL|sources in the checkpoint"),
+        _NEW_CHECKPOINT,
+    ),
+    (re.compile(r"STATE_STORE_INVALID|INCOMPATIBLE_CHECKPOINT|CHECKPOINT.*NOT_COMPATIBLE"), _NEW_CHECKPOINT),
+    (
+        re.compile(r"CONCURRENT_QUERY|ConcurrentModification|CONCURRENT_STREAM_LOG_UPDATE"),
+        "Another query uses the same checkpoint",
+    ),
+    (
+        re.compile(r"Invalid Spark URL|Could not parse Master URL"),
+        "See --master: local[*], spark://host:port, yarn or k8s://…",
+    ),
+)
+
+
+def explained(error: BaseException) -> PipelineError:
+    """The error itself if it is one of ours, or the one of ours that is inside it, or a short form of it."""
+    if isinstance(error, PipelineError):
+        return error
+    text = str(error)
+    ours = _OURS.findall(text)
+    if ours:
+        name, message = ours[-1]
+        kind = getattr(errors, name, None)
+        is_ours = isinstance(kind, type) and issubclass(kind, PipelineError)
+        return (kind if is_ours and kind is not None else PipelineError)(_clean(message))
+    raised = _RAISED.search(text)
+    if raised:
+        return BadRecord(f"{_clean(raised[1])}. Mend what writes it, or name a topic for such records: bad_records")
+    return PipelineError(_short(error, text))
+
+
+def _short(error: BaseException, text: str) -> str:
+    if _TRACEBACK in text:
+        last = _LAST_OF_TRACEBACK.findall(text)
+        if last:
+            return _advised(f"{last[-1][0]}: {_clean(last[-1][1])}", text)
+    lines = [line for line in _QUERY.sub("", text.strip()).splitlines() if line.strip()]
+    return _advised(_clean(lines[0]) if lines else type(error).__name__, text)
+
+
+def _advised(short: str, text: str) -> str:
+    for pattern, advice in _ADVICE:
+        if pattern.search(text):
+            return f"{short}. {advice}"
+    return short
+
+
+def _clean(text: str) -> str:
+    return _STATE.sub("", text).strip().rstrip(".")[:LENGTH_MAX] if text else text

@@ -1,0 +1,70 @@
+"""Spark's messages, as it writes them, become the one line that helps."""
+
+from __future__ import annotations
+
+import pytest
+
+from millbeck.pipeline.errors import BadRecord, BrokerUnreachable, PipelineError, TopicChanged
+from millbeck.pipeline.explaining import explained
+
+QUERY = "[STREAM_FAILED] Query [id = 9198c5cb, runId = 9f8377c3] terminated with exception: "
+AFTER = (
+    " SQLSTATE: 38000 SQLSTATE: XXKST\n=== Streaming Query ===\nIdentifier: [id = 9198c5cb]\n"
+    "Current Committed Offsets: {}\nCurrent State: ACTIVE\n\nLogical Plan:\nWriteToMicroBatchDataSource\n+- Project [x]"
+)
+SOURCE = (
+    QUERY
+    + "[PYTHON_STREAMING_DATA_SOURCE_RUNTIME_ERROR] Failed when Python streaming data source perform planPartitions:"
+    ' Traceback (most recent call last):\n  File "runner.py", line 271, in main\n    raise error\n'
+    "millbeck.client.errors.NoBrokerReachable: no connection\n\nTraceback (most recent call last):\n"
+)
+
+
+def test_our_own_errors_are_found_and_are_what_they_were() -> None:
+    text = SOURCE + "millbeck.pipeline.errors.TopicChanged: topic a was deleted. Use a new checkpoint\n" + AFTER
+    found = explained(RuntimeError(text))
+    assert type(found) is TopicChanged
+    assert str(found) == "topic a was deleted. Use a new checkpoint"
+    same = BrokerUnreachable("x")
+    assert explained(same) is same
+
+
+def test_a_bad_record_says_where_it_is_and_what_to_do() -> None:
+    text = (
+        QUERY
+        + "Job aborted: [USER_RAISED_EXCEPTION] t-0 at offset 5: the value is no json SQLSTATE: P0001\n\tat x"
+        + AFTER
+    )
+    found = explained(RuntimeError(text))
+    assert type(found) is BadRecord
+    assert str(found).startswith("t-0 at offset 5: the value is no json. Mend what writes it")
+
+
+@pytest.mark.parametrize(
+    ("text", "short"),
+    [
+        (
+            QUERY + "[PYTHON_EXCEPTION] An exception was thrown:\nTraceback (most recent call last):\n"
+            '  File "p.py", line 3, in total\n    return a / b\nZeroDivisionError: division by zero\n SQLSTATE: 39000'
+            + AFTER,
+            "ZeroDivisionError: division by zero",
+        ),
+        (QUERY + "Something happened. SQLSTATE: 42000" + AFTER, "Something happened"),
+        (
+            QUERY + "There are [1] sources in the checkpoint offsets and now there are [2] sources" + AFTER,
+            "There are [1] sources in the checkpoint offsets and now there are [2] sources. The checkpoint was "
+            "written by another form of this pipeline: start with a new one (--checkpoint), or go back",
+        ),
+        ("", "RuntimeError"),
+        ("one\ntwo", "one"),
+    ],
+)
+def test_what_is_not_ours_is_cut_to_the_line_that_matters(text: str, short: str) -> None:
+    found = explained(RuntimeError(text))
+    assert type(found) is PipelineError
+    assert str(found) == short
+
+
+def test_a_line_is_a_line() -> None:
+    assert len(str(explained(RuntimeError("x" * 100_000)))) == 1000
+    assert type(explained(RuntimeError("millbeck.pipeline.errors.annotations: x"))) is PipelineError
