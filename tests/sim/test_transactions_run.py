@@ -21,7 +21,7 @@ from millbeck.server.transaction_verification import TransactionVerification
 from millbeck.testing import transactions_run
 from millbeck.testing.transactions_run import TransactionsPlan, TransactionsRun
 
-SEEDS = (1, 4)
+SEEDS = (1, 4, 126)
 
 
 @pytest.mark.parametrize("drawn", SEEDS)

@@ -190,6 +190,9 @@ class Producer:
         """
         waiting: list[asyncio.Future[None]] = []
         for batch in self._accumulator.batches():
+            if batch.is_over:
+                # Given up, and only its place is kept until its answer comes: nobody will tell of it again.
+                continue
             batch.is_closed = True
             if batch.done is None:
                 batch.done = self._loop.create_future()

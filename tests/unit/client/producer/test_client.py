@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from fake_cluster import SILENCE, FakeCluster, later, simulate
 
-from millbeck.client.errors import BufferExhausted, ClientClosed, RequestTimeout
+from millbeck.client.errors import BufferExhausted, ClientClosed, DeliveryTimeout, RequestTimeout
 from millbeck.client.metadata import TopicView
 from millbeck.client.producer import Producer
 from millbeck.kernel.errors import MessageTooLarge, UnknownTopicOrPartition
@@ -77,6 +77,21 @@ def test_flush_does_not_wait_for_linger() -> None:
             await producer.flush()
             assert asyncio.get_running_loop().time() < 5
         assert log.values == [b"v"]
+
+    simulate(scenario)
+
+
+def test_flush_does_not_wait_for_what_was_given_up() -> None:
+    async def scenario(cluster: FakeCluster) -> None:
+        cluster.add_topic("a")
+        cluster.on(ProduceRequest, lambda call: SILENCE)
+        async with open_producer(cluster, delivery_timeout_ms=1000, request_timeout_ms=900) as producer:
+            sent = await producer.send("a", b"v")
+            with pytest.raises(DeliveryTimeout):
+                await sent
+            # The request is still unanswered, and keeps its place.
+            assert list(producer._accumulator.batches())
+            await producer.flush(timeout_s=5)
 
     simulate(scenario)
 
