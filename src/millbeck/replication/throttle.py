@@ -1,7 +1,7 @@
 """How fast replicas that are not in sync may be copied, so that moving data leaves room for clients.
 
 ``leader.replication.throttled.replicas`` and its sibling for followers name replicas as ``partition:broker``, or all
-with ``*``; the rates are a broker's. The rate is that of the last ten seconds and the present one. Who is above it is
+with ``*``; the rates are a broker's. The rate is that of up to ten seconds and the present one. Who is above it is
 not slowed down but left out, until enough time has passed.
 """
 
@@ -43,12 +43,15 @@ class Throttle:
 
     @property
     def rate_now(self) -> float:
-        """Bytes a second over the window; a window that has just begun counts as if it were full but for one sample."""
+        """Bytes a second since the oldest sample; the first second counts whole, or its first bytes were too many.
+
+        A window counted as full from the start would let ten seconds' worth through at once, every ten seconds.
+        """
         now_ms = self._now_ms()
         self._forget(now_ms)
         if not self._samples:
             return 0.0
-        elapsed_ms = max(now_ms - self._samples[0][0], (SAMPLE_COUNT - 1) * SAMPLE_MS)
+        elapsed_ms = max(now_ms - self._samples[0][0], SAMPLE_MS)
         return self._total * 1000 / elapsed_ms
 
     @property

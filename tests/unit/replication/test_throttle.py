@@ -19,16 +19,28 @@ def test_a_rate_is_that_of_the_last_seconds() -> None:
     now_ms, rate = 50_000, 100
     throttle = Throttle(lambda: rate, lambda: now_ms)
     assert throttle.rate_now == 0
-    throttle.record(1000)
+    throttle.record(100)
     assert (throttle.rate_now, throttle.is_exceeded) == (100, False)
     throttle.record(1)
     assert throttle.is_exceeded
     rate = 101
     assert not throttle.is_exceeded
     now_ms += 10_999
-    assert throttle.rate_now > 90
+    assert 9 < throttle.rate_now < 10
     now_ms += 1
     assert throttle.rate_now == 0
+
+
+def test_nobody_gets_ahead_of_the_rate_by_more_than_a_second_and_one_fetch() -> None:
+    now_ms, rate, fetch_bytes, copied_bytes = 0, 1000, 300, 0
+    throttle = Throttle(lambda: rate, lambda: now_ms)
+    for now_ms in range(0, 60_000, 50):
+        if not throttle.is_exceeded:
+            throttle.record(fetch_bytes)
+            copied_bytes += fetch_bytes
+        # A sample leaves the window as a whole, up to a second before its last bytes are that old.
+        assert copied_bytes <= rate * (1 + now_ms / 1000) * 1.1 + fetch_bytes
+    assert copied_bytes >= rate * 60 * 0.95
 
 
 def test_a_steady_stream_has_its_own_rate() -> None:
