@@ -55,6 +55,9 @@ from millbeck.wire.messages.txn_offset_commit import (
 ABORTABLE_FROM: Final = 4
 ADDS_FROM: Final = 5
 NO_SEQUENCE: Final = -1
+_ELSEWHERE: Final = (ConnectFailed, Disconnected, RequestTimeout, NotCoordinator)
+"""The transaction's coordinator could not be asked: to come back is enough, it is not for the client to look for it. Of
+the group's own coordinator a client must hear where it is not, or it would ask here for ever."""
 
 
 def error_reply(
@@ -71,8 +74,6 @@ def _told(error: ApiError, version: int) -> ApiError:
         return InvalidTxnState(error.message)
     if isinstance(error, ProducerFenced):
         return InvalidProducerEpoch(error.message)
-    if isinstance(error, (ConnectFailed, Disconnected, RequestTimeout, NotCoordinator)):
-        return CoordinatorLoadInProgress(error.message)
     if isinstance(error, ConcurrentTransactions) and version < ADDS_FROM:
         return CoordinatorLoadInProgress(error.message)
     return error
@@ -158,6 +159,8 @@ async def _commit(
     if guard is not None:
         outcomes = await broker.verification.ask(request.transactional_id, [guard])
         error = outcomes[partition.name]
+        if isinstance(error, _ELSEWHERE):
+            raise CoordinatorLoadInProgress(error.message)
         if error is not None:
             raise error
     broker.verification.check(partition, guard, *producer, NO_SEQUENCE)

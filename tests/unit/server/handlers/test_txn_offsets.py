@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+
 import pytest
 from house import Client, House
 from transacting import Transacting, denying, settled, transaction_house
 
+from millbeck.client.errors import ConnectFailed, Disconnected, RequestTimeout
 from millbeck.kernel import errors
 from millbeck.kernel.environment import Environment
 from millbeck.security.authorizer import Operation, ResourceType
+from millbeck.server.transaction_verification import Guard, Outcomes
 from millbeck.wire.messages.offset_fetch import OffsetFetchRequest, OffsetFetchRequestGroup, OffsetFetchRequestTopics
 from millbeck.wire.messages.txn_offset_commit import TxnOffsetCommitRequestPartition, TxnOffsetCommitRequestTopic
 
@@ -82,3 +86,41 @@ def test_who_may_not_commit_is_told_why() -> None:
         assert await producer.end(True) == 0
 
     transaction_house().run(scenario)
+
+
+def test_where_the_group_is_not_the_client_is_sent_away(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It would come back for ever if it were told to wait, as it is when only the transaction's coordinator is away."""
+
+    async def scenario(house: House, client: Client, environment: Environment) -> None:
+        producer = await Transacting(client).prepare()
+        assert house.node is not None
+        broker = house.node.broker
+
+        away: list[errors.ApiError] = [
+            errors.NotCoordinator(),
+            ConnectFailed("no"),
+            Disconnected("gone"),
+            RequestTimeout("late"),
+        ]
+
+        async def ask(transactional_id: str, guards: Sequence[Guard]) -> Outcomes:
+            error = away.pop()
+            return {guard.partition.name: error for guard in guards}
+
+        with monkeypatch.context() as patch:
+            patch.setattr(broker.verification, "ask", ask)
+            while away:
+                assert await producer.commit_offset("g", 5) == errors.CoordinatorLoadInProgress.code
+        with monkeypatch.context() as patch:
+            patch.setattr(type(broker.topics), "led_partition", refusing(errors.NotLeaderOrFollower()))
+            assert await producer.commit_offset("g", 5) == errors.NotCoordinator.code
+        assert await producer.commit_offset("g", 5) == 0
+
+    transaction_house().run(scenario)
+
+
+def refusing(error: errors.ApiError) -> Callable[..., None]:
+    def refuse(*_: object) -> None:
+        raise error
+
+    return refuse
