@@ -15,7 +15,7 @@ from functools import partial
 from typing import Any, Final
 
 from millbeck.kernel.errors import ApiError, KafkaStorageError, NotLeaderOrFollower, UnknownTopicOrPartition
-from millbeck.kernel.ids import TopicPartition, Uuid
+from millbeck.kernel.ids import ZERO_UUID, TopicPartition, Uuid
 from millbeck.kernel.names import is_internal_topic
 from millbeck.kernel.options import Layers
 from millbeck.kernel.units import MIB
@@ -74,13 +74,18 @@ class Logs:
 
     def find_on_disk(self) -> None:
         """Note which logs the directories hold, before the first image comes."""
+        new_uuid = self._broker.environment.randomness.uuid
         for directory in self.directories:
             for name, topic_id in directory.partitions():
                 if name.topic == METADATA_TOPIC:
                     continue
-                if name in self._on_disk:
+                unfinished = None if topic_id != ZERO_UUID else directory.discard_unfinished(name, new_uuid())
+                if unfinished is not None:
+                    log.info("%s was about to be made when this node died", name)
+                    self._remove_later(unfinished)
+                elif name in self._on_disk:
                     # A stop came while it changed places: either has everything.
-                    directory.set_aside_as_stray(name, self._broker.environment.randomness.uuid())
+                    directory.set_aside_as_stray(name, new_uuid())
                 else:
                     self._on_disk[name] = (directory, topic_id)
             self._high_watermarks |= directory.read_high_watermarks()
@@ -200,7 +205,8 @@ class Logs:
             return directory.open_log(key, topic_id, config, now_ms=now_ms)
         if directory is not None:
             path = directory.set_aside_as_stray(key, self._broker.environment.randomness.uuid())
-            log.warning("%s on disk belongs to another topic of that name: kept as %s", key, path)
+            what = "does not say whose it is" if found_id == ZERO_UUID else "belongs to another topic of that name"
+            log.warning("%s on disk %s: kept as %s", key, what, path)
         online = [each for each in self.directories if each.offline_reason is None]
         if not online:
             raise KafkaStorageError("every log directory is offline")

@@ -253,6 +253,14 @@ class LogDirectory:
         delay_ms = self.logs[topic_partition].config.file_delete_delay_ms
         return TreeRemoval(self._files, self._set_aside(topic_partition, Kind.DELETED, unique), delay_ms)
 
+    def discard_unfinished(self, topic_partition: TopicPartition, unique: Uuid) -> TreeRemoval | None:
+        """What is left when a process died between the first two steps of `create_log`: a directory with nothing in it
+        but perhaps a piece of the file that says whose it is. None when there is more. Raises OSError.
+        """
+        if set(self._files.names(self._path_of(topic_partition))) - {partition_directory.METADATA_FILE_NAME}:
+            return None
+        return TreeRemoval(self._files, self._set_aside(topic_partition, Kind.DELETED, unique), 0)
+
     def set_aside_as_stray(self, topic_partition: TopicPartition, unique: Uuid) -> str:
         """Keep, under another name, a log whose topic the metadata does not have; returns where it is now."""
         return self._set_aside(topic_partition, Kind.STRAY, unique)

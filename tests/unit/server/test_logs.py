@@ -146,6 +146,44 @@ def test_a_log_of_another_topic_with_that_name_is_kept_aside() -> None:
     in_house(scenario)
 
 
+@pytest.mark.parametrize("piece", [None, b"", encode_metadata(bytes(range(16)))[:7]])
+def test_a_log_that_was_about_to_be_made_when_the_node_died_is_made_anew(
+    piece: bytes | None, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def scenario(house: House, client: Client, environment: Environment) -> None:
+        await create(client)
+
+        def leave_unfinished() -> None:
+            files = house.machine.disk.mount()
+            for name in names(house, "/data/t-0"):
+                files.unlink(f"/data/t-0/{name}")
+            house.machine.disk.unmount(files)
+            if piece is not None:
+                write_file(house, f"/data/t-0/{METADATA_FILE_NAME}", piece)
+
+        client = await stop_and_start(house, environment, leave_unfinished)
+        assert await produce(client, b"ours") == 0
+        await asyncio.sleep(1)
+        assert not any(name.endswith(("-stray", "-delete")) for name in names(house))
+        assert "another topic" not in caplog.text
+
+    in_house(scenario)
+
+
+def test_a_log_that_does_not_say_whose_it_is_and_has_records_is_kept_aside(caplog: pytest.LogCaptureFixture) -> None:
+    async def scenario(house: House, client: Client, environment: Environment) -> None:
+        await create(client)
+        await produce(client, b"whose")
+        client = await stop_and_start(
+            house, environment, lambda: write_file(house, f"/data/t-0/{METADATA_FILE_NAME}", b"")
+        )
+        assert any(name.startswith("t-0.") and name.endswith("-stray") for name in names(house))
+        assert "t-0 on disk does not say whose it is" in caplog.text
+        assert await produce(client, b"ours") == 0
+
+    in_house(scenario)
+
+
 def test_partitions_are_spread_over_the_directories_and_found_again() -> None:
     async def scenario(house: House, client: Client, environment: Environment) -> None:
         await create(client, partitions=6)
