@@ -60,6 +60,8 @@ class GroupHistory:
         self.grant_count = 0
         self.commit_count = 0
         self.refusal_count = 0
+        self.late_count = 0
+        """Commits at an epoch before the member's own, of what it had then already."""
         self._held: dict[str, dict[Place, None]] = {}
         self._overlaps: list[Overlap] = []
         self._acknowledged: dict[Place, int] = {}

@@ -21,10 +21,11 @@ from millbeck.client.consumer import Consumer
 from millbeck.coordinator.group.records import GroupRecord, decode
 from millbeck.coordinator.partitioner import partition_for
 from millbeck.kernel.environment import Environment
-from millbeck.kernel.errors import ApiError, InvalidReplicationFactor
+from millbeck.kernel.errors import ApiError
 from millbeck.kernel.ids import TopicPartition
 from millbeck.kernel.names import CONSUMER_OFFSETS_TOPIC
 from millbeck.testing.group_history import NEVER_STABLE, NOT_COVERED, GroupHistory
+from millbeck.testing.one_at_a_time import POLL_SECONDS, break_node, create_topics, drawn_kinds
 from millbeck.testing.sim.history import Anomaly
 from millbeck.testing.sim.node import stream
 from millbeck.testing.sim_cluster import Member, SimCluster
@@ -36,8 +37,6 @@ OFFSETS_PARTITIONS: Final = 2
 LIMIT_SECONDS: Final = 600.0
 SETTLE_SECONDS: Final = 40.0
 """Sessions of 4 s, rebalance timeouts of 5 s, heartbeats of half a second, and a coordinator that may have to load."""
-POLL_SECONDS: Final = 0.5
-KINDS: Final = ("crash", "pause", "clean restart", "power loss")
 
 SETTINGS: Final = {
     "group.consumer.session.timeout.ms": "4000",
@@ -70,7 +69,7 @@ class GroupsPlan:
             member_count=dice.randint(2, 6),
             partition_count=dice.randint(1, 8),
             churn_s=dice.choice((15.0, 30.0)),
-            faults=tuple(kind for kind in KINDS if dice.random() < 0.6) or ("crash",),
+            faults=drawn_kinds(dice),
             fault_count=dice.randint(0, 4),
             assignment_interval_ms=dice.choice((0, 200, 1000)),
             manners=Manners(
@@ -104,7 +103,7 @@ class GroupsRun:
         servers = ",".join(f"{host}:{port}" for host, port in self.cluster.addresses)
         admin = Admin(environment, {"bootstrap.servers": servers})
         topic = NewTopic(name=TOPIC, partition_count=self.plan.partition_count, replication_factor=3)
-        await self._create(admin, topic)
+        await create_topics(admin, [topic])
         client = Cluster(environment, ClientConfig.parse({"bootstrap.servers": servers}))
         seats = [asyncio.create_task(self._seat(client)) for _ in range(self.plan.member_count)]
         await self._harm(admin)
@@ -119,16 +118,6 @@ class GroupsRun:
         await self._read_log(environment, servers)
         await client.close()
         await admin.close()
-
-    async def _create(self, admin: Admin, topic: NewTopic) -> None:
-        """As soon as all brokers are there."""
-        while True:
-            try:
-                (await admin.create_topics([topic], timeout_s=60)).all()
-            except InvalidReplicationFactor:
-                await asyncio.sleep(POLL_SECONDS)
-            else:
-                return
 
     async def _seat(self, client: Cluster) -> None:
         """One member after another."""
@@ -160,7 +149,8 @@ class GroupsRun:
             await asyncio.sleep(pause_s * (0.5 + dice.random()))
             if number == 1:
                 await self._grow(admin)
-            await self._break(self._victim(dice), dice.choice(self.plan.faults), dice)
+            victim, kind = self._victim(dice), dice.choice(self.plan.faults)
+            await break_node(self.cluster, victim, kind, dice, topics=[CONSUMER_OFFSETS_TOPIC])
         await asyncio.sleep(pause_s)
 
     def _victim(self, dice: random.Random) -> Member:
@@ -168,38 +158,6 @@ class GroupsRun:
         if coordinator is not None and dice.random() < 0.7:
             return coordinator
         return dice.choice(self.cluster.members)
-
-    async def _break(self, member: Member, kind: str, dice: random.Random) -> None:
-        machine = self.cluster.machine(member)
-        if not machine.is_running:
-            self.cluster.start(member)
-            return
-        match kind:
-            case "crash":
-                machine.crash()
-            case "power loss":
-                machine.power_loss()
-            case "pause":
-                machine.pause(1 + dice.random() * 5)
-                await asyncio.sleep(6)
-                return
-            case _:
-                await self.cluster.stop(member)
-        await asyncio.sleep(0.5 + dice.random() * 4)
-        if not machine.is_running:
-            self.cluster.start(member)
-        # The next fault must not find two nodes that lack what was acknowledged.
-        await self._wait_in_sync()
-
-    async def _wait_in_sync(self) -> None:
-        for _ in range(100):
-            await asyncio.sleep(POLL_SECONDS)
-            images = [node.broker.image for node in self.cluster.running()]
-            topics = [image.topics.named(CONSUMER_OFFSETS_TOPIC) for image in images]
-            if len(images) == len(self.cluster.members) and all(
-                topic is None or all(len(each.isr) == 3 for each in topic.partitions.values()) for topic in topics
-            ):
-                return
 
     async def _grow(self, admin: Admin) -> None:
         try:

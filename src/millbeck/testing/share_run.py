@@ -18,11 +18,12 @@ from millbeck.client.admin.results import ConfigChange, ConfigResource, NewTopic
 from millbeck.client.consumer import Consumer
 from millbeck.client.producer import Producer
 from millbeck.kernel.environment import Environment
-from millbeck.kernel.errors import ApiError, InvalidReplicationFactor
+from millbeck.kernel.errors import ApiError
 from millbeck.kernel.ids import TopicPartition
 from millbeck.kernel.names import CONSUMER_OFFSETS_TOPIC, SHARE_GROUP_STATE_TOPIC
 from millbeck.metadata.features import DEAD_LETTERS_FROM, SHARE_VERSION
 from millbeck.server.share.dead_letters import REJECTED
+from millbeck.testing.one_at_a_time import POLL_SECONDS, break_node, create_topics, drawn_kinds
 from millbeck.testing.share_history import NEVER_DRAINED, ShareHistory
 from millbeck.testing.sim.history import Anomaly
 from millbeck.testing.sim.node import stream
@@ -34,8 +35,8 @@ TOPIC: Final = "t"
 DEAD_LETTERS: Final = "dlq.jobs"
 LIMIT_SECONDS: Final = 900.0
 DRAIN_SECONDS: Final = 60.0
-POLL_SECONDS: Final = 0.5
-KINDS: Final = ("crash", "pause", "clean restart", "power loss")
+TOPICS: Final = (TOPIC, DEAD_LETTERS, CONSUMER_OFFSETS_TOPIC, SHARE_GROUP_STATE_TOPIC)
+"""Those that must have lost nothing when the next node breaks."""
 
 SETTINGS: Final = {
     "offsets.topic.num.partitions": "2",
@@ -80,7 +81,7 @@ class SharePlan:
             delivery_limit=dice.choice((2, 5)),
             record_locks_max=dice.choice((100, 2000)),
             acquire_mode=dice.choice(("batch_optimized", "record_limit")),
-            faults=tuple(kind for kind in KINDS if dice.random() < 0.6) or ("crash",),
+            faults=drawn_kinds(dice),
             fault_count=dice.randint(1, 3),
             manners=Manners(
                 release=dice.choice((0.0, 0.1)),
@@ -141,7 +142,6 @@ class ShareRun:
             self.history.check_letters()
 
     async def _create(self, admin: Admin) -> None:
-        """As soon as all brokers are there."""
         topics = [NewTopic(name=TOPIC, partition_count=self.plan.partition_count, replication_factor=3)]
         if self.plan.has_dead_letters:
             configs = {"errors.deadletterqueue.group.enable": "true"}
@@ -149,13 +149,7 @@ class ShareRun:
             brokers = [member.number for member in self.cluster.brokers]
             places = {index: [*brokers[index + 1 :], *brokers[: index + 1]] for index in range(2)}
             topics.append(NewTopic(name=DEAD_LETTERS, assignments=places, configs=configs))
-        while True:
-            try:
-                (await admin.create_topics(topics, timeout_s=60)).all()
-            except InvalidReplicationFactor:
-                await asyncio.sleep(POLL_SECONDS)
-            else:
-                return
+        await create_topics(admin, topics)
 
     async def _configure(self, admin: Admin) -> None:
         resource = ConfigResource(ResourceType.GROUP, GROUP)
@@ -233,48 +227,13 @@ class ShareRun:
         dice = stream(self.plan.seed, "share faults")
         for _ in range(self.plan.fault_count):
             await asyncio.sleep(2 + dice.random() * 5)
-            await self._break(self._victim(dice), dice.choice(self.plan.faults), dice)
+            victim, kind = self._victim(dice), dice.choice(self.plan.faults)
+            await break_node(self.cluster, victim, kind, dice, topics=TOPICS)
 
     def _victim(self, dice: random.Random) -> Member:
         topic = dice.choice((TOPIC, TOPIC, SHARE_GROUP_STATE_TOPIC, CONSUMER_OFFSETS_TOPIC))
         leader = self.cluster.leader_of(topic, 0)
         return leader if leader is not None else dice.choice(self.cluster.members)
-
-    async def _break(self, member: Member, kind: str, dice: random.Random) -> None:
-        machine = self.cluster.machine(member)
-        if not machine.is_running:
-            self.cluster.start(member)
-            return
-        match kind:
-            case "crash":
-                machine.crash()
-            case "power loss":
-                machine.power_loss()
-            case "pause":
-                machine.pause(1 + dice.random() * 5)
-                await asyncio.sleep(6)
-                return
-            case _:
-                await self.cluster.stop(member)
-        await asyncio.sleep(0.5 + dice.random() * 4)
-        if not machine.is_running:
-            self.cluster.start(member)
-        # The next fault must not find two nodes that lack what was acknowledged.
-        await self._wait_in_sync()
-
-    async def _wait_in_sync(self) -> None:
-        for _ in range(100):
-            await asyncio.sleep(POLL_SECONDS)
-            images = [node.broker.image for node in self.cluster.running()]
-            topics = [
-                image.topics.named(name)
-                for image in images
-                for name in (TOPIC, DEAD_LETTERS, CONSUMER_OFFSETS_TOPIC, SHARE_GROUP_STATE_TOPIC)
-            ]
-            if len(images) == len(self.cluster.members) and all(
-                topic is None or all(len(each.isr) == 3 for each in topic.partitions.values()) for topic in topics
-            ):
-                return
 
     # Looking on
 

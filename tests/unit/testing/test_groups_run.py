@@ -2,7 +2,8 @@ from __future__ import annotations
 
 import logging
 
-from millbeck.testing.groups_run import KINDS, GroupsPlan, GroupsRun
+from millbeck.testing.groups_run import GroupsPlan, GroupsRun
+from millbeck.testing.one_at_a_time import KINDS
 
 
 def test_the_seeds_draw_everything() -> None:

@@ -73,6 +73,8 @@ class GroupMember:
         self._topics = topics
         self._manners = manners
         self._offsets: dict[Place, int] = {}
+        self._since: dict[Place, tuple[int, int]] = {}
+        """The last epoch at which it knew that it did not have a partition, and the one at which it got it."""
         self._is_full = True
         self._interval_s = 0.5
         self.is_calm = False
@@ -112,7 +114,7 @@ class GroupMember:
         self._is_full = True
 
     async def _beat(self) -> None:
-        is_joining = self.epoch == 0
+        is_joining, before = self.epoch == 0, self.epoch
         self._history.keeps(self.member_id, self.owned)
         request = ConsumerGroupHeartbeatRequest(
             group_id=self._group_id,
@@ -135,10 +137,11 @@ class GroupMember:
                 for topic in response.assignment.topic_partitions
                 for partition in topic.partitions
             }
-            await self._take_over(given)
+            await self._take_over(given, before)
 
-    async def _take_over(self, given: dict[Place, None]) -> None:
+    async def _take_over(self, given: dict[Place, None], before: int) -> None:
         added = [place for place in given if place not in self.owned]
+        self._since.update(dict.fromkeys(added, (before, self.epoch)))
         self._history.granted(self.member_id, added)
         self.owned.update(dict.fromkeys(added))
         if any(place not in given for place in self.owned):
@@ -162,8 +165,22 @@ class GroupMember:
         else:
             # It may have been committed all the same.
             self._offsets.pop(place, None)
-        if self._dice.random() < 0.1 and self.epoch > 1:
-            is_accepted = await self._commit_offset(place, 0, self.epoch - 1)
+        if self._dice.random() < 0.1:
+            await self._commit_at_an_old_epoch(place)
+
+    async def _commit_at_an_old_epoch(self, place: Place) -> None:
+        """What it has kept since that epoch it may commit, what it did not have then it may not (KIP-1251)."""
+        without, since = self._since[place]
+        offset = self._offsets.get(place)
+        if since < self.epoch and offset is not None:
+            if await self._commit_offset(place, offset + 1, self.epoch - 1):
+                self._offsets[place] = offset + 1
+                self._history.acknowledged(place, offset + 1)
+                self._history.late_count += 1
+            else:
+                self._offsets.pop(place, None)
+        if without > 0:
+            is_accepted = await self._commit_offset(place, 0, without - 1)
             self._history.stale_commit(self.member_id, is_accepted=is_accepted)
 
     async def _commit_late(self) -> None:

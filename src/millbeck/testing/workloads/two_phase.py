@@ -129,13 +129,11 @@ class TwoPhaseWorker:
 
     async def _prepare(self, producer: Producer, begin: int, end: int) -> PreparedState:
         producer.begin_transaction()
-        sent = [
-            await producer.send(OUTPUT, b"%d.%d" % (self._index, number), partition=self._dice.randrange(2))
-            for number in range(begin, end)
-        ]
-        state = await producer.prepare_transaction()
-        await asyncio.gather(*sent)
-        return state
+        for number in range(begin, end):
+            sent = await producer.send(OUTPUT, b"%d.%d" % (self._index, number), partition=self._dice.randrange(2))
+            # What becomes of it is asked for when the transaction is prepared.
+            sent.add_done_callback(lambda future: future.cancelled() or future.exception())
+        return await producer.prepare_transaction()
 
     async def _haunt(self, producer: Producer, owner: int, position: int, state: PreparedState) -> None:
         """Comes back too late: it may decide nothing, and end nothing of whoever has followed."""
