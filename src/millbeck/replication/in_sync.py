@@ -166,8 +166,13 @@ class InSync:
         self.pending: IsrProposal | None = None
         self.followers: dict[int, Follower] = {}
 
-    def begin(self, replicas: tuple[int, ...], isr: tuple[int, ...], *, is_new_leader: bool) -> None:
-        """The controller says so. What a new leader knew of its followers is from another epoch, and forgotten."""
+    def begin(
+        self, replicas: tuple[int, ...], isr: tuple[int, ...], *, is_new_leader: bool, is_known: bool = False
+    ) -> None:
+        """The controller says so. What a new leader knew of its followers is from another epoch, and forgotten.
+
+        With ``is_known`` its answer to a proposal has said the same of ``isr``: a later proposal goes on.
+        """
         now_ms = self._around.now_ms()
         known = {} if is_new_leader else self.followers
         self.replicas = replicas
@@ -181,7 +186,8 @@ class InSync:
             elif broker_id in isr and broker_id not in self.isr:
                 follower.caught_up_ms = max(follower.caught_up_ms, now_ms)
             self.followers[broker_id] = follower
-        self.commit(isr)
+        if not is_known or is_new_leader:
+            self.commit(isr)
 
     def commit(self, isr: tuple[int, ...]) -> None:
         for broker_id in self.isr:

@@ -174,7 +174,8 @@ class Partition:
     ) -> bool:
         """The controller named this node the leader, perhaps anew; True when it was not, or not in this epoch.
 
-        What the controller's answer to a proposal has said already comes a second time, and is passed over.
+        What the controller's answer to a proposal has said already comes a second time: older than that it is passed
+        over, and what is proposed since then stays in force, since the controller may have committed it by now.
         """
         if leader_epoch <= self.leader_epoch and self.is_leader and partition_epoch < self.partition_epoch:
             return False
@@ -182,6 +183,7 @@ class Partition:
             return False
         is_new = leader_epoch > self.leader_epoch or not self.is_leader
         is_new_leader = not self.is_leader
+        is_known = not is_new and partition_epoch == self.partition_epoch
         if is_new:
             if self._pending:
                 # They carry the old epoch, and the new one begins behind them.
@@ -196,7 +198,7 @@ class Partition:
             self.leader_id = around.node_id
         self.high_watermark = min(self.high_watermark, self.log.end_offset)
         if len(replicas) > 1 and around is not None:
-            self._lead_others(around, replicas, isr, is_new_leader=is_new)
+            self._lead_others(around, replicas, isr, is_new_leader=is_new, is_known=is_known)
         else:
             self.replicas = None
             if is_new_leader:
@@ -208,13 +210,19 @@ class Partition:
         return is_new
 
     def _lead_others(
-        self, around: Surroundings, replicas: tuple[int, ...], isr: tuple[int, ...], *, is_new_leader: bool
+        self,
+        around: Surroundings,
+        replicas: tuple[int, ...],
+        isr: tuple[int, ...],
+        *,
+        is_new_leader: bool,
+        is_known: bool,
     ) -> None:
         in_sync = self.replicas
         if in_sync is None:
             in_sync = self.replicas = InSync(around)
             is_new_leader = True
-        in_sync.begin(replicas, isr, is_new_leader=is_new_leader)
+        in_sync.begin(replicas, isr, is_new_leader=is_new_leader, is_known=is_known)
         self._refuse_without_enough()
 
     def follow(self, leader_id: int, leader_epoch: int, partition_epoch: int) -> bool:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from replicas import Cluster
+from replicas import LAG_MS, Cluster
 
 from millbeck import compiled
 from millbeck.kernel.errors import (
@@ -578,6 +578,30 @@ def test_metadata_older_than_an_answer_is_passed_over() -> None:
     assert not partition.lead(cluster.leader_epoch, cluster.partition_epoch - 1, (1, 2, 3), (1, 2))
     assert partition.replicas is not None
     assert partition.replicas.isr == (1, 2, 3)
+
+
+def test_metadata_that_repeats_an_answer_leaves_the_next_proposal_in_force() -> None:
+    """The controller may have taken that already: until it says, its new member counts."""
+    cluster = led(min_insync_replicas="1")
+    cluster.produce("a")
+    cluster.fetch_all()
+    cluster.change_isr((1,))
+    for node_id in (2, 3):
+        cluster.fetch(node_id)
+    assert cluster.decide() == [(1, 2)]
+    ((partition, proposal),) = cluster.proposals
+    assert proposal.isr == (1, 2, 3)
+    cluster.tell(1)
+    assert partition.replicas is not None
+    assert (partition.replicas.pending, partition.replicas.maximal) == (proposal, (1, 2, 3))
+    cluster.now_ms += 2 * LAG_MS
+    append = cluster.produce("b")
+    cluster.fetch(2)
+    cluster.fetch(2)
+    assert append.outcome is None, "acknowledged without a replica that may be in sync by now"
+    assert cluster.decide() == [(1, 2, 3)]
+    cluster.fetch_all()
+    assert append.outcome == "ok"
 
 
 def test_a_member_that_has_lost_what_it_had_leaves_at_once() -> None:
