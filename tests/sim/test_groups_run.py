@@ -15,6 +15,7 @@ from millbeck.coordinator.group.consumer import offset_rules, reconciliation
 from millbeck.coordinator.group.consumer.coordination import Coordination
 from millbeck.coordinator.group.consumer.draft import Draft
 from millbeck.coordinator.group.consumer.group import ConsumerGroup
+from millbeck.coordinator.group.consumer.member import ConsumerMember
 from millbeck.coordinator.runtime.result import Result
 from millbeck.testing.groups_run import GroupsPlan, GroupsRun
 
@@ -51,6 +52,12 @@ def owners_are_not_looked_at(patch: pytest.MonkeyPatch) -> None:
 
 def epochs_of_commits_are_not_checked(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(offset_rules, "check_epoch", lambda member, epoch: None)
+    patch.setattr(offset_rules, "check_assignments", lambda member, request: None)
+
+
+def what_is_held_counts_from_the_beginning(patch: pytest.MonkeyPatch) -> None:
+    held = ConsumerMember.assignment_epoch
+    patch.setattr(ConsumerMember, "assignment_epoch", lambda self, *place: held(self, *place) and 0)
 
 
 def members_outlive_their_sessions(patch: pytest.MonkeyPatch) -> None:
@@ -93,6 +100,7 @@ MUTANTS: dict[str, tuple[Callable[[pytest.MonkeyPatch], None], int, str]] = {
         (owners_are_not_looked_at, 1, "two owners"),
         (epochs_of_commits_are_not_checked, 1, "stale commit"),
         (epochs_of_commits_are_not_checked, 2, "lost commit"),
+        (what_is_held_counts_from_the_beginning, 1, "stale commit"),
         (members_outlive_their_sessions, 4, "never stable"),
         (targets_are_computed_once, 1, "never stable"),
         (leaving_changes_no_epoch, 6, "not covered"),
