@@ -1,7 +1,8 @@
 """AssignReplicasToDirs: a broker says in which of its directories its replicas are (KIP-858).
 
 A replica in a directory that is not online is as good as on a broker that is fenced: it leaves the ISR, and somebody
-else leads.
+else leads. One that turns up in another directory because its own is gone is no longer eligible to lead, however well
+its broker has ended: what made it eligible was in the old one.
 """
 
 from __future__ import annotations
@@ -78,7 +79,8 @@ def _assigned(
     broker = elections.image.cluster.brokers[broker_id]
     if not broker.has_online(directory):
         change.isr = tuple(member for member in partition.isr if member != broker_id)
-    if directory == LOST_DIRECTORY:
-        # A broker says so of one log alone when that is damaged: it may not have all that is committed.
+    if directory == LOST_DIRECTORY or not broker.has_online(partition.directory(broker_id)):
+        # A broker says so of one log alone when that is damaged: it may not have all that is committed. Nor may one
+        # that is out of a directory that is gone: it was made anew, and there is nothing in it.
         change.unclean_shutdown = broker_id
     return change.build(topic_id, index)

@@ -10,6 +10,7 @@ from millbeck.controller import Controller
 from millbeck.kernel.errors import StaleBrokerEpoch, UnsupportedVersion
 from millbeck.metadata.image import MetadataImage
 from millbeck.metadata.image.directories import LOST_DIRECTORY, UNASSIGNED_DIRECTORY
+from millbeck.metadata.image.topics import RECOVERING
 from millbeck.metadata.records import ConfigRecord, FeatureLevelRecord
 from millbeck.wire.messages.assign_replicas_to_dirs import (
     AssignReplicasToDirsDirectory,
@@ -99,3 +100,39 @@ def test_who_says_that_its_log_is_lost_is_not_eligible_to_lead(
     _, records = assigned(controller, tracked, directory, 0)
     partition = replayed(tracked, records).topics.by_id[TOPIC_ID].partitions[0]
     assert (partition.isr, partition.eligible_leader_replicas) == ((2,), eligible)
+
+
+def test_a_replica_whose_directory_is_gone_begins_with_nothing_and_is_not_elected_for_what_it_had(
+    controller: Controller, tracking: MetadataImage, with_topic: WithTopic, replayed: Replayed
+) -> None:
+    """A broker that stopped in good order comes back without one of its disks: the other replicas have the records."""
+    gone = b"disk that is out"
+    partition = {
+        "replicas": [1, 2, 3],
+        "isr": [],
+        "leader": -1,
+        "eligible_leader_replicas": [1, 2, 3],
+        "last_known_elr": [1],
+        "directories": [gone, UNASSIGNED_DIRECTORY, UNASSIGNED_DIRECTORY],
+    }
+    image = with_topic(tracking, partition, {"replicas": [1], **_nobody(gone)}, min_insync_replicas="2")
+    for broker_id in (2, 3):
+        fenced = controller.fence_broker(image, broker_id, image.cluster.brokers[broker_id].epoch)
+        image = replayed(image, fenced.records)
+    [new] = image.cluster.brokers[1].directories
+    after = replayed(image, assigned(controller, image, new, 0, 1)[1])
+    shared, alone = (after.topics.by_id[TOPIC_ID].partitions[index] for index in (0, 1))
+    assert (shared.directory(1), shared.leader, shared.eligible_leader_replicas) == (new, -1, (2, 3))
+    assert (alone.leader, alone.leader_recovery_state) == (1, RECOVERING), "there is nobody else to wait for"
+    back = replayed(after, controller.unfence_broker(after, 2, after.cluster.brokers[2].epoch).records)
+    assert back.topics.by_id[TOPIC_ID].partitions[0].leader == 2
+
+
+def _nobody(directory: bytes) -> dict[str, Any]:
+    return {
+        "isr": [],
+        "leader": -1,
+        "eligible_leader_replicas": [1],
+        "last_known_elr": [1],
+        "directories": [directory],
+    }
