@@ -107,7 +107,8 @@ def run_scenario(name: str, scenario: Scenario, chosen: argparse.Namespace) -> b
         print(f"  the logs are in {directory}", flush=True)
         raise
     problems = scenario.bar.problems(verdict, leader_changes, share=seconds / scenario.seconds)
-    has_passed = bool(verdict.anomalies) if chosen.mutant else not problems
+    found = [*verdict.anomalies, *(verdict.transactions.anomalies if verdict.transactions else [])]
+    has_passed = bool(found) if chosen.mutant else not problems
     _report(verdict, leader_changes, problems)
     print("  passed" if has_passed else "  FAILED", flush=True)
     if has_passed:

@@ -47,6 +47,25 @@ def retries_are_appended() -> None:
     _replace(ProducerState, "stage_data", stage_data)
 
 
+def aborts_are_kept_secret() -> None:
+    """Who reads only what is committed is not told what of it was aborted."""
+    from millbeck.storage.log import Log
+
+    _replace(Log, "aborted_transactions", lambda self, start_offset, upper_offset: [])
+
+
+def aborted_offsets_count() -> None:
+    """A group goes on behind what a transaction has read, whether it was committed or not."""
+    from millbeck.coordinator.group.offsets.store import OffsetStore
+
+    original: Callable[..., None] = OffsetStore.end_transaction
+
+    def end_transaction(self: OffsetStore, producer_id: int, *, is_committed: bool) -> None:
+        original(self, producer_id, is_committed=True)
+
+    _replace(OffsetStore, "end_transaction", end_transaction)
+
+
 def fetchers_drop_answers() -> None:
     """A fetcher takes an answer and asks no more."""
     from millbeck.server.drivers.replica_fetchers import FetchLine
@@ -87,7 +106,13 @@ def _named(*functions: Callable[[], None]) -> dict[str, Callable[[], None]]:
     return {function.__name__.replace("_", "-"): function for function in functions}
 
 
-MUTANTS = _named(leader_acknowledges_alone, followers_keep_their_own, retries_are_appended)
+MUTANTS = _named(
+    leader_acknowledges_alone,
+    followers_keep_their_own,
+    retries_are_appended,
+    aborts_are_kept_secret,
+    aborted_offsets_count,
+)
 """What the judgement has to find."""
 DEFECTS = _named(fetchers_drop_answers, cleaners_end, decisions_contradict)
 """What a signal has to tell of."""

@@ -10,11 +10,13 @@ ended. `Transactor.java` does the same with Java's clients.
 from __future__ import annotations
 
 import json
+import os
 import sys
 import threading
+import time
 import zlib
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NoReturn
 
 from confluent_kafka import Consumer, KafkaException, Message, Producer, TopicPartition
 
@@ -22,6 +24,7 @@ from nemesis.clients import Notes, until_input_closes
 
 GROUP = "transactors"
 CALL_S = 20.0
+REWIND_S = 60.0
 ABORT_EVERY = 12
 ABANDON_EVERY = 90
 
@@ -55,10 +58,14 @@ class Transactor:
         self._records_max = records_max
         self._is_over = is_over
         self._count = 0
-        self._consumer = Consumer(
+        self._consumer = self._new_consumer()
+        self._stuck: list[Consumer] = []
+
+    def _new_consumer(self) -> Consumer:
+        return Consumer(
             {
-                "bootstrap.servers": bootstrap,
-                "client.id": name,
+                "bootstrap.servers": self._bootstrap,
+                "client.id": self._name,
                 "group.id": GROUP,
                 "isolation.level": "read_committed",
                 "enable.auto.commit": False,
@@ -176,7 +183,8 @@ class Transactor:
 
     def _rewind(self) -> None:
         """Read on from what the group has committed. Who has been sent away meanwhile has nothing to rewind."""
-        while not self._is_over.is_set():
+        deadline_s = time.monotonic() + REWIND_S
+        while time.monotonic() < deadline_s:
             try:
                 assigned = self._consumer.assignment()
                 for place in self._consumer.committed(assigned, CALL_S):
@@ -185,15 +193,25 @@ class Transactor:
                 return
             except KafkaException as error:
                 self._notes.add("rewinding", error.args[0].str())
+                # What it brings is read again; the client wants to be asked now and then.
+                self._consumer.poll(0.1)
+            if self._is_over.is_set():
+                return
+        # librdkafka's consumer has been seen to answer nothing any more, not even that it be closed.
+        self._notes.add("replaced", "consumer")
+        self._stuck.append(self._consumer)
+        self._consumer = self._new_consumer()
+        self._consumer.subscribe([self._source])
 
 
-def main() -> int:
+def main() -> NoReturn:
     bootstrap, source, target, path, text = sys.argv[1:]
     options: dict[str, Any] = json.loads(text)
     with open(path, "w", buffering=1) as out:
         Transactor(bootstrap, source, target, Notes(out), is_over=until_input_closes(), **options).run()
-    return 0
+    # Without waiting for consumers that were replaced.
+    os._exit(0)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

@@ -43,6 +43,8 @@ class FakeLog:
         self.pending: list[bytes] = []
         self.pending_offset = 0
         self.producers = 0
+        self.consumers = 0
+        self.is_deaf = False
         self.refusals: list[KafkaError] = []
         self.is_over = threading.Event()
 
@@ -50,6 +52,8 @@ class FakeLog:
 
     def subscribe(self, topics: list[str]) -> None:
         assert topics == ["source"]
+        self.consumers += 1
+        self.position, self.is_deaf = self.committed_offset, False
 
     def consume(self, count: int, seconds: float) -> list[FakeMessage]:
         if self.committed_offset == self.record_count:
@@ -62,10 +66,15 @@ class FakeLog:
         return [TopicPartition("source", 0)]
 
     def committed(self, places: list[TopicPartition], seconds: float) -> list[TopicPartition]:
+        if self.is_deaf:
+            raise KafkaException(refusal())
         return [TopicPartition("source", 0, self.committed_offset or -1001)]
 
     def seek(self, place: TopicPartition) -> None:
         self.position = place.offset
+
+    def poll(self, seconds: float) -> None:
+        return None
 
     def consumer_group_metadata(self) -> None:
         return None
@@ -144,3 +153,19 @@ def test_who_cannot_go_on_begins_anew(monkeypatch: pytest.MonkeyPatch) -> None:
         kinds = carry_out(monkeypatch, log)
         assert kinds[-3:] == ["given up", "committed", "end"]
         assert log.producers == 2
+
+
+def test_a_consumer_that_answers_nothing_is_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(transactor, "REWIND_S", 0.01)
+    log = FakeLog(2)
+    log.refusals = [refusal(txn_requires_abort=True)]
+    abort = log.abort_transaction
+
+    def abort_transaction(seconds: float) -> None:
+        abort(seconds)
+        log.is_deaf = True
+
+    log.abort_transaction = abort_transaction  # type: ignore[method-assign]
+    kinds = carry_out(monkeypatch, log)
+    assert [kind for kind in kinds if kind != "rewinding"] == ["failed", "aborted", "replaced", "committed", "end"]
+    assert log.consumers == 2
