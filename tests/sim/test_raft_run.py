@@ -164,9 +164,11 @@ MUTANTS: dict[str, Mutant] = {
 
 DEATHS = ("crash", "power", "power all", "partition", "heal", "heal")
 HARM = dict.fromkeys(MUTANTS, DEATHS) | {
+    "vote not durable": ("crash", "power", "partition", "heal"),
     "changes voters before the last change is committed": (*DEATHS, "change", "change", "change", "change"),
 }
 """What kills a mutant need not be drawn first."""
+FAULT_MS_MAX = dict.fromkeys(MUTANTS, 120) | {"vote not durable": 60}
 
 
 @pytest.mark.parametrize("name", MUTANTS)
@@ -174,7 +176,7 @@ def test_each_mutant_is_caught(name: str, monkeypatch: pytest.MonkeyPatch) -> No
     owner, attribute, mutant = MUTANTS[name]
     monkeypatch.setattr(owner, attribute, mutant)
     for seed in range(MUTANT_SEEDS):
-        world = RaftWorld(seed, voter_count=(3, 5)[seed % 2], faults=HARM[name], fault_ms_max=120)
+        world = RaftWorld(seed, voter_count=(3, 5)[seed % 2], faults=HARM[name], fault_ms_max=FAULT_MS_MAX[name])
         try:
             world.run(DURATION_MS)
         except AssertionError:

@@ -2,7 +2,9 @@
 
 A voter that misses its leader first asks whether others would vote for it (pre-vote). That changes nothing anywhere, so
 a node that was merely cut off does not disturb a quorum that works: others say no while they hear from their leader.
-With a majority's yes it raises the epoch, votes for itself, has that on disk, and asks in earnest.
+With a majority's yes it raises the epoch, votes for itself, has that on disk, and asks in earnest. Who said no is asked
+again for as long as it may still help: of two whose leader has died, the one with the longer log may be the first to
+notice, and the other must neither win without it nor keep it waiting for another round of timeouts.
 """
 
 from __future__ import annotations
@@ -30,6 +32,8 @@ if TYPE_CHECKING:
     from millbeck.raft.machine import QuorumMachine
 
 BACKOFF_MS_FIRST = 50
+PRE_VOTE_AGAIN_MS = 50
+"""After so long a voter that refused a pre-vote is asked again."""
 
 
 # Standing.
@@ -130,9 +134,13 @@ def on_vote_answered(machine: QuorumMachine, node_id: int, ask: VoteAsk, reply: 
         election.unreachable[node_id] = None
         _rest_if_lost(machine, election)
         return
-    del election.errands[node_id]
     election.unreachable.pop(node_id, None)
-    election.granted[node_id] = reply.is_granted and reply.error_code == NO_ERROR
+    is_granted = election.granted[node_id] = reply.is_granted and reply.error_code == NO_ERROR
+    if election.is_pre_vote and not is_granted:
+        # Who has heard of the leader a moment longer than this one will soon miss it, too.
+        errand.due_ms = machine.now_ms + PRE_VOTE_AGAIN_MS
+    else:
+        del election.errands[node_id]
     _decide_if_won(machine, election)
     if machine.role_state is election:
         _rest_if_lost(machine, election)

@@ -2,7 +2,8 @@
 
 One fetch is on its way at a time. What it brings is appended and flushed before the next one goes out, because a fetch
 from an offset tells the leader that everything below is on this disk. Observers do the same; their fetches just do not
-count. A replica that knows no leader and has no vote asks one node after another, and each answers who leads.
+count. A replica that knows no leader and has no vote asks one node after another, and each answers who leads; while the
+one it knows does not answer, every other fetch asks around, too.
 """
 
 from __future__ import annotations
@@ -86,8 +87,13 @@ def send_due(machine: QuorumMachine) -> None:
         return
     if role.endpoint is None or machine.is_stopping:
         return
+    node_id, endpoint = role.leader_id, role.endpoint
     if role.snapshot is None:
         role.fetch.ask = _fetch_ask(machine)
+        if role.failed_fetches % 2 and not machine.may_stand:
+            # Voters are told of another leader, and find out by themselves that there is none. Others hear of it when
+            # they ask somebody else.
+            node_id, endpoint = _next_place(machine, but=role.leader_id) or (node_id, endpoint)
     else:
         role.fetch.ask = SnapshotAsk(
             epoch=machine.epoch,
@@ -95,7 +101,7 @@ def send_due(machine: QuorumMachine) -> None:
             snapshot=role.snapshot.snapshot,
             position=role.snapshot.position,
         )
-    machine.emit(Send(node_id=role.leader_id, endpoint=role.endpoint, ask=role.fetch.ask))
+    machine.emit(Send(node_id=node_id, endpoint=endpoint, ask=role.fetch.ask))
 
 
 def _fetch_ask(machine: QuorumMachine) -> FetchAsk:
@@ -115,15 +121,23 @@ def search_if_due(machine: QuorumMachine) -> None:
         return
     if machine.now_ms < role.search_ms:
         return
-    places = _places(machine)
-    if not places or machine.log.flushed_offset < machine.log.end_offset:
+    place = _next_place(machine)
+    if place is None or machine.log.flushed_offset < machine.log.end_offset:
         role.search_ms = machine.now_ms + machine.timeouts.retry_backoff_ms
         return
-    node_id, endpoint = places[machine.search_index % len(places)]
-    machine.search_index += 1
+    node_id, endpoint = place
     role.searching = _fetch_ask(machine)
     role.search_ms = NEVER_MS
     machine.emit(Send(node_id=node_id, endpoint=endpoint, ask=role.searching))
+
+
+def _next_place(machine: QuorumMachine, *, but: int | None = None) -> tuple[int, VoterEndpoint] | None:
+    """One after the other, each time another."""
+    places = [place for place in _places(machine) if place[0] != but]
+    if not places:
+        return None
+    machine.search_index += 1
+    return places[(machine.search_index - 1) % len(places)]
 
 
 def _places(machine: QuorumMachine) -> list[tuple[int, VoterEndpoint]]:
@@ -150,6 +164,7 @@ def on_fetched(machine: QuorumMachine, ask: FetchAsk, reply: Reply | None) -> No
         return
     role.fetch.ask = None
     if not isinstance(reply, FetchReply) or reply.error_code != NO_ERROR or ask.epoch != machine.epoch:
+        role.failed_fetches += 1
         role.fetch.due_ms = machine.now_ms + machine.timeouts.retry_backoff_ms
         return
     _note_answer(machine, role)
@@ -171,6 +186,7 @@ def on_fetched(machine: QuorumMachine, ask: FetchAsk, reply: Reply | None) -> No
 def _note_answer(machine: QuorumMachine, role: Following) -> None:
     role.deadline_ms = machine.now_ms + machine.timeouts.fetch_ms
     role.has_fetched = True
+    role.failed_fetches = 0
     role.fetch.due_ms = machine.now_ms
     machine.lost_its_vote = False
 

@@ -139,6 +139,8 @@ class Following:
     fetch: Errand = field(default_factory=lambda: Errand(0))
     is_flushing: bool = False
     """What was fetched is appended and not on disk yet: the next fetch would claim more than there is."""
+    failed_fetches: int = 0
+    """Since the leader's last answer."""
     known_high_watermark: int = -1
     """What the leader said last; it counts as far as what came with it is appended."""
     snapshot: SnapshotFetch | None = None

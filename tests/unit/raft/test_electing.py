@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from millbeck.raft.effects import Answer, AppendControl, Effect, PersistState, Send
-from millbeck.raft.electing import BACKOFF_MS_FIRST
+from millbeck.raft.electing import BACKOFF_MS_FIRST, PRE_VOTE_AGAIN_MS
 from millbeck.raft.events import ShutdownRequested
 from millbeck.raft.messages import (
     FENCED_LEADER_EPOCH,
@@ -160,6 +160,29 @@ def test_who_only_asks_around_waits_for_everybody() -> None:
     member.answered(3, votes[3], None)
     assert asks(member.let_time_pass(), VoteAsk)[3].is_pre_vote
     assert member.role is Role.PROSPECTIVE
+
+
+def test_who_refused_a_pre_vote_is_asked_again_and_may_have_missed_the_leader_meanwhile() -> None:
+    member = Member(1)
+    member.start()
+    votes = asks(member.let_time_pass(), VoteAsk)
+    asked_ms = member.now_ms
+    granted(member, votes, 2, is_granted=False)
+    again: dict[int, VoteAsk] = {}
+    while 2 not in again:
+        again = asks(member.let_time_pass(), VoteAsk)
+    assert member.now_ms - asked_ms == PRE_VOTE_AGAIN_MS
+    assert again[2] == votes[2]
+    granted(member, again, 2)
+    assert member.role is Role.CANDIDATE
+
+
+def test_a_candidate_takes_a_no_for_an_answer() -> None:
+    member, votes = candidate()
+    granted(member, votes, 2, is_granted=False)
+    deadline_ms = member.now_ms + PRE_VOTE_AGAIN_MS
+    while member.machine.next_deadline_ms <= deadline_ms:
+        assert 2 not in asks(member.let_time_pass(), VoteAsk)
 
 
 def test_an_undecided_election_ends_with_its_timeout() -> None:

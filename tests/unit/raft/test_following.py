@@ -171,6 +171,35 @@ def test_observers_ask_around_until_somebody_knows_the_leader() -> None:
     assert asks(effects, FetchAsk)[2].epoch == 5
 
 
+def test_an_observer_whose_leader_does_not_answer_asks_others_every_other_time_and_hears_of_the_next_one() -> None:
+    member = Member(9, can_vote=False, state=QuorumState(leader_epoch=4, leader_id=LEADER))
+    ask = asks(member.start(), FetchAsk)[LEADER]
+    began_ms, asked = member.now_ms, [LEADER]
+    member.answered(LEADER, ask, None)
+    while len(asked) < 5:
+        (send,) = only(member.let_time_pass(), Send)
+        asked.append(send.node_id)
+        refusal = Reply(error_code=NOT_LEADER, leader=Leader(node_id=LEADER, epoch=4, endpoint=endpoint(LEADER)))
+        if len(asked) < 5:
+            member.answered(send.node_id, send.ask, None if send.node_id == LEADER else refusal)
+    assert asked[::2] == [LEADER] * 3
+    assert sorted(asked[1::2]) == [1, 2]
+    assert member.now_ms - began_ms < TIMEOUTS.fetch_ms
+    member.answered(LEADER, send.ask, None)
+    (send,) = only(member.let_time_pass(), Send)
+    news = Reply(error_code=FENCED_LEADER_EPOCH, leader=Leader(node_id=2, epoch=5, endpoint=endpoint(2)))
+    effects = member.answered(send.node_id, send.ask, news)
+    assert (member.role, member.machine.leader.node_id) == (Role.FOLLOWER, 2)
+    assert asks(effects, FetchAsk)[2].epoch == 5
+
+
+def test_a_voter_asks_only_the_leader_it_knows() -> None:
+    member, ask = follower()
+    for _ in range(4):
+        member.answered(LEADER, ask, None)
+        ask = asks(member.let_time_pass(), FetchAsk)[LEADER]
+
+
 def test_an_observer_whose_leader_is_silent_asks_around_again() -> None:
     member = Member(9, can_vote=False, state=QuorumState(leader_epoch=4, leader_id=LEADER))
     member.start()
