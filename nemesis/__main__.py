@@ -24,7 +24,17 @@ from nemesis.cluster import Cluster, MemberFailed
 from nemesis.hosts import HostFailed, Network
 from nemesis.judgement import Verdict, judge
 from nemesis.mutants import MUTANTS
-from nemesis.run import DISK_BYTES, PARTITIONS, PRODUCERS, Clients, Run, RunFailed, create_topic, enter_network
+from nemesis.run import (
+    DISK_BYTES,
+    PARTITIONS,
+    PRODUCERS,
+    Clients,
+    NeverWhole,
+    Run,
+    RunFailed,
+    create_topic,
+    enter_network,
+)
 from nemesis.scenarios import SCENARIOS, Scenario
 from nemesis.transactions import TARGET, Transactions
 
@@ -100,6 +110,10 @@ def run_scenario(name: str, scenario: Scenario, chosen: argparse.Namespace) -> b
                     for member in cluster.members:
                         member.save_metrics()
                     raise
+    except NeverWhole as failure:
+        print(f"  {'passed: the defect shows,' if chosen.mutant else 'FAILED'} {failure}", flush=True)
+        print(f"  the logs are in {directory}", flush=True)
+        return chosen.mutant is not None
     except (RunFailed, MemberFailed, HostFailed) as failure:
         print(f"  FAILED {failure}\n  the logs are in {directory}", flush=True)
         return False

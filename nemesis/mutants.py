@@ -1,7 +1,7 @@
 """Nodes broken on purpose, as processes: `python -m nemesis.mutants NAME server --config FILE`.
 
 A judgement that has only ever passed proves nothing. With `python -m nemesis partition --mutant NAME` every node of the
-cluster has the defect, and the run passes when the judgement finds it.
+cluster has the defect, and the run passes when the judgement finds it, or when the cluster does not heal any more.
 
 Some signals tell of nothing but defects. `DEFECTS` has one for each of them, for the scenario `signals` to give to a
 node and take away again.

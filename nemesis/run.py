@@ -32,6 +32,10 @@ class RunFailed(Exception):
     """The run could not be judged: something other than the log did not do its part."""
 
 
+class NeverWhole(RunFailed):
+    """The cluster did not become what it should be again."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class View:
     """The topic as a broker describes it: each partition's leader (-1: none) and its in-sync replicas."""
@@ -96,7 +100,7 @@ class Run:
             for member in self.cluster.members:
                 member.check_alive()
             time.sleep(0.1)
-        raise RunFailed(f"{what} did not come about in {patience_s:.0f} s; the last view: {view}")
+        raise NeverWhole(f"{what} did not come about in {patience_s:.0f} s; the last view: {view}")
 
     def await_whole(self, patience_s: float = HEALED_S) -> None:
         """Every replica in sync, every partition led."""
