@@ -33,7 +33,7 @@ from millbeck.raft.messages import (
 from millbeck.raft.roles import Role
 from millbeck.raft.voters import Leader, ReplicaKey
 from millbeck.records.control import KRaftVersion, Voter, Voters
-from millbeck.testing.raft.bench import TOKEN, Member, asks, directory, endpoint, only, voter
+from millbeck.testing.raft.bench import TIMEOUTS, TOKEN, Member, asks, directory, endpoint, only, voter
 
 
 def key(node_id: int) -> ReplicaKey:
@@ -43,15 +43,19 @@ def key(node_id: int) -> ReplicaKey:
 def leader(*, voters: tuple[int, ...] = (1, 2, 3), is_static: bool = False, commits: bool = True) -> Member:
     member = Member(1, voters=voters, is_static=is_static)
     member.start()
-    effects = member.let_time_pass() if len(voters) > 1 else []
+    win(member, member.let_time_pass() if len(voters) > 1 else [])
+    if commits:
+        commit(member, *voters)
+    return member
+
+
+def win(member: Member, effects: list[Effect]) -> None:
+    """Everybody who is asked for a vote gives it."""
     while member.role is not Role.LEADER:
         votes, effects = asks(effects, VoteAsk), []
         for node_id, vote in votes.items():
             reply = VoteReply(is_granted=True, leader=Leader(epoch=member.machine.epoch))
             effects += member.answered(node_id, vote, reply)
-    if commits:
-        commit(member, *voters)
-    return member
 
 
 def commit(member: Member, *node_ids: int) -> list[Effect]:
@@ -154,6 +158,29 @@ def test_a_change_waits_for_the_epochs_first_commit_and_for_the_change_before() 
     assert error_of(member.asked(RemoveVoterAsk(voter=key(3)))) == RequestTimedOut.code
     commit(member, 3)
     assert only(member.asked(RemoveVoterAsk(voter=key(3))), AppendControl)
+
+
+def test_a_leader_of_a_new_epoch_changes_nobody_before_it_has_committed_in_it() -> None:
+    """What is not committed of an older epoch may hold another set, on a majority that this leader does not know."""
+    member = leader()
+    member.asked(BeginEpochAsk(epoch=2, leader_id=3))
+    member.now_ms += 10_000
+    win(member, member.let_time_pass())
+    assert member.machine.history.latest_offset < member.machine.high_watermark, "the set is committed long ago"
+    assert error_of(member.asked(RemoveVoterAsk(voter=key(2)))) == RequestTimedOut.code
+    commit(member, 2)
+    assert only(member.asked(RemoveVoterAsk(voter=key(2))), AppendControl)
+
+
+def test_a_leader_that_is_no_voter_any_more_needs_a_majority_of_the_others_to_stay() -> None:
+    member = leader()
+    member.asked(RemoveVoterAsk(voter=key(1)))
+    began_ms = member.now_ms
+    member.now_ms += TIMEOUTS.check_quorum_ms // 2
+    fetch(member, 2)
+    member.now_ms = began_ms + TIMEOUTS.check_quorum_ms
+    member.let_time_pass()
+    assert member.role is Role.RESIGNED
 
 
 def test_a_leader_that_is_removed_leads_until_that_is_committed_without_counting_itself() -> None:
