@@ -116,7 +116,7 @@ class Draft:
             ):
                 self.store_target(member_id, target)
         self.assignment_epoch = epoch
-        self.records.append(writing.target_epoch_record(self.group.group_id, epoch))
+        self.records.append(writing.target_epoch_record(self.group.group_id, epoch, self.group.assigned_at_ms or 0))
 
     def raise_epoch(self, metadata_hash: int) -> None:
         self.epoch += 1

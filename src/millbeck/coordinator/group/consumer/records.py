@@ -99,6 +99,7 @@ class ConsumerGroupTargetAssignmentMetadataKey:
 @message(kind=Kind.DATA, versions="0", flexible="0+")
 class ConsumerGroupTargetAssignmentMetadataValue:
     assignment_epoch: int = int32(doc="The group epoch that the target was computed for.")
+    assignment_timestamp: int = int64(default=0, tag=0, ignorable=True, doc="When that was, for Kafka's coordinators.")
 
 
 @struct

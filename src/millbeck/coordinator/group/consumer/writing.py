@@ -32,10 +32,9 @@ def current_record(group_id: str, member: ConsumerMember) -> GroupRecord:
     return GroupRecord(ConsumerGroupCurrentMemberAssignmentKey(group_id, member.member_id), member.current_value())
 
 
-def target_epoch_record(group_id: str, epoch: int) -> GroupRecord:
-    return GroupRecord(
-        ConsumerGroupTargetAssignmentMetadataKey(group_id), ConsumerGroupTargetAssignmentMetadataValue(epoch)
-    )
+def target_epoch_record(group_id: str, epoch: int, assigned_at_ms: int = 0) -> GroupRecord:
+    value = ConsumerGroupTargetAssignmentMetadataValue(epoch, assigned_at_ms)
+    return GroupRecord(ConsumerGroupTargetAssignmentMetadataKey(group_id), value)
 
 
 def target_record(group_id: str, member_id: str, target: Assignment) -> GroupRecord:

@@ -60,6 +60,12 @@ GOLDEN = {
         "0006" + "000167",
         "0000" + "00000003" + "00",
     ),
+    "target epoch with its time": (
+        ConsumerGroupTargetAssignmentMetadataKey("g"),
+        ConsumerGroupTargetAssignmentMetadataValue(3, 9),
+        "0006" + "000167",
+        "0000" + "00000003" + "01" + "0008" + "0000000000000009",
+    ),
     "target": (
         ConsumerGroupTargetAssignmentMemberKey("g", "m"),
         ConsumerGroupTargetAssignmentMemberValue([AssignedTopic(ID, [1, 4])]),
