@@ -155,7 +155,10 @@ class Moves:
             await asyncio.sleep(THROTTLED_SECONDS)
             return False
         data = await self._read(source, future.end_offset)
-        if data and move.future is future and move.partition.log is source:
+        if not data:
+            # Compaction may have left nothing before the end: there is more to copy when more is written.
+            await asyncio.sleep(THROTTLED_SECONDS)
+        elif move.future is future and move.partition.log is source:
             self._throttle.record(len(data))
             future.append_as_follower(data, leader_epoch=EPOCH_MAX, now_ms=self._broker.now_ms())
         return False

@@ -144,6 +144,8 @@ def test_a_leader_ends_its_recovery_alone_or_with_others(
         assert (answer.error_code, answer.leader_recovery_state) == (0, RECOVERED)
         after = replayed(image, records).topics.by_id[TOPIC_ID].partitions[0]
         assert (after.leader_recovery_state, after.isr) == (RECOVERED, tuple(isr))
+    answer, records = outcome(controller, image, asked(image, [1, 2], leader_recovery_state=RECOVERING))
+    assert (answer.error_code, records) == (42, []), "nobody is in sync with what is still being recovered"
 
 
 def test_the_last_new_replica_completes_a_move(

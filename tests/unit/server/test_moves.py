@@ -16,6 +16,7 @@ from millbeck.kernel.errors import KafkaStorageError, LogDirNotFound
 from millbeck.kernel.ids import TopicPartition
 from millbeck.metadata.records import ConfigRecord
 from millbeck.server.moves import Moves
+from millbeck.storage.log import Log
 
 NAME = TopicPartition("t", 0)
 
@@ -92,6 +93,31 @@ def test_producers_are_known_in_the_new_place() -> None:
         await until(lambda: place_of(house) != before)
         assert await produce(client, b"x", producer_id=7, producer_epoch=0, base_sequence=2) == 2
         assert await produce(client, b"x", producer_id=7, producer_epoch=0, base_sequence=3) == 3
+
+    in_house(scenario)
+
+
+def test_a_log_that_has_nothing_where_it_should_go_on_keeps_nobody_else_waiting() -> None:
+    """As one that Kafka has compacted, of which nothing is left before the end."""
+
+    async def scenario(house: House, client: Client, environment: Environment) -> None:
+        await create(client)
+        await produce(client, b"x")
+        moves, partition, before = moves_of(house), partition_of(house), place_of(house)
+        looks = 0
+
+        async def nothing(source: Log, offset: int) -> bytes:
+            nonlocal looks
+            looks += 1
+            assert looks < 1000, "the loop is kept busy with it"
+            return b""
+
+        moves._read = nothing  # type: ignore[method-assign]
+        moves.begin(partition, other(before))
+        await asyncio.sleep(0.5)
+        assert looks > 1
+        del moves._read  # type: ignore[attr-defined]
+        await until(lambda: place_of(house) != before)
 
     in_house(scenario)
 
