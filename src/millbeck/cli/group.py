@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from millbeck.cli.connecting import Target, run_admin, target_options
+from millbeck.cli.group_verbs import FLAGS, check_execution, check_topics, delete_groups, one_group
 from millbeck.cli.output import TABLE, output_option, show_rows
 from millbeck.cli.topic import raise_failures
 from millbeck.cli.verbs import VerbGroup, is_spelled_as_kafka, one_of_both
@@ -14,14 +15,6 @@ from millbeck.cli.verbs import VerbGroup, is_spelled_as_kafka, one_of_both
 if TYPE_CHECKING:
     from millbeck.client.admin import Admin
     from millbeck.client.admin.results import GroupDescription
-
-FLAGS: Final = {
-    "--list": "list",
-    "--describe": "describe",
-    "--delete": "delete",
-    "--delete-offsets": "delete-offsets",
-    "--reset-offsets": "reset",
-}
 
 STATES: Final = (
     "Assigning",
@@ -160,10 +153,7 @@ def delete(
     asked = () if all_groups else one_of_both(ctx, names, group, "group")
 
     async def work(admin: Admin) -> None:
-        outcomes = await admin.delete_groups(list(await admin.list_groups()) if all_groups else asked)
-        for name in outcomes.succeeded:
-            click.echo(f"deleted {name}")
-        raise_failures(outcomes.failed)
+        await delete_groups(admin, list(await admin.list_groups()) if all_groups else asked)
 
     run_admin(target, work)
 
@@ -247,21 +237,18 @@ def reset(
     """
     from millbeck.cli.group_reset import exported, parse_partitions, position_of, reset_plan
 
-    asked = one_of_both(ctx, (name,) if name else (), (group,) if group else (), "group")
-    if len(asked) != 1:
-        raise click.UsageError("one group at a time", ctx)
-    if dry_run and execute:
-        raise click.UsageError("--dry-run and --execute exclude each other", ctx)
+    asked = one_group(ctx, name, group)
+    check_execution(ctx, dry_run=dry_run, execute=execute)
     position = position_of(positions)
-    if position.offsets is None and bool(topics) == all_topics:
-        raise click.UsageError("give --topic or --all-topics", ctx)
+    if position.offsets is None:
+        check_topics(ctx, topics, all_topics=all_topics)
     chosen = [parse_partitions(text) for text in topics]
 
     async def work(admin: Admin) -> None:
         from millbeck.client.admin.results import GroupOffset
 
         creates = create or is_spelled_as_kafka(ctx)
-        plan = await reset_plan(admin, asked[0], chosen, position, creates=creates)
+        plan = await reset_plan(admin, asked, chosen, position, creates=creates)
         for partition, move in plan.items():
             if move.note is not None:
                 click.echo(f"{partition}: {move.note}", err=True)
@@ -271,7 +258,7 @@ def reset(
         show_rows(
             (
                 {
-                    "group": asked[0],
+                    "group": asked,
                     "topic": partition.topic,
                     "partition": partition.partition,
                     "current_offset": move.current,
@@ -283,7 +270,7 @@ def reset(
         )
         if execute:
             new_offsets = {partition: GroupOffset(offset=move.new) for partition, move in plan.items()}
-            raise_failures((await admin.alter_group_offsets(asked[0], new_offsets)).failed)
+            raise_failures((await admin.alter_group_offsets(asked, new_offsets)).failed)
         elif output == TABLE:
             click.echo("nothing was changed: give --execute to do this", err=True)
 

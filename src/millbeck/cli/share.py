@@ -8,6 +8,7 @@ import click
 
 from millbeck.cli.connecting import Target, run_admin, target_options
 from millbeck.cli.dead_letters import dead_letters, topics_of
+from millbeck.cli.group_verbs import FLAGS, check_execution, check_topics, delete_groups, one_group
 from millbeck.cli.output import TABLE, output_option, show_rows
 from millbeck.cli.topic import raise_failures
 from millbeck.cli.verbs import VerbGroup, is_spelled_as_kafka, one_of_both
@@ -16,13 +17,6 @@ if TYPE_CHECKING:
     from millbeck.client.admin import Admin
     from millbeck.kernel.ids import TopicPartition
 
-FLAGS: Final = {
-    "--list": "list",
-    "--describe": "describe",
-    "--delete": "delete",
-    "--delete-offsets": "delete-offsets",
-    "--reset-offsets": "reset",
-}
 SHARE: Final = "share"
 
 
@@ -186,19 +180,15 @@ def reset(
     """
     from millbeck.cli.group_reset import parse_partitions, position_of
 
-    asked = one_of_both(ctx, (name,) if name else (), (group,) if group else (), "group")
-    if len(asked) != 1:
-        raise click.UsageError("one group at a time", ctx)
-    if dry_run and execute:
-        raise click.UsageError("--dry-run and --execute exclude each other", ctx)
-    if bool(topics) == all_topics:
-        raise click.UsageError("give --topic or --all-topics", ctx)
+    asked = one_group(ctx, name, group)
+    check_execution(ctx, dry_run=dry_run, execute=execute)
+    check_topics(ctx, topics, all_topics=all_topics)
     position = position_of(positions)
     chosen = [parse_partitions(text) for text in topics]
 
     async def work(admin: Admin) -> None:
         assert position.timestamp is not None
-        partitions = await _partitions(admin, asked[0], chosen)
+        partitions = await _partitions(admin, asked, chosen)
         from millbeck.client.admin.results import LATEST
 
         found = (await admin.list_offsets(dict.fromkeys(partitions, position.timestamp))).all()
@@ -207,13 +197,13 @@ def reset(
         plan = {each: found[each].offset if found[each].offset >= 0 else ends[each].offset for each in partitions}
         show_rows(
             (
-                {"group": asked[0], "topic": each.topic, "partition": each.partition, "new_offset": offset}
+                {"group": asked, "topic": each.topic, "partition": each.partition, "new_offset": offset}
                 for each, offset in plan.items()
             ),
             output,
         )
         if execute:
-            raise_failures((await admin.alter_share_offsets(asked[0], plan)).failed)
+            raise_failures((await admin.alter_share_offsets(asked, plan)).failed)
 
     run_admin(target, work)
 
@@ -246,10 +236,7 @@ def delete(ctx: click.Context, names: tuple[str, ...], group: tuple[str, ...], t
     asked = one_of_both(ctx, names, group, "group")
 
     async def work(admin: Admin) -> None:
-        deleted = await admin.delete_groups(asked)
-        for name in deleted.succeeded:
-            click.echo(f"deleted {name}")
-        raise_failures(deleted.failed)
+        await delete_groups(admin, asked)
 
     run_admin(target, work)
 
@@ -269,14 +256,12 @@ def delete_offsets(
     Examples:
       millbeck share delete-offsets jobs --topic orders
     """
-    asked = one_of_both(ctx, (name,) if name else (), (group,) if group else (), "group")
-    if len(asked) != 1:
-        raise click.UsageError("one group at a time", ctx)
+    asked = one_group(ctx, name, group)
 
     async def work(admin: Admin) -> None:
-        deleted = await admin.delete_share_offsets(asked[0], topics)
+        deleted = await admin.delete_share_offsets(asked, topics)
         for topic in deleted.succeeded:
-            click.echo(f"forgot what {asked[0]} has done in {topic}")
+            click.echo(f"forgot what {asked} has done in {topic}")
         raise_failures(deleted.failed)
 
     run_admin(target, work)
