@@ -257,11 +257,14 @@ def test_a_full_disk_is_rested_on_and_a_failed_one_ends_the_following() -> None:
     assert len(following.fetcher) == 0
 
 
-def test_an_answer_to_a_question_of_another_epoch_is_not_taken() -> None:
+@pytest.mark.parametrize("is_told", [True, False])
+def test_an_answer_to_a_question_of_another_epoch_is_not_taken(is_told: bool) -> None:
+    """A large image gives way to the loop before its fetchers are told of the partitions that have new leaders."""
     following = Following()
     following.ask()
     following.partition.follow(1, 5, 5)
-    following.fetcher.add(following.partition)
+    if is_told:
+        following.fetcher.add(following.partition)
     following.answer(FetchedPartition(0, 0, 0, -1, 0, records=data()))
     assert following.partition.log.end_offset == 0
     assert following.ask().topics[0].partitions[0].current_leader_epoch == 5

@@ -614,6 +614,18 @@ def test_a_member_that_has_lost_what_it_had_leaves_at_once() -> None:
     assert [proposal.isr for _, proposal in cluster.proposals] == [(1, 2)]
 
 
+def test_a_member_that_was_taken_out_comes_back_by_a_fetch_and_not_by_what_was_known_of_it() -> None:
+    cluster = led()
+    cluster.produce("a")
+    cluster.fetch_all()
+    cluster.change_isr((1, 2))
+    cluster[1].partition.consider_followers()
+    assert cluster.proposals == []
+    cluster[3].session.epoch += 1
+    cluster[1].partition.consider_followers()
+    assert [proposal.isr for _, proposal in cluster.proposals] == [(1, 2, 3)], "its idle session has fetched since"
+
+
 def test_nobody_fetches_from_one_that_does_not_lead_or_has_no_followers() -> None:
     cluster = led()
     with pytest.raises(NotLeaderOrFollower):
@@ -638,6 +650,9 @@ def test_a_deposed_leader_answers_everybody_and_writes_nothing_more() -> None:
     assert replica.values() == [b"written"]
     with pytest.raises(NotLeaderOrFollower):
         cluster.produce("late", node_id=1)
+    cluster.elect(1)
+    cluster.produce("again")
+    assert replica.values() == [b"written", b"again"], "what was answered with an error does not come back"
 
 
 def test_what_is_staged_when_the_epoch_changes_belongs_to_the_old_one() -> None:
