@@ -77,11 +77,11 @@ def _moved(
     if (state, epoch, assigned, revoking) == (member.state, member.epoch, member.assigned, member.revoking):
         # A member that waits on changes nothing, and is not to forget the epoch before this one.
         return member
-    epochs = {}
-    for topic_id, partition in (*assignment.places_of(assigned), *assignment.places_of(revoking)):
-        given = member.assignment_epoch(topic_id, partition)
-        # What it gets now counts from now on, and what it keeps from when it got it.
-        epochs[topic_id, partition] = epoch if given is None else given
+    # What it gets now counts from now on, and what it keeps from when it got it. What it has given up and gets back is
+    # new: it may not commit for the time in between.
+    epochs = dict.fromkeys(assignment.places_of(assignment.without(assigned, member.assigned)), epoch)
+    for place in (*assignment.places_of(assignment.shared(assigned, member.assigned)), *assignment.places_of(revoking)):
+        epochs[place] = member.assignment_epochs.get(place, member.epoch)
     return replace(
         member,
         state=state,

@@ -114,3 +114,11 @@ def test_what_a_member_keeps_counts_from_when_it_got_it() -> None:
     old = replace(moved, assignment_epochs={})
     assert (old.assignment_epoch(T, 2), step(old, 6, 2, 4, 7).assignment_epochs[T, 2]) == (5, 5)
     assert old.with_current(moved.current_value()).assignment_epochs == moved.assignment_epochs
+
+
+def test_what_a_member_has_given_up_and_gets_back_is_new() -> None:
+    first = step(member(0), 3, 1, 2)
+    asked = step(first, 5, 2)
+    assert (asked.revoking, asked.assignment_epoch(T, 1)) == ({T: (1,)}, 3)
+    again = step(asked, 6, 1, 2, owned=(2,))
+    assert dict(again.assignment_epochs) == {(T, 1): 6, (T, 2): 3}
