@@ -74,6 +74,7 @@ ON_THE_REAL_MACHINE = {
     "millbeck.pipeline.java": "finds the machine's Java",
     "millbeck.pipeline.running": "runs pipelines from files of the user's machine",
     "millbeck.pipeline.session": "tells Spark in its environment which Java and Python to start",
+    "millbeck.pipeline.spark_output": "stands between Spark's processes and the terminal",
     "millbeck.compiled": "looks at the package's own files when it is loaded",
 }
 IN_THE_SIMULATOR = "millbeck.testing.sim"

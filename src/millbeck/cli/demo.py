@@ -200,7 +200,9 @@ class Demo:
 
     def _check(self, query: Any) -> None:
         if not query.isActive:
-            raise click.ClickException(f"the pipeline has ended: {query.exception()}")
+            from millbeck.pipeline.explaining import explained
+
+            raise click.ClickException(f"the pipeline has ended: {explained(query.exception())}")
 
     # The end
 

@@ -36,7 +36,15 @@ def command() -> None:
 def _file_options(function: Callable[..., None]) -> Callable[..., None]:
     for option in (
         click.option("--master", metavar="MASTER", help="local[*], spark://…, yarn, k8s://… or sc://…"),
-        click.option("-b", "--bootstrap-server", "bootstrap_servers", metavar="HOST:PORT,…", help="Where the log is."),
+        click.option(
+            "-b",
+            "--bootstrap-server",
+            "bootstrap_servers",
+            metavar="HOST:PORT,…",
+            envvar="MILLBECK_BOOTSTRAP",
+            show_envvar=True,
+            help="Where the log is.",
+        ),
         click.argument("file", type=click.Path(path_type=Path)),
     ):
         function = option(function)
@@ -232,11 +240,16 @@ def logs(name: str, lines: int, follow: bool) -> None:
 def _told() -> Iterator[None]:
     """What a pipeline's user can mend is one line."""
     from millbeck.pipeline.errors import PipelineError
+    from millbeck.pipeline.explaining import explained
 
     try:
         yield
     except PipelineError as error:
         raise click.ClickException(str(error)) from error
+    except Exception as error:
+        if type(error).__module__.partition(".")[0] not in ("pyspark", "py4j"):
+            raise
+        raise click.ClickException(str(explained(error))) from error
 
 
 def _load(file: Path) -> Definition:

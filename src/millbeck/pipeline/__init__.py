@@ -12,5 +12,6 @@ in their first line; the others decide things and can be tested without Spark.
 - reading: `source` (Spark's side), `source_options`, `offsets`, `planning`, `log_view`, `arrow`
 - writing: `sink` (Spark's side), `sink_options`, `outgoing`
 - beside a query: `progress_groups` (lag in consumer groups)
-- around it: `session`, `java`, `errors`
+- around it: `session`, `java`, `spark_output`, `errors`, `plainly` and `explaining` (errors for people), `formats`
+  (Avro, Protobuf and schema registries)
 """

@@ -27,6 +27,10 @@ class TopicChanged(RecordsLost):
     """The topic was deleted and created again since the query's checkpoint was written."""
 
 
+class CheckpointMismatch(PipelineError):
+    """The checkpoint was written by another form of the pipeline."""
+
+
 class JavaMissing(PipelineError):
     """There is no Java, or none that Spark runs on."""
 

@@ -12,7 +12,7 @@ import re
 from typing import Final
 
 from millbeck.pipeline import errors
-from millbeck.pipeline.errors import BadRecord, PipelineError
+from millbeck.pipeline.errors import BadRecord, CheckpointMismatch, PipelineError
 
 LENGTH_MAX: Final = 1000
 
@@ -26,23 +26,17 @@ _TRACEBACK: Final = "Traceback (most recent call last)"
 _NEW_CHECKPOINT: Final = (
     "The checkpoint was written by another form of this pipeline: start with a new one (--checkpoint), or go back"
 )
+_OTHER_FORM: Final = re.compile(
+    r"STATE_STORE_(?:KEY|VALUE)_(?:SCHEMA|ROW)|STATE_STORE_COLUMN_FAMILY_SCHEMA|STATE_STORE_INVALID_(?:CONFIG_AFTER|VA)"
+    r"|STREAMING_STATEFUL_OPERATOR_|STREAMING_CHECKPOINT_MISSING|STATE_STORE_CHECKPOINT_LOCATION_NOT_EMPTY"
+    r"|sources in the checkpoint offsets"
+)
 _ADVICE: Final = (
+    (re.compile("JAVA_GATEWAY_EXITED"), "Spark's Java did not start; what it said stands above"),
+    (re.compile("CONCURRENT_STREAM_LOG_UPDATE"), "Another query uses the same checkpoint"),
     (
-        re.compile(r"JAVA_GATEWAY_EXITED"),
-        "Spark's Java did not start; what it said stands above. Is there memory left?",
-    ),
-    (
-        re.compile(r"STATE_STORE_\w*SCHEMA|STATEFUL_OPERATOR|STREAMING_STATEFUL|sources in the checkpoint"),
-        _NEW_CHECKPOINT,
-    ),
-    (re.compile(r"STATE_STORE_INVALID|INCOMPATIBLE_CHECKPOINT|CHECKPOINT.*NOT_COMPATIBLE"), _NEW_CHECKPOINT),
-    (
-        re.compile(r"CONCURRENT_QUERY|ConcurrentModification|CONCURRENT_STREAM_LOG_UPDATE"),
-        "Another query uses the same checkpoint",
-    ),
-    (
-        re.compile(r"Invalid Spark URL|Could not parse Master URL"),
-        "See --master: local[*], spark://host:port, yarn or k8s://…",
+        re.compile("Invalid Spark URL|Could not parse Master URL"),
+        "--master is local[*], spark://host:port, yarn or k8s://…",
     ),
 )
 
@@ -61,7 +55,8 @@ def explained(error: BaseException) -> PipelineError:
     raised = _RAISED.search(text)
     if raised:
         return BadRecord(f"{_clean(raised[1])}. Mend what writes it, or name a topic for such records: bad_records")
-    return PipelineError(_short(error, text))
+    short = _short(error, text)
+    return CheckpointMismatch(f"{short}. {_NEW_CHECKPOINT}") if _OTHER_FORM.search(text) else PipelineError(short)
 
 
 def _short(error: BaseException, text: str) -> str:
@@ -81,4 +76,4 @@ def _advised(short: str, text: str) -> str:
 
 
 def _clean(text: str) -> str:
-    return _STATE.sub("", text).strip().rstrip(".")[:LENGTH_MAX] if text else text
+    return _STATE.sub("", text).replace(".;", ";").strip().rstrip(".")[:LENGTH_MAX]

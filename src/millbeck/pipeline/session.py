@@ -11,13 +11,17 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Mapping
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Final
 
+from pyspark import SparkContext
+from pyspark.logger import PySparkLogger
 from pyspark.sql import SparkSession
 
 from millbeck.pipeline.java import find_java
 from millbeck.pipeline.spark_format import MillbeckFormat
+from millbeck.pipeline.spark_output import without_noise
 
 DEFAULTS: Final[Mapping[str, str]] = {
     # Rows with headers reach Python eight times faster when batches are cut by rows, not by bytes.
@@ -45,6 +49,8 @@ def spark_session(
     Workers run the Python of ``spark.pyspark.python`` or ``PYSPARK_PYTHON``, which needs this package, or this one.
     """
     os.environ["JAVA_HOME"] = str(find_java())
+    # It prints what is raised a moment later, with the stacks of Java.
+    PySparkLogger.getLogger("SQLQueryContextLogger").setLevel("CRITICAL")
     settings = settings or {}
     if "spark.pyspark.python" in settings:
         # Spark looks at the setting only when it starts Python, not when Python starts Spark.
@@ -56,7 +62,10 @@ def spark_session(
     builder = SparkSession.builder.appName(name).master(master)
     for setting, value in chosen.items():
         builder = builder.config(setting, value)
-    spark = builder.getOrCreate()
+    # What runs already keeps its standard error.
+    is_quiet = SparkContext._gateway is None and bool(_quietly(settings))
+    with without_noise() if is_quiet else nullcontext():
+        spark = builder.getOrCreate()
     spark.dataSource.register(MillbeckFormat)
     return spark
 

@@ -7,9 +7,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+import click
 import pytest
 from click.testing import CliRunner
 
+from millbeck.cli import pipeline
 from millbeck.cli.pipeline import command
 from millbeck.pipeline.running.run_directory import RunDirectory
 
@@ -113,3 +115,14 @@ def test_a_file_that_is_wrong_is_one_line(home: Path, verb: str) -> None:
     assert code != 0
     assert "no such file" in said
     assert "Traceback" not in said
+
+
+def test_what_spark_refuses_is_one_line() -> None:
+    refused = type("AnalysisException", (Exception,), {"__module__": "pyspark.errors.exceptions.captured"})
+    with pytest.raises(click.ClickException) as raised, pipeline._told():
+        raise refused(
+            "[FIELD_NOT_FOUND] No such struct field `cent`. SQLSTATE: 42704; line 1 pos 0\nJVM stack:\n\tat x"
+        )
+    assert raised.value.message == "[FIELD_NOT_FOUND] No such struct field `cent`; line 1 pos 0"
+    with pytest.raises(ZeroDivisionError), pipeline._told():
+        raise ZeroDivisionError

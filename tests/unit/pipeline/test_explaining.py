@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from millbeck.pipeline.errors import BadRecord, BrokerUnreachable, PipelineError, TopicChanged
+from millbeck.pipeline.errors import BadRecord, BrokerUnreachable, CheckpointMismatch, PipelineError, TopicChanged
 from millbeck.pipeline.explaining import explained
 
 QUERY = "[STREAM_FAILED] Query [id = 9198c5cb, runId = 9f8377c3] terminated with exception: "
@@ -51,9 +51,9 @@ def test_a_bad_record_says_where_it_is_and_what_to_do() -> None:
         ),
         (QUERY + "Something happened. SQLSTATE: 42000" + AFTER, "Something happened"),
         (
-            QUERY + "There are [1] sources in the checkpoint offsets and now there are [2] sources" + AFTER,
-            "There are [1] sources in the checkpoint offsets and now there are [2] sources. The checkpoint was "
-            "written by another form of this pipeline: start with a new one (--checkpoint), or go back",
+            "[JAVA_GATEWAY_EXITED] Java gateway process exited before sending its port number",
+            "[JAVA_GATEWAY_EXITED] Java gateway process exited before sending its port number. Spark's Java did not "
+            "start; what it said stands above",
         ),
         ("", "RuntimeError"),
         ("one\ntwo", "one"),
@@ -63,6 +63,20 @@ def test_what_is_not_ours_is_cut_to_the_line_that_matters(text: str, short: str)
     found = explained(RuntimeError(text))
     assert type(found) is PipelineError
     assert str(found) == short
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "There are [1] sources in the checkpoint offsets and now there are [2] sources requested",
+        "[STATE_STORE_VALUE_SCHEMA_NOT_COMPATIBLE] Provided value schema does not match",
+        "[STREAMING_STATEFUL_OPERATOR_NOT_MATCH_IN_STATE_METADATA] Streaming stateful operator name does not match",
+    ],
+)
+def test_a_checkpoint_of_another_form_asks_for_a_new_one(said: str) -> None:
+    found = explained(RuntimeError(QUERY + said + AFTER))
+    assert type(found) is CheckpointMismatch
+    assert str(found).startswith(f"{said}. The checkpoint was written by another form of this pipeline")
 
 
 def test_a_line_is_a_line() -> None:

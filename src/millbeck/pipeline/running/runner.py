@@ -25,6 +25,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from millbeck.pipeline.errors import (
     BadRecord,
+    CheckpointMismatch,
     DefinitionError,
     DriverLost,
     InvalidOption,
@@ -57,6 +58,7 @@ FINAL: Final = (
     BadRecord,
     RecordsLost,
     NotExactlyOnce,
+    CheckpointMismatch,
 )
 _WRONG: Final = (AnalysisException,)
 """What Spark says of a query that cannot be; a source that has failed may be inside it."""

@@ -23,5 +23,6 @@ writes all its outputs, so that with exactly-once delivery a batch appears in al
 do raises `TopologyError` when it is asked for.
 
 `keyed` (what happens to one key, pure Python), `windows` (declared, pure), `stateful` (keyed logic in Spark's state),
-`serdes`, `streams`, `tables`, `grouped`, `topology`, `outline` (shuffles and stores, for people).
+`serdes`, `fitting` (columns to a schema's type), `streams`, `tables`, `grouped`, `changelogs` (published stores),
+`topology`, `outline` (shuffles and stores, for people).
 """
