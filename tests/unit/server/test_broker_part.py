@@ -14,6 +14,7 @@ from millbeck.kernel.errors import CoordinatorNotAvailable, NotCoordinator
 from millbeck.server.broker_part import BrokerPart
 from millbeck.server.cleaner.service import Cleaner
 from millbeck.server.membership import Membership
+from millbeck.storage.directory import CLEAN_SHUTDOWN_FILE_NAME
 from millbeck.testing.sim_cluster import SimCluster
 from millbeck.wire.messages.find_coordinator import FindCoordinatorRequest
 from millbeck.wire.messages.heartbeat import HeartbeatRequest
@@ -80,8 +81,8 @@ def test_the_controller_is_told_of_a_lost_directory_while_others_are_left() -> N
     in_house(scenario, log_dirs="/data,/more")
 
 
-@pytest.mark.parametrize("is_clean", [True, False])
-def test_a_process_says_which_one_before_it_ended_in_order(is_clean: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("end", ["in order", "in one directory", "not at all"])
+def test_a_process_says_which_one_before_it_ended_in_order(end: str, monkeypatch: pytest.MonkeyPatch) -> None:
     claimed: list[int] = []
     join = Membership.join
 
@@ -94,13 +95,17 @@ def test_a_process_says_which_one_before_it_ended_in_order(is_clean: bool, monke
     async def scenario(house: House, client: Client, environment: Environment) -> None:
         assert house.node is not None
         epoch = house.node.broker_epoch
-        if is_clean:
+        if end != "not at all":
             await house.node.stop()
         house.machine.crash()
+        if end == "in one directory":
+            files = house.machine.disk.mount()
+            files.unlink(f"/more/{CLEAN_SHUTDOWN_FILE_NAME}")
+            house.machine.disk.unmount(files)
         await house.start()
-        assert claimed == [-1, epoch if is_clean else -1]
+        assert claimed == [-1, epoch if end == "in order" else -1]
 
-    in_house(scenario)
+    in_house(scenario, log_dirs="/data,/more")
 
 
 def test_nobody_is_served_before_the_own_metadata_says_that_this_broker_is_let_in(

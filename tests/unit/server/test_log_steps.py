@@ -84,6 +84,24 @@ def test_truncation_lowers_the_checkpoint_cuts_and_syncs(starts_over: bool) -> N
     in_house(scenario)
 
 
+@pytest.mark.parametrize("starts_over", [False, True])
+def test_a_truncation_that_is_not_wanted_when_the_checkpoint_is_lowered_leaves_the_log_alone(starts_over: bool) -> None:
+    """The replica may have been elected while it waited for the disk: what it has counts now."""
+
+    async def scenario(house: House, client: Client, environment: Environment) -> None:
+        await create(client)
+        for _ in range(5):
+            await produce(client, b"x")
+        await asyncio.sleep(70)
+        partition = partition_of(house)
+        await logs_of(house).truncate(partition, 3, starts_over=starts_over, is_wanted=lambda: False)
+        assert recovery_point(house) <= 3
+        assert (partition.log.log_start_offset, partition.log.end_offset, partition.high_watermark) == (0, 5, 5)
+        assert await produce(client, b"y") == 5
+
+    in_house(scenario)
+
+
 def test_a_truncation_that_cannot_be_synced_takes_the_directory_offline() -> None:
     async def scenario(house: House, client: Client, environment: Environment) -> None:
         await create(client)
