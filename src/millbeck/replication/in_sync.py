@@ -155,7 +155,7 @@ class Surroundings:
 class InSync:
     """The replicas of one partition that this node leads."""
 
-    __slots__ = ("_around", "followers", "isr", "maximal", "pending", "replicas")
+    __slots__ = ("_around", "followers", "isr", "lost", "maximal", "pending", "replicas")
 
     def __init__(self, around: Surroundings) -> None:
         self._around = around
@@ -163,11 +163,20 @@ class InSync:
         self.isr: tuple[int, ...] = ()
         self.maximal: tuple[int, ...] = ()
         """The committed set and what is added by a proposal on its way."""
+        self.lost: tuple[int, ...] = ()
+        """Followers that live and cannot keep a log, for want of room or a sound disk, as the controller knows. One may
+        go on fetching from the same offset: nobody waits for it, and it is not proposed before it has a place."""
         self.pending: IsrProposal | None = None
         self.followers: dict[int, Follower] = {}
 
     def begin(
-        self, replicas: tuple[int, ...], isr: tuple[int, ...], *, is_new_leader: bool, is_known: bool = False
+        self,
+        replicas: tuple[int, ...],
+        isr: tuple[int, ...],
+        lost: tuple[int, ...] = (),
+        *,
+        is_new_leader: bool,
+        is_known: bool = False,
     ) -> None:
         """The controller says so. What a new leader knew of its followers is from another epoch, and forgotten.
 
@@ -176,6 +185,7 @@ class InSync:
         now_ms = self._around.now_ms()
         known = {} if is_new_leader else self.followers
         self.replicas = replicas
+        self.lost = lost
         self.followers = {}
         for broker_id in replicas:
             if broker_id == self._around.node_id:
@@ -219,8 +229,10 @@ class InSync:
 
     def _may_join(self, follower: Follower, leader_end_offset: int) -> bool:
         around = self._around
-        return follower.is_caught_up(leader_end_offset, around.now_ms(), around.lag_ms_max) and around.is_eligible(
-            follower.broker_id, follower.broker_epoch
+        return (
+            follower.is_caught_up(leader_end_offset, around.now_ms(), around.lag_ms_max)
+            and follower.broker_id not in self.lost
+            and around.is_eligible(follower.broker_id, follower.broker_epoch)
         )
 
     def grows(self, old_end_offset: int) -> None:
@@ -245,6 +257,7 @@ class InSync:
             or follower.broker_id in self.isr
             or follower.end_offset < high_watermark
             or follower.end_offset < epoch_start_offset
+            or follower.broker_id in self.lost
             or not self._around.is_eligible(follower.broker_id, follower.broker_epoch)
         ):
             return None

@@ -170,9 +170,16 @@ class Partition:
     # roles
 
     def lead(
-        self, leader_epoch: int, partition_epoch: int, replicas: tuple[int, ...] = (), isr: tuple[int, ...] = ()
+        self,
+        leader_epoch: int,
+        partition_epoch: int,
+        replicas: tuple[int, ...] = (),
+        isr: tuple[int, ...] = (),
+        lost: tuple[int, ...] = (),
     ) -> bool:
         """The controller named this node the leader, perhaps anew; True when it was not, or not in this epoch.
+
+        ``lost`` are the replicas whose brokers have no place for them.
 
         What the controller's answer to a proposal has said already comes a second time: older than that it is passed
         over, and what is proposed since then stays in force, since the controller may have committed it by now.
@@ -198,7 +205,7 @@ class Partition:
             self.leader_id = around.node_id
         self.high_watermark = min(self.high_watermark, self.log.end_offset)
         if len(replicas) > 1 and around is not None:
-            self._lead_others(around, replicas, isr, is_new_leader=is_new, is_known=is_known)
+            self._lead_others(around, replicas, isr, lost, is_new_leader=is_new, is_known=is_known)
         else:
             self.replicas = None
             if is_new_leader:
@@ -214,6 +221,7 @@ class Partition:
         around: Surroundings,
         replicas: tuple[int, ...],
         isr: tuple[int, ...],
+        lost: tuple[int, ...],
         *,
         is_new_leader: bool,
         is_known: bool,
@@ -222,7 +230,7 @@ class Partition:
         if in_sync is None:
             in_sync = self.replicas = InSync(around)
             is_new_leader = True
-        in_sync.begin(replicas, isr, is_new_leader=is_new_leader, is_known=is_known)
+        in_sync.begin(replicas, isr, lost, is_new_leader=is_new_leader, is_known=is_known)
         self._refuse_without_enough()
 
     def follow(self, leader_id: int, leader_epoch: int, partition_epoch: int) -> bool:

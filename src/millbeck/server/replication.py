@@ -65,7 +65,10 @@ class RoleChanges:
         was_leader = partition.is_leader
         leader_epoch, partition_epoch = registration.leader_epoch, registration.partition_epoch
         if registration.leader == node_id:
-            if partition.lead(leader_epoch, partition_epoch, registration.replicas, registration.isr):
+            lost: tuple[int, ...] = ()
+            if LOST_DIRECTORY in registration.directories:
+                lost = tuple(each for each in registration.replicas if registration.directory(each) == LOST_DIRECTORY)
+            if partition.lead(leader_epoch, partition_epoch, registration.replicas, registration.isr, lost):
                 self.led.append(partition)
             return
         if partition.follow(registration.leader, leader_epoch, partition_epoch):

@@ -62,6 +62,19 @@ def test_one_who_keeps_up_is_waited_for_so_that_it_can_join() -> None:
     assert in_sync.watermark(10, 10) == 10
 
 
+def test_one_that_has_no_place_for_its_log_is_neither_waited_for_nor_proposed() -> None:
+    in_sync = replicas(Clock(), isr=(1, 2))
+    reach(in_sync, 2, 10, 10)
+    follower = reach(in_sync, 3, 10, 10)
+    assert in_sync.expansion(follower, 10, 0) == (1, 2, 3)
+    in_sync.begin((1, 2, 3), (1, 2), (3,), is_new_leader=False)
+    assert in_sync.expansion(follower, 10, 0) is None
+    reach(in_sync, 2, 12, 12)
+    assert in_sync.watermark(12, 12) == 12
+    in_sync.begin((1, 2, 3), (1, 2), is_new_leader=False)
+    assert in_sync.watermark(12, 12) == 10
+
+
 def test_while_an_expansion_is_proposed_the_new_member_counts_for_the_watermark_and_not_for_the_minimum() -> None:
     in_sync = replicas(Clock(), isr=(1,))
     proposal = in_sync.propose((1, 3), 4, 9)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import errno
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
 from three_brokers import ThreeBrokers
 
-from millbeck.kernel.environment import Environment
+from millbeck.kernel.environment import Bytes, Environment
 from millbeck.kernel.errors import KafkaStorageError
 from millbeck.metadata.image.directories import LOST_DIRECTORY
 from millbeck.metadata.records import RemoveTopicRecord
@@ -20,7 +20,7 @@ from millbeck.storage.log import Log
 from millbeck.storage.mending import Mended, MendingJob
 from millbeck.storage.segment import CorruptSegment
 from millbeck.testing.sim.disk_faults import DiskCall
-from millbeck.testing.sim.files import SimFiles
+from millbeck.testing.sim.files import SimFile, SimFiles
 from millbeck.testing.sim.inode import Inode
 
 
@@ -100,6 +100,38 @@ def test_a_full_disk_hands_over_and_takes_back_when_there_is_room(monkeypatch: p
         await cluster.until(lambda: len(cluster.assigned) == 2)
         await cluster.until(lambda: 1 in cluster.registration().isr)
         assert cluster.bytes_of(1) == cluster.bytes_of(2)
+
+    in_cluster(scenario)
+
+
+@pytest.mark.parametrize("victim", [1, 3])
+def test_records_flow_on_while_a_disk_stays_full(monkeypatch: pytest.MonkeyPatch, victim: int) -> None:
+    """The broker goes on fetching from where its log ends, and looks like one that is about to be in sync again."""
+    has_room = False
+
+    async def scenario(cluster: ThreeBrokers, environment: Environment) -> None:
+        nonlocal has_room
+        await cluster.create(min_insync_replicas="2")
+        await fill(cluster, environment)
+        monkeypatch.setattr(Mending, "_has_room", lambda self, partition: has_room)
+        full, write = cluster.machines[victim].disk, SimFile.write
+
+        def write_if_there_is_room(file: SimFile, buffers: Sequence[Bytes], position: int) -> None:
+            if not has_room and file._disk is full and "/t-0/" in file.path:
+                raise OSError(errno.ENOSPC, "No space left on device", file.path)
+            write(file, buffers, position)
+
+        monkeypatch.setattr(SimFile, "write", write_if_there_is_room)
+        await cluster.produce(environment, b"x")
+        await cluster.until(lambda: victim not in cluster.registration().isr)
+        for _ in range(5):
+            began_s = environment.clock.monotonic()
+            assert (await cluster.produce(environment, b"x"))[0] == 0
+            assert environment.clock.monotonic() - began_s < 2, "long before it would count as lagging"
+            await asyncio.sleep(1)
+        has_room = True
+        await cluster.until(lambda: victim in cluster.registration().isr)
+        assert cluster.bytes_of(victim) == cluster.bytes_of(2)
 
     in_cluster(scenario)
 

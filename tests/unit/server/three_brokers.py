@@ -15,7 +15,7 @@ from house import SETTINGS, one_batch
 
 from millbeck.controller.result import Result
 from millbeck.kernel.environment import Environment
-from millbeck.kernel.errors import FencedLeaderEpoch, InvalidUpdateVersion, NotController
+from millbeck.kernel.errors import FencedLeaderEpoch, IneligibleReplica, InvalidUpdateVersion, NotController
 from millbeck.metadata.image import PartitionRegistration
 from millbeck.metadata.image.directories import LOST_DIRECTORY, UNASSIGNED_DIRECTORY
 from millbeck.metadata.records import (
@@ -168,6 +168,8 @@ class ThreeBrokers:
         if asked.partition_epoch != current.partition_epoch:
             return AlterPartitionPartitionResult(0, InvalidUpdateVersion.code)
         isr = [member.broker_id for member in asked.new_isr_with_epochs]
+        if any(current.directory(member) == LOST_DIRECTORY for member in isr):
+            return AlterPartitionPartitionResult(0, IneligibleReplica.code)
         self.isr_changes.append(tuple(isr))
         await self.change(isr=isr)
         after = self.registration()
@@ -181,12 +183,16 @@ class ThreeBrokers:
         (directory,) = request.directories
         self.assigned.append((request.broker_id, directory.id))
         current = self.registration()
+        directories = list(current.directories)
+        directories[current.replicas.index(request.broker_id)] = directory.id
         if directory.id == LOST_DIRECTORY:
             isr = [member for member in current.isr if member != request.broker_id]
             if current.leader == request.broker_id:
-                await self.change(isr=isr, leader=isr[0])
+                await self.change(isr=isr, leader=isr[0], directories=directories)
             else:
-                await self.change(isr=isr)
+                await self.change(isr=isr, directories=directories)
+        elif LOST_DIRECTORY in current.directories:
+            await self.change(directories=directories)
         outcome = AssignReplicasToDirsPartitionResult(0)
         topics = [AssignReplicasToDirsTopicResult(TOPIC_ID, [outcome])]
         return AssignReplicasToDirsResponse(directories=[AssignReplicasToDirsDirectoryResult(directory.id, topics)])
