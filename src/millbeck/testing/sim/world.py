@@ -20,7 +20,8 @@ from __future__ import annotations
 import asyncio
 import gc
 import random
-from collections.abc import Callable, Coroutine
+import warnings
+from collections.abc import Callable, Coroutine, Iterable
 from contextlib import ExitStack
 from typing import Any, TypeVar
 
@@ -102,13 +103,13 @@ class World:
         for node in self.nodes:
             node.crash()
         self.bury(self.harness_run.process)
-        for task in self._graveyard:
-            try:
-                task.get_coro().close()
-            except BaseException:
-                # The last words of a process that no longer exists.
-                continue
-        self._graveyard.clear()
+        with warnings.catch_warnings():
+            # What they were about to await is never begun.
+            warnings.simplefilter("ignore", RuntimeWarning)
+            _lay_to_rest(self._graveyard)
+            # Some have begun something new with their last words.
+            _lay_to_rest(asyncio.all_tasks(self.loop))
+            self._graveyard.clear()
         self.loop.close()
 
     def __enter__(self) -> World:
@@ -205,3 +206,13 @@ def _sentence(failure: tuple[str, BaseException | None]) -> str:
 def _restore_collector(was_enabled: bool) -> None:
     if was_enabled:
         gc.enable()
+
+
+def _lay_to_rest(tasks: Iterable[asyncio.Task[Any]]) -> None:
+    for task in tasks:
+        task._log_destroy_pending = False  # type: ignore[attr-defined]
+        try:
+            task.get_coro().close()
+        except BaseException:
+            # The last words of a process that no longer exists.
+            continue

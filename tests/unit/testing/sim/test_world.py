@@ -7,11 +7,14 @@ import gc
 import os
 import subprocess
 import sys
+import warnings
 import weakref
+from collections.abc import Coroutine
+from typing import Any
 
 import pytest
 
-from millbeck.kernel.environment import OpenMode
+from millbeck.kernel.environment import Environment, OpenMode
 from millbeck.testing.sim import SimulationFailed, World, WorldOptions
 from millbeck.testing.sim.loop import SimulationStuck
 
@@ -237,3 +240,36 @@ def test_the_dead_are_kept_until_the_world_is_closed_and_then_let_go() -> None:
 def test_a_process_that_is_not_simulated_has_no_services() -> None:
     with World(1) as world, pytest.raises(RuntimeError, match="no simulated process"):
         world.run_of(None)
+
+
+def test_the_last_words_of_the_dead_are_not_complained_about() -> None:
+    """They may hold something to await, and begin something new, that will never run."""
+
+    begun: list[asyncio.Task[None]] = []
+
+    async def later() -> None:
+        await asyncio.sleep(1)
+
+    async def holds(work: Coroutine[Any, Any, None]) -> None:
+        await work
+
+    async def main(environment: Environment) -> None:
+        loop = asyncio.get_running_loop()
+        try:
+            await asyncio.sleep(1000)
+        finally:
+            begun.append(loop.create_task(later()))
+
+    async def scenario(environment: Environment) -> None:
+        world.node("n1").start(main)
+        await asyncio.sleep(1)
+        begun.append(asyncio.get_running_loop().create_task(holds(later())))
+
+    with warnings.catch_warnings(record=True) as complaints:
+        warnings.simplefilter("always")
+        with World(seed=1) as world:
+            world.run(scenario, limit_s=60)
+        assert len(begun) == 2
+        begun.clear()
+        gc.collect()
+    assert [str(each.message) for each in complaints] == []
