@@ -47,7 +47,7 @@ class Mending:
                 if self._reported.get(partition):
                     self._mend_if_led_elsewhere(partition)
                 else:
-                    self._report(partition)
+                    self._report(partition, "its log is damaged")
         for partition in list(self._reported):
             if partition.log.damaged_offset < 0 and not partition.log.is_offline and self._has_room(partition):
                 self._come_back(partition)
@@ -55,7 +55,7 @@ class Mending:
     def write_failed(self, partition: Partition) -> None:
         """For lack of room? Then another one had better lead, and nobody wait for what a follower cannot copy."""
         if partition not in self._reported and not partition.log.is_offline and not self._has_room(partition):
-            self._report(partition)
+            self._report(partition, f"less than {ROOM_BYTES >> 20} MiB are free on its disk")
 
     def is_lost(self, partition: Partition) -> bool:
         """Whether the controller is told of another directory than the one the replica is in."""
@@ -64,12 +64,12 @@ class Mending:
     def gone(self, partition: Partition) -> None:
         self._reported.pop(partition, None)
 
-    def _report(self, partition: Partition) -> None:
+    def _report(self, partition: Partition, reason: str) -> None:
         """Tell the controller, unless nobody else could take over."""
         if partition in self._reported or not self._has_others(partition):
             return
         self._reported[partition] = False
-        log.warning("%s cannot do its part on this broker: others take over", partition.name)
+        log.warning("%s cannot do its part on this broker, others take over: %s", partition.name, reason)
 
         def known() -> None:
             if partition in self._reported:

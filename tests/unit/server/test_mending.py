@@ -105,7 +105,9 @@ def test_a_full_disk_hands_over_and_takes_back_when_there_is_room(monkeypatch: p
 
 
 @pytest.mark.parametrize("victim", [1, 3])
-def test_records_flow_on_while_a_disk_stays_full(monkeypatch: pytest.MonkeyPatch, victim: int) -> None:
+def test_records_flow_on_while_a_disk_stays_full(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, victim: int
+) -> None:
     """The broker goes on fetching from where its log ends, and looks like one that is about to be in sync again."""
     has_room = False
 
@@ -124,6 +126,7 @@ def test_records_flow_on_while_a_disk_stays_full(monkeypatch: pytest.MonkeyPatch
         monkeypatch.setattr(SimFile, "write", write_if_there_is_room)
         await cluster.produce(environment, b"x")
         await cluster.until(lambda: victim not in cluster.registration().isr)
+        assert "t-0 cannot do its part on this broker, others take over: less than 64 MiB are free" in caplog.text
         for _ in range(5):
             began_s = environment.clock.monotonic()
             assert (await cluster.produce(environment, b"x"))[0] == 0
