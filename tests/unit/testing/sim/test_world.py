@@ -261,15 +261,17 @@ def test_the_last_words_of_the_dead_are_not_complained_about() -> None:
             begun.append(loop.create_task(later()))
 
     async def scenario(environment: Environment) -> None:
-        world.node("n1").start(main)
+        nodes.pop().start(main)
         await asyncio.sleep(1)
         begun.append(asyncio.get_running_loop().create_task(holds(later())))
 
     with warnings.catch_warnings(record=True) as complaints:
         warnings.simplefilter("always")
         with World(seed=1) as world:
+            nodes = [world.node("n1")]
             world.run(scenario, limit_s=60)
         assert len(begun) == 2
         begun.clear()
+        del world
         gc.collect()
     assert [str(each.message) for each in complaints] == []
