@@ -95,7 +95,8 @@ class GroupMember:
             try:
                 await self._beat()
             except (FencedMemberEpoch, UnknownMemberId):
-                await self._commit_late()
+                if await self._is_told_again():
+                    await self._commit_late()
                 self._start_over()
             except ApiError:
                 self._is_full = True
@@ -105,6 +106,17 @@ class GroupMember:
             if self.owned and self.epoch > 0:
                 await self._commit()
             await asyncio.sleep(self._interval_s * (0.5 + self._dice.random()))
+
+    async def _is_told_again(self) -> bool:
+        """Whether it is nobody for who coordinates the group now, too: one that was paused too long may not know."""
+        self._cluster.forget_coordinator(self._group_id)
+        try:
+            await self._beat()
+        except (FencedMemberEpoch, UnknownMemberId):
+            return True
+        except ApiError:
+            pass
+        return False
 
     def _start_over(self) -> None:
         self._history.gone(self.member_id)

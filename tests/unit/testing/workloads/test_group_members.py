@@ -70,7 +70,8 @@ def test_a_member_says_what_it_owns_and_takes_what_it_is_given() -> None:
 
 
 def test_a_fenced_member_starts_over() -> None:
-    broker = Broker(answer(3), ConsumerGroupHeartbeatResponse(error_code=FencedMemberEpoch.code))
+    fenced = ConsumerGroupHeartbeatResponse(error_code=FencedMemberEpoch.code)
+    broker = Broker(answer(3), fenced, fenced)
 
     async def live() -> GroupMember:
         member = await beats(broker, 1)
