@@ -138,9 +138,9 @@ def _read(path: Path) -> dict[int, dict[int, str]]:
 def _compare(partition: int, wanted: list[str], found: list[str]) -> list[str]:
     if wanted == found:
         return []
-    once = dict.fromkeys(found)
+    once, known = dict.fromkeys(found), dict.fromkeys(wanted)
     missing = [value for value in wanted if value not in once]
-    unknown = [value for value in once if value not in dict.fromkeys(wanted)]
+    unknown = [value for value in once if value not in known]
     anomalies = []
     if missing:
         anomalies.append(f"partition {partition} lacks {len(missing)} of {len(wanted)} records, as {missing[0]}")
