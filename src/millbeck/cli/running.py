@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import click
 
 from millbeck.cli.ports import PortUnusable, check_port_is_free
+from millbeck.cli.start_waiting import tell_what_is_missing
 from millbeck.host import real_environment
 from millbeck.host.loop import HostLoop
 from millbeck.host.memory import keep_freed_memory
@@ -122,6 +123,7 @@ async def _start(node: Node, stop: asyncio.Event) -> bool:
     """Start, unless it is told to stop before it has; whether it runs."""
     starting = asyncio.ensure_future(node.start())
     stopping = asyncio.ensure_future(stop.wait())
+    telling = asyncio.ensure_future(tell_what_is_missing(node))
     try:
         await asyncio.wait([starting, stopping], return_when=asyncio.FIRST_COMPLETED)
         if not starting.done():
@@ -130,5 +132,6 @@ async def _start(node: Node, stop: asyncio.Event) -> bool:
             return False
     finally:
         stopping.cancel()
+        telling.cancel()
     await starting
     return True

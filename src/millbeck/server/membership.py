@@ -133,6 +133,8 @@ class Membership:
         self._on_untold = on_untold
         self._supported_features = supported_features
         self._is_fenced = True
+        self.refusal = ""
+        """What a controller said last to a registration that it did not take."""
         self.epoch = NO_BROKER_EPOCH
         self.state = State.STARTING
 
@@ -157,6 +159,8 @@ class Membership:
         )
         self.epoch = await self._register(request)
         self.state = State.REGISTERED
+        self.refusal = ""
+        log.info("broker %d is registered, with epoch %d", self._node_id, self.epoch)
         self._spawn(self._beat())
 
     async def _register(self, request: BrokerRegistrationRequest) -> int:
@@ -178,7 +182,8 @@ class Membership:
             if isinstance(last, _FINAL):
                 raise RegistrationFailed(f"the controller refuses this broker: {last.kafka_name}, {last}")
             failures += 1
-            log.info("broker %d is not registered yet: %s", self._node_id, last.kafka_name)
+            self.refusal = last.kafka_name
+            log.info("broker %d is not registered yet: %s", self._node_id, self.refusal)
             await asyncio.sleep(self._backoff.delay_s(failures))
         raise RegistrationFailed(
             f"broker {self._node_id} could not register within {timeout_s:g} s "

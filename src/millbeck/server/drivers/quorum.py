@@ -517,6 +517,7 @@ class QuorumDriver:
             is_due = self._deciding_epoch == machine.epoch and self._active_epoch != machine.epoch
             if is_due and self.commits.is_deciding and position >= self._active_from_offset:
                 self._active_epoch = machine.epoch
+                logger.info("this node is the active controller, in epoch %d", machine.epoch)
                 for gained in self._on_gained:
                     gained(machine.epoch)
         self._note_caught_up()
@@ -598,6 +599,8 @@ class QuorumDriver:
                 self.commits.moved(effect.high_watermark)
                 self._serving.look_again(machine)
             case ChangeLeader():
+                who = "nobody" if effect.leader.node_id < 0 else f"node {effect.leader.node_id}"
+                logger.info("%s leads the quorum in epoch %d", who, effect.leader.epoch)
                 for listener in self._on_leader:
                     listener(effect.leader)
             case Send():

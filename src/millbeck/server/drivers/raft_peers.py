@@ -14,7 +14,7 @@ from typing import Any, Final
 from millbeck.client.addresses import Address
 from millbeck.client.connection import Connection, ConnectionSettings
 from millbeck.kernel.environment import Environment
-from millbeck.kernel.errors import ApiError
+from millbeck.kernel.errors import ApiError, InconsistentClusterId
 from millbeck.raft.messages import Ask, FetchAsk, Reply, SnapshotAsk
 from millbeck.records.control import VoterEndpoint
 from millbeck.server.drivers import raft_wire
@@ -51,6 +51,8 @@ class RaftPeers:
         self._settings = settings
         self._spawn = spawn
         self._lines: dict[tuple[Address, bool], _Line] = {}
+        self._troubles: dict[Address, str] = {}
+        """What was said last of each place that does not take part, so that it is said once."""
         self._is_closed = False
         timeout_s = settings.timeouts.request_ms / 1000
         self._timeout_s = timeout_s
@@ -90,7 +92,7 @@ class RaftPeers:
         try:
             connection = await Connection.open(self._network, address, self._connection_settings)
         except (ApiError, OSError) as error:
-            logger.debug("no connection to the quorum's member at %s: %s", address, error)
+            self._trouble(address, logging.INFO, str(error))
             connection = None
         finally:
             line.is_opening = False
@@ -118,8 +120,13 @@ class RaftPeers:
         def settle(outcome: Any) -> None:
             if isinstance(outcome, ApiError):
                 on_answer(None)
-            else:
-                on_answer(raft_wire.reply_of(outcome, ask, settings.listener_name))
+                return
+            if outcome.error_code == InconsistentClusterId.code:
+                what = f"it belongs to another cluster than this node's, which is {settings.cluster_id}"
+                self._trouble(connection.address, logging.WARNING, what)
+            elif self._troubles:
+                self._troubles.pop(connection.address, None)
+            on_answer(raft_wire.reply_of(outcome, ask, settings.listener_name))
 
         try:
             connection.submit(
@@ -128,6 +135,11 @@ class RaftPeers:
         except ApiError as error:
             logger.warning("the quorum's member at %s can not be asked: %s", connection.address, error)
             on_answer(None)
+
+    def _trouble(self, address: Address, level: int, what: str) -> None:
+        if self._troubles.get(address) != what:
+            self._troubles[address] = what
+            logger.log(level, "the quorum's member at %s does not take part: %s", address, what)
 
 
 async def _answer_with_nothing(on_answer: OnAnswer) -> None:
