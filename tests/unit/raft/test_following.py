@@ -197,7 +197,9 @@ def test_a_voter_asks_only_the_leader_it_knows() -> None:
     member, ask = follower()
     for _ in range(4):
         member.answered(LEADER, ask, None)
-        ask = asks(member.let_time_pass(), FetchAsk)[LEADER]
+        sent = asks(member.let_time_pass(), FetchAsk)
+        assert list(sent) == [LEADER]
+        ask = sent[LEADER]
 
 
 def test_an_observer_whose_leader_is_silent_asks_around_again() -> None:
