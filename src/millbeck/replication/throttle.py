@@ -1,8 +1,8 @@
 """How fast replicas that are not in sync may be copied, so that moving data leaves room for clients.
 
 ``leader.replication.throttled.replicas`` and its sibling for followers name replicas as ``partition:broker``, or all
-with ``*``; the rates are a broker's. The rate is that of up to ten seconds and the present one. Who is above it is
-not slowed down but left out, until enough time has passed.
+with ``*``; the rates are a broker's. The rate is that of the last so many windows, the present one among them
+(``replication.quota.window.*``). Who is above it is not slowed down but left out, until enough time has passed.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Final
 
-SAMPLE_MS: Final = 1000
-SAMPLE_COUNT: Final = 11
+WINDOW_MS: Final = 1000
+WINDOW_COUNT: Final = 11
 EVERYBODY: Final = "*"
 
 
@@ -24,34 +24,43 @@ def is_listed(entries: Sequence[str], partition_index: int, broker_id: int) -> b
 class Throttle:
     """Counts bytes and says when it is too many. ``rate`` may change at any time."""
 
-    __slots__ = ("_now_ms", "_rate", "_samples", "_total")
+    __slots__ = ("_now_ms", "_rate", "_samples", "_total", "_window_count", "_window_ms")
 
-    def __init__(self, rate: Callable[[], int], now_ms: Callable[[], int]) -> None:
+    def __init__(
+        self,
+        rate: Callable[[], int],
+        now_ms: Callable[[], int],
+        *,
+        window_count: int = WINDOW_COUNT,
+        window_ms: int = WINDOW_MS,
+    ) -> None:
         """``rate`` is in bytes a second, ``now_ms`` a monotonic clock."""
         self._rate = rate
         self._now_ms = now_ms
+        self._window_count = window_count
+        self._window_ms = window_ms
         self._samples: deque[list[int]] = deque()
         self._total = 0
 
     def record(self, size_bytes: int) -> None:
         now_ms = self._now_ms()
         self._forget(now_ms)
-        if not self._samples or now_ms - self._samples[-1][0] >= SAMPLE_MS:
+        if not self._samples or now_ms - self._samples[-1][0] >= self._window_ms:
             self._samples.append([now_ms, 0])
         self._samples[-1][1] += size_bytes
         self._total += size_bytes
 
     @property
     def rate_now(self) -> float:
-        """Bytes a second since the oldest sample; the first second counts whole, or its first bytes were too many.
+        """Bytes a second since the oldest sample; the first window counts whole, or its first bytes were too many.
 
-        A window counted as full from the start would let ten seconds' worth through at once, every ten seconds.
+        If all of them counted as full from the start, their whole worth would be let through at once, again and again.
         """
         now_ms = self._now_ms()
         self._forget(now_ms)
         if not self._samples:
             return 0.0
-        elapsed_ms = max(now_ms - self._samples[0][0], SAMPLE_MS)
+        elapsed_ms = max(now_ms - self._samples[0][0], self._window_ms)
         return self._total * 1000 / elapsed_ms
 
     @property
@@ -59,5 +68,5 @@ class Throttle:
         return self.rate_now > self._rate()
 
     def _forget(self, now_ms: int) -> None:
-        while self._samples and now_ms - self._samples[0][0] >= SAMPLE_COUNT * SAMPLE_MS:
+        while self._samples and now_ms - self._samples[0][0] >= self._window_count * self._window_ms:
             self._total -= self._samples.popleft()[1]

@@ -55,6 +55,8 @@ class Moves:
         self._throttle = Throttle(
             lambda: broker.config.replication_throttle.replica_alter_log_dirs_io_max_bytes_per_second,
             broker.deadlines.now_ms,
+            window_count=broker.config.quotas.alter_log_dirs_replication_quota_window_num,
+            window_ms=broker.config.quotas.alter_log_dirs_replication_quota_window_size_seconds * 1000,
         )
 
     def of(self, partition: Partition) -> Move | None:

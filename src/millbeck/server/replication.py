@@ -101,12 +101,11 @@ class Replication:
             options.replica_lag_time_max_ms,
             broker_epoch,
         )
-        now_ms = broker.deadlines.now_ms
-        self._leader_throttle = Throttle(
-            lambda: broker.config.replication_throttle.leader_replication_throttled_rate, now_ms
+        self._leader_throttle = self._throttle(
+            lambda: broker.config.replication_throttle.leader_replication_throttled_rate
         )
-        self._follower_throttle = Throttle(
-            lambda: broker.config.replication_throttle.follower_replication_throttled_rate, now_ms
+        self._follower_throttle = self._throttle(
+            lambda: broker.config.replication_throttle.follower_replication_throttled_rate
         )
         self._selector = selector_named(options.replica_selector_class)
         self.around.wakes_followers = self._selector is not None
@@ -139,6 +138,15 @@ class Replication:
             request_timeout_ms=lambda: broker.config.replication.replica_socket_timeout_ms,
             spawn=broker.spawn,
             report=broker.report,
+        )
+
+    def _throttle(self, rate: Callable[[], int]) -> Throttle:
+        windows = self._broker.config.quotas
+        return Throttle(
+            rate,
+            self._broker.deadlines.now_ms,
+            window_count=windows.replication_quota_window_num,
+            window_ms=windows.replication_quota_window_size_seconds * 1000,
         )
 
     # The node's side.
@@ -213,7 +221,7 @@ class Replication:
         config = self._broker.config
         return ConnectionSettings(
             client_id=f"broker-{self._broker.node_id}-fetcher",
-            connect_timeout_s=config.replication.replica_socket_timeout_ms / 1000,
+            connect_timeout_s=max(config.socket.socket_connection_setup_timeout_ms, 1) / 1000,
             tls=self._tls(),
         )
 

@@ -31,6 +31,18 @@ def test_a_rate_is_that_of_the_last_seconds() -> None:
     assert throttle.rate_now == 0
 
 
+def test_windows_may_be_longer_and_fewer() -> None:
+    now_ms = 0
+    throttle = Throttle(lambda: 100, lambda: now_ms, window_count=2, window_ms=5000)
+    throttle.record(500)
+    assert (throttle.rate_now, throttle.is_exceeded) == (100, False)
+    now_ms = 4999
+    throttle.record(1)
+    assert throttle.is_exceeded
+    now_ms = 10_000
+    assert throttle.rate_now == 0, "both were in the first window"
+
+
 def test_nobody_gets_ahead_of_the_rate_by_more_than_a_second_and_one_fetch() -> None:
     now_ms, rate, fetch_bytes, copied_bytes = 0, 1000, 300, 0
     throttle = Throttle(lambda: rate, lambda: now_ms)

@@ -245,12 +245,32 @@ def test_other_brokers_are_found_on_the_brokers_listener() -> None:
         replication = replication_of(house)
         assert replication.address_of(2) == Address("n2", 9092)
         assert replication.address_of(3) is None
-        assert replication.connection_settings().client_id == "broker-1-fetcher"
+        settings = replication.connection_settings()
+        assert (settings.client_id, settings.connect_timeout_s) == ("broker-1-fetcher", 7.0)
         assert replication.around.broker_epoch() == replication.broker_epoch() > 0
         with pytest.raises(NotController):
             await no_controller(None)  # type: ignore[arg-type]
 
-    in_house(scenario)
+    in_house(scenario, socket_connection_setup_timeout_ms="7000")
+
+
+def test_throttles_look_back_as_far_as_the_settings_say() -> None:
+    async def scenario(house: House, client: Client, environment: Environment) -> None:
+        replication = replication_of(house)
+        copying = (replication._leader_throttle, replication._follower_throttle, replication.moves._throttle)
+        for throttle in copying:
+            throttle.record(1000)
+        await asyncio.sleep(3)
+        assert [throttle.rate_now > 0 for throttle in copying] == [True, True, False]
+        await asyncio.sleep(8)
+        assert [throttle.rate_now > 0 for throttle in copying] == [False, False, False]
+
+    in_house(
+        scenario,
+        replication_quota_window_num="2",
+        replication_quota_window_size_seconds="5",
+        alter_log_dirs_replication_quota_window_num="3",
+    )
 
 
 def test_the_cleaner_forgets_a_partition_that_moved_away() -> None:

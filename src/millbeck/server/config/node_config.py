@@ -29,6 +29,7 @@ from millbeck.server.config.sections.log_upkeep import LogCleanerOptions, LogUpk
 from millbeck.server.config.sections.metadata_log import MembershipOptions, MetadataLogOptions, QuorumOptions
 from millbeck.server.config.sections.metrics import MetricsOptions
 from millbeck.server.config.sections.node import NodeOptions
+from millbeck.server.config.sections.quotas import QuotaOptions
 from millbeck.server.config.sections.replication import ReplicationOptions, ReplicationThrottleOptions
 from millbeck.server.config.sections.share_groups import ShareCoordinatorOptions
 from millbeck.server.config.sections.sockets import SocketOptions
@@ -66,6 +67,7 @@ class NodeConfig:
         self.metadata_log = MetadataLogOptions.resolve(layers)
         self.quorum = QuorumOptions.resolve(layers)
         self.membership = MembershipOptions.resolve(layers)
+        self.quotas = QuotaOptions.resolve(layers)
         self.metrics = MetricsOptions.resolve(layers)
         self.offsets_topic = OffsetsTopicOptions.resolve(layers)
         self.offsets = OffsetOptions.resolve(layers)

@@ -55,7 +55,7 @@ class Neighbourhood(Protocol):
     """Where the other brokers are, as the metadata has it, and who we are to them."""
 
     def address_of(self, broker_id: int) -> Address | None:
-        """On the listener for brokers; None while it is not registered, or fenced."""
+        """On the listener for brokers; None while it is not registered, or has no such listener."""
 
     def connection_settings(self) -> ConnectionSettings: ...
 

@@ -1,4 +1,4 @@
-"""How quotas are measured. Checked and listed; quotas themselves come in a later release."""
+"""How quotas and throttles are measured; quotas themselves come in a later release."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class QuotaOptions(Section):
         11,
         valid=at_least(1),
         importance=Importance.LOW,
-        doc="How many windows replication throttles look back on. Idle on one node.",
+        doc="How many windows the throttles of leaders and followers look back on.",
     )
     replication_quota_window_size_seconds = option(
         "replication.quota.window.size.seconds",
@@ -52,7 +52,7 @@ class QuotaOptions(Section):
         1,
         valid=at_least(1),
         importance=Importance.LOW,
-        doc="How long such a window is. Idle on one node.",
+        doc="How long such a window is.",
     )
     alter_log_dirs_replication_quota_window_num = option(
         "alter.log.dirs.replication.quota.window.num",
@@ -60,7 +60,7 @@ class QuotaOptions(Section):
         11,
         valid=at_least(1),
         importance=Importance.LOW,
-        doc="How many windows the throttle between directories looks back on. Idle in this release.",
+        doc="How many windows the throttle between directories looks back on.",
     )
     alter_log_dirs_replication_quota_window_size_seconds = option(
         "alter.log.dirs.replication.quota.window.size.seconds",
@@ -68,7 +68,7 @@ class QuotaOptions(Section):
         1,
         valid=at_least(1),
         importance=Importance.LOW,
-        doc="How long such a window is. Idle in this release.",
+        doc="How long such a window is.",
     )
     client_quota_callback_class = option(
         "client.quota.callback.class",

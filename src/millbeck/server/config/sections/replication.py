@@ -1,4 +1,4 @@
-"""Replicas and their leaders. Checked and listed; on one node there is nobody to replicate from or to."""
+"""Replicas and their leaders. A node that is alone has nobody to replicate from or to."""
 
 from __future__ import annotations
 

@@ -110,11 +110,12 @@ class SocketOptions(Section):
         "socket.connection.setup.timeout.ms",
         LONG,
         10_000,
-        doc="How long a broker waits for its first attempt to reach another. Idle on one node.",
+        doc="How long a broker waits for its first attempt to reach another, and for each one after that.",
     )
     socket_connection_setup_timeout_max_ms = option(
         "socket.connection.setup.timeout.max.ms",
         LONG,
         30_000,
-        doc="How long such an attempt may take at the most, after failed ones. Idle on one node.",
+        doc="How long such an attempt may take at the most, after failed ones. Accepted for compatibility: each may "
+        "take as long as the first.",
     )
