@@ -70,6 +70,13 @@ CASES: list[tuple[Serde, bytes | None, Any, str | None]] = [
     (avro('"int"'), b"\2\2", None, "1 of its 2 bytes are left over"),
     (protobuf(ORDER_PROTO), b"\x0a\1c\x12\2\5\6", ("c", [5, 6]), None),
     (protobuf(ORDER_PROTO), b"\xff", None, "DecodeError"),
+    (json("n INT", registry=MEMORY, subject="orders-value"), b'\0\0\0\0\1{"n": 5}', (5,), None),
+    (
+        json("n INT", registry=MEMORY, subject="orders-value"),
+        b'{"n": 5}',
+        None,
+        "no id of a schema and json of struct<n:int>: it begins with {",
+    ),
     (avro(registry=MEMORY, subject="orders-value"), b"\0\0\0\0\1\x0e", 7, None),
     (avro(registry=MEMORY).bound_to("orders", "value"), b"{...}", None, "begins with 0x7b"),
 ]
@@ -124,6 +131,8 @@ def test_a_schema_is_missed_when_the_serde_is_named() -> None:
         protobuf()
     with pytest.raises(SchemaError, match="contains itself"):
         avro('{"type": "record", "name": "R", "fields": [{"name": "next", "type": ["null", "R"]}]}')
+    with pytest.raises(TopologyError, match="needs subject="):
+        json("n INT", registry=MEMORY).decode(sf.lit(None))
     with pytest.raises(TopologyError, match="needs subject="):
         avro(registry=MEMORY).decode(sf.lit(None))
     with pytest.raises(SchemaError, match="no schema for other-key"):

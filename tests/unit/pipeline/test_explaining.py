@@ -21,7 +21,8 @@ SOURCE = (
 
 
 def test_our_own_errors_are_found_and_are_what_they_were() -> None:
-    text = SOURCE + "millbeck.pipeline.errors.TopicChanged: topic a was deleted. Use a new checkpoint\n" + AFTER
+    cause = "millbeck.pipeline.errors.BrokerUnreachable: the reason of it\n\nTraceback (most recent call last):\n"
+    text = SOURCE + cause + "millbeck.pipeline.errors.TopicChanged: topic a was deleted. Use a new checkpoint\n" + AFTER
     found = explained(RuntimeError(text))
     assert type(found) is TopicChanged
     assert str(found) == "topic a was deleted. Use a new checkpoint"

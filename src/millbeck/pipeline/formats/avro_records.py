@@ -177,26 +177,17 @@ def _members_to_union(schema: Any) -> Change | None:
         return _changed_parts(schema, _members_to_union)
     held = branches(schema)
     changes = [_members_to_union(branch) for branch in held]
-    # fastavro would take the narrower of the two for any number.
-    is_both = all(kind in schema for kind in _FRACTIONAL)
     if len(held) == 1:
-        change = _as_double if is_both else changes[0]
-        return None if change is None else _unless_none(change)
+        return None if changes[0] is None else _unless_none(changes[0])
 
     def union(value: Any) -> Any:
         for place, change in enumerate(changes):
             member = None if value is None else value[f"member{place}"]
             if member is not None:
-                if held[place] == "double" and is_both:
-                    change = _as_double
                 return member if change is None else change(member)
         return None
 
     return union
-
-
-def _as_double(value: float) -> tuple[str, float]:
-    return "double", value
 
 
 def _unless_none(change: Change) -> Change:

@@ -24,7 +24,7 @@ _PLAIN: Final = ("string", "long", "integer", "raw")
 _REGISTERED: Final = ("schema", "registry", "subject")
 _ALLOWED: Final[dict[str, tuple[str, ...]]] = {
     **dict.fromkeys(_PLAIN, ()),
-    "json": ("schema",),
+    "json": _REGISTERED,
     "avro": _REGISTERED,
     "protobuf": ("message", *_REGISTERED),
 }
@@ -45,7 +45,8 @@ def check_serde(given: Any, where: str) -> None:
             raise DefinitionError(f"{where}: the format {name} has no {part!r}; there is {allowed}")
         if not isinstance(value, str):
             raise DefinitionError(f"{where}: {part} is a text, not {value!r}")
-    if name not in _PLAIN and "schema" not in given and "registry" not in given:
+    needs = () if name in _PLAIN else ("schema",) if name == "json" else ("schema", "registry")
+    if needs and not any(part in given for part in needs):
         raise DefinitionError(f"{where}: the format {name} needs a schema")
 
 
@@ -58,12 +59,12 @@ def serde_of(given: Any, folder: Path) -> Serde:
     if name in _PLAIN:
         made: Serde = getattr(serdes, name)()
         return made
-    if name == "json":
-        return serdes.json(given["schema"])
     schema = given.get("schema")
     if schema is not None and schema.endswith((".avsc", ".proto", ".desc")):
         schema = folder / schema
     registry = _registry(given["registry"], folder) if "registry" in given else None
+    if name == "json":
+        return serdes.json(given["schema"], registry=registry, subject=given.get("subject"))
     if name == "avro":
         return serdes.avro(schema, registry=registry, subject=given.get("subject"))
     return serdes.protobuf(schema, given.get("message"), registry=registry, subject=given.get("subject"))

@@ -33,6 +33,7 @@ from millbeck.pipeline.errors import BadRecord, PipelineError, TopologyError
 from millbeck.pipeline.formats.columns import PROBLEM, VALUE, read_column, write_column
 from millbeck.pipeline.formats.schema_files import SchemaGiven, read_schema
 from millbeck.pipeline.formats.schemas import AVRO, PROTOBUF, SchemaRegistry, subject_of
+from millbeck.pipeline.formats.wire_format import HEADER_BYTES, MAGIC, framed
 from millbeck.pipeline.topology.records import type_of
 
 if TYPE_CHECKING:
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
 
 _UNREADABLE = "_unreadable"
 _SHOWN_CHARACTERS = 60
+INT_MAX = 2**31 - 1
 
 KEY_PART = "key"
 VALUE_PART = "value"
@@ -126,9 +128,35 @@ def _integer(name: str, kind: str, size_bytes: int) -> Serde:
     return Serde(name, _reading(decode, problem), encode)
 
 
-def json(schema: str | DataType) -> Serde:
-    """JSON of this type, as Spark's DDL (``"customer STRING, amount DOUBLE"``) or type; unknown fields are left out."""
+def json(schema: str | DataType, *, registry: SchemaRegistry | None = None, subject: str | None = None) -> Serde:
+    """JSON of this type, as Spark's DDL (``"customer STRING, amount DOUBLE"``) or type; unknown fields are left out.
 
+    With a registry the id of a schema stands before each record; what is written has that of the subject's latest.
+    """
+    plain = Serde("json", _reading(_json_decoding(schema), _json_problem(schema)), _to_json)
+    if registry is None:
+        return plain
+
+    def made(topic: str, part: str) -> Serde:
+        named = subject or subject_of(topic, part)
+
+        def decode(column: Column) -> Column:
+            is_framed = (sf.length(column) >= HEADER_BYTES) & (sf.substring(column, 1, 1) == sf.lit(bytes([MAGIC])))
+            return sf.when(is_framed, _json_decoding(schema)(sf.substring(column, HEADER_BYTES + 1, INT_MAX)))
+
+        def encode(column: Column) -> Column:
+            return sf.concat(sf.lit(framed(registry.latest(named).schema_id, b"")), _to_json(column))
+
+        return Serde("json", _reading(decode, _json_problem(schema, "id of a schema and ")), encode)
+
+    return made("", "") if subject is not None else Serde("json", _unbound("json"), _unbound("json"), bind=made)
+
+
+def _to_json(column: Column) -> Column:
+    return sf.to_json(column).cast("binary")
+
+
+def _json_decoding(schema: str | DataType) -> Callable[[Column], Column]:
     def decode(column: Column) -> Column:
         # Only now: Spark parses types, and serdes are named before it has started.
         kind = type_of(schema)
@@ -142,11 +170,15 @@ def json(schema: str | DataType) -> Serde:
         whole = sf.struct(*[parsed[field.name].alias(field.name) for field in kind.fields])
         return sf.when(column.isNotNull() & parsed[_UNREADABLE].isNull(), whole)
 
+    return decode
+
+
+def _json_problem(schema: str | DataType, before: str = "") -> Callable[[Column], Column]:
     def problem(column: Column) -> Column:
         begins = sf.substring(sf.make_valid_utf8(column.cast("string")), 1, _SHOWN_CHARACTERS)
-        return sf.concat(sf.lit(f"no json of {type_of(schema).simpleString()}: it begins with "), begins)
+        return sf.concat(sf.lit(f"no {before}json of {type_of(schema).simpleString()}: it begins with "), begins)
 
-    return Serde("json", _reading(decode, problem), lambda column: sf.to_json(column).cast("binary"))
+    return problem
 
 
 def avro(
@@ -203,10 +235,14 @@ def _bound(made: Callable[[str, str], Serde], name: str, *, needs_topic: bool) -
     except ImportError as error:
         raise TopologyError(f"{name}() needs a library ({error}): pip install 'millbeck[spark]'") from error
 
+    return Serde(name, _unbound(name), _unbound(name), bind=made)
+
+
+def _unbound(name: str) -> Callable[[Column], Column]:
     def unbound(column: Column) -> Column:
         raise TopologyError(f"{name}() with a registry needs subject= outside of a topology")
 
-    return Serde(name, unbound, unbound, bind=made)
+    return unbound
 
 
 def _coded(codec: Codec) -> Serde:

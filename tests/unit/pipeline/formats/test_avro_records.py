@@ -159,9 +159,10 @@ def test_a_union_of_several_is_a_struct_of_members(value: Any, member: str) -> N
 
 def test_two_widths_of_a_number_are_the_wider_one() -> None:
     assert branches(["int", "null", "long"]) == ["long"]
-    both = parsed(Schema(AVRO, '["null", "float", "double"]'))
-    assert AvroReader(both).read(AvroWriter(both).write(0.1)) == 0.1
-    assert AvroReader(both).read(AvroWriter(both).write(None)) is None
+    for text in ('["null", "float", "double"]', '["double", "float", "null"]'):
+        both = parsed(Schema(AVRO, text))
+        assert AvroReader(both).read(AvroWriter(both).write(0.1)) == 0.1
+        assert AvroReader(both).read(AvroWriter(both).write(None)) is None
 
 
 def test_an_older_writer_is_read_as_the_reader_has_it() -> None:

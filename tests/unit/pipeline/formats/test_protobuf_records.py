@@ -84,6 +84,13 @@ def test_what_does_not_fit_is_not_written(value: dict[str, Any]) -> None:
         ProtobufWriter(ORDER).write(value)
 
 
+def test_a_message_of_nothing_is_there_all_the_same() -> None:
+    text = 'syntax = "proto3"; message M { message N { optional int32 n = 1; } N inner = 1; }'
+    message = message_of(compiled_proto(Schema(PROTOBUF, text)), "M")
+    for inner in (None, {"n": None}, {"n": 0}):
+        assert ProtobufReader(message).read(ProtobufWriter(message).write({"inner": inner})) == {"inner": inner}
+
+
 def test_messages_are_found_by_name_and_by_place() -> None:
     assert message_of(COMPILED, None).full_name == "shop.Line"
     assert message_of(COMPILED, "shop.Order.Note").full_name == "shop.Order.Note"

@@ -21,6 +21,7 @@ PROTO = 'syntax = "proto3"; message A { int32 n = 1; } message Order { int64 cen
         "n INT",
         {"format": "long"},
         {"format": "json", "schema": "n INT"},
+        {"format": "json", "schema": "n INT", "registry": "schemas"},
         {"format": "avro", "schema": "a.avsc"},
         {"format": "avro", "registry": "schemas", "subject": "orders"},
         {"format": "protobuf", "schema": "a.proto", "message": "A"},
@@ -40,6 +41,7 @@ def test_what_is_right_passes(given: Any) -> None:
         ({"format": "avro", "message": "A"}, "the format avro has no 'message'; there is schema, registry, subject"),
         ({"format": "avro", "schema": 5}, "schema is a text, not 5"),
         ({"format": "protobuf"}, "needs a schema"),
+        ({"format": "json", "registry": "schemas"}, "needs a schema"),
     ],
 )
 def test_what_is_wrong_is_named(given: Any, complaint: str) -> None:
