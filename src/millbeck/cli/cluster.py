@@ -39,18 +39,20 @@ command.add_command(show_id, "cluster-id")
 
 
 @command.command("list-endpoints")
+@click.option("--include-fenced-brokers", is_flag=True, help="Also those that are registered and not there.")
 @output_option
 @target_options
-def list_endpoints(output: str, target: Target) -> None:
+def list_endpoints(include_fenced_brokers: bool, output: str, target: Target) -> None:
     """List the brokers and where they listen.
 
     \b
     Examples:
       millbeck cluster list-endpoints --output json
+      millbeck cluster list-endpoints --include-fenced-brokers
     """
 
     async def work(admin: Admin) -> None:
-        found = await admin.describe_cluster()
+        found = await admin.describe_cluster(include_fenced_brokers=include_fenced_brokers)
         rows = [
             {
                 "id": node.node_id,

@@ -84,7 +84,9 @@ def upgrade(
 
 @command.command("downgrade")
 @_change_options
-@click.option("--unsafe", is_flag=True, help="Even where metadata is lost by it.")
+@click.option(
+    "--unsafe", is_flag=True, help="Even where metadata is lost by it; metadata.version itself is never lowered so."
+)
 @target_options
 @click.pass_context
 def downgrade(

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 import click
 
 from millbeck.kernel.ids import TopicPartition
+
+ANY_DIRECTORY: Final = "any"
 
 
 def read_partitions(path: str) -> list[TopicPartition]:
@@ -42,6 +44,27 @@ def read_assignment(path: str) -> dict[TopicPartition, tuple[int, ...]]:
     return found
 
 
+def read_directories(path: str) -> dict[tuple[int, TopicPartition], str]:
+    """The directory of each broker that is to have a replica in a certain one: ``"log_dirs": ["/a", "any"]``."""
+    found: dict[tuple[int, TopicPartition], str] = {}
+    for entry in _entries(path, _read(path), "partitions"):
+        partition = _partition(path, entry)
+        replicas, directories = entry.get("replicas"), entry.get("log_dirs")
+        if directories is None:
+            continue
+        name = f"{partition.topic}-{partition.partition}"
+        if not isinstance(directories, list) or not all(isinstance(each, str) for each in directories):
+            raise click.ClickException(f"{path}: log_dirs of {name} is not a list of directories")
+        if not isinstance(replicas, list) or len(replicas) != len(directories):
+            raise click.ClickException(f"{path}: {name} needs as many log_dirs as replicas")
+        for broker_id, directory in zip(replicas, directories, strict=True):
+            if directory != ANY_DIRECTORY:
+                if not directory.startswith("/"):
+                    raise click.ClickException(f'{path}: {name}: {directory!r} is no absolute path, nor "any"')
+                found[broker_id, partition] = directory
+    return found
+
+
 def assignment_text(assignment: Mapping[TopicPartition, Sequence[int]]) -> str:
     """What `read_assignment` reads."""
     entries = [
@@ -55,8 +78,10 @@ def _read(path: str) -> Any:
     try:
         with open(path, encoding="utf-8") as file:
             return json.load(file)
-    except (OSError, ValueError) as error:
-        raise click.ClickException(f"{path}: {error}") from error
+    except OSError as error:
+        raise click.ClickException(f"{path}: {error.strerror or error}") from error
+    except ValueError as error:
+        raise click.ClickException(f"{path}: this is not JSON: {error}") from error
 
 
 def _entries(path: str, content: Any, name: str) -> list[Any]:

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from millbeck.cli.connecting import Target, run_admin, target_options
-from millbeck.cli.partition_files import assignment_text, read_assignment, read_topics
+from millbeck.cli.directory_moves import DIRECTORY_RATE, move_logs, places_shown
+from millbeck.cli.partition_files import assignment_text, read_assignment, read_directories, read_topics
 from millbeck.cli.verbs import VerbGroup
 from millbeck.kernel.ids import TopicPartition
 
@@ -74,7 +75,7 @@ def generate(path: str, broker_list: str, disable_rack_aware: bool, target: Targ
     names = read_topics(path)
 
     async def work(admin: Admin) -> None:
-        topics = (await admin.describe_topics(names)).all()
+        topics = await _described(admin, names)
         nodes = {node.node_id: node.rack for node in (await admin.describe_cluster()).nodes}
         unknown = [broker for broker in brokers if broker not in nodes]
         if unknown:
@@ -92,23 +93,34 @@ def generate(path: str, broker_list: str, disable_rack_aware: bool, target: Targ
 @command.command("execute")
 @_file_option
 @click.option("--throttle", type=click.IntRange(min=1), metavar="BYTES", help="Bytes a second that moving may take.")
+@click.option(
+    "--replica-alter-log-dirs-throttle",
+    "directory_throttle",
+    type=click.IntRange(min=1),
+    metavar="BYTES",
+    help="Bytes a second that moving between a broker's directories may take.",
+)
 @click.option("--additional", is_flag=True, help="Change moves that are under way.")
 @target_options
-def execute(path: str, throttle: int | None, additional: bool, target: Target) -> None:
+def execute(path: str, throttle: int | None, directory_throttle: int | None, additional: bool, target: Target) -> None:
     """Begin to move partitions; print where they were, which takes everything back when executed.
+
+    The file is what generate proposes, or {"partitions": [{"topic": …, "partition": …, "replicas": [1, 2]}]}, where
+    "log_dirs": ["/disk-a", "any"] says in which directory each replica is to be.
 
     \b
     Examples:
+      millbeck reassign generate --topics-to-move-json-file topics.json --broker-list 1,2,3 | tail -n 1 > plan.json
       millbeck reassign execute --reassignment-json-file plan.json --throttle 50000000
     """
-    wanted = read_assignment(path)
+    wanted, places = read_assignment(path), read_directories(path)
 
     async def work(admin: Admin) -> None:
         moving = await admin.list_reassignments()
         if moving and not additional:
             raise click.ClickException("there are moves under way: wait for them, or use --additional to change them")
         names = list(dict.fromkeys(partition.topic for partition in wanted))
-        current = current_assignment((await admin.describe_topics(names)).all())
+        current = current_assignment(await _described(admin, names))
         missing = [partition for partition in wanted if partition not in current]
         if missing:
             raise click.ClickException(f"there is no partition {missing[0].topic}-{missing[0].partition}")
@@ -116,10 +128,14 @@ def execute(path: str, throttle: int | None, additional: bool, target: Target) -
         click.echo(assignment_text({partition: current[partition] for partition in wanted}))
         if throttle is not None:
             await _throttle(admin, current, wanted, throttle)
+        if directory_throttle is not None:
+            await _bound(admin, sorted({broker for broker, _ in places}), (DIRECTORY_RATE,), directory_throttle)
         outcomes = await admin.alter_reassignments(wanted)
         for partition in sorted(outcomes.succeeded):
             click.echo(f"{partition.topic}-{partition.partition}: on its way")
         _raise(outcomes.failed)
+        if places:
+            await move_logs(admin, places)
 
     run_admin(target, work)
 
@@ -137,7 +153,7 @@ def verify(path: str, preserve_throttles: bool, wait: bool, target: Target) -> N
       millbeck reassign verify --reassignment-json-file plan.json
       millbeck reassign verify --reassignment-json-file plan.json --wait
     """
-    wanted = read_assignment(path)
+    wanted, places = read_assignment(path), read_directories(path)
 
     async def work(admin: Admin) -> None:
         if wait:
@@ -149,7 +165,8 @@ def verify(path: str, preserve_throttles: bool, wait: bool, target: Target) -> N
         for partition, replicas in sorted(wanted.items()):
             shown = progress(partition, replicas, current, moving, copies.get(partition))
             click.echo(f"{partition.topic}-{partition.partition}: {shown}")
-        if not moving and not preserve_throttles:
+        are_placed = await places_shown(admin, places) if places else True
+        if not moving and are_placed and not preserve_throttles:
             await _unthrottle(admin, names)
             click.echo("no partition is moving; bounds on the rate are gone")
 
@@ -329,9 +346,26 @@ async def _unthrottle(admin: Admin, topics: Sequence[str]) -> None:
         return [ConfigChange(name=setting, operation=ConfigOperation.DELETE) for setting in settings]
 
     nodes = (await admin.describe_cluster()).nodes
+    rates = (*RATES, DIRECTORY_RATE)
     changes = {ConfigResource(ResourceType.TOPIC, name): gone(REPLICAS) for name in topics}
-    changes |= {ConfigResource(ResourceType.BROKER, str(node.node_id)): gone(RATES) for node in nodes}
+    changes |= {ConfigResource(ResourceType.BROKER, str(node.node_id)): gone(rates) for node in nodes}
     (await admin.incremental_alter_configs(changes)).all()
+
+
+async def _bound(admin: Admin, brokers: Sequence[int], settings: Sequence[str], bytes_per_second: int) -> None:
+    from millbeck.client.admin.results import ConfigChange, ConfigResource, ResourceType
+
+    changes = [ConfigChange(name=setting, value=str(bytes_per_second)) for setting in settings]
+    resources = {ConfigResource(ResourceType.BROKER, str(broker)): changes for broker in brokers}
+    (await admin.incremental_alter_configs(resources)).all()
+
+
+async def _described(admin: Admin, names: Sequence[str]) -> dict[str, TopicDescription]:
+    from millbeck.cli.topic import raise_failures
+
+    found = await admin.describe_topics(names)
+    raise_failures(found.failed)
+    return found.succeeded
 
 
 def _brokers(text: str) -> list[int]:

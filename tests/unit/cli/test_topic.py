@@ -5,7 +5,16 @@ from collections.abc import Callable
 import click
 import pytest
 
-from millbeck.cli.topic import described_lines, is_kept, matching, parse_assignment, raise_failures, settings_of
+from millbeck.cli.output import TABLE
+from millbeck.cli.topic import (
+    _show_topics,
+    described_lines,
+    is_kept,
+    matching,
+    parse_assignment,
+    raise_failures,
+    settings_of,
+)
 from millbeck.client.admin.results import PartitionDescription
 from millbeck.kernel.errors import InvalidTopic, TopicAlreadyExists
 
@@ -30,7 +39,7 @@ def test_what_matches_nothing_is_an_error_unless_that_is_fine() -> None:
         matching(NAMES, ["("])
 
 
-def test_a_description_is_in_the_words_of_kafkas_tool() -> None:
+def test_a_description_is_in_the_words_of_kafkas_tool(capsys: pytest.CaptureFixture[str]) -> None:
     shown = {
         "partition": 0,
         "leader": 1,
@@ -54,6 +63,10 @@ def test_a_description_is_in_the_words_of_kafkas_tool() -> None:
         "\tTopic: orders\tPartition: 0\tLeader: 1\tReplicas: 1,2\tIsr: 1\tElr: \tLastKnownElr: N/A",
         "\tTopic: orders\tPartition: 1\tLeader: none\tReplicas: 1,2\tIsr: 1\tElr: \tLastKnownElr: N/A",
     ]
+    _show_topics([topic], TABLE, with_heads=True)
+    assert len(capsys.readouterr().out.splitlines()) == 3
+    _show_topics([topic], TABLE, with_heads=False)
+    assert all("\tPartition: " in line for line in capsys.readouterr().out.splitlines())
 
 
 def test_compacted_partitions_are_shown_with_their_dirty_ratio_where_it_is_known() -> None:

@@ -166,12 +166,19 @@ class Admin:
     # the cluster
 
     async def describe_cluster(
-        self, *, include_authorized_operations: bool = False, timeout_s: float | None = None
+        self,
+        *,
+        include_authorized_operations: bool = False,
+        include_fenced_brokers: bool = False,
+        timeout_s: float | None = None,
     ) -> ClusterDescription:
         from millbeck.client.admin.nodes import describe_cluster
 
         return await describe_cluster(
-            self.cluster, include_authorized_operations=include_authorized_operations, timeout_s=timeout_s
+            self.cluster,
+            include_authorized_operations=include_authorized_operations,
+            include_fenced_brokers=include_fenced_brokers,
+            timeout_s=timeout_s,
         )
 
     async def describe_log_dirs(
@@ -240,6 +247,14 @@ class Admin:
         from millbeck.client.admin.replicas import alter_reassignments
 
         return await alter_reassignments(self.cluster, targets, timeout_s=timeout_s)
+
+    async def alter_replica_log_dirs(
+        self, places: Mapping[tuple[int, TopicPartition], str], *, timeout_s: float | None = None
+    ) -> Outcomes[tuple[int, TopicPartition], bool]:
+        """Have brokers keep replicas in these of their directories."""
+        from millbeck.client.admin.replicas import alter_replica_log_dirs
+
+        return await alter_replica_log_dirs(self.cluster, places, timeout_s=timeout_s)
 
     async def list_reassignments(
         self, partitions: Iterable[TopicPartition] | None = None, *, timeout_s: float | None = None

@@ -28,7 +28,11 @@ OPERATIONS_NOT_ASKED: Final = -(1 << 31)
 
 
 async def describe_cluster(
-    cluster: Cluster, *, include_authorized_operations: bool, timeout_s: float | None
+    cluster: Cluster,
+    *,
+    include_authorized_operations: bool,
+    include_fenced_brokers: bool = False,
+    timeout_s: float | None,
 ) -> ClusterDescription:
     from millbeck.wire.messages.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
 
@@ -37,7 +41,10 @@ async def describe_cluster(
         assert connection.versions is not None
         if not connection.versions.supports(DescribeClusterRequest):
             return await _describe_by_metadata(cluster, deadline)
-        request = DescribeClusterRequest(include_cluster_authorized_operations=include_authorized_operations)
+        request = DescribeClusterRequest(
+            include_cluster_authorized_operations=include_authorized_operations,
+            include_fenced_brokers=include_fenced_brokers,
+        )
         response = await connection.request(
             request, DescribeClusterResponse, timeout_s=cluster.request_timeout_s(deadline)
         )

@@ -1,4 +1,4 @@
-"""Administration of replicas: elect leaders, move partitions, see what is moving, forget a broker."""
+"""Administration of replicas: elect leaders, move partitions and logs, see what is moving, forget a broker."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from millbeck.client.admin.outcomes import Outcomes, for_each
 from millbeck.client.admin.results import Reassignment
-from millbeck.client.admin.routing import ask_controller, follow_controller
+from millbeck.client.admin.routing import ask_all_brokers, ask_controller, follow_controller
 from millbeck.client.cluster import Cluster
 from millbeck.client.retry import Deadline
-from millbeck.kernel.errors import ApiError, from_code
+from millbeck.kernel.errors import ApiError, UnknownServerError, from_code
 from millbeck.kernel.ids import TopicPartition
 
 
@@ -62,6 +62,58 @@ async def elect_leaders(
                 for result in topic.partition_result
             }
         )
+
+    return await cluster.retrying(attempt, timeout_s=timeout_s)
+
+
+async def alter_replica_log_dirs(
+    cluster: Cluster, places: Mapping[tuple[int, TopicPartition], str], *, timeout_s: float | None
+) -> Outcomes[tuple[int, TopicPartition], bool]:
+    """Have brokers keep replicas in these directories. A broker that has no such replica yet says
+    REPLICA_NOT_AVAILABLE, and is asked again by nobody."""
+    from millbeck.wire.messages.alter_replica_log_dirs import (
+        AlterReplicaLogDir,
+        AlterReplicaLogDirsRequest,
+        AlterReplicaLogDirsResponse,
+        AlterReplicaLogDirTopic,
+    )
+
+    def request_of(broker_id: int) -> AlterReplicaLogDirsRequest:
+        by_path: dict[str, list[TopicPartition]] = {}
+        for (asked, partition), path in places.items():
+            if asked == broker_id:
+                by_path.setdefault(path, []).append(partition)
+        return AlterReplicaLogDirsRequest(
+            dirs=[
+                AlterReplicaLogDir(
+                    path=path,
+                    topics=[AlterReplicaLogDirTopic(name, indexes) for name, indexes in _by_topic(partitions).items()],
+                )
+                for path, partitions in by_path.items()
+            ]
+        )
+
+    async def attempt(deadline: Deadline) -> Outcomes[tuple[int, TopicPartition], bool]:
+        async def ask(broker_id: int) -> dict[TopicPartition, int]:
+            response = await cluster.request(
+                request_of(broker_id), AlterReplicaLogDirsResponse, deadline=deadline, node_id=broker_id
+            )
+            return {
+                TopicPartition(topic.topic_name, result.partition_index): result.error_code
+                for topic in response.results
+                for result in topic.partitions
+            }
+
+        answers = await ask_all_brokers(cluster, ask, deadline, {broker_id for broker_id, _ in places})
+        outcomes: dict[tuple[int, TopicPartition], bool | ApiError] = {}
+        for broker_id, partition in places:
+            answer = answers[broker_id]
+            if isinstance(answer, ApiError):
+                outcomes[broker_id, partition] = answer
+            else:
+                code = answer.get(partition, UnknownServerError.code)
+                outcomes[broker_id, partition] = from_code(code) if code else True
+        return Outcomes(outcomes)
 
     return await cluster.retrying(attempt, timeout_s=timeout_s)
 

@@ -51,12 +51,17 @@ def test_describing_the_cluster() -> None:
             DescribeClusterBroker(broker_id=2, host="h2", port=2, rack="r", is_fenced=True),
             DescribeClusterBroker(broker_id=1, host="h1", port=1),
         ]
-        cluster.on(
-            DescribeClusterRequest,
-            lambda call: DescribeClusterResponse(cluster_id="c", controller_id=2, brokers=brokers),
-        )
+        asked = []
+
+        def answer(call: Call) -> DescribeClusterResponse:
+            asked.append(call.message.include_fenced_brokers)
+            return DescribeClusterResponse(cluster_id="c", controller_id=2, brokers=brokers)
+
+        cluster.on(DescribeClusterRequest, answer)
         async with open_admin(cluster) as admin:
-            found = await admin.describe_cluster()
+            await admin.describe_cluster()
+            found = await admin.describe_cluster(include_fenced_brokers=True)
+        assert asked == [False, True]
         assert (found.cluster_id, found.controller_id) == ("c", 2)
         assert [(node.node_id, node.rack, node.is_fenced) for node in found.nodes] == [(1, None, False), (2, "r", True)]
 

@@ -12,10 +12,13 @@ from millbeck.kernel.errors import (
     ClusterAuthorizationFailed,
     ElectionNotNeeded,
     InvalidReplicaAssignment,
+    LogDirNotFound,
     NotController,
+    UnknownServerError,
 )
 from millbeck.kernel.ids import TopicPartition
 from millbeck.wire.messages import alter_partition_reassignments as altering
+from millbeck.wire.messages import alter_replica_log_dirs as placing
 from millbeck.wire.messages import elect_leaders as electing
 from millbeck.wire.messages import list_partition_reassignments as listing
 from millbeck.wire.messages.unregister_broker import UnregisterBrokerRequest, UnregisterBrokerResponse
@@ -50,6 +53,37 @@ def test_electing_leaders_of_some_and_of_all() -> None:
         assert (asked[0].election_type, asked[1].election_type, asked[1].topic_partitions) == (1, 0, None)
 
     simulate(scenario)
+
+
+def test_replicas_move_between_the_directories_of_each_broker() -> None:
+    async def scenario(cluster: FakeCluster) -> None:
+        asked: dict[int, list[tuple[str, str, list[int]]]] = {}
+
+        def answer(call: Call) -> placing.AlterReplicaLogDirsResponse:
+            asked[call.node_id] = [
+                (each.path, topic.name, list(topic.partitions)) for each in call.message.dirs for topic in each.topics
+            ]
+            code = LogDirNotFound.code if call.node_id == 2 else 0
+            results = [
+                placing.AlterReplicaLogDirTopicResult(
+                    topic_name=name, partitions=[placing.AlterReplicaLogDirPartitionResult(each, code)]
+                )
+                for _, name, indexes in asked[call.node_id]
+                for each in indexes
+                if name != "b"
+            ]
+            return placing.AlterReplicaLogDirsResponse(results=results)
+
+        cluster.on(placing.AlterReplicaLogDirsRequest, answer)
+        async with open_admin(cluster) as admin:
+            places = {(1, A0): "/x", (1, A1): "/x", (2, A0): "/y", (1, B0): "/z"}
+            outcomes = await admin.alter_replica_log_dirs(places)
+        assert asked == {1: [("/x", "a", [0, 1]), ("/z", "b", [0])], 2: [("/y", "a", [0])]}
+        assert list(outcomes.succeeded) == [(1, A0), (1, A1)]
+        assert isinstance(outcomes.failed[2, A0], LogDirNotFound)
+        assert isinstance(outcomes.failed[1, B0], UnknownServerError)
+
+    simulate(scenario, brokers=2)
 
 
 def test_moving_partitions_and_taking_a_move_back() -> None:
