@@ -364,12 +364,22 @@ class Node:
         self._end()
 
     async def _abandon(self) -> None:
-        """A start that failed: let go of what was taken, promise nothing."""
+        """A start that failed: let go of what was taken, and promise nothing that was not promised before.
+
+        A directory that was closed in good order is closed so again. Before it has registered a broker copies nothing
+        and serves nobody, so what the process before said of its end still holds; else one that could not start would
+        pass for one that may have lost records, and lose its place among those that could lead.
+        """
         self.listening.abort()
         self._metrics.stop()
         await self.tasks.cancel()
         for directory in self.directories:
-            directory.abandon()
+            if directory.had_clean_shutdown:
+                # On the loop, which has nothing else left to do: whatever ran now could still write.
+                epoch = directory.previous_broker_epoch if self.broker_epoch == NO_BROKER_EPOCH else self.broker_epoch
+                directory.close(broker_epoch=epoch)
+            else:
+                directory.abandon()
         self._end()
 
     def _end(self) -> None:

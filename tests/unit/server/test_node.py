@@ -20,7 +20,7 @@ from millbeck.server.drivers.quorum import MetadataLogFailed
 from millbeck.server.formatting import NotFormatted, format_directories
 from millbeck.server.listening import DRAIN_SECONDS_MAX
 from millbeck.server.node import Node, NodeSettings
-from millbeck.storage.directory import CLEAN_SHUTDOWN_FILE_NAME, DirectoryLocked
+from millbeck.storage.directory import CLEAN_SHUTDOWN_FILE_NAME, NO_BROKER_EPOCH, DirectoryLocked
 from millbeck.testing.sim import World
 from millbeck.testing.sim.disk_faults import DiskCall
 from millbeck.testing.sim_cluster import SimCluster
@@ -213,6 +213,45 @@ def test_a_taken_port_is_named_and_everything_is_let_go() -> None:
     world, error = starting(take_port)
     assert isinstance(error, OSError)
     assert "PLAINTEXT://:9092" in str(error)
+    world.close()
+
+
+@pytest.mark.parametrize("is_clean", [True, False])
+def test_a_start_that_fails_leaves_directories_closed_as_it_has_found_them(is_clean: bool) -> None:
+    """Else one wrong setting, or a minute without a controller, would pass for a broker that may have lost records."""
+    world = World(1)
+    machine = world.node("n1")
+    config = NodeConfig(SETTINGS)
+    epochs: list[int] = []
+
+    async def begin(environment: Environment) -> None:
+        format_directories(environment, config, ignore_formatted=True)
+        node = Node(environment, config, NodeSettings())
+        await node.start()
+        epochs.append(node.broker_epoch)
+        if is_clean:
+            await node.stop()
+
+    async def go_on(environment: Environment) -> None:
+        taken = await environment.network.listen(asyncio.Protocol, host="", port=9092)
+        with pytest.raises(OSError):
+            await Node(environment, config, NodeSettings()).start()
+        taken.close()
+        node = Node(environment, config, NodeSettings())
+        await node.start()
+        (directory,) = node.directories
+        found = (directory.had_clean_shutdown, directory.previous_broker_epoch)
+        assert found == ((True, epochs[0]) if is_clean else (False, NO_BROKER_EPOCH))
+        await node.stop()
+
+    async def scenario(environment: Environment) -> None:
+        for main in (begin, go_on):
+            run = machine.start(main)
+            await run.wait()
+            assert run.error is None
+            machine.crash()
+
+    world.run(scenario, limit_s=100)
     world.close()
 
 
