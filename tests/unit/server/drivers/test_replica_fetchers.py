@@ -129,6 +129,19 @@ def in_house(scenario: Any, **settings: str) -> Any:
     return House(**settings).run(scenario)
 
 
+def test_a_log_that_is_offline_is_not_followed_and_claims_nothing() -> None:
+    async def scenario(house: House, client: Client, environment: Environment) -> None:
+        topic_id = await lead(house, client, min_insync_replicas="1")
+        follower = Follower(environment)
+        mine = follower.partition(topic_id)
+        mine.log.go_offline("a test")
+        follower.fetchers.follow(mine)
+        assert (follower.fetchers.followed, dict(follower.fetchers.lines)) == ([], {})
+        assert follower.errors == []
+
+    in_house(scenario)
+
+
 def test_a_follower_copies_its_leader_and_lets_acks_all_go() -> None:
     async def scenario(house: House, client: Client, environment: Environment) -> None:
         topic_id = await lead(house, client, min_insync_replicas="2")
