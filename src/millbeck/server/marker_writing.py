@@ -33,7 +33,7 @@ def write_marker(broker: Broker, name: TopicPartition, end: TransactionEnd, repl
     """``reply`` gets True once the marker is committed, or the log's error."""
     try:
         partition = broker.topics.led_partition(name.topic, name.partition)
-        broker.verification.drop(partition, end.producer_id)
+        broker.verification.end(partition, end)
         if name.topic == CONSUMER_OFFSETS_TOPIC:
             broker.groups.end_transaction(
                 name.partition, end, Reply(reply.reply, lambda error: reply.fail(_as_leader(error)))

@@ -4,9 +4,9 @@ Without this, a write that was held up somewhere could arrive after its transact
 
 Theory of operation. The first write of a producer's transaction to a partition gets a guard, and the coordinator is
 asked meanwhile: up to transaction version 1 whether the partition is part of the transaction, in version 2 to make it
-so. The write counts only if its guard is still there when the answer has come; a marker takes it away, as a change of
-leader does. While a transaction is open on the partition, its producer's writes need no guard. Guards stay when a write
-fails, since they remember the lowest sequence that was seen: a later batch must not overtake it.
+so. The write counts only if its guard is still there when the answer has come; its transaction's marker takes it away,
+as a change of leader does. While a transaction is open on the partition, its producer's writes need no guard. Guards
+stay when a write fails, since they remember the lowest sequence that was seen: a later batch must not overtake it.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 from millbeck.coordinator.runtime.result import Reply
+from millbeck.coordinator.transaction.transaction import EPOCH_BUMP_VERSION
 from millbeck.kernel.errors import (
     NONE,
     ApiError,
@@ -40,6 +41,7 @@ from millbeck.wire.messages.add_partitions_to_txn import (
 )
 
 if TYPE_CHECKING:
+    from millbeck.coordinator.runtime.host import TransactionEnd
     from millbeck.coordinator.runtime.result import Result
     from millbeck.coordinator.transaction.records import TransactionRecord
     from millbeck.coordinator.transaction.shard import TransactionShard
@@ -56,9 +58,11 @@ Place = tuple[bytes, int]
 class _Entry:
     """What is remembered of a producer's first writes to a partition until one of them is taken, or a marker comes."""
 
-    __slots__ = ("leader_epoch", "lowest_sequence", "producer_epoch")
+    __slots__ = ("adds", "leader_epoch", "lowest_sequence", "producer_epoch")
 
     def __init__(self, producer_epoch: int, leader_epoch: int, lowest_sequence: int) -> None:
+        self.adds = True
+        """Whether all of them are of version 2."""
         self.producer_epoch = producer_epoch
         self.leader_epoch = leader_epoch
         self.lowest_sequence = lowest_sequence
@@ -118,6 +122,7 @@ class TransactionVerification:
             if len(entries) > GUARDS_MAX:
                 del entries[next(iter(entries))]
         known.lowest_sequence = min(known.lowest_sequence, guard.base_sequence)
+        known.adds = known.adds and guard.adds
         guard.entry = known
 
     def check(
@@ -142,13 +147,22 @@ class TransactionVerification:
                 )
 
     def drop(self, partition: Partition, producer_id: int) -> None:
-        """A write was taken, and the log knows of the transaction from here on; or a marker is being written, and
-        whoever waits for the coordinator comes too late."""
+        """A write was taken, and the log knows of the transaction from here on."""
         entries = self._entries.get(_place(partition))
         if entries is not None:
             entries.pop(producer_id, None)
             if not entries:
                 del self._entries[_place(partition)]
+
+    def end(self, partition: Partition, end: TransactionEnd) -> None:
+        """A marker is being written: whoever waits for the coordinator comes too late.
+
+        In version 2 the marker has the next transaction's epoch. Its first write may wait already: for the coordinator,
+        which takes it when the last marker is written, and that may be this one."""
+        known = self._entries.get(_place(partition), {}).get(end.producer_id)
+        is_next = known is not None and known.adds and known.producer_epoch == end.producer_epoch
+        if not is_next or end.transaction_version < EPOCH_BUMP_VERSION:
+            self.drop(partition, end.producer_id)
 
     def partition_lost(self, partition: Partition) -> None:
         """It is led elsewhere, or gone."""

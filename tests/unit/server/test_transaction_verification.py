@@ -104,6 +104,32 @@ def test_the_end_before_is_waited_for_a_moment() -> None:
     transaction_house().run(scenario)
 
 
+def test_the_marker_of_the_end_before_does_not_refuse_the_next_transaction() -> None:
+    """The coordinator is asked just before that marker is written, and answers just after."""
+
+    async def scenario(house: House, client: Client, environment: Environment) -> None:
+        producer = await Transacting(client).prepare()
+        assert house.node is not None
+        broker = house.node.broker
+        sender, verification = broker.transactions.sender, broker.verification
+        send, ask_once, waiting = sender.send, verification._ask_once, []
+        sender.send = lambda *arguments: waiting.append(arguments)  # type: ignore[method-assign]
+        assert await producer.produce(b"a") == 0
+        assert await producer.end(True) == 0
+
+        async def asked_late(*arguments: object, **more: object) -> object:
+            sender.send = send  # type: ignore[method-assign]
+            send(*waiting.pop())
+            await settled(house)
+            return await ask_once(*arguments, **more)  # type: ignore[arg-type]
+
+        verification._ask_once = asked_late  # type: ignore[method-assign, assignment]
+        assert await producer.produce(b"b") == 0
+        assert waiting == []
+
+    transaction_house().run(scenario)
+
+
 def test_guards_are_bounded_and_go_with_their_partition() -> None:
     async def scenario(house: House, client: Client, environment: Environment) -> None:
         from millbeck.server import transaction_verification
