@@ -138,7 +138,7 @@ public class Transactor implements Runnable {
             try {
                 isCommitted = transact(producer, records);
             } catch (KafkaException failure) {
-                note("failed", records.count(), failure.toString());
+                note("failed", records.count(), failure + " because of " + failure.getCause());
                 // Fails in turn for who cannot go on.
                 insist(producer::abortTransaction);
             }
