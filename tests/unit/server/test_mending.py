@@ -80,6 +80,27 @@ def test_the_last_replica_is_not_cut() -> None:
     in_cluster(scenario)
 
 
+def test_a_damaged_replica_is_not_cut_while_nobody_leads() -> None:
+    """Those who could lead may never come back: then what is left after the damage is better than nothing."""
+
+    async def scenario(cluster: ThreeBrokers, environment: Environment) -> None:
+        await cluster.create(internal_segment_bytes="1000")
+        await fill(cluster, environment)
+        for other in (2, 3):
+            cluster.crash(other)
+        await cluster.elect(-1, (2, 3))
+        damage(cluster, 1)
+        await cluster.until(lambda: cluster.assigned == [(1, LOST_DIRECTORY)])
+        await asyncio.sleep(60)
+        mending = cluster.nodes[1].broker.replication.mending
+        assert (mending.mended, cluster.partition(1).log.is_offline) == (0, True)
+        await cluster.elect(2, (2, 3))
+        await cluster.until(lambda: mending.mended == 1)
+        assert 0 < cluster.partition(1).log.end_offset < 12
+
+    in_cluster(scenario)
+
+
 def test_a_full_disk_hands_over_and_takes_back_when_there_is_room(monkeypatch: pytest.MonkeyPatch) -> None:
     """The disk is full for the partition alone: a node whose metadata log cannot be written ends."""
     has_room = False
