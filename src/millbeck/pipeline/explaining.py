@@ -9,10 +9,15 @@ known.
 from __future__ import annotations
 
 import re
-from typing import Final
+import sys
+from collections.abc import Callable
+from types import TracebackType
+from typing import Any, Final
 
 from millbeck.pipeline import errors
 from millbeck.pipeline.errors import BadRecord, CheckpointMismatch, PipelineError
+
+ExceptHook = Callable[[type[BaseException], BaseException, TracebackType | None], Any]
 
 LENGTH_MAX: Final = 1000
 
@@ -77,3 +82,21 @@ def _advised(short: str, text: str) -> str:
 
 def _clean(text: str) -> str:
     return _STATE.sub("", text).replace(".;", ";").strip().rstrip(".")[:LENGTH_MAX]
+
+
+def tell_first() -> None:
+    """From now on an error of Spark that ends the program is told in a line before all else, if it has one of ours."""
+    if not isinstance(sys.excepthook, _TellingFirst):
+        sys.excepthook = _TellingFirst(sys.excepthook)
+
+
+class _TellingFirst:
+    def __init__(self, after: ExceptHook) -> None:
+        self._after = after
+
+    def __call__(self, kind: type[BaseException], error: BaseException, traceback: TracebackType | None) -> None:
+        if kind.__module__.startswith("pyspark."):
+            told = explained(error)
+            if type(told) is not PipelineError:
+                sys.stderr.write(f"{type(told).__name__}: {told}\n\n")
+        self._after(kind, error, traceback)

@@ -19,6 +19,7 @@ from pyspark import SparkContext
 from pyspark.logger import PySparkLogger
 from pyspark.sql import SparkSession
 
+from millbeck.pipeline.explaining import tell_first
 from millbeck.pipeline.java import find_java
 from millbeck.pipeline.spark_format import MillbeckFormat
 from millbeck.pipeline.spark_output import without_noise
@@ -51,6 +52,7 @@ def spark_session(
     os.environ["JAVA_HOME"] = str(find_java())
     # It prints what is raised a moment later, with the stacks of Java.
     PySparkLogger.getLogger("SQLQueryContextLogger").setLevel("CRITICAL")
+    tell_first()
     settings = settings or {}
     if "spark.pyspark.python" in settings:
         # Spark looks at the setting only when it starts Python, not when Python starts Spark.

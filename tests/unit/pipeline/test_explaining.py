@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import sys
+
 import pytest
 
 from millbeck.pipeline.errors import BadRecord, BrokerUnreachable, CheckpointMismatch, PipelineError, TopicChanged
-from millbeck.pipeline.explaining import explained
+from millbeck.pipeline.explaining import explained, tell_first
 
 QUERY = "[STREAM_FAILED] Query [id = 9198c5cb, runId = 9f8377c3] terminated with exception: "
 AFTER = (
@@ -83,3 +85,19 @@ def test_a_checkpoint_of_another_form_asks_for_a_new_one(said: str) -> None:
 def test_a_line_is_a_line() -> None:
     assert len(str(explained(RuntimeError("x" * 100_000)))) == 1000
     assert type(explained(RuntimeError("millbeck.pipeline.errors.annotations: x"))) is PipelineError
+
+
+def test_the_cause_is_the_first_thing_that_a_program_prints_when_it_ends(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "excepthook", lambda kind, error, traceback: print("usual", file=sys.stderr))
+    tell_first()
+    tell_first()
+    failed = type("StreamingQueryException", (Exception,), {"__module__": "pyspark.errors.exceptions.captured"})
+    for kind, text, said in (
+        (failed, SOURCE + "millbeck.pipeline.errors.TopicMissing: there is no topic x\n" + AFTER, True),
+        (failed, QUERY + "Something else" + AFTER, False),
+        (ValueError, "millbeck.pipeline.errors.TopicMissing: there is no topic x", False),
+    ):
+        sys.excepthook(kind, kind(text), None)
+        assert capsys.readouterr().err == ("TopicMissing: there is no topic x\n\n" if said else "") + "usual\n"
