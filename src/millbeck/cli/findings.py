@@ -100,7 +100,11 @@ def check_directory(directory: str) -> Iterator[Finding]:
         advice = "give this user the right to write there, or choose another directory with --data"
         yield Finding(status=FAIL, subject=subject, detail=f"{existing} cannot be written to", advice=advice)
         return
-    yield from _state_of(directory, subject)
+    members = _members(directory)
+    for member in members:
+        yield from _state_of(member, f"data {member}")
+    if not members:
+        yield from _state_of(directory, subject)
     status = os.statvfs(existing)
     free, total = status.f_bavail * status.f_frsize, status.f_blocks * status.f_frsize
     detail = f"{free // _MEBIBYTE} MiB free of {total // _MEBIBYTE} MiB"
@@ -109,6 +113,14 @@ def check_directory(directory: str) -> Iterator[Finding]:
         yield Finding(status=WARN, subject="disk", detail=detail, advice=advice)
     else:
         yield Finding(status=OK, subject="disk", detail=detail)
+
+
+def _members(directory: str) -> list[str]:
+    """The directories of the nodes that `millbeck up --nodes` keeps in it, if it does."""
+    found: list[str] = []
+    while os.path.exists(os.path.join(member := os.path.join(directory, f"node-{len(found) + 1}"), "meta.properties")):
+        found.append(member)
+    return found
 
 
 def _nearest_existing(directory: str) -> str:

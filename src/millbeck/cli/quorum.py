@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -29,24 +32,30 @@ def command() -> None:
 @command.command("describe")
 @click.option("-s", "--status", is_flag=True, help="Leader, epoch and how far it is (what is shown anyway).")
 @click.option("-r", "--replication", "--re", is_flag=True, help="Each node's log instead.")
+@click.option("--human-readable", "--hr", is_flag=True, help="With --replication: how long ago, instead of when.")
 @output_option
 @target_options
 @click.pass_context
-def describe(ctx: click.Context, status: bool, replication: bool, output: str, target: Target) -> None:
+def describe(
+    ctx: click.Context, status: bool, replication: bool, human_readable: bool, output: str, target: Target
+) -> None:
     """Describe the quorum.
 
     \b
     Examples:
       millbeck quorum describe
+      millbeck quorum describe --replication --human-readable
       millbeck quorum describe --replication --output json
     """
     if status and replication:
         raise click.UsageError("choose one of --status and --replication", ctx)
+    if human_readable and not replication:
+        raise click.UsageError("--human-readable goes with --replication", ctx)
 
     async def work(admin: Admin) -> None:
         quorum = await admin.describe_quorum()
         if replication:
-            show_rows(replica_rows(quorum), output)
+            show_rows(replica_rows(quorum, round(time.time() * 1000) if human_readable else None), output)
             return
         shown = status_of(quorum, (await admin.describe_cluster()).cluster_id)
         if output == TABLE:
@@ -68,15 +77,30 @@ def status_of(quorum: QuorumDescription, cluster_id: str | None) -> dict[str, ob
         "leader_epoch": quorum.leader_epoch,
         "high_watermark": quorum.high_watermark,
         "max_follower_lag": max(behind, default=0),
+        "max_follower_lag_time_ms": lag_time_ms(quorum),
         "voters": [each.replica_id for each in quorum.voters],
         "observers": [each.replica_id for each in quorum.observers],
     }
 
 
-def replica_rows(quorum: QuorumDescription) -> list[dict[str, object]]:
+def lag_time_ms(quorum: QuorumDescription) -> int:
+    """How long ago the last of the voters had everything; -1 when one never had since the leader leads."""
+    caught_up = {each.replica_id: each.last_caught_up_timestamp for each in quorum.voters}
+    if not caught_up or min(caught_up.values()) < 0:
+        return -1
+    return max(0, caught_up.get(quorum.leader_id, max(caught_up.values())) - min(caught_up.values()))
+
+
+def replica_rows(quorum: QuorumDescription, now_ms: int | None = None) -> list[dict[str, object]]:
+    """With ``now_ms``, times are told as how long ago that was."""
     from millbeck.kernel.ids import uuid_text
 
     end = max((each.log_end_offset for each in quorum.voters), default=0)
+
+    def told(timestamp: int) -> object:
+        if now_ms is None:
+            return timestamp
+        return "never" if timestamp < 0 else f"{max(0, now_ms - timestamp)} ms ago"
 
     def row(replica: QuorumReplica, role: str) -> dict[str, object]:
         return {
@@ -84,8 +108,8 @@ def replica_rows(quorum: QuorumDescription) -> list[dict[str, object]]:
             "directory_id": uuid_text(replica.directory_id),
             "log_end_offset": replica.log_end_offset,
             "lag": end - replica.log_end_offset,
-            "last_fetch_ms": replica.last_fetch_timestamp,
-            "last_caught_up_ms": replica.last_caught_up_timestamp,
+            "last_fetch_ms": told(replica.last_fetch_timestamp),
+            "last_caught_up_ms": told(replica.last_caught_up_timestamp),
             "status": "leader" if replica.replica_id == quorum.leader_id else role,
         }
 
@@ -130,9 +154,10 @@ def add_controller(ctx: click.Context, path: str | None, dry_run: bool, target: 
             click.echo(f"would add {about}")
             return
         cluster_id = (await admin.describe_cluster()).cluster_id
-        await admin.add_raft_voter(
-            controller.node_id, controller.directory_id, controller.endpoints, cluster_id=cluster_id
-        )
+        with _voters_must_be_in_the_log():
+            await admin.add_raft_voter(
+                controller.node_id, controller.directory_id, controller.endpoints, cluster_id=cluster_id
+            )
         click.echo(f"added {about}")
 
     run_admin(target, work)
@@ -167,10 +192,24 @@ def remove_controller(
             click.echo(f"would remove {about}")
             return
         cluster_id = (await admin.describe_cluster()).cluster_id
-        await admin.remove_raft_voter(controller_id, directory_id, cluster_id=cluster_id)
+        with _voters_must_be_in_the_log():
+            await admin.remove_raft_voter(controller_id, directory_id, cluster_id=cluster_id)
         click.echo(f"removed {about}")
 
     run_admin(target, work)
+
+
+@contextmanager
+def _voters_must_be_in_the_log() -> Iterator[None]:
+    from millbeck.kernel.errors import UnsupportedVersion
+
+    try:
+        yield
+    except UnsupportedVersion as error:
+        raise click.ClickException(
+            f"{error} The nodes' files name the voters, or did when the cluster was made: "
+            "`millbeck feature upgrade --feature kraft.version=1` has the metadata log keep them, for good."
+        ) from error
 
 
 def directory_of(quorum: QuorumDescription, node_id: int) -> Uuid:
@@ -199,6 +238,10 @@ def new_controller(config: NodeConfig) -> NewController:
         raise click.ClickException(
             f"{config.metadata_directory} is not formatted: the controller must be running before it can vote"
         )
+    node_id = config.node.node_id
+    if meta.node_id != node_id:
+        owner = f"{config.metadata_directory} is that of node {meta.node_id}"
+        raise click.ClickException(f"{owner}, and the file has node.id={node_id}")
     return NewController(node_id=meta.node_id, directory_id=meta.directory_id, endpoints=endpoints)
 
 

@@ -95,3 +95,12 @@ def test_little_room_is_warned_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 def test_a_directory_that_cannot_be_written_to(tmp_path: Path) -> None:
     tmp_path.chmod(0o500)
     assert next(check_directory(str(tmp_path / "logs"))).status == FAIL
+
+
+def test_the_directory_of_a_cluster_is_that_of_its_nodes(tmp_path: Path) -> None:
+    for name in ("node-1", "node-2", "node-4"):
+        config = NodeConfig(embedded_settings(str(tmp_path / name), host="127.0.0.1", port=0, metrics_port=0))
+        format_directories(real_environment(), config)
+    *states, disk = check_directory(str(tmp_path))
+    assert [state.subject for state in states] == [f"data {tmp_path}/node-1", f"data {tmp_path}/node-2"]
+    assert disk.subject == "disk"

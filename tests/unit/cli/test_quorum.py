@@ -1,14 +1,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import click
 import pytest
 
-from millbeck.cli.quorum import directory_of, new_controller, replica_rows, status_of
+from millbeck.cli.quorum import (
+    _voters_must_be_in_the_log,
+    directory_of,
+    lag_time_ms,
+    new_controller,
+    replica_rows,
+    status_of,
+)
 from millbeck.client.admin.results import QuorumDescription, QuorumReplica
 from millbeck.host import real_environment
+from millbeck.kernel.errors import UnsupportedVersion
 from millbeck.kernel.ids import ZERO_UUID
 from millbeck.server.config import NodeConfig
 from millbeck.storage.properties import MetaProperties, write_meta_properties
@@ -37,6 +46,7 @@ def test_status() -> None:
         "leader_epoch": 7,
         "high_watermark": 90,
         "max_follower_lag": 5,
+        "max_follower_lag_time_ms": 0,
         "voters": [1, 2],
         "observers": [3],
     }
@@ -51,7 +61,28 @@ def test_each_node_and_how_far_behind_it_is() -> None:
     ]
 
 
+@pytest.mark.parametrize(("leaders", "followers", "lag_ms"), [(900, 400, 500), (900, -1, -1), (900, 950, 0)])
+def test_the_lag_in_time_is_that_of_the_voter_who_was_longest_behind(leaders: int, followers: int, lag_ms: int) -> None:
+    voters = (
+        replace(replica(1, 95), last_caught_up_timestamp=followers),
+        replace(replica(2, 100), last_caught_up_timestamp=leaders),
+    )
+    assert lag_time_ms(replace(QUORUM, voters=voters)) == lag_ms
+
+
+def test_times_can_be_told_as_how_long_ago() -> None:
+    rows = replica_rows(replace(QUORUM, voters=(replace(replica(1, 5), last_fetch_timestamp=-1),)), now_ms=31)
+    assert (rows[0]["last_fetch_ms"], rows[0]["last_caught_up_ms"]) == ("never", "30 ms ago")
+
+
+def test_voters_that_are_not_in_the_log_can_not_change_and_the_way_out_is_named() -> None:
+    said = r"kraft\.version 0\..*millbeck feature upgrade --feature kraft"
+    with pytest.raises(click.ClickException, match=said), _voters_must_be_in_the_log():
+        raise UnsupportedVersion("The voters can not be changed with kraft.version 0.")
+
+
 def test_one_view_at_a_time(fails: Callable[..., str]) -> None:
+    assert "goes with --replication" in fails("quorum", "describe", "--human-readable")
     assert "choose one of" in fails("quorum", "--describe", "--status", "--replication")
 
 
@@ -85,6 +116,8 @@ def test_a_new_controller_is_told_of_as_its_file_and_directory_have_it(tmp_path:
     found = new_controller(config_in(tmp_path))
     assert (found.node_id, found.directory_id) == (7, b"d" * 16)
     assert found.endpoints == (("SECOND", "10.0.0.7", 2002), ("FIRST", "seven", 3001))
+    with pytest.raises(click.ClickException, match=r"that of node 7, and the file has node\.id=8"):
+        new_controller(config_in(tmp_path, node_id="8"))
 
 
 def test_who_is_to_vote_must_be_said(fails: Callable[..., str]) -> None:
