@@ -21,7 +21,9 @@ from millbeck.raft.messages import (
     NOT_LEADER,
     AddVoterAsk,
     BeginEpochAsk,
+    EpochEnd,
     FetchAsk,
+    FetchReply,
     RemoveVoterAsk,
     Reply,
     UpdateVoterAsk,
@@ -240,6 +242,18 @@ def test_leadership_lost_answers_who_waits_for_a_change() -> None:
     effects = member.asked(BeginEpochAsk(epoch=9, leader_id=3))
     answers = {answer.reply.error_code for answer in only(effects, Answer) if answer.token == TOKEN}
     assert NOT_LEADER in answers
+
+
+def test_a_set_that_the_next_leader_does_not_have_counts_no_more() -> None:
+    member = leader()
+    end_offset = member.log.end_offset
+    member.asked(RemoveVoterAsk(voter=key(2)))
+    member.asked(BeginEpochAsk(epoch=2, leader_id=3))
+    assert ids(member) == (1, 3), "from its append on, whoever leads"
+    ask = asks(member.flush(), FetchAsk)[3]
+    cut = FetchReply(leader=Leader(node_id=3, epoch=2), high_watermark=-1, diverging=EpochEnd(1, end_offset))
+    member.answered(3, ask, cut)
+    assert (member.log.end_offset, ids(member)) == (end_offset, (1, 2, 3))
 
 
 def test_raising_the_version_needs_to_know_every_voter() -> None:
