@@ -128,8 +128,11 @@ class TransactionVerification:
     def check(
         self, partition: Partition, guard: Guard | None, producer_id: int, producer_epoch: int, base_sequence: int
     ) -> None:
-        """Just before the append: raises when the transaction has ended meanwhile, or an earlier batch is missing."""
-        if is_open(partition, producer_id, producer_epoch):
+        """Just before the append: raises when the transaction has ended meanwhile, or an earlier batch is missing.
+
+        Where another broker leads by now the append says so, and the client goes there: it would give up its
+        transaction if it heard of that instead, and come here again with the next."""
+        if not partition.is_leader or is_open(partition, producer_id, producer_epoch):
             return
         if guard is None:
             if self._broker.config.transactions.verifies_partitions:

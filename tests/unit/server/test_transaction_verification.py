@@ -130,6 +130,27 @@ def test_the_marker_of_the_end_before_does_not_refuse_the_next_transaction() -> 
     transaction_house().run(scenario)
 
 
+def test_who_writes_where_nobody_leads_is_sent_away() -> None:
+    async def scenario(house: House, client: Client, environment: Environment) -> None:
+        producer = await Transacting(client).prepare()
+        assert house.node is not None
+        broker = house.node.broker
+        partition = broker.topics.led_partition("t", 0)
+        original = broker.verification.ask
+
+        async def deposed(*arguments: object, **more: object) -> object:
+            outcomes = await original(*arguments, **more)  # type: ignore[arg-type]
+            partition.follow(-1, partition.leader_epoch + 1, partition.partition_epoch + 1)
+            broker.verification.partition_lost(partition)
+            return outcomes
+
+        broker.verification.ask = deposed  # type: ignore[method-assign, assignment]
+        assert await producer.produce(b"while it is asked about") == errors.NotLeaderOrFollower.code
+        assert await producer.produce(b"afterwards") == errors.NotLeaderOrFollower.code
+
+    transaction_house().run(scenario)
+
+
 def test_guards_are_bounded_and_go_with_their_partition() -> None:
     async def scenario(house: House, client: Client, environment: Environment) -> None:
         from millbeck.server import transaction_verification
