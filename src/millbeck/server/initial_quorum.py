@@ -115,6 +115,12 @@ def check_quorum_flags(config: NodeConfig, flags: Sequence[str], controllers: Se
     if len(flags) > 1:
         raise ValueError(f"{' and '.join(flags)} exclude each other")
     if not flags:
+        if config.is_controller and config.quorum.bootstrap_servers and not config.voters:
+            # It would be a quorum of its own, whoever else is named.
+            raise ValueError(
+                "controller.quorum.bootstrap.servers is set and controller.quorum.voters is not: choose one of "
+                "--standalone, --initial-controllers and --no-initial-controllers"
+            )
         return
     if config.voters:
         raise ValueError(f"{flags[0]} is for voters that are kept in the metadata log; controller.quorum.voters is set")

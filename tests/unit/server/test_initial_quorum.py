@@ -88,6 +88,16 @@ def test_flags_that_do_not_fit(texts: dict[str, str], flags: list[str], message:
         check_quorum_flags(NodeConfig(texts), flags, parse_initial_controllers(TEXT))
 
 
+def test_a_controller_that_names_where_the_quorum_is_does_not_found_one_by_accident() -> None:
+    named = {"controller.quorum.bootstrap.servers": "a:9093"}
+    with pytest.raises(ValueError, match="choose one of --standalone, --initial-controllers and --no-initial"):
+        check_quorum_flags(NodeConfig(named), [], ())
+    check_quorum_flags(NodeConfig(named), ["--standalone"], ())
+    check_quorum_flags(NodeConfig({**named, "controller.quorum.voters": "1@a:9093"}), [], ())
+    roles = {"process.roles": "broker", "controller.listener.names": "CTL", "listeners": "PLAINTEXT://:9092"}
+    check_quorum_flags(NodeConfig({**named, **roles}), [], ())
+
+
 def test_flags_that_fit() -> None:
     check_quorum_flags(NodeConfig({}), [], ())
     check_quorum_flags(NodeConfig({}), ["--initial-controllers"], parse_initial_controllers(TEXT))
