@@ -247,6 +247,8 @@ def on_snapshot_part(machine: QuorumMachine, ask: SnapshotAsk, reply: Reply | No
     if role.snapshot.position >= reply.size_bytes:
         role.snapshot = None
         role.is_flushing = True
+        # Should it turn out to be damaged, the leader's own copy may be: the next attempt is not made at once.
+        role.fetch.due_ms = machine.now_ms + machine.timeouts.fetch_ms // 2
         machine.emit(InstallSnapshot(snapshot=ask.snapshot))
     else:
         send_due(machine)
@@ -256,6 +258,8 @@ def on_installed(machine: QuorumMachine, event: SnapshotInstalled) -> None:
     if event.voters is not None:
         machine.history.restart(event.end_offset, event.voters, event.kraft_version)
     machine.move_high_watermark(event.end_offset)
+    if isinstance(machine.role_state, Following):
+        machine.role_state.fetch.due_ms = machine.now_ms
     fetch_again(machine)
 
 

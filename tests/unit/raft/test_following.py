@@ -13,7 +13,7 @@ from millbeck.raft.effects import (
     TruncateTo,
     WriteSnapshotPart,
 )
-from millbeck.raft.events import SnapshotInstalled, TimePassed
+from millbeck.raft.events import LogTruncated, SnapshotInstalled, TimePassed
 from millbeck.raft.messages import (
     FENCED_LEADER_EPOCH,
     NOT_LEADER,
@@ -231,6 +231,20 @@ def test_a_snapshot_is_fetched_part_by_part_and_installed() -> None:
     again = asks(effects, FetchAsk)[LEADER]
     assert (again.offset, again.last_epoch) == (50, 3)
     assert member.machine.history.latest.ids == (1, 5)
+
+
+def test_a_snapshot_that_is_damaged_is_fetched_again_after_a_while() -> None:
+    """It may be damaged where it comes from: then it is large, and never gets better."""
+    member, ask = follower(epochs=[1, 1])
+    key = SnapshotKey(50, 3)
+    part = asks(member.answered(LEADER, ask, reply(member, snapshot=key)), SnapshotAsk)[LEADER]
+    whole = SnapshotReply(leader=member.machine.leader, snapshot=key, size_bytes=9, position=0, data=bytes(9))
+    assert only(member.answered(LEADER, part, whole), InstallSnapshot)
+    began_ms = member.now_ms
+    assert only(member.step(LogTruncated(end_offset=member.log.end_offset)), Send) == []
+    again = asks(member.let_time_pass(), FetchAsk)[LEADER]
+    assert (again.offset, member.now_ms - began_ms) == (2, TIMEOUTS.fetch_ms // 2)
+    assert member.role is Role.FOLLOWER
 
 
 def test_a_snapshot_that_is_gone_is_asked_for_anew() -> None:
