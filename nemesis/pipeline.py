@@ -1,10 +1,10 @@
 """`python -m nemesis.pipeline`: kills while an exactly-once pipeline runs on Spark, and its output counted again.
 
 Three brokers, a stream of orders, and ``millbeck pipeline run`` of the demo's pipeline, which also copies every order.
-Spark's driver (its Python process or its Java), a Python worker or a broker is killed at random moments, some of them
-while the last kill is still being recovered from. At the end what readers of committed records see, along the way and
-in one go, must be what plain counting of the input says. The same seed makes the same choices; when things happen is
-up to the machine.
+Spark's driver (its Python process or its Java), a Python worker or a broker is killed at random moments, most of them
+while a batch is written or has just been, some while the last kill is still being recovered from. At the end what
+readers of committed records see, along the way and in one go, must be what plain counting of the input says. The same
+seed makes the same choices; when things happen is up to the machine.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
 
 from millbeck.pipeline.demo.orders import CUSTOMERS, ORDERS, REVENUE, SPEED, TOPICS, closing, customers, orders
@@ -53,7 +53,10 @@ DAY_MS = 86_400_000
 FAR_AHEAD_MS = 3_600_000
 RECOVERY_S = 600.0
 END_S = 600.0
-AT_ONCE_SHARE = 0.25
+AT_ONCE_SHARE = 0.2
+AIMED_SHARE = 0.6
+WRITING_S = 0.5
+"""How long after a batch's first records at most a kill is aimed; what follows is their end and Spark's own commit."""
 LEAVES_S = 30.0
 SETTINGS = {
     "default.replication.factor": "3",
@@ -153,14 +156,14 @@ class Tail:
                     self.read[place] = row
 
 
-def _consumer(bootstrap: str) -> Consumer:
+def _consumer(bootstrap: str, isolation_level: str = "read_committed") -> Consumer:
     return Consumer(
         {
             "bootstrap.servers": bootstrap,
             "group.id": "nobody",
             "enable.auto.commit": False,
             "auto.offset.reset": "error",
-            "isolation.level": "read_committed",
+            "isolation.level": isolation_level,
             "enable.partition.eof": True,
             "log_level": 0,
         }
@@ -270,15 +273,24 @@ class Harm:
         self._brokers = brokers
         self._say = say
         self._admin = AdminClient({"bootstrap.servers": brokers.bootstrap, "log_level": 0})
+        self._looker = _consumer(brokers.bootstrap, "read_uncommitted")
         self.kills: Counter[str] = Counter()
         self.plan = [KINDS[number % len(KINDS)] for number in range(count)]
         self._rng.shuffle(self.plan)
 
     def carry_out(self) -> None:
         for number, kind in enumerate(self.plan, 1):
-            if number > 1 and self._rng.random() < AT_ONCE_SHARE:
+            chance = self._rng.random()
+            if number > 1 and chance < AT_ONCE_SHARE:
                 wait_s = self._rng.uniform(0.0, 12.0)
                 when = f"{wait_s:.1f} s after the last kill, recovered or not"
+            elif chance < AT_ONCE_SHARE + AIMED_SHARE:
+                self._pipeline.await_batch(self._pipeline.batch(), RECOVERY_S)
+                if kind == BROKER:
+                    self._await_in_sync()
+                self._await_writing()
+                wait_s = self._rng.uniform(0.0, WRITING_S)
+                when = f"{wait_s:.2f} s after records of the batch behind {self._pipeline.batch()}"
             else:
                 self._pipeline.await_batch(self._pipeline.batch(), RECOVERY_S)
                 wait_s = self._rng.uniform(0.0, 3.0)
@@ -312,6 +324,28 @@ class Harm:
         self._say(f"kill {number}: broker at {node.bootstrap}, {when}; back in {away_s:.1f} s")
         time.sleep(away_s)
         node.start()
+
+    def _await_writing(self) -> None:
+        """Until records of a batch are in the output, committed or not."""
+        ends_at = time.monotonic() + RECOVERY_S
+        before = self._output_ends()
+        while time.monotonic() < ends_at:
+            self._pipeline.check()
+            now = self._output_ends()
+            if before and now and now != before:
+                return
+            before = before or now
+            time.sleep(0.01)
+        raise RunFailed("nothing was written")
+
+    def _output_ends(self) -> list[int]:
+        """Where each partition ends; empty while a broker is away."""
+        try:
+            return [
+                self._looker.get_watermark_offsets(TopicPartition(*each), timeout=5)[1] for each in _partitions(COPIES)
+            ]
+        except KafkaException:
+            return []
 
     def _await_in_sync(self) -> None:
         """A second broker that goes before the first has caught up is a loss that nobody promised to survive."""
