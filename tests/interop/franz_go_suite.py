@@ -28,6 +28,8 @@ from tools import peers
 MAY_SKIP = re.compile(r"SCRAM|TLS|Scram|Tls")
 # Kafka lists the oldest versions of Produce for a client's sake and takes none of them; this test goes by the list.
 SKIPPED_BESIDE_KAFKA = {"TestIssueProduceBrokerTooOldFailsRecords"}
+# It counts topics until it has seen as many as it wrote to, and may count __consumer_offsets, which others write to.
+RACES = {"Test848RegexBrokerResolves"}
 TESTS_MIN = 400
 PACKAGE = "vendor/github.com/twmb/franz-go/pkg/kgo"
 SETTINGS = {
@@ -118,6 +120,10 @@ def run_suite(chosen: argparse.Namespace, node_count: int, has_chaos: bool) -> b
     )
     for problem in problems:
         print(f"  PROBLEM {problem}")
+    if chosen.run == "." and problems and set(problems) <= {f"{name} failed" for name in RACES}:
+        print("  it is in a race with the others: again, alone", flush=True)
+        alone = argparse.Namespace(**vars(chosen) | {"run": f"^({'|'.join(RACES)})$"})
+        return run_suite(alone, node_count, has_chaos)
     if problems or chosen.keep:
         print(f"  the logs are in {directory}", flush=True)
     else:
