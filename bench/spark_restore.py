@@ -73,9 +73,7 @@ def run(bootstrap: str, topic: str, checkpoint: str) -> None:
         "state_rows": state["numRowsTotal"],
         "batch_ms": last["durationMs"]["triggerExecution"],
         "load_ms": {
-            name: value
-            for name, value in sorted(state.get("customMetrics", {}).items())
-            if "load" in name.lower() and value
+            name: value for name, value in sorted(state.get("customMetrics", {}).items()) if "Load" in name and value
         },
     }
     print(json.dumps(said), flush=True)
