@@ -6,6 +6,7 @@ SEED ?=
 # The packages that have compiled modules: their tests run twice, on the Python files and on the extensions.
 COMPILED_TESTS := $(addprefix tests/,$(addprefix unit/,kernel host records wire storage replication server) contract model/storage sim)
 SEEDS ?= 1000
+ROW_SEEDS ?= 100
 NEMESIS ?=
 FRANZ_GO ?=
 PLAN ?=
@@ -70,7 +71,7 @@ sim-mutants: $(READY)
 
 # What acks and min.insync.replicas promise, and where they do not: each row of the table as a simulation.
 guarantees: $(READY)
-	$(BIN)/python -m millbeck.testing.guarantees --seeds=$(SEEDS)
+	$(BIN)/python -m millbeck.testing.guarantees --seeds=$(ROW_SEEDS)
 
 # Real clients in five languages and Apache Kafka itself, fetched on first use.
 interop: $(READY)
