@@ -44,6 +44,13 @@ LOCK_FILE_NAME = ".lock"
 CLEAN_SHUTDOWN_FILE_NAME = ".kafka_cleanshutdown"
 NO_BROKER_EPOCH = -1
 
+_End = tuple[Log, int, int]
+"""Where a log ends, and after how many cuts: it may come to the same offset again with other batches."""
+
+
+def _end_of(log: Log) -> _End:
+    return log, log.durability.generation, log.end_offset
+
 
 class DirectoryLocked(Exception):
     """Another process uses this log directory."""
@@ -106,7 +113,7 @@ class LogDirectory:
             self.had_clean_shutdown = self.had_clean_shutdown and not self._checkpoints.is_damaged
             # Logs that are still to be opened: what the checkpoints say of them stays as it is.
             self._unopened = dict.fromkeys([*self._checkpoints.recovery_points, *self._checkpoints.log_start_offsets])
-            self._cutting: dict[TopicPartition, tuple[int, int]] = {}
+            self._cutting: dict[TopicPartition, tuple[int, _End]] = {}
             """Logs that are about to be cut: what may be claimed of them, as long as they end where they do."""
         except BaseException:
             self._lock.release()
@@ -322,8 +329,8 @@ class LogDirectory:
 
     def _limit_of(self, key: TopicPartition, log: Log) -> int:
         """What may be claimed of a log: less than its end while it is about to be cut, whoever asks for the job."""
-        limit, end_offset = self._cutting.get(key, (0, -1))
-        if end_offset == log.end_offset:
+        limit, end = self._cutting.get(key, (0, None))
+        if end is not None and end == _end_of(log):
             return limit
         self._cutting.pop(key, None)
         return log.end_offset
@@ -353,7 +360,7 @@ class LogDirectory:
         if not is_lower:
             return None
         # It holds until the log ends elsewhere, which it does when it was cut.
-        self._cutting[key] = (limit, log.end_offset)
+        self._cutting[key] = (limit, _end_of(log))
         return self._checkpoint_job()
 
     def creating_job(self, topic_partition: TopicPartition, start_offset: int = 0) -> Callable[[], None] | None:

@@ -181,6 +181,9 @@ class _Loader:
         recovery.run()
         if recovery.problem is not None:
             return self._offline(segments, log_start_offset, recovery_point, recovery.problem)
+        for segment in recovery.segments[recovery.first_index :]:
+            # Those of an earlier process, of fewer batches: the next crash must not find them beside more.
+            segment.remove_index_files()
         if recovery.dropped:
             for segment in reversed(recovery.dropped):
                 self._remove_segment(segment)

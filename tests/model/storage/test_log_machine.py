@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import pytest
 from hypothesis import HealthCheck, Phase, settings
@@ -642,3 +642,57 @@ def test_the_property_notices(mutate: Callable[[pytest.MonkeyPatch], None], monk
     hunting = settings(FAST, max_examples=400, phases=[Phase.generate], derandomize=True, database=None)
     with pytest.raises(Exception):  # noqa: B017
         run_state_machine_as_test(LogMachine, settings=hunting)
+
+
+class Drawn:
+    """Stands in for what hypothesis would draw."""
+
+    def __init__(self, value: int) -> None:
+        self._value = value
+
+    def draw(self, strategy: object) -> int:
+        return self._value
+
+
+def check_after_each(machine: LogMachine, steps: list[Callable[[], object]]) -> None:
+    for step in steps:
+        step()
+        machine.agrees_with_the_list()
+        machine.indexes_point_to_batches()
+        machine.producers_follow_from_the_batches()
+
+
+def test_a_log_that_comes_to_its_old_end_after_a_cut_is_closed_with_all_it_has() -> None:
+    machine = LogMachine()
+    machine.start(seed=0)
+    check_after_each(
+        machine,
+        [
+            lambda: machine.end_transaction(producer_id=11, committed=False),
+            machine.roll,
+            lambda: machine.flush(writes_between=True),
+            machine.restart_cleanly,
+            lambda: machine.truncate(data=cast(st.DataObject, Drawn(1)), is_mid_batch=False, is_synced=False),
+            lambda: machine.flush(writes_between=True),
+            machine.restart_cleanly,
+        ],
+    )
+    assert machine.end == 2
+
+
+def test_indexes_that_are_older_than_the_recovery_are_not_found_by_the_next_one() -> None:
+    machine = LogMachine()
+    machine.start(seed=0)
+    check_after_each(
+        machine,
+        [
+            machine.restart_cleanly,
+            machine.kill,
+            lambda: machine.end_transaction(producer_id=11, committed=False),
+            lambda: machine.flush(writes_between=False),
+            machine.checkpoint,
+            machine.roll,
+            machine.kill,
+        ],
+    )
+    assert machine.end == 1
