@@ -156,6 +156,9 @@ class VoterHistory:
 
     def forget_before(self, offset: int) -> None:
         """A snapshot stands for everything below ``offset``; the set that counted there becomes the first."""
+        if self._sets[0][0] >= offset or self._versions[0][0] >= offset:
+            # A later snapshot has come meanwhile, and stands for more.
+            return
         version, voters = self.at(offset)
         self._sets = [
             (max((at for at, _ in self._sets if at < offset), default=NOT_IN_LOG), voters),

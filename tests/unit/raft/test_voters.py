@@ -110,3 +110,11 @@ def test_a_voter_is_reached_by_the_listener_that_the_node_uses() -> None:
     assert endpoint_by((plain, encrypted), "PLAIN") == plain
     assert endpoint_by((plain, encrypted), "OTHER") == plain
     assert endpoint_by((), "PLAIN") is None
+
+
+def test_a_snapshot_older_than_the_one_the_log_begins_with_changes_nothing() -> None:
+    history = VoterHistory(voters(1))
+    history.restart(40, voters(4, 5), 1)
+    history.forget_before(39)
+    assert history.at(40) == (1, voters(4, 5))
+    assert history.latest_offset == 39
