@@ -96,7 +96,10 @@ class Outgoing:
         except PipelineError as error:
             if isinstance(error.__cause__, UnknownTopicOrPartition):
                 servers = self._options.settings["bootstrap.servers"]
-                raise TopicMissing(f"there is no topic {topic} at {servers}: create it before writing to it") from error
+                raise TopicMissing(
+                    f"there is no topic {topic} at {servers} to write to; create it (millbeck topic create {topic}), "
+                    "or correct what names it"
+                ) from error
             raise
         chosen = np.frombuffer(partitions_of(keys, count), dtype=_BORDER)
         keyless = self._keyless_turn % count

@@ -35,6 +35,7 @@ from millbeck.kernel.errors import (
     MessageTooLarge,
     OutOfOrderSequenceNumber,
     UnknownServerError,
+    UnknownTopicOrPartition,
     from_code,
 )
 from millbeck.kernel.ids import ZERO_UUID, TopicPartition
@@ -54,6 +55,7 @@ LATEST: Final = -1
 _TOPIC_ID_FROM: Final = 13
 _RESPONSE_MARGIN_S: Final = 5.0
 _TRANSACTION_TIMEOUT_UNUSED_MS: Final = 60_000
+_TOPIC_APPEARS_S: Final = 5.0
 
 
 class _Lane:
@@ -99,8 +101,20 @@ class BulkProducer:
         await self.close()
 
     async def topic(self, name: str) -> TopicView:
-        """A topic's partitions; raises `UnknownTopicOrPartition` when there is none in time."""
-        return await self.cluster.topic(name, timeout_s=self.config.max_block_ms / 1000)
+        """A topic's partitions; raises `UnknownTopicOrPartition` when there is none.
+
+        Brokers that are away are waited for as ``max.block.ms`` says. A topic that they do not know gets the time that
+        it takes to appear, or to be made where brokers make topics by themselves.
+        """
+        deadline = Deadline(self.config.max_block_ms / 1000)
+        while True:
+            try:
+                return await self.cluster.topic(name, timeout_s=min(_TOPIC_APPEARS_S, deadline.remaining_s))
+            except UnknownTopicOrPartition:
+                raise
+            except ApiError as error:
+                if not error.retriable or deadline.has_passed:
+                    raise
 
     async def put(self, partition: TopicPartition, payload: bytes, record_count: int) -> None:
         """Send a batch as soon as the partition's last one is acknowledged. Raises what that one ended with."""

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import pytest
-from fake_cluster import CLOSE, FakeCluster, produce_error, simulate
+from fake_cluster import CLOSE, FakeBroker, FakeCluster, produce_error, simulate
 
 from millbeck.client.errors import DeliveryTimeout
 from millbeck.client.producer.bulk import BulkProducer
@@ -131,10 +132,36 @@ def test_what_is_never_acknowledged_is_told() -> None:
     simulate(scenario)
 
 
-def test_a_topic_that_is_missing() -> None:
-    async def scenario(cluster: FakeCluster) -> None:
-        async with open_producer(cluster, max_block_ms=2000) as producer:
+@pytest.mark.parametrize(("max_block_ms", "waits_s"), [(2000, 2), (60_000, 5)])
+def test_a_topic_that_is_missing_is_told_in_seconds(max_block_ms: int, waits_s: float) -> None:
+    async def scenario(cluster: FakeCluster) -> float:
+        clock = cluster.environment.clock
+        async with open_producer(cluster, max_block_ms=max_block_ms) as producer:
+            began = clock.monotonic()
             with pytest.raises(UnknownTopicOrPartition, match="there is no topic b"):
                 await producer.topic("b")
+            return clock.monotonic() - began
 
-    simulate(scenario)
+    assert waits_s - 1.5 < simulate(scenario) <= waits_s
+
+
+def test_brokers_that_are_away_are_waited_for_longer() -> None:
+    async def scenario(cluster: FakeCluster) -> tuple[int, float]:
+        cluster.add_topic("a", 2)
+        (broker,) = cluster.brokers.values()
+        clock = cluster.environment.clock
+        broker.stop()
+        async with open_producer(cluster) as producer:
+            began = clock.monotonic()
+            producer.cluster.spawn(_start_later(broker))
+            found = await producer.topic("a")
+            return found.partition_count, clock.monotonic() - began
+
+    count, waited_s = simulate(scenario)
+    assert count == 2
+    assert 20 <= waited_s < 30
+
+
+async def _start_later(broker: FakeBroker) -> None:
+    await asyncio.sleep(20)
+    await broker.start()
