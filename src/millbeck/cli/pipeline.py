@@ -202,6 +202,9 @@ def restart(name: str) -> None:
     """
     directory = _known(name)
     known = directory.status()
+    missing = [part for part in ("file", "checkpoint", "master", "bootstrap_servers") if part not in known]
+    if missing:
+        raise click.ClickException(f"{name} has not come far enough to be run again: use millbeck pipeline run")
     if directory.is_held():
         _stop(directory)
     arguments = ["pipeline", "run", str(known["file"]), "--checkpoint", str(known["checkpoint"])]

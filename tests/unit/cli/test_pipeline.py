@@ -96,6 +96,12 @@ def test_a_run_is_stopped_by_a_signal(home: Path) -> None:
         process.wait()
 
 
+def test_a_run_that_never_came_to_its_file_is_not_restarted(home: Path) -> None:
+    _known(home, "revenue", state="starting")
+    code, said = _said("restart", "revenue")
+    assert (code, said) == (1, "Error: revenue has not come far enough to be run again: use millbeck pipeline run\n")
+
+
 def test_the_last_lines_of_a_log(home: Path) -> None:
     directory = _known(home, "revenue", state="running")
     directory.log.write_text("".join(f"line {number}\n" for number in range(10)))

@@ -47,6 +47,9 @@ class Keeper:
             self._child = os.fork()
             if self._child == 0:
                 _become_child(keeper, previous)
+                if self._stops.is_set():
+                    # The signal came between the fork and the handlers that the work has.
+                    sys.exit(LOST)
                 return None
             if self._stops.is_set():
                 self._pass_on(signal.SIGTERM)

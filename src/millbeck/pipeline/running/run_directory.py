@@ -15,9 +15,12 @@ import traceback
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import IO, Any, Final
 
 from millbeck.pipeline.errors import AlreadyRunning
+
+_LOOKS_SECONDS_MAX: Final = 0.5
+"""Somebody who only looks whether it runs has the lock for a moment."""
 
 
 def runs_home(environ: Mapping[str, str] | None = None) -> Path:
@@ -27,6 +30,15 @@ def runs_home(environ: Mapping[str, str] | None = None) -> Path:
         return Path(named)
     state = environ.get("XDG_STATE_HOME")
     return (Path(state) if state else Path.home() / ".local" / "state") / "millbeck" / "pipelines"
+
+
+def _lock(file: IO[str], kind: int) -> bool:
+    """Whether it was to be had, now."""
+    try:
+        fcntl.flock(file, kind | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
 
 
 class RunDirectory:
@@ -47,24 +59,23 @@ class RunDirectory:
         """For as long as the run lasts; raises `AlreadyRunning`."""
         self.path.mkdir(parents=True, exist_ok=True)
         with open(self.path / "lock", "a+") as lock:
-            try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                raise AlreadyRunning(
-                    f"the pipeline {self.name} runs already (process {self.process_id() or '?'});"
-                    f" stop it with: millbeck pipeline stop {self.name}"
-                ) from None
+            ends_at = time.monotonic() + _LOOKS_SECONDS_MAX
+            while not _lock(lock, fcntl.LOCK_EX):
+                if time.monotonic() > ends_at:
+                    raise AlreadyRunning(
+                        f"the pipeline {self.name} runs already (process {self.process_id() or '?'});"
+                        f" stop it with: millbeck pipeline stop {self.name}"
+                    )
+                time.sleep(0.02)
             yield
 
     def is_held(self) -> bool:
+        """Those who look share the lock for that moment, so that they do not see each other."""
         try:
             with open(self.path / "lock", "a+") as lock:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return True
+                return not _lock(lock, fcntl.LOCK_SH)
         except OSError:
             return False
-        return False
 
     def write_status(self, **status: Any) -> None:
         known = {**self.status(), **status, "at": time.time()}

@@ -140,7 +140,11 @@ class Runner:
 
     @property
     def _checkpoint(self) -> str:
-        return self._definition.settings.checkpoint or str(self._directory.checkpoint)
+        """The same text wherever it is started from: a restart may have another working directory."""
+        named = self._definition.settings.checkpoint
+        if named is not None and "://" in named:
+            return named
+        return os.path.abspath(named or self._directory.checkpoint)
 
     def _signalled(self, number: int, frame: FrameType | None) -> None:
         self._stops.set()

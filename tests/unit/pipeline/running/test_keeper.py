@@ -20,6 +20,7 @@ from millbeck.pipeline.running import backoff, keeper
 from millbeck.pipeline.running.run_directory import RunDirectory
 backoff.FIRST_SECONDS = 0.01
 directory = RunDirectory(pathlib.Path(sys.argv[1]), "kept")
+exec(sys.argv[4])
 with directory.held():
     attempts_max = int(sys.argv[2])
     status = keeper.Keeper(directory, backoff.Backoff(attempts_max), say=lambda text: print(text, flush=True)).keep()
@@ -48,9 +49,9 @@ def started(home: Path) -> Iterator[list[subprocess.Popen[str]]]:
 
 
 def _start(
-    started: list[subprocess.Popen[str]], home: Path, child: str, attempts_max: int = 5
+    started: list[subprocess.Popen[str]], home: Path, child: str, attempts_max: int = 5, before: str = ""
 ) -> subprocess.Popen[str]:
-    arguments = [sys.executable, "-c", SCRIPT, str(home), str(attempts_max), child]
+    arguments = [sys.executable, "-c", SCRIPT, str(home), str(attempts_max), child, before]
     started.append(subprocess.Popen(arguments, stdout=subprocess.PIPE, text=True))
     return started[-1]
 
@@ -118,6 +119,22 @@ def test_a_child_that_knew_of_no_stop_yet_is_not_started_again(
     assert process.stdout is not None
     assert process.stdout.readline() == "ready\n"
     process.send_signal(signal.SIGTERM)
+    assert process.wait(20) == 0
+    assert RunDirectory(home, "kept").state() == "stopped"
+
+
+def test_a_stop_between_the_fork_and_the_handlers_of_the_work_is_not_lost(
+    started: list[subprocess.Popen[str]], home: Path
+) -> None:
+    before = (
+        "become = keeper._become_child\n"
+        "def stopped_first(*given):\n"
+        "    os.kill(os.getppid(), signal.SIGTERM)\n"
+        "    time.sleep(0.3)\n"
+        "    become(*given)\n"
+        "keeper._become_child = stopped_first\n"
+    )
+    process = _start(started, home, "time.sleep(60)", before=before)
     assert process.wait(20) == 0
     assert RunDirectory(home, "kept").state() == "stopped"
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import fcntl
+import threading
 from pathlib import Path
 
 import pytest
@@ -18,6 +20,19 @@ def test_only_one_runs_at_a_time(tmp_path: Path) -> None:
             raise AssertionError("held twice")
         assert directory.is_held()
     assert not directory.is_held()
+
+
+def test_those_who_look_are_not_taken_for_a_run(tmp_path: Path) -> None:
+    directory = RunDirectory(tmp_path, "p")
+    directory.path.mkdir()
+    with open(directory.path / "lock", "a+") as looking:
+        fcntl.flock(looking, fcntl.LOCK_SH)
+        assert not directory.is_held()
+        ends = threading.Timer(0.1, fcntl.flock, (looking, fcntl.LOCK_UN))
+        ends.start()
+        with directory.held():
+            assert directory.is_held()
+        ends.join()
 
 
 def test_a_run_that_ended_without_a_word_was_killed(tmp_path: Path) -> None:
