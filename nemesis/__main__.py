@@ -72,6 +72,8 @@ class LeaderWatch:
 def run_scenario(name: str, scenario: Scenario, chosen: argparse.Namespace) -> bool:
     seed = chosen.seed if chosen.seed is not None else random.SystemRandom().randrange(1 << 32)
     seconds = chosen.seconds or scenario.seconds
+    if chosen.directory is not None:
+        chosen.directory.mkdir(parents=True, exist_ok=True)
     directory = Path(tempfile.mkdtemp(prefix="nemesis-", dir=chosen.directory))
     print(f"{name}: {chosen.system}, {seconds:.0f} s, seed {seed}", flush=True)
     controllers = [f"c{number}" for number in range(1, 4)]
