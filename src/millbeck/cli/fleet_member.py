@@ -22,7 +22,7 @@ from millbeck.server.formatting import check_formatted
 from millbeck.server.node import Node
 
 ADVICE: Final = Advice(
-    port_in_use="choose other ports with --port",
+    port_in_use="choose other ports with --port (controllers stay where they were at first)",
     address="choose another with --host",
     directory_in_use="stop the node that runs on it, or choose another directory with --data",
 )

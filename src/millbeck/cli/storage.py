@@ -54,8 +54,9 @@ def format_storage(
 ) -> None:
     """Write what a new directory needs before its first start.
 
-    Voters are named by controller.quorum.voters in the file, or they are kept in the metadata log, and then one of
-    --standalone, --initial-controllers and --no-initial-controllers says how it begins.
+    Voters are named by controller.quorum.voters in the file (kraft.version 0), or they are kept in the metadata log
+    (kraft.version 1), and then one of --standalone, --initial-controllers and --no-initial-controllers says how it
+    begins. A file that says nothing of a quorum is that of a node alone, as with --standalone.
 
     \b
     Examples:
@@ -89,7 +90,7 @@ def format_storage(
 def quorum_of(
     config: NodeConfig, *, standalone: bool, initial_controllers: str | None, joins: bool
 ) -> InitialQuorum | None:
-    """How the quorum begins; None when the node's file says who votes, or the node is alone without a listener."""
+    """How the quorum begins; None when the node's file says who votes, or is of a node alone."""
     given = {
         "--standalone": standalone,
         "--initial-controllers": initial_controllers is not None,
@@ -98,7 +99,7 @@ def quorum_of(
     controllers = parse_initial_controllers(initial_controllers) if initial_controllers is not None else ()
     check_quorum_flags(config, [flag for flag, is_given in given.items() if is_given], controllers)
     if standalone:
-        return InitialQuorum(controllers=None) if config.controller_addresses() else None
+        return InitialQuorum(controllers=None)
     return InitialQuorum(controllers=controllers) if controllers or joins else None
 
 

@@ -16,18 +16,17 @@ from millbeck.cli.fleet import Fleet, MemberOrder
 from millbeck.cli.settings import embedded_config
 from millbeck.host import real_environment
 from millbeck.kernel.errors import InvalidConfig
-from millbeck.kernel.ids import uuid_text
 from millbeck.kernel.properties import settings_of_flags
-from millbeck.server.config import NodeConfig
 from millbeck.server.embedded import Place, cluster_settings
-from millbeck.server.formatting import format_directories
-from millbeck.storage.properties import MetaPropertiesError, read_meta_properties
+from millbeck.server.local_cluster import ClusterMismatch, format_cluster, settle_places
+from millbeck.storage.properties import MetaPropertiesError
 
 PORT_STEP: Final = 10
 """Between the ports of one node and the next: 9092 and 9093, 9102 and 9103, ..."""
 PER_NODE: Final = (
     "broker.id",
     "controller.listener.names",
+    "controller.quorum.bootstrap.servers",
     "controller.quorum.voters",
     "inter.broker.listener.name",
     "listeners",
@@ -53,12 +52,17 @@ def run_cluster(
     """Run until Ctrl-C, or until the nodes can not go on; raises `click.ClickException`."""
     check_settings(settings)
     host = host or "127.0.0.1"
-    places = places_of(node_count, directory, host=host, port=port, metrics_port=metrics_port)
-    configs = [
-        embedded_config(defaults, settings, os.environ, given=[name for name in PER_NODE if name in defaults])
-        for defaults in (cluster_settings(place, places, host=host) for place in places)
-    ]
-    cluster_id = format_all(directory, configs)
+    environment = real_environment()
+    try:
+        places = places_of(node_count, directory, host=host, port=port, metrics_port=metrics_port)
+        places = settle_places(environment.files, directory, places, host=host)
+        configs = [
+            embedded_config(defaults, settings, os.environ, given=[name for name in PER_NODE if name in defaults])
+            for defaults in (cluster_settings(place, places, host=host) for place in places)
+        ]
+        cluster_id = format_cluster(environment, directory, places, configs)
+    except (OSError, ClusterMismatch, MetaPropertiesError) as error:
+        raise click.ClickException(str(error)) from error
     orders = [MemberOrder(node_id=config.node.node_id, settings=config.texts) for config in configs]
     shown = "in memory, gone when this ends" if is_memory else directory
     asyncio.run(_run(orders, verbose=verbose, host=host, data=shown, cluster_id=cluster_id))
@@ -92,26 +96,6 @@ def places_of(node_count: int, directory: str, *, host: str, port: int, metrics_
         )
         for index, (own, controller) in enumerate(pairs)
     ]
-
-
-def format_all(directory: str, configs: Sequence[NodeConfig]) -> str:
-    """Make every directory ready for one cluster; its id. What is there must be of the same nodes."""
-    environment = real_environment()
-    files = environment.files
-    try:
-        if read_meta_properties(files, directory) is not None:
-            raise click.ClickException(f"{directory} is the directory of a node alone: use another --data")
-        found = [read_meta_properties(files, config.directories[0]) for config in configs]
-        ready = [each for each in found if each is not None]
-        beyond = os.path.join(directory, f"node-{len(configs) + 1}")
-        if (ready and len(ready) != len(configs)) or read_meta_properties(files, beyond) is not None:
-            raise click.ClickException(f"{directory} holds a cluster of another size than --nodes {len(configs)}")
-        cluster_id = ready[0].cluster_id if ready else uuid_text(environment.randomness.uuid())
-        for config in configs:
-            format_directories(environment, config, cluster_id=cluster_id, ignore_formatted=True)
-    except (OSError, MetaPropertiesError) as error:
-        raise click.ClickException(str(error)) from error
-    return cluster_id
 
 
 async def _run(orders: Sequence[MemberOrder], *, verbose: bool, host: str, data: str, cluster_id: str) -> None:

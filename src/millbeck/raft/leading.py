@@ -56,7 +56,9 @@ def begin(machine: QuorumMachine, grants: tuple[int, ...]) -> None:
 
 
 def _first_values(machine: QuorumMachine, grants: tuple[int, ...]) -> tuple[LeaderChange | KRaftVersion | Voters, ...]:
-    """The LeaderChange; with it the voters, when they have been only in the snapshot the cluster began with."""
+    """The LeaderChange; with it the voters, when they have been only in the snapshot the cluster began with, or when
+    this one listens elsewhere than they say.
+    """
     history = machine.history
     voters = history.latest
     ids = voters.voter_ids()
@@ -67,13 +69,12 @@ def _first_values(machine: QuorumMachine, grants: tuple[int, ...]) -> tuple[Lead
         granting_voters=tuple(each for each in ids if each.node_id in grants),
         version=version,
     )
-    if version == 0 or history.latest_offset != NOT_IN_LOG:
+    own = machine.own_voter()
+    has_moved = bool(own.endpoints) and own != voters.get(machine.node_id) and voters.has(machine.key)
+    if version == 0 or (history.latest_offset != NOT_IN_LOG and not has_moved):
         return (change,)
-    return (
-        change,
-        KRaftVersion(kraft_version=history.kraft_version),
-        voters.with_changed(machine.own_voter()).record(),
-    )
+    changed = voters.with_changed(own) if has_moved else voters
+    return (change, KRaftVersion(kraft_version=history.kraft_version), changed.record())
 
 
 def _follow_voters(machine: QuorumMachine, role: Leading) -> None:

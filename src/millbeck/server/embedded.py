@@ -39,6 +39,10 @@ class Place:
     port: int
     controller_port: int
     metrics_port: int
+    controller_host: str = ""
+    """Where its controller listens; empty is where the node does."""
+    voters_in_log: bool = True
+    """Whether the metadata log says who votes, or the settings do (`server.local_cluster`)."""
 
 
 def cluster_settings(place: Place, places: Sequence[Place], *, host: str) -> dict[str, str]:
@@ -47,13 +51,18 @@ def cluster_settings(place: Place, places: Sequence[Place], *, host: str) -> dic
     replicas = min(len(places), REPLICAS_MAX)
     # One of the replicas may be missing, if that leaves more than one.
     in_sync_min = max(1, replicas - 1)
-    voters = ",".join(f"{each.node_id}@{shown}:{each.controller_port}" for each in places)
+    controllers = {each.node_id: _controller_address(each, host) for each in places}
+    if place.voters_in_log:
+        quorum = {"controller.quorum.bootstrap.servers": ",".join(controllers.values())}
+    else:
+        voters = ",".join(f"{node_id}@{address}" for node_id, address in controllers.items())
+        quorum = {"controller.quorum.voters": voters}
     return {
         "process.roles": "broker,controller",
         "node.id": str(place.node_id),
-        "controller.quorum.voters": voters,
+        **quorum,
         "controller.listener.names": "CONTROLLER",
-        "listeners": f"PLAINTEXT://{shown}:{place.port},CONTROLLER://{shown}:{place.controller_port}",
+        "listeners": f"PLAINTEXT://{shown}:{place.port},CONTROLLER://{controllers[place.node_id]}",
         "inter.broker.listener.name": "PLAINTEXT",
         "log.dirs": place.directory,
         "metrics.http.port": str(place.metrics_port),
@@ -66,3 +75,8 @@ def cluster_settings(place: Place, places: Sequence[Place], *, host: str) -> dic
         "transaction.state.log.replication.factor": str(replicas),
         "transaction.state.log.min.isr": str(in_sync_min),
     }
+
+
+def _controller_address(place: Place, host: str) -> str:
+    shown = place.controller_host or host
+    return f"{f'[{shown}]' if ':' in shown else shown}:{place.controller_port}"

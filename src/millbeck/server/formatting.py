@@ -12,6 +12,7 @@ from millbeck.metadata.features import METADATA_VERSION
 from millbeck.server.config import NodeConfig
 from millbeck.server.drivers.metadata_files import write_bootstrap, write_initial_voters
 from millbeck.server.initial_quorum import InitialQuorum
+from millbeck.server.quorum_config import is_alone
 from millbeck.storage.properties import MetaProperties, read_meta_properties, write_meta_properties
 
 METADATA_PARTITION: Final = "__cluster_metadata-0"
@@ -40,10 +41,13 @@ def format_directories(
     """Make every directory of a node ready; the cluster's id, a new one when none is given.
 
     ``metadata_version`` is the newest that the node knows when it is not given. With ``quorum`` the voters are kept in
-    the metadata log from its beginning on; without, the node's file names them. Raises `AlreadyFormatted` unless
-    ``ignore_formatted``, in which case directories that are ready stay as they are.
+    the metadata log from its beginning on, and so is a node that names no voter and is its own quorum; without, the
+    node's file names them. Raises `AlreadyFormatted` unless ``ignore_formatted``, in which case directories that are
+    ready stay as they are.
     """
     files = environment.files
+    if quorum is None and is_alone(config) and not config.voters and not config.quorum.bootstrap_servers:
+        quorum = InitialQuorum(controllers=None)
     if metadata_version is None:
         metadata_version = config.supported_features[METADATA_VERSION].max_level
     found = _read_all(files, config)

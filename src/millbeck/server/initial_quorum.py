@@ -38,14 +38,13 @@ class InitialQuorum:
 
     def voters(self, config: NodeConfig, directory_id: Uuid, host_name: Callable[[], str]) -> Voters:
         """As the metadata log has them; raises `InvalidConfig` where the node's file does not fit."""
+        if self.controllers is None:
+            return Voters(voters=(_this_node(config, directory_id, host_name),))
         if not config.controller_names():
             raise InvalidConfig(
                 "controller.listener.names: voters are reached by one of these listeners, and none is set"
             )
         name = config.controller_names()[0]
-        controllers = self.controllers
-        if controllers is None:
-            controllers = (self._this_node(config, directory_id, host_name),)
         return Voters(
             voters=tuple(
                 Voter(
@@ -54,19 +53,23 @@ class InitialQuorum:
                     endpoints=(VoterEndpoint(name=name, host=each.host, port=each.port),),
                     kraft_version_max=KRAFT_VERSION_MAX,
                 )
-                for each in sorted(controllers, key=lambda each: each.node_id)
+                for each in sorted(self.controllers, key=lambda each: each.node_id)
             )
         )
 
-    @staticmethod
-    def _this_node(config: NodeConfig, directory_id: Uuid, host_name: Callable[[], str]) -> InitialController:
-        addresses = told_addresses(config, host_name)
-        if not addresses:
-            raise InvalidConfig(
-                "listeners: a quorum of this node alone needs one of controller.listener.names among them"
-            )
-        _, host, port = addresses[0]
-        return InitialController(node_id=config.node.node_id, host=host, port=port, directory_id=directory_id)
+
+def _this_node(config: NodeConfig, directory_id: Uuid, host_name: Callable[[], str]) -> Voter:
+    """A node alone. Where it listens for other controllers need not be known yet, or be anywhere: nobody is to reach it
+    before it leads, and then it tells the log itself (`raft.leading`).
+    """
+    is_settled = config.controller_addresses() and all(address.port for address in config.controller_addresses())
+    addresses = told_addresses(config, host_name)[:1] if is_settled else ()
+    return Voter(
+        node_id=config.node.node_id,
+        directory_id=directory_id,
+        endpoints=tuple(VoterEndpoint(name=name, host=host, port=port) for name, host, port in addresses),
+        kraft_version_max=KRAFT_VERSION_MAX,
+    )
 
 
 def told_addresses(config: NodeConfig, host_name: Callable[[], str]) -> tuple[tuple[str, str, int], ...]:

@@ -34,7 +34,7 @@ from millbeck.server.dispatch import Dispatcher
 from millbeck.server.drivers.metadata_loading import open_metadata_log
 from millbeck.server.drivers.metadata_snapshots import SnapshotOptions
 from millbeck.server.drivers.quorum import MetadataLogFailed, QuorumDriver
-from millbeck.server.formatting import check_formatted
+from millbeck.server.formatting import METADATA_PARTITION, check_formatted
 from millbeck.server.forwarding import Forwarder
 from millbeck.server.handlers.api_versions import fallback, served_versions
 from millbeck.server.inner_calls import InnerRequests
@@ -55,6 +55,7 @@ from millbeck.storage.file_cache import FileCache
 from millbeck.storage.index_cache import IndexCache
 from millbeck.storage.log import Log
 from millbeck.storage.lost_directory import LostDirectory
+from millbeck.storage.segment import LOG_SUFFIX
 
 log = logging.getLogger(__name__)
 
@@ -208,10 +209,18 @@ class Node:
         unclean = []
         for directory in self.directories:
             found = [] if directory.had_clean_shutdown else directory.partitions()
-            if found:
+            if found and not self._is_just_formatted(directory, len(found)):
                 log.info("%s was not closed cleanly: its %d logs are checked", directory.path, len(found))
                 unclean.append(directory)
         return unclean
+
+    def _is_just_formatted(self, directory: LogDirectory, log_count: int) -> bool:
+        """Whether the only log is the quorum's, with no more in it than the voters it is to begin with."""
+        metadata_log = f"{directory.path}/{METADATA_PARTITION}"
+        files = self.environment.files
+        if log_count > 1 or not files.exists(metadata_log):
+            return False
+        return not any(name.endswith(LOG_SUFFIX) for name in files.names(metadata_log))
 
     def _wire(self, controller_names: list[str]) -> None:
         broker, config = self.broker, self.config

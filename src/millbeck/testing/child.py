@@ -22,6 +22,7 @@ from millbeck.host import real_environment
 from millbeck.server.config import NodeConfig
 from millbeck.server.embedded import embedded_settings
 from millbeck.server.formatting import format_directories
+from millbeck.server.initial_quorum import InitialQuorum
 from millbeck.server.node import Node, NodeSettings
 
 PARENT_CHECK_SECONDS: Final = 2.0
@@ -71,7 +72,9 @@ async def serve(order: Order) -> bool:
     watch = loop.create_task(_watch_parent(order.parent, lambda: finish(True)))
     environment = real_environment()
     config = order.config()
-    format_directories(environment, config, cluster_id=order.cluster_id, ignore_formatted=True)
+    # Whoever is told where the quorum is, and lost what it had, joins it and does not found another.
+    joins = InitialQuorum(controllers=()) if config.is_controller and config.quorum.bootstrap_servers else None
+    format_directories(environment, config, cluster_id=order.cluster_id, quorum=joins, ignore_formatted=True)
     node = Node(environment, config, NodeSettings(manages_memory=True))
     await node.start()
     try:

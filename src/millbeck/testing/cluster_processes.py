@@ -13,8 +13,9 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from millbeck.host import real_environment
-from millbeck.kernel.ids import uuid_text
+from millbeck.server.config import NodeConfig
 from millbeck.server.embedded import Place, cluster_settings
+from millbeck.server.local_cluster import format_cluster, settle_places
 from millbeck.testing.broker_process import Broker, settings_texts, temporary_directory
 
 HOST = "127.0.0.1"
@@ -24,16 +25,13 @@ class Cluster:
     """The running nodes, in the order of their ids, which begin at 1."""
 
     def __init__(self, settings: Mapping[str, str], *, nodes: int, directory: Path) -> None:
-        cluster_id = uuid_text(real_environment().randomness.uuid())
-        places = _places(nodes, directory)
+        self._directory = str(directory)
+        self._places = settle_places(real_environment().files, self._directory, _places(nodes, directory), host=HOST)
         self.nodes = [
             Broker(
-                {**cluster_settings(place, places, host=HOST), **settings},
-                Path(place.directory),
-                cluster_id=cluster_id,
-                port=place.port,
+                {**cluster_settings(place, self._places, host=HOST), **settings}, Path(place.directory), port=place.port
             )
-            for place in places
+            for place in self._places
         ]
 
     @property
@@ -46,10 +44,18 @@ class Cluster:
 
     def start(self) -> None:
         """Start what is not running, and return when all of it serves; raises `BrokerFailed`."""
+        if self.nodes[0].cluster_id is None:
+            self._format()
         for node in self.nodes:
             node.launch()
         for node in self.nodes:
             node.wait_until_ready()
+
+    def _format(self) -> None:
+        configs = [NodeConfig(node.settings) for node in self.nodes]
+        cluster_id = format_cluster(real_environment(), self._directory, self._places, configs)
+        for node in self.nodes:
+            node.cluster_id = cluster_id
 
     def stop(self) -> None:
         """End all of them in good order, at the same time: the last ones would have nobody to hand over to."""

@@ -6,21 +6,15 @@ from pathlib import Path
 import click
 import pytest
 
-from millbeck.cli.up_cluster import check_settings, format_all, places_of, screen
+from millbeck.cli.up_cluster import check_settings, places_of, screen
 from millbeck.host import real_environment
 from millbeck.server.config import NodeConfig
 from millbeck.server.embedded import Place, cluster_settings
-from millbeck.server.formatting import format_directories
-from millbeck.storage.properties import read_meta_properties
+from millbeck.server.local_cluster import format_cluster, settle_places
 
 
 def placed(tmp_path: Path, count: int = 3) -> list[Place]:
     return places_of(count, str(tmp_path), host="127.0.0.1", port=9092, metrics_port=9404)
-
-
-def configs(tmp_path: Path, count: int = 3) -> list[NodeConfig]:
-    places = placed(tmp_path, count)
-    return [NodeConfig(cluster_settings(place, places, host="127.0.0.1")) for place in places]
 
 
 def test_ports_follow_from_the_first(tmp_path: Path) -> None:
@@ -37,29 +31,6 @@ def test_free_ports_are_all_different(tmp_path: Path) -> None:
     places = places_of(3, str(tmp_path), host="127.0.0.1", port=0, metrics_port=9404)
     assert len({port for each in places for port in (each.port, each.controller_port)}) == 6
     assert {each.metrics_port for each in places} == {0}
-
-
-def test_formatting_makes_one_cluster_and_leaves_it_so(tmp_path: Path) -> None:
-    cluster_id = format_all(str(tmp_path), configs(tmp_path))
-    assert format_all(str(tmp_path), configs(tmp_path)) == cluster_id
-    files = real_environment().files
-    found = [read_meta_properties(files, each.directory) for each in placed(tmp_path)]
-    assert [None if each is None else (each.cluster_id, each.node_id) for each in found] == [
-        (cluster_id, number) for number in (1, 2, 3)
-    ]
-
-
-def test_a_cluster_keeps_its_size(tmp_path: Path) -> None:
-    format_all(str(tmp_path), configs(tmp_path))
-    for count in (2, 4):
-        with pytest.raises(click.ClickException, match="another size"):
-            format_all(str(tmp_path), configs(tmp_path, count))
-
-
-def test_a_node_alone_keeps_its_directory(tmp_path: Path) -> None:
-    format_directories(real_environment(), NodeConfig({"log.dirs": str(tmp_path)}))
-    with pytest.raises(click.ClickException, match="a node alone"):
-        format_all(str(tmp_path), configs(tmp_path))
 
 
 def test_what_is_each_nodes_own_is_not_for_set() -> None:
@@ -79,5 +50,9 @@ def test_the_screen_is_one_screen() -> None:
 
 def test_usage(fails: Callable[..., str], tmp_path: Path) -> None:
     assert "--check is for one node" in fails("up", "--nodes", "3", "--check")
-    format_all(str(tmp_path), configs(tmp_path))
+    environment = real_environment()
+    places = settle_places(environment.files, str(tmp_path), placed(tmp_path), host="127.0.0.1")
+    configs = [NodeConfig(cluster_settings(place, places, host="127.0.0.1")) for place in places]
+    format_cluster(environment, str(tmp_path), places, configs)
+    assert "holds a cluster of another size" in fails("up", "--nodes", "2", "--data", str(tmp_path), "--port", "0")
     assert "say how many with --nodes" in fails("up", "--data", str(tmp_path), "--port", "0")

@@ -25,7 +25,7 @@ from millbeck.raft.quorum_state import QuorumState
 from millbeck.raft.roles import Leading, Role
 from millbeck.raft.voters import Leader, ReplicaKey
 from millbeck.records.control import KRaftVersion, LeaderChange, Voters
-from millbeck.testing.raft.bench import TIMEOUTS, Member, asks, directory, only
+from millbeck.testing.raft.bench import TIMEOUTS, Member, asks, directory, endpoint, only
 
 
 def key(node_id: int, life: int = 1) -> ReplicaKey:
@@ -241,6 +241,20 @@ def test_a_dynamic_quorums_first_leader_puts_the_voters_into_the_log() -> None:
     assert isinstance(voters, Voters)
     assert [each.node_id for each in voters.voters] == [1, 2, 3]
     assert member.machine.history.latest_offset == 2
+
+
+def test_a_leader_that_listens_elsewhere_than_the_voters_record_says_puts_that_right() -> None:
+    member, _ = elected(is_static=False)
+    machine = member.machine
+    assert machine.history.latest_offset == 2
+    assert [type(value) for value in leading._first_values(machine, (1,))] == [LeaderChange]
+    machine.listeners = (endpoint(9),)
+    _, version, voters = leading._first_values(machine, (1,))
+    assert version == KRaftVersion(kraft_version=1)
+    assert isinstance(voters, Voters)
+    assert [each.endpoints for each in voters.voters] == [(endpoint(9),), (endpoint(2),), (endpoint(3),)]
+    machine.listeners = ()
+    assert [type(value) for value in leading._first_values(machine, (1,))] == [LeaderChange]
 
 
 def test_progress_of_observers_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from millbeck.server.config import NodeConfig
@@ -33,10 +35,25 @@ def places(count: int) -> list[Place]:
 def test_nodes_of_a_cluster_name_the_same_voters_and_listen_apart() -> None:
     three = places(3)
     settings = [cluster_settings(place, three, host="127.0.0.1") for place in three]
-    assert len({each["controller.quorum.voters"] for each in settings}) == 1
-    assert settings[1]["controller.quorum.voters"] == "1@127.0.0.1:101,2@127.0.0.1:102,3@127.0.0.1:103"
+    for each in settings:
+        assert each["controller.quorum.bootstrap.servers"] == "127.0.0.1:101,127.0.0.1:102,127.0.0.1:103"
+        assert "controller.quorum.voters" not in each
     assert len({each["listeners"] for each in settings}) == 3
     assert len({each["log.dirs"] for each in settings}) == 3
+
+
+def test_settings_name_the_voters_where_the_log_does_not() -> None:
+    old = [replace(place, voters_in_log=False) for place in places(2)]
+    settings = cluster_settings(old[1], old, host="::1")
+    assert settings["controller.quorum.voters"] == "1@[::1]:101,2@[::1]:102"
+    assert "controller.quorum.bootstrap.servers" not in settings
+
+
+def test_a_controller_may_listen_elsewhere_than_its_node() -> None:
+    apart = [replace(place, controller_host="127.0.0.1") for place in places(1)]
+    settings = cluster_settings(apart[0], apart, host="0.0.0.0")
+    assert settings["listeners"] == "PLAINTEXT://0.0.0.0:1,CONTROLLER://127.0.0.1:101"
+    assert settings["controller.quorum.bootstrap.servers"] == "127.0.0.1:101"
 
 
 @pytest.mark.parametrize(

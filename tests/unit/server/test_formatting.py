@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
@@ -35,7 +36,7 @@ class World:
             clock=cast(Any, Clock()),
             randomness=SimRandomness(random.Random(2)),
             files=self.disk.mount(),
-            network=cast(Any, None),
+            network=cast(Any, SimpleNamespace(host_name=lambda: "here")),
             threads=cast(Any, None),
             workers=cast(Any, None),
         )
@@ -134,6 +135,54 @@ def test_voters_in_the_log_are_there_from_the_start_and_the_node_leads() -> None
         assert machine.history.latest.voters[0].directory_id == node.broker.logs.directories[0].meta.directory_id
         assert node.is_active_controller
         assert "eligible.leader.replicas.version" not in node.broker.image.features.levels
+        await node.stop()
+
+    with sim.World(1) as world:
+        world.run(main, limit_s=30)
+
+
+def voters_of(node: Node) -> tuple[int, tuple[int, ...], list[int]]:
+    """``kraft.version``, who votes, and the ports they are reached at."""
+    machine = node.broker.quorum.machine
+    assert machine is not None
+    voters = machine.history.latest
+    return machine.history.kraft_version, voters.ids, [each.port for voter in voters.voters for each in voter.endpoints]
+
+
+def test_a_new_node_alone_keeps_its_voters_in_the_log_wherever_it_listens() -> None:
+    async def main(environment: Environment) -> None:
+        without = {"log.dirs": "/data", "listeners": "PLAINTEXT://:9092", "metrics.http.port": "0"}
+        with_one = without | {"listeners": "PLAINTEXT://:9092,CTL://h:9093", "controller.listener.names": "CTL"}
+        moved = with_one | {"listeners": "PLAINTEXT://:9094,CTL://h:9095"}
+        found = []
+        for texts in (without, with_one, moved, without):
+            config = NodeConfig(texts)
+            format_directories(environment, config, ignore_formatted=True)
+            node = Node(environment, config, NodeSettings())
+            await node.start()
+            assert node.is_active_controller
+            found.append(voters_of(node))
+            await node.stop()
+        assert found == [(1, (1,), []), (1, (1,), [9093]), (1, (1,), [9095]), (1, (1,), [9095])]
+
+    with sim.World(1) as world:
+        world.run(main, limit_s=60)
+
+
+def test_voters_that_the_file_names_stay_in_the_file() -> None:
+    async def main(environment: Environment) -> None:
+        texts = {
+            "log.dirs": "/data",
+            "listeners": "PLAINTEXT://:9092,CTL://h:9093",
+            "controller.listener.names": "CTL",
+            "controller.quorum.voters": "1@h:9093",
+            "metrics.http.port": "0",
+        }
+        config = NodeConfig(texts)
+        format_directories(environment, config)
+        node = Node(environment, config, NodeSettings())
+        await node.start()
+        assert voters_of(node)[:2] == (0, (1,))
         await node.stop()
 
     with sim.World(1) as world:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from millbeck.kernel.errors import InvalidConfig
 from millbeck.kernel.ids import uuid_text
 from millbeck.server.config import NodeConfig
 from millbeck.server.initial_quorum import InitialQuorum, check_quorum_flags, parse_initial_controllers
@@ -52,13 +51,19 @@ def test_a_node_alone_votes_under_the_address_it_advertises() -> None:
     assert (voter.node_id, voter.directory_id, voter.endpoints[0].host) == (1, A, "this-host")
     told = WITH_LISTENER | {"advertised.listeners": "CTL://h:1"}
     assert alone.voters(NodeConfig(told), A, here).voters[0].endpoints[0].host == "h"
-    for texts in (
+
+
+@pytest.mark.parametrize(
+    "texts",
+    [
         {},
         {"controller.listener.names": "CTL"},
         WITH_LISTENER | {"listeners": "PLAINTEXT://:9092,CTL://:0"},
-    ):
-        with pytest.raises(InvalidConfig):
-            alone.voters(NodeConfig(texts), A, here)
+    ],
+)
+def test_a_node_alone_need_not_know_yet_where_it_will_listen(texts: dict[str, str]) -> None:
+    (voter,) = InitialQuorum(controllers=None).voters(NodeConfig(texts), A, here).voters
+    assert (voter.node_id, voter.directory_id, voter.endpoints) == (1, A, ())
 
 
 def test_joining_begins_with_nobody() -> None:

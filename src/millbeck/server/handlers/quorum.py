@@ -14,6 +14,7 @@ from typing import Final
 
 from millbeck.controller.features import QuorumFeatures
 from millbeck.kernel.errors import ClusterAuthorizationFailed, NotLeaderOrFollower, UnknownTopicOrPartition
+from millbeck.kernel.ids import ZERO_UUID
 from millbeck.kernel.names import CLUSTER_METADATA_TOPIC
 from millbeck.security.authorizer import CLUSTER_NAME, Operation, ResourceType
 from millbeck.server.call import Call
@@ -31,6 +32,8 @@ from millbeck.wire.messages.describe_quorum import (
 from millbeck.wire.messages.update_features import UpdateFeaturesRequest, UpdateFeaturesResponse
 
 METADATA_PARTITION: Final = 0
+DIRECTORIES_FROM: Final = 2
+"""The version of DescribeQuorum from which it tells of directories and listeners."""
 
 
 @handles(55)
@@ -45,15 +48,15 @@ def handle_describe_quorum(call: Call, request: DescribeQuorumRequest) -> Descri
         topics=[
             DescribeQuorumTopic(
                 topic.topic_name,
-                [_describe(quorum, topic.topic_name, asked.partition_index) for asked in topic.partitions],
+                [_describe(call, quorum, topic.topic_name, asked.partition_index) for asked in topic.partitions],
             )
             for topic in request.topics
         ],
-        nodes=_nodes(call, quorum) if call.version >= 2 else [],
+        nodes=_nodes(call, quorum) if call.version >= DIRECTORIES_FROM else [],
     )
 
 
-def _describe(quorum: QuorumDescription, topic: str, index: int) -> DescribeQuorumPartition:
+def _describe(call: Call, quorum: QuorumDescription, topic: str, index: int) -> DescribeQuorumPartition:
     answer = DescribeQuorumPartition(index, error_message=None)
     if topic != CLUSTER_METADATA_TOPIC or index != METADATA_PARTITION:
         answer.error_code = UnknownTopicOrPartition.code
@@ -61,15 +64,15 @@ def _describe(quorum: QuorumDescription, topic: str, index: int) -> DescribeQuor
     answer.leader_id = quorum.leader_id
     answer.leader_epoch = quorum.epoch
     answer.high_watermark = quorum.high_watermark
-    answer.current_voters = [_replica(each) for each in quorum.voters]
-    answer.observers = [_replica(each) for each in quorum.observers]
+    answer.current_voters = [_replica(call, each) for each in quorum.voters]
+    answer.observers = [_replica(call, each) for each in quorum.observers]
     return answer
 
 
-def _replica(replica: ReplicaDescription) -> QuorumReplica:
+def _replica(call: Call, replica: ReplicaDescription) -> QuorumReplica:
     return QuorumReplica(
         replica.key.node_id,
-        replica_directory_id=replica.key.directory_id,
+        replica_directory_id=replica.key.directory_id if call.version >= DIRECTORIES_FROM else ZERO_UUID,
         log_end_offset=replica.end_offset,
         last_fetch_timestamp=replica.last_fetch_ms,
         last_caught_up_timestamp=replica.last_caught_up_ms,

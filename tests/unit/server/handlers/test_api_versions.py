@@ -47,7 +47,7 @@ def test_features_are_told_with_their_levels(version: int) -> None:
         assert ("eligible.leader.replicas.version" in supported) == (version >= 4)
         finalized = {each.name: each.max_version_level for each in response.finalized_features}
         assert finalized.pop("metadata.version") == LATEST_METADATA_VERSION
-        assert finalized == {name: level for name, level, _ in FROM_THE_START}
+        assert finalized == {"kraft.version": 1} | {name: level for name, level, _ in FROM_THE_START}
         assert response.finalized_features_epoch >= 0
 
     in_house(scenario)
