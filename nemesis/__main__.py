@@ -122,7 +122,8 @@ def run_scenario(name: str, scenario: Scenario, chosen: argparse.Namespace) -> b
     except BaseException:
         print(f"  the logs are in {directory}", flush=True)
         raise
-    problems = scenario.bar.problems(verdict, leader_changes, share=seconds / scenario.seconds)
+    bar = scenario.bar_of_both_roles() if chosen.combined else scenario.bar
+    problems = bar.problems(verdict, leader_changes, share=seconds / scenario.seconds)
     found = [*verdict.anomalies, *(verdict.transactions.anomalies if verdict.transactions else [])]
     has_passed = bool(found) if chosen.mutant else not problems
     _report(verdict, leader_changes, problems)

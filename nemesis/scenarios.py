@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 from nemesis.alarming import signals
@@ -216,6 +216,13 @@ class Scenario:
     """Whose client consumes, transforms and produces in transactions."""
     delivery_timeout_ms: int = 600_000
     """How long producers try: by default longer than any harm lasts."""
+
+    def bar_of_both_roles(self) -> Bar:
+        """A node that leads the quorum, too, is first missed there, and whoever leads then begins every session anew."""
+        if self.bar.window_max_s is None:
+            return self.bar
+        fetch_timeout_ms = int(self.settings.get("controller.quorum.fetch.timeout.ms", 2000))
+        return replace(self.bar, window_max_s=self.bar.window_max_s + fetch_timeout_ms / 1000)
 
 
 FAST = {

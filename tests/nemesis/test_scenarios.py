@@ -97,3 +97,10 @@ def test_the_safety_runs_have_the_bar_of_ten_minutes() -> None:
     for name in ("kill", "pause", "partition"):
         scenario = SCENARIOS[name]
         assert (scenario.seconds, scenario.bar.acknowledged_min, scenario.bar.leader_changes_min) == (600, 50_000, 30)
+
+
+@pytest.mark.parametrize(("name", "apart_s", "both_s"), [("availability", 10.5, 12.5), ("availability-fast", 3.0, 4.0)])
+def test_nodes_with_both_roles_have_the_time_of_an_election_besides(name: str, apart_s: float, both_s: float) -> None:
+    scenario = SCENARIOS[name]
+    assert (scenario.bar.window_max_s, scenario.bar_of_both_roles().window_max_s) == (apart_s, both_s)
+    assert SCENARIOS["kill"].bar_of_both_roles() == SCENARIOS["kill"].bar
