@@ -218,7 +218,7 @@ class Scenario:
     """How long producers try: by default longer than any harm lasts."""
 
     def bar_of_both_roles(self) -> Bar:
-        """A node that leads the quorum, too, is first missed there, and whoever leads then begins every session anew."""
+        """A node that also leads the quorum is first missed there, and who leads next begins every session anew."""
         if self.bar.window_max_s is None:
             return self.bar
         fetch_timeout_ms = int(self.settings.get("controller.quorum.fetch.timeout.ms", 2000))
