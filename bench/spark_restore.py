@@ -2,7 +2,8 @@
 
 A topic of so many megabytes becomes state, the largest value of each key, in RocksDB with its changelog in the
 checkpoint. Then a new process, which has nothing but the checkpoint, is timed from its start to the end of a batch of a
-few records; so is one that has the same to do and no state. What the first takes longer is the restore.
+few records; so is one that has the same to do and no state. What the first takes longer is the restore. A run of the
+usual size goes into docs/benchmarks.md.
 """
 
 from __future__ import annotations
@@ -15,13 +16,14 @@ import sys
 import tempfile
 import time
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 VALUE_BYTES = 1024
 HASH_BYTES = 64
 PARTITIONS = 4
 ROWS_PER_BATCH = 250_000
 MEGA = 1_000_000
+USUAL_MEGABYTES = 2000
 STATE_SETTINGS = {
     "spark.sql.streaming.stateStore.providerClass": (
         "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
@@ -94,7 +96,33 @@ def size_of(directory: Path) -> int:
     return sum(file.stat().st_size for file in directory.rglob("*") if file.is_file())
 
 
-def measure(megabytes: int, directory: Path) -> None:
+class Restored(NamedTuple):
+    megabytes: int
+    rows: int
+    build_s: float
+    checkpoint_bytes: int
+    with_state_s: float
+    without_s: float
+    with_batch_ms: int
+    without_batch_ms: int
+
+    @property
+    def restore_s(self) -> float:
+        return self.with_state_s - self.without_s
+
+    def table(self) -> list[str]:
+        return [
+            "| state MB | keys | checkpoint MB | built in s | restart s | restart without state s | restore s | MB/s "
+            "| first batch s, with and without |",
+            "|---|---|---|---|---|---|---|---|---|",
+            f"| {self.megabytes:,} | {self.rows:,} | {self.checkpoint_bytes / MEGA:,.0f} | {self.build_s:.0f} "
+            f"| {self.with_state_s:.1f} | {self.without_s:.1f} | {self.restore_s:.1f} "
+            f"| {self.megabytes / max(self.restore_s, 0.1):,.0f} "
+            f"| {self.with_batch_ms / 1000:.1f}, {self.without_batch_ms / 1000:.1f} |",
+        ]
+
+
+def measure(megabytes: int, directory: Path) -> Restored:
     from millbeck.testing.broker_process import broker
 
     count = megabytes * MEGA // VALUE_BYTES
@@ -102,30 +130,45 @@ def measure(megabytes: int, directory: Path) -> None:
     with broker({"num.partitions": PARTITIONS}, data=directory / "log") as node:
         seconds, _ = child("--fill", node.bootstrap, "in", "0", str(count))
         print(f"{count:,} records of {VALUE_BYTES} B written in {seconds:.0f} s", flush=True)
-        seconds, said = child("--run", node.bootstrap, "in", str(checkpoint))
+        build_s, said = child("--run", node.bootstrap, "in", str(checkpoint))
+        checkpoint_bytes = size_of(checkpoint / "state")
         print(
-            f"state of {said['state_rows']:,} rows built in {seconds:.0f} s;"
-            f" the checkpoint has {size_of(checkpoint / 'state') / MEGA:,.0f} MB of state",
+            f"state of {said['state_rows']:,} rows built in {build_s:.0f} s;"
+            f" the checkpoint has {checkpoint_bytes / MEGA:,.0f} MB of state",
             flush=True,
         )
         child("--fill", node.bootstrap, "in", "0", "100")
         child("--fill", node.bootstrap, "few", "0", "100")
-        with_state, said = child("--run", node.bootstrap, "in", str(checkpoint))
-        without, said_without = child("--run", node.bootstrap, "few", str(empty))
+        with_state_s, said = child("--run", node.bootstrap, "in", str(checkpoint))
+        without_s, said_without = child("--run", node.bootstrap, "few", str(empty))
         if said["state_rows"] < count or said["rows"] != 100:
             raise RuntimeError(f"the state did not come back: {said}")
-    restore_s = with_state - without
-    print(
-        f"a restart with this state takes {with_state:.1f} s, without any {without:.1f} s:"
-        f" {restore_s:.1f} s for the restore, {megabytes / max(restore_s, 0.1):,.0f} MB/s",
-        flush=True,
+    print(f"  what loading took, ms: {said['load_ms']}")
+    return Restored(
+        megabytes,
+        said["state_rows"],
+        build_s,
+        checkpoint_bytes,
+        with_state_s,
+        without_s,
+        said["batch_ms"],
+        said_without["batch_ms"],
     )
-    print(f"  first batch: {said['batch_ms']} ms with, {said_without['batch_ms']} ms without; {said['load_ms']}")
+
+
+def machine_facts() -> list[str]:
+    from pyspark import __version__ as spark_version
+
+    from bench import machine
+
+    return [
+        f"Spark {spark_version}" if line.startswith("client:") else line for line in machine.facts(with_kafka=False)
+    ]
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m bench.spark_restore", description="Restore of a query's state.")
-    parser.add_argument("--megabytes", type=int, default=2000, help="of state")
+    parser.add_argument("--megabytes", type=int, default=USUAL_MEGABYTES, help="of state")
     parser.add_argument("--directory", type=Path, help="where log and checkpoint go")
     parser.add_argument("--fill", nargs=4, help=argparse.SUPPRESS)
     parser.add_argument("--run", nargs=3, help=argparse.SUPPRESS)
@@ -136,9 +179,15 @@ def main() -> int:
     elif chosen.run:
         run(*chosen.run)
     else:
+        from bench.report import stamp, write_section
+
+        facts = machine_facts()
         print(f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}")
         with tempfile.TemporaryDirectory(prefix="bench-restore-", dir=chosen.directory) as directory:
-            measure(chosen.megabytes, Path(directory))
+            table = measure(chosen.megabytes, Path(directory)).table()
+        print("\n".join(table))
+        if chosen.megabytes == USUAL_MEGABYTES:
+            write_section("restore", [*stamp(facts), *table])
     return 0
 
 

@@ -61,6 +61,22 @@ def test_a_file_of_steps_runs_once_exactly(spark: SparkSession, log: LiveLog, ma
     assert len(log.values(target)) == 5
 
 
+@pytest.mark.parametrize(
+    ("named", "used"),
+    [(None, "{home}/copy/checkpoint"), ("here", "{cwd}/here"), ("s3a://bucket/copy", "s3a://bucket/copy")],
+)
+def test_a_checkpoint_is_the_same_wherever_it_is_named_from(
+    named: str | None, used: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "copy.toml"
+    file.write_text('[source]\ntopic = "in"\n[sink]\ntopic = "out"\n')
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    definition = load(file).with_settings(checkpoint=named)
+    runner = Runner(definition, RunDirectory(tmp_path, "copy"), say=str, watch=lambda progress: None)
+    assert runner._checkpoint == used.format(home=tmp_path, cwd=tmp_path / "elsewhere")
+
+
 def test_a_failure_is_tried_again_until_it_is_too_often(
     spark: SparkSession, log: LiveLog, make_topic: Any, tmp_path: Path
 ) -> None:
