@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar, TypeVarTuple
 from millbeck.controller.auto_creation import InternalTopic, auto_creation_request
 from millbeck.controller.machine import Controller
 from millbeck.kernel.environment import Environment
-from millbeck.kernel.errors import ApiError, NotController, TopicAlreadyExists, by_code
+from millbeck.kernel.errors import ApiError, NotController, TopicAlreadyExists, from_code
 from millbeck.kernel.options import Layers
 from millbeck.metadata.image import EMPTY, Endpoint, MetadataImage, PartitionRegistration
 from millbeck.replication.turn import Turn
@@ -174,7 +174,7 @@ class Broker:
         request = auto_creation_request(names, {**self.internal_topics, **(made_as or {})})
         response = await self._create_topics(request)
         errors = {
-            topic.name or "": by_code[topic.error_code](topic.error_message or "")
+            topic.name or "": from_code(topic.error_code, topic.error_message or "")
             for topic in response.topics
             if topic.error_code not in (0, TopicAlreadyExists.code)
         }

@@ -12,7 +12,7 @@ from typing import Final
 from millbeck.controller.nodes import Registration
 from millbeck.controller.producer_ids import ProducerIdBlock
 from millbeck.coordinator.group.share.groups import ShareGroups
-from millbeck.kernel.errors import by_code
+from millbeck.kernel.errors import from_code
 from millbeck.metadata.delta import MetadataDelta
 from millbeck.metadata.image import Endpoint, MetadataImage, ResourceType
 from millbeck.server.broker import Broker
@@ -179,7 +179,7 @@ class BrokerPart:
             request, AllocateProducerIdsResponse, timeout_s=PRODUCER_IDS_SECONDS_MAX
         )
         if answer.error_code:
-            raise by_code[answer.error_code]
+            raise from_code(answer.error_code)
         return ProducerIdBlock(first=answer.producer_id_start, size=answer.producer_id_len)
 
     # following the metadata

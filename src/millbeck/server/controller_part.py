@@ -10,7 +10,7 @@ from typing import Final
 from millbeck.controller.config_rules import OptionRules
 from millbeck.controller.machine import Controller
 from millbeck.controller.options import ControllerOptions
-from millbeck.kernel.errors import ApiError, UnsupportedVersion, by_code
+from millbeck.kernel.errors import ApiError, UnsupportedVersion, from_code
 from millbeck.metadata.features import CONTROLLER_REGISTRATION_FROM
 from millbeck.metadata.image import Endpoint
 from millbeck.server.active_controller import ActiveController
@@ -85,7 +85,7 @@ class ControllerPart:
                     if answer.error_code == 0:
                         return
                     if answer.error_code != UnsupportedVersion.code:
-                        log.warning("this controller is not registered: %s", by_code[answer.error_code].kafka_name)
+                        log.warning("this controller is not registered: %s", from_code(answer.error_code).kafka_name)
                 except ApiError as error:
                     log.info("this controller is not registered yet: %s", error)
             await asyncio.sleep(RETRY_SECONDS)

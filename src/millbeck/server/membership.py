@@ -32,7 +32,7 @@ from millbeck.kernel.errors import (
     NotController,
     RequestTimedOut,
     UnsupportedVersion,
-    by_code,
+    from_code,
 )
 from millbeck.kernel.ids import Uuid
 from millbeck.metadata.features import SUPPORTED_FEATURES, FeatureRange
@@ -198,7 +198,7 @@ class Membership:
                 pass
         answer = await self._channel.request(request, BrokerRegistrationResponse, timeout_s=timeout_s)
         if answer.error_code:
-            raise by_code[answer.error_code]
+            raise from_code(answer.error_code)
         return answer.broker_epoch
 
     async def wait_let_in(self) -> None:
@@ -254,7 +254,7 @@ class Membership:
                 self._may_end.set()
             return False
         if answer.error_code:
-            error_name = by_code[answer.error_code].kafka_name
+            error_name = from_code(answer.error_code).kafka_name
             log.warning("the controller refuses the heartbeat of broker %d: %s", self._node_id, error_name)
             self._look_at_untold()
             return False

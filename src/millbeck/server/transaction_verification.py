@@ -26,7 +26,7 @@ from millbeck.kernel.errors import (
     InvalidTxnState,
     OutOfOrderSequenceNumber,
     ProducerFenced,
-    by_code,
+    from_code,
 )
 from millbeck.kernel.histogram import Histogram
 from millbeck.kernel.ids import TopicPartition
@@ -304,7 +304,7 @@ def _request(
 
 def _codes(answer: AddPartitionsToTxnResponse) -> Mapping[TopicPartition, int]:
     if answer.error_code:
-        raise by_code[answer.error_code]
+        raise from_code(answer.error_code)
     return {
         TopicPartition(topic.name, each.partition_index): each.partition_error_code
         for transaction in answer.results_by_transaction
@@ -314,7 +314,7 @@ def _codes(answer: AddPartitionsToTxnResponse) -> Mapping[TopicPartition, int]:
 
 
 def _error_of(code: int) -> ApiError | None:
-    return None if code == NONE else _as_told(by_code[code]())
+    return None if code == NONE else _as_told(from_code(code))
 
 
 def _as_told(error: ApiError) -> ApiError:

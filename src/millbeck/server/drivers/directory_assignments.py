@@ -16,7 +16,7 @@ from millbeck.kernel.errors import (
     NotLeaderOrFollower,
     UnknownTopicId,
     UnknownTopicOrPartition,
-    by_code,
+    from_code,
 )
 from millbeck.kernel.ids import Uuid
 from millbeck.wire.messages.assign_replicas_to_dirs import (
@@ -85,7 +85,7 @@ class DirectoryAssignments:
                 try:
                     response = await self._send(self._request(batch))
                     if response.error_code:
-                        raise by_code[response.error_code]
+                        raise from_code(response.error_code)
                     is_complete = self._answered(batch, response)
                 except ApiError as error:
                     log.info("the controller has not taken %d assignments to directories: %s", len(batch), error)

@@ -28,7 +28,7 @@ from millbeck.kernel.errors import (
     OperationNotAttempted,
     UnknownTopicId,
     UnknownTopicOrPartition,
-    by_code,
+    from_code,
 )
 from millbeck.kernel.ids import Uuid
 from millbeck.replication.in_sync import IsrProposal
@@ -130,7 +130,7 @@ class IsrChangeDriver:
                 try:
                     response = await self._send(self._request(wanted))
                     if response.error_code:
-                        raise by_code[response.error_code]
+                        raise from_code(response.error_code)
                 except ApiError as error:
                     log.info("the controller has not taken %d changes of replicas: %s", len(wanted), error)
                     self._again(wanted)
@@ -193,7 +193,7 @@ class IsrChangeDriver:
             log.info("%s has the in-sync replicas %s now", partition.name, result.isr)
             return True
         self.failures += 1
-        log.info("the controller refuses %r of %s: %s", proposal, partition.name, by_code[code].__name__)
+        log.info("the controller refuses %r of %s: %s", proposal, partition.name, type(from_code(code)).__name__)
         if code in _WITHDRAWN:
             partition.isr_refused(proposal)
         elif code in _OVERTAKEN:

@@ -23,7 +23,7 @@ from millbeck.kernel.errors import (
     InvalidProducerEpoch,
     TransactionCoordinatorFenced,
     UnsupportedForMessageFormat,
-    by_code,
+    from_code,
 )
 from millbeck.kernel.ids import TopicPartition
 from millbeck.replication.partition import Partition
@@ -197,7 +197,7 @@ class MarkerSender:
             if code == NONE:
                 self._done(run, name)
             else:
-                self._failed(run, name, ApiError("no answer for it") if code is None else by_code[code]())
+                self._failed(run, name, ApiError("no answer for it") if code is None else from_code(code))
 
     # Outcomes
 

@@ -33,7 +33,7 @@ from millbeck.kernel.errors import (
     NotController,
     PolicyViolation,
     UnknownServerError,
-    by_code,
+    from_code,
 )
 from millbeck.kernel.ids import ZERO_UUID
 from millbeck.metadata.batches import BatchTooLarge, control_batch, data_batch
@@ -435,7 +435,7 @@ class QuorumDriver:
         """The quorum's own level comes first: when a voter is not ready for it, nothing of the decision comes about."""
         reply = await self.raise_kraft_version()
         if reply.error_code:
-            raise by_code[reply.error_code](reply.message or f"kraft.version can not be raised to {kraft_version}")
+            raise from_code(reply.error_code, reply.message or f"kraft.version can not be raised to {kraft_version}")
         if not self.is_active:
             raise NotController
 

@@ -20,7 +20,7 @@ from millbeck.client.addresses import Address
 from millbeck.client.connection import Connection, ConnectionSettings
 from millbeck.client.errors import ConnectFailed
 from millbeck.kernel.environment import Environment
-from millbeck.kernel.errors import ApiError, KafkaStorageError, by_code
+from millbeck.kernel.errors import ApiError, KafkaStorageError, from_code
 from millbeck.kernel.timer_wheel import Timer
 from millbeck.replication.fetcher import AwaitFlush, Fetcher, FetchLimits, FindOffsets, Step, Truncate
 from millbeck.replication.partition import NO_LEADER, Partition
@@ -364,7 +364,7 @@ class FetchLine:
                 return
             (result,) = outcome.topics[0].partitions
             if result.error_code:
-                self._done(step, by_code[result.error_code]())
+                self._done(step, from_code(result.error_code))
                 return
             found.append(result.offset)
             if len(found) == 2:

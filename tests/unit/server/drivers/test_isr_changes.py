@@ -162,7 +162,11 @@ def test_without_an_answer_it_is_sent_again_as_long_as_it_is_wanted() -> None:
     run(scenario)
 
 
-@pytest.mark.parametrize("how", ["top", "partition", "missing"])
+NEWER_CODE = 9999
+"""An error that this release has not heard of."""
+
+
+@pytest.mark.parametrize("how", ["top", "partition", "missing", "top unknown", "partition unknown"])
 def test_a_passing_error_is_tried_again(how: str) -> None:
     async def scenario(sending: Sending) -> None:
         one: Any = StandIn()
@@ -170,6 +174,8 @@ def test_a_passing_error_is_tried_again(how: str) -> None:
             "top": lambda request: AlterPartitionResponse(error_code=errors.StaleBrokerEpoch.code),
             "partition": answering(errors.UnknownServerError.code),
             "missing": lambda request: AlterPartitionResponse(),
+            "top unknown": lambda request: AlterPartitionResponse(error_code=NEWER_CODE),
+            "partition unknown": answering(NEWER_CODE),
         }[how]
         sending.driver.propose(one, one.proposal())
         await asyncio.sleep(1)
