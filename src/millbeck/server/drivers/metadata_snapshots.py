@@ -113,6 +113,9 @@ class MetadataSnapshots:
         """Make a snapshot of a committed image and let the log begin after it. Raises OSError, `KafkaStorageError`."""
         covered_bytes = self.bytes_since
         snapshot_id = SnapshotId(image.offset + 1, image.epoch)
+        if self.newest_id is not None and self.newest_id >= snapshot_id:
+            # A later one was fetched before this was begun, and who voted before it is not known any more.
+            return self.newest_id
         kraft_version, voters = self._voters_at(snapshot_id.end_offset)
         batches = []
         for batch in snapshot_batches(

@@ -60,6 +60,24 @@ def test_the_old_segment_goes_when_nothing_came_after(metadata_node: Any) -> Non
     asyncio.run(scenario())
 
 
+def test_an_image_older_than_a_snapshot_that_was_fetched_is_not_written(metadata_node: Any) -> None:
+    """Who voted at the older image's time is forgotten by then, and nobody may be asked for it."""
+
+    async def scenario() -> None:
+        driver = await metadata_node.started()
+        await _set(driver, "a")
+        old = driver.image
+        await _set(driver, "b")
+        newest = await driver.snapshots.write(driver.image)
+        driver.machine.history.restart(newest.end_offset, driver.voters, 1)
+        assert old.offset + 1 < newest.end_offset
+        assert await driver.snapshots.write(old) == newest
+        assert await driver.snapshots.write(driver.image) == newest
+        assert _snapshots(metadata_node) == [newest.file_name]
+
+    asyncio.run(scenario())
+
+
 def test_a_snapshot_is_made_after_a_time(metadata_node: Any) -> None:
     async def scenario() -> None:
         driver = await metadata_node.started(after_ms=20)
