@@ -38,6 +38,10 @@ _OTHER_FORM: Final = re.compile(
 )
 _ADVICE: Final = (
     (re.compile("JAVA_GATEWAY_EXITED"), "Spark's Java did not start; what it said stands above"),
+    (
+        re.compile("failed to connect back|CANNOT_OPEN_SOCKET"),
+        "Spark waits seconds for a Python process to start: this machine is too busy, or PYSPARK_PYTHON is no Python",
+    ),
     (re.compile("CONCURRENT_STREAM_LOG_UPDATE"), "Another query uses the same checkpoint"),
     (
         re.compile("Invalid Spark URL|Could not parse Master URL"),

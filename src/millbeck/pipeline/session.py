@@ -15,14 +15,14 @@ from contextlib import nullcontext
 from pathlib import Path
 from typing import Final
 
-from pyspark import SparkContext
+from pyspark import SparkContext, accumulators
 from pyspark.logger import PySparkLogger
 from pyspark.sql import SparkSession
 
 from millbeck.pipeline.explaining import tell_first
 from millbeck.pipeline.java import find_java
 from millbeck.pipeline.spark_format import MillbeckFormat
-from millbeck.pipeline.spark_output import without_noise
+from millbeck.pipeline.spark_output import ends_quietly, without_noise
 
 DEFAULTS: Final[Mapping[str, str]] = {
     # Rows with headers reach Python eight times faster when batches are cut by rows, not by bytes.
@@ -53,6 +53,9 @@ def spark_session(
     # It prints what is raised a moment later, with the stacks of Java.
     PySparkLogger.getLogger("SQLQueryContextLogger").setLevel("CRITICAL")
     tell_first()
+    for server in (accumulators.AccumulatorTCPServer, accumulators.AccumulatorUnixServer):
+        if "handle_error" not in vars(server):
+            ends_quietly(server)
     settings = settings or {}
     if "spark.pyspark.python" in settings:
         # Spark looks at the setting only when it starts Python, not when Python starts Spark.

@@ -2,16 +2,18 @@
 
 Spark's Java, and the Python workers that it starts, write to the terminal of whoever starts it, and some of what they
 write no setting turns off. Java is started with one end of a pipe as its standard error; a thread at the other end
-passes lines on.
+passes lines on. The Python side of Spark prints a stack when its Java has gone, beside the error that it raises.
 """
 
 from __future__ import annotations
 
 import os
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Final
+from socketserver import BaseServer
+from typing import Any, Final
 
 _NOISE: Final = (
     b"WARNING: Using incubator modules",
@@ -62,3 +64,14 @@ def useful(lines: Iterator[bytes]) -> Iterator[bytes]:
         if not is_noise and not (was_noise and not line.strip()):
             yield line
         was_noise = is_noise
+
+
+def ends_quietly(server: type[BaseServer]) -> None:
+    """A connection that is cut is nothing that servers of this kind print about; everything else is."""
+    usual = server.handle_error
+
+    def handle_error(self: BaseServer, request: Any, client_address: Any) -> None:
+        if not isinstance(sys.exception(), EOFError | ConnectionError):
+            usual(self, request, client_address)
+
+    server.handle_error = handle_error  # type: ignore[method-assign]

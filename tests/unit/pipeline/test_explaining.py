@@ -54,6 +54,11 @@ def test_a_bad_record_says_where_it_is_and_what_to_do() -> None:
         ),
         (QUERY + "Something happened. SQLSTATE: 42000" + AFTER, "Something happened"),
         (
+            QUERY + "Python worker failed to connect back." + AFTER,
+            "Python worker failed to connect back. Spark waits seconds for a Python process to start: this machine is "
+            "too busy, or PYSPARK_PYTHON is no Python",
+        ),
+        (
             "[JAVA_GATEWAY_EXITED] Java gateway process exited before sending its port number",
             "[JAVA_GATEWAY_EXITED] Java gateway process exited before sending its port number. Spark's Java did not "
             "start; what it said stands above",

@@ -5,10 +5,11 @@ from __future__ import annotations
 import subprocess
 import sys
 import time
+from socketserver import BaseRequestHandler, BaseServer
 
 import pytest
 
-from millbeck.pipeline.spark_output import useful, without_noise
+from millbeck.pipeline.spark_output import ends_quietly, useful, without_noise
 
 NOISE = b"Streaming TransformWithStateInPandas Python worker Starting execution of UDF: <x>.\n"
 
@@ -43,3 +44,22 @@ def test_the_last_words_come_before_the_error(capfd: pytest.CaptureFixture[str])
     with pytest.raises(RuntimeError, match="gateway"):
         start()
     assert capfd.readouterr().err == "no memory\n"
+
+
+@pytest.mark.parametrize(
+    ("error", "is_told"), [(EOFError(), False), (ConnectionResetError(), False), (ValueError(), True)]
+)
+def test_a_cut_connection_is_not_printed_about(error: Exception, is_told: bool) -> None:
+    told: list[object] = []
+
+    class Server(BaseServer):
+        def handle_error(self, request: object, client_address: object) -> None:
+            told.append(request)
+
+    ends_quietly(Server)
+    server = Server(("", 0), BaseRequestHandler)
+    try:
+        raise error
+    except Exception:
+        server.handle_error("a request", "an address")  # type: ignore[arg-type]
+    assert told == (["a request"] if is_told else [])
