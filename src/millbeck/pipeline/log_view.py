@@ -30,6 +30,8 @@ T = TypeVar("T")
 
 FIRST_CONTACT_S: Final = 15.0
 """How long a broker that has never answered is waited for; later a restart must not fail a query."""
+_REFUSED_S: Final = 5.0
+"""The same for addresses where nobody listens."""
 _TOPIC_APPEARS_S: Final = 3.0
 """A topic that was created a moment ago may not be known to every broker yet."""
 
@@ -168,15 +170,16 @@ class LogView:
     @property
     def _patience_s(self) -> float:
         patience_s = self._consumer.config.default_api_timeout_ms / 1000
-        return patience_s if self._has_answered else min(patience_s, FIRST_CONTACT_S)
+        return patience_s if self._has_answered else min(patience_s, _REFUSED_S)
 
     def _ask(self, question: Callable[[], Coroutine[Any, Any, T]]) -> T:
         servers = self._options.settings["bootstrap.servers"]
         try:
-            answer = self._blocking.run(question())
+            answer = self._answer(question)
         except (NoBrokerReachable, Disconnected, RequestTimeout) as error:
+            reason = _reason(error)
             raise BrokerUnreachable(
-                f"no broker answers at {servers}: {error}. Is it running, and is kafka.bootstrap.servers right?"
+                f"no broker answers at {servers}: {reason}. Is it running, and is kafka.bootstrap.servers right?"
             ) from error
         except TopicAuthorizationFailed as error:
             raise PipelineError(f"not allowed to read {self._options.subscription}: {error}") from error
@@ -184,6 +187,22 @@ class LogView:
             raise PipelineError(f"{servers} refused to tell about {self._options.subscription}: {error}") from error
         self._has_answered = True
         return answer
+
+    def _answer(self, question: Callable[[], Coroutine[Any, Any, T]]) -> T:
+        ends_at_s = self.monotonic_s() + FIRST_CONTACT_S
+        while True:
+            try:
+                return self._blocking.run(question())
+            except RequestTimeout as error:
+                is_slow = isinstance(_reason(error), RequestTimeout)
+                if self._has_answered or not is_slow or self.monotonic_s() + _REFUSED_S > ends_at_s:
+                    raise
+
+
+def _reason(error: ApiError) -> ApiError:
+    """That time was up says less than what was wrong in the attempts before."""
+    cause = error.__cause__
+    return cause if isinstance(error, RequestTimeout) and isinstance(cause, ApiError) else error
 
 
 def _complete(

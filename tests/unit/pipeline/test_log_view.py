@@ -11,7 +11,7 @@ import pytest
 
 from millbeck.client.blocking import Blocking
 from millbeck.client.consumer.client import OffsetAndTimestamp
-from millbeck.client.errors import NoBrokerReachable
+from millbeck.client.errors import NoBrokerReachable, RequestTimeout
 from millbeck.client.metadata import PartitionView, TopicView
 from millbeck.kernel.errors import TopicAuthorizationFailed, UnknownServerError, UnknownTopicOrPartition
 from millbeck.kernel.ids import ZERO_UUID, TopicPartition
@@ -40,6 +40,7 @@ class FakeCluster:
         self.metadata = SimpleNamespace(topics=self.there)
         self.wants_all_topics = False
         self.patience_s: float | None = None
+        self.now_s = 0.0
         self.error: Exception | None = None
 
     def want_only(self, names: list[str]) -> None:
@@ -51,6 +52,7 @@ class FakeCluster:
 
     async def refresh(self, deadline: object) -> None:
         if self.error is not None:
+            self.now_s += self.patience_s or 0.0
             raise self.error
 
     async def topic(self, name: str, *, timeout_s: float) -> TopicView:
@@ -80,10 +82,11 @@ class FakeConsumer:
 
 
 class FakeBlocking:
-    """Runs what it is given; makes one consumer."""
+    """Runs what it is given; makes one consumer. Its clock goes on by what the cluster is waited for."""
 
     def __init__(self, consumer: FakeConsumer) -> None:
         self.consumer = consumer
+        self.environment = SimpleNamespace(clock=SimpleNamespace(monotonic=lambda: consumer.cluster.now_s))
 
     def make(self, factory: object) -> FakeConsumer:
         return self.consumer
@@ -201,7 +204,17 @@ def test_a_broker_is_waited_for_longer_once_it_has_answered() -> None:
     view.topics()
     first_s = cluster.patience_s
     view.topics()
-    assert (first_s, cluster.patience_s) == (15.0, 60.0)
+    assert (first_s, cluster.patience_s) == (5.0, 60.0)
+
+
+@pytest.mark.parametrize(("cause", "waited_s"), [(None, 15.0), (NoBrokerReachable("connection refused"), 5.0)])
+def test_who_is_slow_is_waited_for_longer_than_who_is_not_there(cause: Exception | None, waited_s: float) -> None:
+    view, cluster = view_of([topic("a", 1)], subscribe="a")
+    cluster.error = RequestTimeout("no metadata in time")
+    cluster.error.__cause__ = cause
+    with pytest.raises(BrokerUnreachable, match=str(cause or "no metadata in time")):
+        view.topics()
+    assert cluster.now_s == waited_s
 
 
 def test_a_wrong_client_setting_is_named() -> None:
