@@ -34,6 +34,8 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     # Spark's workers import what tests define, and with it the modules beside them.
     os.environ["PYTHONPATH"] = str(Path(__file__).parent)
     settings = {
+        # One Java for all the queries of all the tests; a task that finds no memory ends it.
+        "spark.driver.memory": "2g",
         "spark.ui.enabled": "false",
         "spark.sql.shuffle.partitions": "2",
         "spark.sql.warehouse.dir": str(tmp_path_factory.mktemp("warehouse")),

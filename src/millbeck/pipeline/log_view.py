@@ -82,7 +82,7 @@ class LogView:
             except (UnknownTopicOrPartition, InvalidTopic) as error:
                 raise TopicMissing(
                     f"there is no topic {name} at {self._options.settings['bootstrap.servers']}; "
-                    f"create it, or correct the option that names it"
+                    f"create it (millbeck topic create {name}), or correct what names it"
                 ) from error
         return found
 
