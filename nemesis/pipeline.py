@@ -302,16 +302,20 @@ class Harm:
 
     def _kill_process(self, number: int, kind: str, when: str) -> None:
         ends_at = time.monotonic() + RECOVERY_S
-        while not (found := self._pipeline.victims()[kind]):
+        while True:
             if time.monotonic() > ends_at:
                 raise RunFailed(f"there is no {kind} to kill")
-            time.sleep(0.02)
-        victim = self._rng.choice(sorted(found))
-        try:
-            os.kill(victim.process_id, signal.SIGKILL)
-        except ProcessLookupError:
-            self._say(f"kill {number}: {kind} had ended")
-            return
+            found = self._pipeline.victims()[kind]
+            if not found:
+                time.sleep(0.02)
+                continue
+            victim = self._rng.choice(sorted(found))
+            try:
+                os.kill(victim.process_id, signal.SIGKILL)
+                break
+            except ProcessLookupError:
+                # It ended by itself a moment ago; another one takes its place.
+                continue
         self.kills[kind] += 1
         self._say(f"kill {number}: {kind} {victim.process_id}, {when}")
 
