@@ -14,7 +14,8 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import NamedTuple
 
-from millbeck.metadata.batches import control_batch, data_batch, read_batches
+from millbeck.kernel.errors import ApiError
+from millbeck.metadata.batches import control_batch, data_batch, read_batch, read_batches
 from millbeck.metadata.fault import MetadataFault
 from millbeck.metadata.features import (
     FROM_THE_START,
@@ -22,6 +23,7 @@ from millbeck.metadata.features import (
     METADATA_VERSION,
 )
 from millbeck.metadata.records import FeatureLevelRecord, MetadataRecord
+from millbeck.records.batch import split
 from millbeck.records.control import ControlValue, KRaftVersion, SnapshotFooter, SnapshotHeader, Voters
 
 BOOTSTRAP_NAME = "bootstrap.checkpoint"
@@ -103,6 +105,19 @@ def read_snapshot(data: bytes | memoryview) -> Snapshot:
     if not control_values or not isinstance(control_values[-1], SnapshotFooter):
         raise MetadataFault("snapshot has no footer: it was never finished")
     return _snapshot(control_values, tuple(records))
+
+
+def last_timestamp_of(beginning: bytes) -> int:
+    """Of the last record in a snapshot, by its header, which is the first batch; raises `MetadataFault`."""
+    try:
+        for _, _, view in split(beginning, partial_tail=True):
+            header = next(iter(read_batch(view).control_values), None)
+            if isinstance(header, SnapshotHeader):
+                return header.last_contained_log_timestamp
+            break
+    except ApiError as error:
+        raise MetadataFault(f"snapshot's header can not be read: {error}") from error
+    raise MetadataFault("snapshot does not begin with a header")
 
 
 def bootstrap_records(metadata_version: int = LATEST_METADATA_VERSION) -> list[MetadataRecord]:

@@ -32,6 +32,7 @@ from millbeck.server.controller_part import ControllerPart, make_controller
 from millbeck.server.deadlines import Deadlines
 from millbeck.server.dispatch import Dispatcher
 from millbeck.server.drivers.metadata_loading import open_metadata_log
+from millbeck.server.drivers.metadata_retention import MetadataRetention
 from millbeck.server.drivers.metadata_snapshots import SnapshotOptions
 from millbeck.server.drivers.quorum import MetadataLogFailed, QuorumDriver
 from millbeck.server.formatting import METADATA_PARTITION, check_formatted
@@ -233,7 +234,11 @@ class Node:
             spawn=self.spawn,
             on_fatal=self._metadata_failed,
             snapshot_options=SnapshotOptions(
-                after_bytes=config.metadata_log.snapshot_after_bytes, after_ms=config.metadata_log.snapshot_after_ms
+                after_bytes=config.metadata_log.snapshot_after_bytes,
+                after_ms=config.metadata_log.snapshot_after_ms,
+                retention=MetadataRetention(
+                    size_bytes_max=config.metadata_log.retention_bytes, age_ms_max=config.metadata_log.retention_ms
+                ),
             ),
             settings=quorum_settings(
                 config,

@@ -101,6 +101,7 @@ class ClusterPlan:
                 "leader.imbalance.check.interval.seconds": str(dice.choice((3, 300))),
                 "num.replica.fetchers": str(dice.choice((1, 2))),
                 "log.scrub.interval.ms": "4000",
+                "metadata.max.retention.bytes": str(dice.choice((0, 6000, 100 << 20))),
             },
             network=network,
         )

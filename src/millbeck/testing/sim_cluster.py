@@ -80,6 +80,8 @@ def settings_of(member: Member, everybody: list[Member], *, voters_in_log: bool 
         "log.flush.offset.checkpoint.interval.ms": "1000",
         "replica.high.watermark.checkpoint.interval.ms": "700",
         "log.retention.check.interval.ms": "3000",
+        # Who falls behind must load a snapshot, unless a plan says otherwise.
+        "metadata.max.retention.bytes": "0",
     }
 
 

@@ -23,6 +23,7 @@ from millbeck.metadata.snapshot import (
     bootstrap_checkpoint,
     bootstrap_records,
     formatted_records,
+    last_timestamp_of,
     parse_name,
     read_snapshot,
     snapshot_batches,
@@ -30,10 +31,13 @@ from millbeck.metadata.snapshot import (
 from millbeck.raft.quorum_state import FILE_NAME as QUORUM_STATE_NAME
 from millbeck.raft.quorum_state import QuorumState, QuorumStateFault, parse_quorum_state
 from millbeck.records.control import Voters
+from millbeck.server.drivers.metadata_retention import KeptSnapshot
 from millbeck.storage.atomic_file import parent_of, read_file, replace_file
 
 SNAPSHOT_SIZE_BYTES_MAX = 1 << 31
 QUORUM_STATE_SIZE_BYTES_MAX = 1 << 20
+HEADER_SIZE_BYTES_MAX = 1 << 16
+"""More than the first batch of a snapshot, which holds its header, can have."""
 INITIAL_ID = SnapshotId(0, 0)
 """The snapshot that a cluster with its voters in the log begins with."""
 
@@ -42,6 +46,11 @@ INITIAL_ID = SnapshotId(0, 0)
 class FoundSnapshot:
     id: SnapshotId
     content: Snapshot
+    size_bytes: int
+
+    @property
+    def kept(self) -> KeptSnapshot:
+        return KeptSnapshot(self.id, self.size_bytes, self.content.last_contained_log_timestamp)
 
 
 def newest_snapshot(files: Files, directory: str) -> FoundSnapshot | None:
@@ -59,7 +68,24 @@ def newest_snapshot(files: Files, directory: str) -> FoundSnapshot | None:
     newest = max(ids)
     content = read_file(files, f"{directory}/{newest.file_name}", SNAPSHOT_SIZE_BYTES_MAX)
     assert content is not None
-    return FoundSnapshot(id=newest, content=read_snapshot(content))
+    return FoundSnapshot(id=newest, content=read_snapshot(content), size_bytes=len(content))
+
+
+def older_snapshots(files: Files, directory: str, newest: SnapshotId) -> list[KeptSnapshot]:
+    """Those before the newest, oldest first, as far as their beginnings can be read."""
+    ids = [snapshot_id for name in files.names(directory) if (snapshot_id := parse_name(name)) is not None]
+    found = []
+    for snapshot_id in sorted(each for each in ids if each < newest):
+        file = files.open(f"{directory}/{snapshot_id.file_name}", OpenMode.READ)
+        try:
+            size_bytes, beginning = file.size(), file.read(HEADER_SIZE_BYTES_MAX, 0)
+        finally:
+            file.close()
+        try:
+            found.append(KeptSnapshot(snapshot_id, size_bytes, last_timestamp_of(beginning)))
+        except MetadataFault:
+            continue
+    return found
 
 
 def write_snapshot(files: Files, directory: str, snapshot_id: SnapshotId, batches: Sequence[bytes]) -> None:
@@ -92,7 +118,9 @@ def finish_snapshot(files: Files, directory: str, snapshot_id: SnapshotId) -> Fo
     part = f"{directory}/{snapshot_id.part_name}"
     content = read_file(files, part, SNAPSHOT_SIZE_BYTES_MAX)
     try:
-        found = FoundSnapshot(id=snapshot_id, content=read_snapshot(content or b""))
+        found = FoundSnapshot(
+            id=snapshot_id, content=read_snapshot(content or b""), size_bytes=0 if content is None else len(content)
+        )
     except MetadataFault:
         files.unlink(part)
         raise
@@ -127,7 +155,7 @@ def write_initial_voters(files: Files, directory: str, voters: Voters, *, now_ms
     """
     files.make_directory(directory)
     batches = snapshot_batches(
-        [], epoch=0, last_contained_log_timestamp=0, now_ms=now_ms, kraft_version=kraft_version, voters=voters
+        [], epoch=0, last_contained_log_timestamp=now_ms, now_ms=now_ms, kraft_version=kraft_version, voters=voters
     )
     write_snapshot(files, directory, INITIAL_ID, list(batches))
     files.sync_directory(parent_of(directory))

@@ -15,7 +15,9 @@ from millbeck.metadata.fault import MetadataFault
 from millbeck.metadata.snapshot import SnapshotId
 from millbeck.records import batch as record_batch
 from millbeck.records.control import KRaftVersion, Voters
-from millbeck.server.drivers.metadata_files import FoundSnapshot, newest_snapshot
+from millbeck.server.drivers import metadata_files
+from millbeck.server.drivers.metadata_files import FoundSnapshot, newest_snapshot, older_snapshots
+from millbeck.server.drivers.metadata_retention import KeptSnapshot
 from millbeck.storage.config import LogConfig
 from millbeck.storage.directory import LogDirectory
 from millbeck.storage.log import Log
@@ -48,27 +50,53 @@ class Opened:
 
     snapshot: FoundSnapshot | None
     voter_changes: tuple[tuple[int, KRaftVersion | Voters], ...]
+    older: tuple[KeptSnapshot, ...] = ()
+    """Snapshots before the newest that the log still continues, oldest first."""
+    start_epoch: int = 0
+    """The epoch of the last record before the log's start."""
 
 
 def open_state(files: Files, log: Log) -> Opened:
-    """Find the newest snapshot, let the log begin where it ends, and look for voters in the rest.
+    """Find the newest snapshot, let the log begin where one of them ends, and look for voters in the rest.
 
     Raises `MetadataFault` when snapshot and log do not fit together or are not understood, OSError and `ApiError` when
     they can not be read.
     """
     found = newest_snapshot(files, log.directory)
-    end_offset = 0 if found is None else found.id.end_offset
-    if found is not None and end_offset:
-        if not _continues(log, found.id):
-            # It was fetched when this log had fallen behind, or the last segment went and the one that was to follow
-            # was not durable yet. The snapshot has it all.
-            log.truncate_fully_and_start_at(end_offset)
-        log.delete_records(max(end_offset, log.log_start_offset))
+    if found is None:
+        _check_start(log, 0)
+        return Opened(snapshot=None, voter_changes=tuple(_voter_changes(log, 0)))
+    end_offset = found.id.end_offset
+    older: list[KeptSnapshot] = []
+    if end_offset and not _continues(log, found.id):
+        # It was fetched when this log had fallen behind, or the last segment went and the one that was to follow was
+        # not durable yet. The snapshot has it all.
+        log.truncate_fully_and_start_at(end_offset)
+    elif end_offset:
+        start_offset = log.log_start_offset
+        older = [
+            each
+            for each in older_snapshots(files, log.directory, found.id)
+            if each.id.end_offset >= start_offset and (not each.id.end_offset or _continues(log, each.id))
+        ]
+    begins_with = older[0].id if older else found.id
+    if log.log_start_offset:
+        log.delete_records(max(begins_with.end_offset, log.log_start_offset))
+    metadata_files.remove_snapshots_before(files, log.directory, begins_with)
+    _check_start(log, end_offset)
+    return Opened(
+        snapshot=found,
+        voter_changes=tuple(_voter_changes(log, end_offset)),
+        older=tuple(older),
+        start_epoch=begins_with.epoch if log.log_start_offset else 0,
+    )
+
+
+def _check_start(log: Log, end_offset: int) -> None:
     if log.log_start_offset > end_offset:
         raise MetadataFault(
             f"the log begins at offset {log.log_start_offset}, but the newest snapshot ends before {end_offset}"
         )
-    return Opened(snapshot=found, voter_changes=tuple(_voter_changes(log, end_offset)))
 
 
 def _continues(log: Log, snapshot: SnapshotId) -> bool:

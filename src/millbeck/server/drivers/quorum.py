@@ -270,7 +270,7 @@ class QuorumDriver:
         history = VoterHistory(self._configured_voters())
         if opened.snapshot is not None:
             found = opened.snapshot
-            self.snapshots.found(found.id)
+            self.snapshots.found([*opened.older, found.kept], start_epoch=opened.start_epoch)
             self.commits.replay.begin_with(found)
             if found.content.kraft_version >= 1:
                 voters = VoterSet.of(found.content.voters.voters if found.content.voters is not None else ())
@@ -698,7 +698,7 @@ class QuorumDriver:
                 self.log, snapshot_id.end_offset, self._in_thread, self._flush_once, starts_over=True
             )
             await self._flush_rest()
-            self.snapshots.found(snapshot_id)
+            self.snapshots.found([found.kept], start_epoch=snapshot_id.epoch)
             self.commits.replay.begin_with(found)
         for removal in removals:
             await run_off_loop(threads, removal.run)

@@ -54,7 +54,7 @@ def _snapshot(node: Any, log: Any, snapshot_id: SnapshotId, *, value: str = "1")
     metadata_files.write_snapshot(node.files, log.directory, snapshot_id, batches)
 
 
-def test_the_log_begins_where_the_newest_snapshot_ends(metadata_node: Any) -> None:
+def test_what_is_read_begins_where_the_newest_snapshot_ends_and_the_log_where_it_did(metadata_node: Any) -> None:
     async def scenario() -> None:
         driver = await metadata_node.started()
         for value in "123":
@@ -62,9 +62,29 @@ def test_the_log_begins_where_the_newest_snapshot_ends(metadata_node: Any) -> No
         _snapshot(metadata_node, driver.log, SnapshotId(5, 1))
         opened = open_state(metadata_node.files, driver.log)
         assert opened.snapshot is not None
-        assert opened.snapshot.id == (5, 1)
-        assert (driver.log.log_start_offset, driver.log.end_offset) == (5, 7)
+        assert (opened.snapshot.id, opened.older, opened.start_epoch) == ((5, 1), (), 0)
+        assert (driver.log.log_start_offset, driver.log.end_offset) == (0, 7)
         assert [batch.base_offset for batch in batches_from(driver.log, 5, 7)] == [5, 6]
+
+    asyncio.run(scenario())
+
+
+def test_the_log_begins_with_the_oldest_snapshot_that_it_continues(metadata_node: Any) -> None:
+    async def scenario() -> None:
+        driver = await metadata_node.started()
+        for value in "123456":
+            await driver.submit(_set(value))
+        # Of another history, before the log's start, two that fit, and the newest.
+        for snapshot_id in (SnapshotId(7, 9), SnapshotId(4, 1), SnapshotId(6, 1), SnapshotId(8, 1), SnapshotId(9, 1)):
+            _snapshot(metadata_node, driver.log, snapshot_id)
+        driver.log.delete_records(5)
+        opened = open_state(metadata_node.files, driver.log)
+        assert opened.snapshot is not None
+        assert [each.id for each in opened.older] == [(6, 1), (8, 1)]
+        assert {each.timestamp_ms for each in opened.older} == {8}
+        assert opened.older[0].size_bytes == len(metadata_node.content(SnapshotId(6, 1).file_name))
+        assert (opened.snapshot.id, opened.start_epoch, driver.log.log_start_offset) == ((9, 1), 1, 6)
+        assert SnapshotId(4, 1).file_name not in metadata_node.names()
 
     asyncio.run(scenario())
 

@@ -8,6 +8,7 @@ import pytest
 from millbeck.controller.result import Result
 from millbeck.metadata.records import BeginTransactionRecord, ConfigRecord, EndTransactionRecord
 from millbeck.metadata.snapshot import parse_name, read_snapshot
+from millbeck.server.drivers.metadata_retention import MetadataRetention
 from millbeck.server.drivers.quorum import MetadataLogFailed, QuorumDriver
 from millbeck.testing.sim.disk_faults import DiskCall
 
@@ -90,6 +91,48 @@ def test_a_snapshot_is_made_after_a_time(metadata_node: Any) -> None:
         await metadata_node.settle()
         assert _snapshots(metadata_node) == ["00000000000000000005-0000000001.checkpoint"]
         assert driver.snapshots.bytes_since == 0
+
+    asyncio.run(scenario())
+
+
+def _ends(node: Any) -> list[int]:
+    return [found.end_offset for name in _snapshots(node) if (found := parse_name(name)) is not None]
+
+
+def test_older_snapshots_and_their_part_of_the_log_stay_as_long_as_the_retention_says(metadata_node: Any) -> None:
+    async def scenario() -> None:
+        keep = MetadataRetention(size_bytes_max=1 << 20)
+        driver = await metadata_node.started(retention=keep)
+        for name in "abc":
+            await _set(driver, name)
+            await driver.snapshots.write(driver.image)
+        assert (_ends(metadata_node), driver.log.log_start_offset) == ([5, 6, 7], 0)
+        before = list(driver.image.records())
+        metadata_node.kill()
+        again = await metadata_node.started(retention=keep)
+        assert list(again.image.records()) == before
+        assert (_ends(metadata_node), again.log.log_start_offset, again.snapshots.start_epoch) == ([5, 6, 7], 0, 0)
+        assert again.snapshots.newest_id == (7, 1)
+        metadata_node.kill()
+        small = await metadata_node.started()
+        await _set(small, "d")
+        newest = await small.snapshots.write(small.image)
+        assert _ends(metadata_node) == [newest.end_offset] == [small.log.log_start_offset]
+        assert small.snapshots.start_epoch == newest.epoch == 3
+
+    asyncio.run(scenario())
+
+
+def test_a_snapshot_that_becomes_too_old_goes_though_nothing_happens(metadata_node: Any) -> None:
+    async def scenario() -> None:
+        driver = await metadata_node.started(retention=MetadataRetention(size_bytes_max=-1, age_ms_max=1))
+        for name in "ab":
+            await _set(driver, name)
+            await driver.snapshots.write(driver.image)
+        metadata_node.clock.now_ms += 1000
+        driver.snapshots._begin_cleaning()
+        await metadata_node.settle()
+        assert _ends(metadata_node) == [6]
 
     asyncio.run(scenario())
 

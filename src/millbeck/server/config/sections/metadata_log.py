@@ -75,23 +75,23 @@ class MetadataLogOptions(Section):
         7 * DAY_MS,
         importance=Importance.HIGH,
         doc="How long a segment of the metadata log is written to. Accepted for compatibility: segments are begun by "
-        "size, and what a snapshot covers is removed.",
+        "size and with every snapshot.",
     )
     retention_bytes = option(
         "metadata.max.retention.bytes",
         LONG,
         100 * MIB,
         importance=Importance.HIGH,
-        doc="How much of the metadata log and its snapshots is kept. Accepted for compatibility: what the newest "
-        "snapshots cover is removed.",
+        doc="How large the metadata log and its snapshots may become together before the oldest snapshot goes, with "
+        "the segments below the next one; negative is without a bound. The newest snapshot always stays.",
     )
     retention_ms = option(
         "metadata.max.retention.ms",
         LONG,
         7 * DAY_MS,
         importance=Importance.HIGH,
-        doc="How long the metadata log and its snapshots are kept. Accepted for compatibility, as "
-        "metadata.max.retention.bytes is.",
+        doc="How old the last record in a snapshot may be before the snapshot goes, with the segments below the next "
+        "one; negative is without a bound. The newest snapshot always stays.",
     )
     idle_interval_ms = option(
         "metadata.max.idle.interval.ms",
