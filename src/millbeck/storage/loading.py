@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 
-from millbeck.kernel.environment import Files
+from millbeck.kernel.environment import Files, OpenMode
 from millbeck.kernel.ids import TopicPartition, Uuid
 from millbeck.storage import interrupted, producer_snapshot, rebuild
 from millbeck.storage.atomic_file import read_file
@@ -196,6 +196,7 @@ class _Loader:
             self._keep_snapshots(lambda offset: False)
             self._files.sync_directory(self._directory)
             return self.empty_log(log_start_offset)
+        self._settle(recovery.segments[-1])
         bases = [segment.base_offset for segment in recovery.segments]
         self._keep_snapshots(lambda offset: offset in bases)
         made = {offset: content for offset, content in recovery.snapshots.items() if offset not in self._snapshots}
@@ -211,6 +212,18 @@ class _Loader:
         read = sum(segment.size for segment in recovery.segments[recovery.first_index :])
         logger.info("recovered %s up to offset %d, %d bytes read", self._topic_partition, end_offset, read)
         return log
+
+    def _settle(self, active: Segment) -> None:
+        """The process before may have cut the last file, or removed one after it, and have died before that was synced.
+
+        What is written now would stand where the cut was, and a power loss could bring back what was cut off, amid it.
+        """
+        file = self._files.open(active.log_path, OpenMode.WRITE)
+        try:
+            file.sync()
+        finally:
+            file.close()
+        self._files.sync_directory(self._directory)
 
     def _offline(self, segments: list[Segment], log_start_offset: int, end_offset: int, problem: CorruptSegment) -> Log:
         log = self._make(

@@ -125,3 +125,19 @@ def test_a_directory_without_files_after_a_clean_stop_is_closed_and_opened_again
     assert world.log.end_offset == 0
     log = world.close_and_reopen()
     assert (log.end_offset, world.names(".index")) == (0, ["00000000000000000000.index"])
+
+
+def test_a_cut_that_the_process_before_did_not_sync_is_synced_before_anything_is_written(world: Any) -> None:
+    """Else a power loss could bring back what was cut off, in the middle of what was written since."""
+    filled(world)
+    world.log.flush()
+    kept = world.log.segments[-1].base_offset + 1
+    while (job := world.log.lowering_job(kept)) is not None:
+        job()
+    world.log.cut_to(kept)
+    assert world.log.must_settle
+    log = world.kill_and_reopen()
+    assert log.end_offset == kept
+    world.disk.power_loss(survival=0.0)
+    again = world.reopen()
+    assert (again.end_offset, world.stored(again)) == (kept, list(range(kept)))
