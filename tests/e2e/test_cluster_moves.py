@@ -106,7 +106,7 @@ def test_a_plan_is_taken_back(nodes: Cluster, millbeck: Millbeck, tmp_path: Path
     assert read(nodes.bootstrap, "stayed", 0, len(VALUES)) == VALUES
 
 
-def test_partitions_in_trouble_are_told_apart(nodes: Cluster, millbeck: Millbeck) -> None:
+def test_partitions_in_trouble_are_told_apart_and_moved(nodes: Cluster, millbeck: Millbeck, tmp_path: Path) -> None:
     for topic, replicas, minimum in (("three", "3:1:2", 2), ("two", "3:1", 2), ("alone", "3", 1), ("safe", "1:2", 1)):
         setting = ("--config", f"min.insync.replicas={minimum}")
         millbeck("topic", "create", topic, "--replica-assignment", replicas, *setting)
@@ -125,7 +125,15 @@ def test_partitions_in_trouble_are_told_apart(nodes: Cluster, millbeck: Millbeck
     assert shown("--under-min-isr-partitions") >= {"two"}
     listed = json.loads(millbeck("cluster", "list-endpoints", "--output", "json"))
     assert [each["id"] for each in listed if each["state"] == "unfenced"] == [1, 2]
+    plan = tmp_path / "plan.json"
+    plan.write_text('{"partitions": [{"topic": "two", "partition": 0, "replicas": [1, 2]}]}')
+    file = ("--reassignment-json-file", str(plan))
+    assert "on its way" in millbeck("reassign", "execute", *file, "--throttle", "10KB"), "away from one that is down"
     nodes.node(3).start()
     until(lambda: shown("--under-replicated") == set())
+    of_broker = ("config", "describe", "--entity-type", "brokers", "--entity-name", "3")
+    assert "follower.replication.throttled.rate  10000" in millbeck(*of_broker)
+    assert "two-0: done" in millbeck("reassign", "verify", *file, "--wait")
+    assert "throttled.rate" not in millbeck(*of_broker)
     assert "three-0: elected" in millbeck("elect-leaders", "--all-topic-partitions")
     until(lambda: '"leader": 3' in millbeck("topic", "describe", "three", "--output", "json"))

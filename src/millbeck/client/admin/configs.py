@@ -193,9 +193,13 @@ async def _alter(
     ) -> Mapping[ConfigResource, ConfigResource | ApiError]:
         outcomes: dict[ConfigResource, ConfigResource | ApiError] = {}
         for node_id, group in _by_node(pending).items():
+            asked = node_id
             if node_id is not None:
                 await cluster.ask_metadata([], deadline)
-            outcomes.update(await ask(node_id, group, deadline))
+                if node_id not in cluster.metadata.brokers:
+                    # It is down. Any other passes it on to the controller; Kafka's own say that they will not.
+                    asked = None
+            outcomes.update(await ask(asked, group, deadline))
         return outcomes
 
     return await for_each(cluster, resources, attempt, timeout_s=timeout_s)

@@ -132,6 +132,27 @@ def test_changing_single_settings() -> None:
     simulate(scenario, brokers=2)
 
 
+def test_settings_of_a_broker_that_is_down_are_changed_by_another() -> None:
+    async def scenario(cluster: FakeCluster) -> None:
+        wire = incremental_alter_configs
+
+        def alter(call: Call) -> wire.IncrementalAlterConfigsResponse:
+            named = [(each.resource_type, each.resource_name) for each in call.message.resources]
+            return wire.IncrementalAlterConfigsResponse(
+                responses=[wire.AlterConfigsResourceResponse(resource_type=t, resource_name=name) for t, name in named]
+            )
+
+        cluster.on(wire.IncrementalAlterConfigsRequest, alter)
+        down = ConfigResource(ResourceType.BROKER, "7")
+        async with open_admin(cluster) as admin:
+            outcomes = await admin.incremental_alter_configs({down: [ConfigChange(name="x", value="1")]}, timeout_s=20)
+        assert list(outcomes.succeeded) == [down]
+        (call,) = cluster.asked(wire.IncrementalAlterConfigsRequest)
+        assert call.node_id in (1, 2)
+
+    simulate(scenario, brokers=2)
+
+
 def test_replacing_all_settings() -> None:
     async def scenario(cluster: FakeCluster) -> None:
         wire = alter_configs
