@@ -7,6 +7,7 @@ passes lines on. The Python side of Spark prints a stack when its Java has gone,
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
 import threading
@@ -75,3 +76,8 @@ def ends_quietly(server: type[BaseServer]) -> None:
             usual(self, request, client_address)
 
     server.handle_error = handle_error  # type: ignore[method-assign]
+
+
+def is_news(record: logging.LogRecord) -> bool:
+    """For handlers: Spark's bridge to Java logs what it raises, too, with its stack."""
+    return f"{os.sep}py4j{os.sep}" not in record.pathname

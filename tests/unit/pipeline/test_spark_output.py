@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import subprocess
 import sys
 import time
@@ -9,7 +10,7 @@ from socketserver import BaseRequestHandler, BaseServer
 
 import pytest
 
-from millbeck.pipeline.spark_output import ends_quietly, useful, without_noise
+from millbeck.pipeline.spark_output import ends_quietly, is_news, useful, without_noise
 
 NOISE = b"Streaming TransformWithStateInPandas Python worker Starting execution of UDF: <x>.\n"
 
@@ -63,3 +64,9 @@ def test_a_cut_connection_is_not_printed_about(error: Exception, is_told: bool) 
     except Exception:
         server.handle_error("a request", "an address")  # type: ignore[arg-type]
     assert told == (["a request"] if is_told else [])
+
+
+@pytest.mark.parametrize(("path", "expected"), [("/x/py4j/java_gateway.py", False), ("/x/pipeline/source.py", True)])
+def test_the_bridge_to_java_is_no_news(path: str, expected: bool) -> None:
+    record = logging.LogRecord("root", logging.ERROR, path, 1, "Exception while sending command.", (), None)
+    assert is_news(record) is expected
