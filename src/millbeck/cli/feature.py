@@ -40,6 +40,13 @@ def describe(output: str, target: Target) -> None:
     run_admin(target, work)
 
 
+def _target_is_not_asked(function: click.decorators.FC) -> click.decorators.FC:
+    """Kafka's tool insists on where the cluster is; here it may be said, as scripts do."""
+    for name in ("--bootstrap-server", "--bootstrap-controller", "--command-config"):
+        function = click.option(name, hidden=True, expose_value=False)(function)
+    return function
+
+
 def _change_options(function: click.decorators.FC) -> click.decorators.FC:
     for option in (
         click.option("--dry-run", is_flag=True, help="Only say what would happen."),
@@ -127,6 +134,81 @@ def disable(ctx: click.Context, features: tuple[str, ...], unsafe: bool, dry_run
 
     kind = UpgradeType.UNSAFE_DOWNGRADE if unsafe else UpgradeType.SAFE_DOWNGRADE
     _change(ctx, dict.fromkeys(features, 0), kind, dry_run, target)
+
+
+@command.command("version-mapping")
+@click.option("-r", "--release-version", metavar="RELEASE", help="Such as 4.3-IV0; the newest when not given.")
+@_target_is_not_asked
+@click.pass_context
+def version_mapping(ctx: click.Context, release_version: str | None) -> None:
+    """Show the levels of all features that belong to a release. No cluster is asked.
+
+    \b
+    Examples:
+      millbeck feature version-mapping
+      millbeck feature version-mapping --release-version 4.0-IV3
+    """
+    from millbeck.metadata.features import LATEST_METADATA_VERSION, metadata_version_of, release_of
+
+    try:
+        level = LATEST_METADATA_VERSION if release_version is None else metadata_version_of(release_version)
+    except ValueError as error:
+        raise click.UsageError(f"--release-version: {error}", ctx) from error
+    click.echo(f"{METADATA_VERSION}={level} ({release_of(level)})")
+    for name, number in mapped_levels(level).items():
+        click.echo(f"{name}={number}")
+
+
+@command.command("feature-dependencies")
+@click.option(
+    "-f", "--feature", "features", multiple=True, required=True, metavar="NAME=LEVEL", help="Can be repeated."
+)
+@_target_is_not_asked
+@click.pass_context
+def feature_dependencies(ctx: click.Context, features: tuple[str, ...]) -> None:
+    """Show which levels of other features a level needs. No cluster is asked.
+
+    \b
+    Examples:
+      millbeck feature feature-dependencies --feature eligible.leader.replicas.version=1
+    """
+    for name, level in levels_of(ctx, None, features).items():
+        try:
+            click.echo("\n".join(dependencies_shown(name, level)))
+        except ValueError as error:
+            raise click.ClickException(str(error)) from error
+
+
+def mapped_levels(metadata_version: int) -> dict[str, int]:
+    """The level of every other feature at a ``metadata.version``, by name, those that are not in use at 0."""
+    from millbeck.metadata.features import KRAFT_VERSION, SUPPORTED_FEATURES, VOTERS_IN_LOG_FROM
+
+    levels = release_levels(metadata_version) | {KRAFT_VERSION: int(metadata_version >= VOTERS_IN_LOG_FROM)}
+    return {name: levels.get(name, 0) for name in sorted(SUPPORTED_FEATURES) if name != METADATA_VERSION}
+
+
+def dependencies_shown(name: str, level: int) -> list[str]:
+    """In Kafka's words; raises ValueError for what is not known."""
+    from millbeck.metadata.features import (
+        DEPENDENCIES,
+        KRAFT_VERSION,
+        SUPPORTED_FEATURES,
+        UNSTABLE_FEATURES,
+        VOTERS_IN_LOG_FROM,
+        release_of,
+    )
+
+    known = {**SUPPORTED_FEATURES, **UNSTABLE_FEATURES}
+    if name not in known:
+        raise ValueError(f"Unknown feature: {name}")
+    if level not in known[name]:
+        raise ValueError(f"No feature:{name} with feature level {level}")
+    if name == METADATA_VERSION:
+        return [f"{name}={level} ({release_of(level)}) has no dependencies."]
+    needed = {**DEPENDENCIES, (KRAFT_VERSION, 1): VOTERS_IN_LOG_FROM}.get((name, level))
+    if needed is None:
+        return [f"{name}={level} has no dependencies."]
+    return [f"{name}={level} requires:", f"    {METADATA_VERSION}={needed} ({release_of(needed)})"]
 
 
 def feature_rows(found: FeatureDescription) -> list[dict[str, object]]:

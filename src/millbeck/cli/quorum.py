@@ -151,6 +151,8 @@ def add_controller(ctx: click.Context, path: str | None, dry_run: bool, target: 
 
     async def work(admin: Admin) -> None:
         if dry_run:
+            with _voters_must_be_in_the_log():
+                await check_voters_can_change(admin)
             click.echo(f"would add {about}")
             return
         cluster_id = (await admin.describe_cluster()).cluster_id
@@ -189,6 +191,8 @@ def remove_controller(
         directory_id = given or directory_of((await admin.describe_quorum()), controller_id)
         about = f"controller {controller_id} with directory {uuid_text(directory_id)}"
         if dry_run:
+            with _voters_must_be_in_the_log():
+                await check_voters_can_change(admin)
             click.echo(f"would remove {about}")
             return
         cluster_id = (await admin.describe_cluster()).cluster_id
@@ -197,6 +201,15 @@ def remove_controller(
         click.echo(f"removed {about}")
 
     run_admin(target, work)
+
+
+async def check_voters_can_change(admin: Admin) -> None:
+    """Raises `UnsupportedVersion`, as the controller would."""
+    from millbeck.kernel.errors import UnsupportedVersion
+
+    level = (await admin.describe_features()).finalized.get("kraft.version", (0, 0))[1]
+    if level < 1:
+        raise UnsupportedVersion(f"The voters can not be changed with kraft.version {level}.")
 
 
 @contextmanager

@@ -56,6 +56,12 @@ def with_verb_first(arguments: list[str], flags: Mapping[str, str], verbs: Mappi
     for position, argument in enumerate(arguments):
         if argument in flags:
             return [flags[argument], *arguments[:position], *arguments[position + 1 :]]
+    position = 0
+    while position < len(arguments) and arguments[position].startswith("--"):
+        position += 1 if "=" in arguments[position] else 2
+    if 0 < position < len(arguments) and arguments[position] in verbs:
+        # As in `kafka-features --bootstrap-server host:9092 describe`.
+        return [arguments[position], *arguments[:position], *arguments[position + 1 :]]
     return arguments
 
 

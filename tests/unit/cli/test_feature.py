@@ -4,9 +4,10 @@ from collections.abc import Callable
 
 import click
 import pytest
+from click.testing import Result
 
 from millbeck.cli import feature
-from millbeck.cli.feature import feature_rows, levels_of, release_levels
+from millbeck.cli.feature import feature_rows, levels_of, mapped_levels, release_levels
 from millbeck.client.admin.results import FeatureDescription
 
 
@@ -60,3 +61,33 @@ def test_what_makes_no_sense_is_refused(release: str | None, features: tuple[str
 
 def test_something_must_be_asked_for(fails: Callable[..., str]) -> None:
     assert "which feature" in fails("feature", "upgrade")
+
+
+def test_a_release_maps_to_levels_of_every_feature(run: Callable[..., Result]) -> None:
+    shown = run("feature", "version-mapping").stdout.splitlines()
+    assert shown == [
+        "metadata.version=30 (4.3-IV0)",
+        "eligible.leader.replicas.version=1",
+        "group.version=1",
+        "kraft.version=1",
+        "share.version=1",
+        "streams.version=0",
+        "transaction.version=2",
+    ]
+    older = run("feature", "--bootstrap-server", "h:1", "version-mapping", "--release-version", "3.8-IV0").stdout
+    assert older.splitlines()[0] == "metadata.version=20 (3.8-IV0)"
+    assert set(older.splitlines()[1:]) == {f"{name}=0" for name in mapped_levels(20)}
+
+
+def test_dependencies_of_levels(run: Callable[..., Result], fails: Callable[..., str]) -> None:
+    asked = ("--feature", "eligible.leader.replicas.version=1", "--feature", "metadata.version=30")
+    assert run("feature", "feature-dependencies", *asked).stdout.splitlines() == [
+        "eligible.leader.replicas.version=1 requires:",
+        "    metadata.version=23 (4.0-IV1)",
+        "metadata.version=30 (4.3-IV0) has no dependencies.",
+    ]
+    assert "metadata.version=21 (3.9-IV0)" in run("feature", "feature-dependencies", "-f", "kraft.version=1").stdout
+    assert "group.version=1 has no" in run("feature", "feature-dependencies", "-f", "group.version=1").stdout
+    assert "Unknown feature: no" in fails("feature", "feature-dependencies", "-f", "no=1")
+    assert "level 9" in fails("feature", "feature-dependencies", "-f", "group.version=9")
+    assert "unknown release" in fails("feature", "version-mapping", "-r", "1.0")

@@ -1,21 +1,24 @@
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any, cast
 
 import click
 import pytest
 
 from millbeck.cli.quorum import (
     _voters_must_be_in_the_log,
+    check_voters_can_change,
     directory_of,
     lag_time_ms,
     new_controller,
     replica_rows,
     status_of,
 )
-from millbeck.client.admin.results import QuorumDescription, QuorumReplica
+from millbeck.client.admin.results import FeatureDescription, QuorumDescription, QuorumReplica
 from millbeck.host import real_environment
 from millbeck.kernel.errors import UnsupportedVersion
 from millbeck.kernel.ids import ZERO_UUID
@@ -79,6 +82,24 @@ def test_voters_that_are_not_in_the_log_can_not_change_and_the_way_out_is_named(
     said = r"kraft\.version 0\..*millbeck feature upgrade --feature kraft"
     with pytest.raises(click.ClickException, match=said), _voters_must_be_in_the_log():
         raise UnsupportedVersion("The voters can not be changed with kraft.version 0.")
+
+
+@pytest.mark.parametrize(("finalized", "may_change"), [({}, False), ({"kraft.version": (1, 1)}, True)])
+def test_what_would_be_refused_is_refused_in_a_dry_run_too(
+    finalized: dict[str, tuple[int, int]], may_change: bool
+) -> None:
+    class Answers:
+        async def describe_features(self) -> FeatureDescription:
+            return FeatureDescription(supported={}, finalized=finalized, finalized_epoch=1)
+
+    def ask() -> None:
+        asyncio.run(check_voters_can_change(cast(Any, Answers())))
+
+    if may_change:
+        ask()
+    else:
+        with pytest.raises(UnsupportedVersion, match=r"kraft\.version 0"):
+            ask()
 
 
 def test_one_view_at_a_time(fails: Callable[..., str]) -> None:

@@ -25,6 +25,19 @@ def test_a_verb_may_be_a_flag_anywhere(given: list[str], expected: list[str]) ->
     assert with_verb_first(given, FLAGS, VERBS) == expected
 
 
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        (["--bootstrap-server", "h:1", "list", "--x"], ["list", "--bootstrap-server", "h:1", "--x"]),
+        (["--a=b", "--c", "d", "create"], ["create", "--a=b", "--c", "d"]),
+        (["--topic", "list"], ["--topic", "list"]),
+        (["--topic", "x", "y", "list"], ["--topic", "x", "y", "list"]),
+    ],
+)
+def test_a_verb_may_follow_where_the_cluster_is(given: list[str], expected: list[str]) -> None:
+    assert with_verb_first(given, {}, VERBS) == expected
+
+
 def test_a_group_runs_the_verb_its_flag_names() -> None:
     ran: list[str] = []
     group = VerbGroup("topic", flags=FLAGS)
