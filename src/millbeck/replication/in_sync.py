@@ -6,7 +6,8 @@ the leader's end not longer than ``replica.lag.time.max.ms`` ago.
 Theory of operation. ``isr`` is what the controller has committed. A change is proposed to the controller, one at a
 time, and compared with epochs there. While a proposal is out, either set may be the true one, so whatever must hold
 for the in-sync replicas must hold for both: the high watermark waits for the union of them (``maximal``), and
-``min.insync.replicas`` counts only those committed. An answer, or the metadata log, decides.
+``min.insync.replicas`` counts only those committed. An answer, or the metadata log, decides; that somebody has left is
+for the metadata log alone to say.
 
 The high watermark also waits for a replica that is not in sync yet but has kept up for a while: otherwise a leader
 that is alone in its ISR would run ahead of every follower forever.

@@ -518,9 +518,16 @@ class Partition:
             self.isr_changes.propose(self, replicas.propose(isr, self.leader_epoch, self.partition_epoch))
 
     def isr_answered(self, proposal: IsrProposal, isr: tuple[int, ...], partition_epoch: int) -> None:
-        """The controller has committed what was proposed, or something else meanwhile, at ``partition_epoch``."""
+        """The controller has committed what was proposed, or something else meanwhile, at ``partition_epoch``.
+
+        A set that somebody has left counts when the metadata brings it, not before. With it comes every change of
+        ``min.insync.replicas`` that the controller knew of then: by a higher one who has left may lead again (KIP-966),
+        so nothing may be committed without it by the lower one.
+        """
         replicas = self.replicas
         if replicas is None or proposal.leader_epoch != self.leader_epoch or partition_epoch < self.partition_epoch:
+            return
+        if any(member not in isr for member in replicas.isr):
             return
         self.partition_epoch = partition_epoch
         replicas.commit(isr)

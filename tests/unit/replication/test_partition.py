@@ -604,6 +604,29 @@ def test_metadata_that_repeats_an_answer_leaves_the_next_proposal_in_force() -> 
     assert append.outcome == "ok"
 
 
+@pytest.mark.parametrize(
+    ("raised_to", "expected"), [("1", "ok"), ("2", "NotEnoughReplicasAfterAppend")], ids=["stays", "is raised"]
+)
+def test_nothing_is_committed_without_who_has_left_before_the_metadata_says_so(raised_to: str, expected: str) -> None:
+    """The option may have been raised before it left, and then it may lead again: what it lacks would be lost."""
+    cluster = led(min_insync_replicas="1")
+    cluster.produce("a")
+    cluster.fetch_all()
+    cluster.change_isr((1, 2))
+    cluster.now_ms += 2 * LAG_MS
+    append = cluster.produce("b")
+    partition = cluster[1].partition
+    cluster.config = cluster.config.replace(min_insync_replicas=int(raised_to))
+    partition.check_followers()
+    assert cluster.decide() == [(1,)]
+    assert cluster.eligible == ((2,) if raised_to == "2" else ())
+    assert (append.outcome, partition.high_watermark) == (None, 1)
+    partition.log.update_config(cluster.config)
+    cluster.tell(1)
+    assert append.outcome == expected
+    assert partition.high_watermark == (2 if expected == "ok" else 1)
+
+
 def test_a_member_that_has_lost_what_it_had_leaves_at_once() -> None:
     cluster = led()
     cluster.produce("a")
