@@ -31,6 +31,8 @@ KERNELS_LIBRARY = "millbeck_kernels"
 COLUMNS_LIBRARY = "millbeck_columns"
 PATH_LIBRARY = "millbeck_path"
 """mypyc puts all modules of a group into one library, with a small loader beside each Python file."""
+FLAGS = ["-fvisibility=hidden", "-fno-plt"] if sys.platform == "linux" else []
+"""Functions of a library call each other directly, and the interpreter's without a stub between."""
 
 
 def _declaration() -> ModuleType:
@@ -96,6 +98,8 @@ def extensions() -> list[Extension]:
             group_name=library,
             target_dir=str(BUILD / library),
         )
+    for extension in compiled:
+        extension.extra_compile_args += FLAGS
     return compiled
 
 

@@ -55,6 +55,7 @@ MODULES: Final = (
     "millbeck.storage.compaction.rewriting",
     "millbeck.storage.compaction.source_reader",
     "millbeck.storage.compaction.transactions",
+    "millbeck.storage.durability",
     "millbeck.storage.file_cache",
     "millbeck.storage.following",
     "millbeck.storage.log",

@@ -62,6 +62,9 @@ class DirectSelector:
     def get_map(self) -> Mapping[int, SelectorKey]:
         return self._keys
 
+    def serves_one_event(self) -> bool:
+        return self.ready_count <= 1
+
     def close(self) -> None:
         self._epoll.close()
         self._keys.clear()

@@ -84,7 +84,10 @@ class HostFile:
             self.write([b"".join(buffers)], position)
             return
         count = os.pwritev(self._descriptor, buffers, position)
-        if count != sum(map(len, buffers)):
+        size = 0
+        for buffer in buffers:
+            size += len(buffer)
+        if count != size:
             self._write_rest(buffers, count, position)
 
     def _write_rest(self, buffers: Sequence[Bytes], written: int, position: int) -> None:

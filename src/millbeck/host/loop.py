@@ -25,12 +25,13 @@ class _CountingSelector(selectors.DefaultSelector):
         self.ready_count = len(ready)
         return ready
 
+    def serves_one_event(self) -> bool:
+        return self.ready_count <= 1
+
 
 class HostLoop(asyncio.SelectorEventLoop):
     def __init__(self, *, has_epoll: bool = hasattr(select, "epoll")) -> None:
-        self._counting = DirectSelector(self) if has_epoll else _CountingSelector()
-        super().__init__(cast(selectors.BaseSelector, self._counting))
-
-    def serves_one_event(self) -> bool:
+        counting = DirectSelector(self) if has_epoll else _CountingSelector()
+        self.serves_one_event = counting.serves_one_event
         """Whether this turn of the loop was woken by one descriptor alone, or by none."""
-        return self._counting.ready_count <= 1
+        super().__init__(cast(selectors.BaseSelector, counting))

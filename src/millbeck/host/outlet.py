@@ -48,12 +48,15 @@ class SocketOutlet:
         "_loop",
         "_queue",
         "_socket",
+        "_state",
         "_transport",
     )
 
     def __init__(self, transport: asyncio.Transport, connected: socket.socket, *, is_linux: bool) -> None:
         """``connected`` is the transport's own socket; it is never closed here."""
         self._transport = transport
+        # Looked at several times a turn, where the transport's own method would be the one call into the interpreter.
+        self._state: Any = transport
         self._socket = connected
         self._descriptor = connected.fileno()
         # asyncio's loops watch a transport's descriptor for nobody else, except through these methods of theirs.
@@ -75,7 +78,7 @@ class SocketOutlet:
         return self._queue.size_bytes
 
     def send(self, parts: Sequence[Part]) -> None:
-        if self._is_over or self._is_closing or self._transport.is_closing():
+        if self._is_over or self._is_closing or self._state._closing:
             release_slices(parts)
             return
         queue = self._queue
@@ -123,7 +126,7 @@ class SocketOutlet:
         return None if sent == size else _after(buffers, sent)
 
     def receive(self, buffer: memoryview) -> int:
-        if self._is_over or self._transport.is_closing():
+        if self._is_over or self._state._closing:
             return 0
         try:
             return os.readv(self._descriptor, [buffer])
@@ -160,7 +163,7 @@ class SocketOutlet:
         get_buffer, buffer_updated = self._get_buffer, self._buffer_updated
         assert get_buffer is not None
         assert buffer_updated is not None
-        if self._transport.is_closing():
+        if self._state._closing:
             return
         try:
             count = self._socket.recv_into(get_buffer(-1))

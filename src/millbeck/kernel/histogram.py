@@ -9,7 +9,7 @@ that. ``count`` and ``total`` cover everything since the start.
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Sequence
 from math import floor, log2, nan
 from typing import Final
@@ -27,24 +27,19 @@ class Histogram:
     def __init__(self) -> None:
         self.total = 0.0
         self._count_before = 0
-        self._current: defaultdict[int, int] = defaultdict(int)
+        self._current: dict[int, int] = {}
         self._earlier: list[dict[int, int]] = [{} for _ in range(SLOT_COUNT - 1)]
 
     def record(self, value: float) -> None:
-        self.total += value
-        if not _SMALLEST <= value <= _LARGEST:
-            value = _LARGEST if value > _LARGEST else _SMALLEST
-        self._current[floor(log2(value) * _BUCKETS_PER_DOUBLING)] += 1
+        self.record_many(value, 1)
 
     def record_many(self, value: float, count: int) -> None:
         """One value that stands for ``count``."""
-        self.total += value * (count - 1)
-        self.record(value)
-        self._current[self._bucket_of(value)] += count - 1
-
-    @staticmethod
-    def _bucket_of(value: float) -> int:
-        return floor(log2(min(max(value, _SMALLEST), _LARGEST)) * _BUCKETS_PER_DOUBLING)
+        self.total += value * count
+        if not _SMALLEST <= value <= _LARGEST:
+            value = _LARGEST if value > _LARGEST else _SMALLEST
+        bucket = floor(log2(value) * _BUCKETS_PER_DOUBLING)
+        self._current[bucket] = self._current.get(bucket, 0) + count
 
     @property
     def count(self) -> int:
@@ -54,7 +49,7 @@ class Histogram:
         """Start the next slot and forget the oldest."""
         self._count_before = self.count
         self._earlier = [self._current, *self._earlier[:-1]]
-        self._current = defaultdict(int)
+        self._current = {}
 
     def quantiles(self, wanted: Sequence[float] = QUANTILES) -> list[float]:
         """The values below which these shares of the window lie, for ascending shares; NaN when the window is empty."""

@@ -55,6 +55,8 @@ DECOMPRESSED_BYTES_MIN: Final = 16 * 1024 * 1024
 _LENGTH: Final = Struct(">8xi")
 _CODEC_LAST: Final = int(max(Codec))
 _CODECS: Final = tuple(Codec)
+_crc32c: Final = crc32c
+_walk: Final = walk
 
 
 class InvalidTimestamps(InvalidTimestamp):
@@ -120,7 +122,7 @@ def validate(
         raise UnsupportedCompressionType(f"codec {codec} is not known, or not in this version of the request")
     if size > rules.max_message_bytes:
         raise MessageTooLarge(f"batch of {size} bytes exceeds max.message.bytes of {rules.max_message_bytes}")
-    if crc32c(memoryview(batch)[CRC_START:]) != header.crc:
+    if _crc32c(memoryview(batch)[CRC_START:]) != header.crc:
         raise CorruptMessage("batch fails its checksum")
     count = header.record_count
     if (
@@ -144,7 +146,7 @@ def validate(
     else:
         oldest = max(now_ms - rules.timestamp_before_max_ms, -INT64_MAX)
         newest = min(now_ms + rules.timestamp_after_max_ms, INT64_MAX)
-    problem, index, max_timestamp, refused = walk(
+    problem, index, max_timestamp, refused = _walk(
         payload, start, count, header.base_timestamp, oldest, newest, rules.keys_required
     )
     if problem != OK:

@@ -134,7 +134,7 @@ class Partition:
         """It leads alone from the start, unless ``leads`` is False: then `lead` or `follow` must come next, and it
         begins with the ``high_watermark`` that was known when the node stopped.
 
-        ``written`` is told of every write, with the wall time of its last append: to flush where it is time.
+        ``written`` is told of a write behind which it is time to flush or to start writeback, and of its wall time.
         """
         self.name = name
         self.topic_id = topic_id
@@ -362,7 +362,8 @@ class Partition:
         else:
             self._just_written = pending
         self._turn.mark_watermark(self)
-        self._written(self, self._appended_ms)
+        if self.log.upkeep_is_due(self._appended_ms):
+            self._written(self, self._appended_ms)
 
     def _fail(self, appends: Iterable[PendingAppend], error: ApiError) -> None:
         surprises = [surprise for append in appends if (surprise := _settle(append, error)) is not None]
@@ -464,7 +465,7 @@ class Partition:
 
     @property
     def waits_for_flush(self) -> bool:
-        return self.log.config.flush_messages == 1
+        return self.log.waits_for_flush
 
     @property
     def may_wait(self) -> bool:
@@ -559,7 +560,8 @@ class Partition:
             if self._around is not None:
                 self._around.write_failed(self)
             raise
-        self._written(self, now_ms)
+        if self.log.upkeep_is_due(now_ms):
+            self._written(self, now_ms)
         return end_offset
 
     def leader_said(self, high_watermark: int, log_start_offset: int) -> None:

@@ -91,6 +91,7 @@ class Connection:
         "peer_host",
         "peer_port",
         "principal",
+        "wall_ms",
     )
 
     def __init__(self, listener: Listener, number: int) -> None:
@@ -108,6 +109,8 @@ class Connection:
         self.principal: Principal = ANONYMOUS
         self.is_lost = False
         self.active_at = 0.0
+        self.wall_ms = -1
+        """The wall clock for requests that arrived together; -1 until the first of them has asked for it."""
         self._frame_started_at = 0.0
         self._output_stalled_at = 0.0
         self._output_left_bytes = 0
@@ -203,6 +206,7 @@ class Connection:
 
     def _received(self, nbytes: int) -> None:
         self.active_at = self.now()
+        self.wall_ms = -1
         try:
             if self._is_held:
                 self._reader.keep(nbytes)
@@ -362,6 +366,7 @@ class Connection:
         assert outlet is not None
         if self._is_closing or self._waits_for_memory or outlet.queued_bytes > OUTPUT_HIGH_WATER_BYTES:
             return
+        self.wall_ms = -1
         try:
             goes_on = self._reader.resume()
         except CloseConnection as refusal:

@@ -18,7 +18,6 @@ from millbeck.kernel.errors import ApiError, KafkaStorageError, NotLeaderOrFollo
 from millbeck.kernel.ids import ZERO_UUID, TopicPartition, Uuid
 from millbeck.kernel.names import is_internal_topic
 from millbeck.kernel.options import Layers
-from millbeck.kernel.units import MIB
 from millbeck.metadata.delta import MetadataDelta
 from millbeck.metadata.image import MetadataImage, PartitionRegistration
 from millbeck.metadata.image.directories import LOST_DIRECTORY, is_reserved
@@ -36,7 +35,6 @@ from millbeck.storage.log import Log
 from millbeck.storage.retention import Removal
 from millbeck.storage.scrub import Scrubber
 
-WRITEBACK_BYTES: Final = 8 * MIB
 SCRUB_PAUSE_SECONDS: Final = 1.0
 STOP_POLL_SECONDS: Final = 0.01
 METADATA_TOPIC: Final = "__cluster_metadata"
@@ -356,10 +354,10 @@ class Logs:
                 self._broker.report(error)
 
     def _written(self, partition: Partition, now_ms: int) -> None:
-        """After every write of a partition, on the loop: flush or start writeback where it is time."""
+        """After a write of a partition, on the loop: flush or start writeback, whichever it is time for."""
         if partition.log.flush_is_due(now_ms):
             self._broker.spawn(self.flush(partition))
-        piece = partition.log.writeback_slice(WRITEBACK_BYTES)
+        piece = partition.log.writeback_slice()
         if piece is not None:
             self._broker.spawn(self._write_back(piece.file.start_writeback, piece.position, piece.size, piece.release))
 

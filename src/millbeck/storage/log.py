@@ -63,6 +63,8 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 PRODUCER_EXPIRATION_MS: Final = 86_400_000
+WRITEBACK_BYTES: Final = 8 * 1024 * 1024
+"""How much is gathered before the kernel is asked to begin writing it."""
 
 
 class Log:
@@ -95,6 +97,7 @@ class Log:
         "swap",
         "topic_id",
         "topic_partition",
+        "waits_for_flush",
     )
 
     def __init__(
@@ -181,6 +184,7 @@ class Log:
         self.config = config
         self.segment_bytes = config.segment_size_bytes
         self.segment_ms = config.segment_age_ms_max
+        self.waits_for_flush = config.flush_messages == 1
         active = self.active
         active.index_interval_bytes = config.index_interval_bytes
         if active.size:
@@ -669,6 +673,10 @@ class Log:
         """Whether options or a roll ask for a flush now."""
         return self.durability.is_due(now_ms)
 
+    def upkeep_is_due(self, now_ms: int) -> bool:
+        """Whether there is anything to do behind a write: a flush, or writeback to begin."""
+        return self.active.size - self._written_back >= WRITEBACK_BYTES or self.durability.is_due(now_ms)
+
     def flush_job(self) -> FlushJob | None:
         """What is to be written and synced to make the log durable up to its present end; None when nothing is.
 
@@ -690,7 +698,7 @@ class Log:
                 if self.offline_reason is not None:
                     raise self.offline_error()
 
-    def writeback_slice(self, size_bytes_min: int) -> FileSlice | None:
+    def writeback_slice(self, size_bytes_min: int = WRITEBACK_BYTES) -> FileSlice | None:
         """A leased range the kernel should begin to write, once enough has gathered since the last such range."""
         active = self.active
         size = active.size - self._written_back

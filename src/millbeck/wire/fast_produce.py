@@ -322,6 +322,8 @@ def _legacy_string(text: str | None) -> bytes:
 _pack_flexible_prefix: Final = Struct(">iix").pack
 _pack_plain_result: Final = Struct(">ihqqqBxx").pack
 _pack_leader: Final = Struct(">BBBiix").pack
+_pack_lone_head: Final = Struct(">iixB").pack
+_pack_lone_result: Final = Struct(">BihqqqBxxxix").pack
 
 
 def _encode_flexible(
@@ -331,6 +333,10 @@ def _encode_flexible(
     throttle_time_ms: int,
     node_endpoints: Sequence[NodeEndpoint],
 ) -> bytes:
+    if len(topics) == 1 and not node_endpoints:
+        key, results = topics[0]
+        if len(results) == 1 and results[0].error_code == 0:
+            return _encode_lone_result(correlation_id, key, results[0], throttle_time_ms)
     parts: list[bytes] = [unsigned_varint(len(topics) + 1)]
     add = parts.append
     for key, results in topics:
@@ -360,6 +366,15 @@ def _encode_flexible(
         add(b"\0")
     body = b"".join(parts)
     return _pack_flexible_prefix(len(body) + 5, correlation_id) + body
+
+
+def _encode_lone_result(correlation_id: int, key: TopicKey, result: PartitionResult, throttle_time_ms: int) -> bytes:
+    """One batch that was taken: what nearly every reply says."""
+    name = compact_string(key) if isinstance(key, str) else key
+    rest = _pack_lone_result(
+        2, result.index, 0, result.base_offset, result.log_append_time_ms, result.log_start_offset, 1, throttle_time_ms
+    )
+    return _pack_lone_head(6 + len(name) + len(rest), correlation_id, 2) + name + rest
 
 
 def _add_failure(parts: list[bytes], result: PartitionResult, version: int) -> None:

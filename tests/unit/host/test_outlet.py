@@ -200,6 +200,24 @@ def test_a_connection_holds_one_descriptor_blocked_or_not(is_linux, file) -> Non
     assert asyncio.run(scenario()) == (0, 0)
 
 
+def test_nothing_is_sent_or_read_once_the_transport_closes(is_linux) -> None:
+    async def scenario():
+        connection, peer = await _connected(is_linux)
+        connection.transport.pause_reading()
+        peer.send(b"unread")
+        connection.transport.abort()
+        connection.outlet.send([b"too late"])
+        assert connection.outlet.receive(memoryview(bytearray(10))) == 0
+        peer.setblocking(True)
+        peer.settimeout(5)
+        await connection.lost.wait()
+        # What was not read makes the kernel reset the connection; what it had sent would still come before that.
+        with peer, pytest.raises(ConnectionResetError):
+            assert peer.recv(100) == b"nothing"
+
+    asyncio.run(scenario())
+
+
 def test_an_aborted_transport_stops_the_writer(is_linux, file) -> None:
     async def scenario():
         connection, peer = await _connected(is_linux)

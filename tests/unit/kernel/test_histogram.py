@@ -27,6 +27,14 @@ def test_quantiles_are_close_to_those_of_the_sorted_values(values: list[float]) 
     assert histogram.total == pytest.approx(sum(values))
 
 
+def test_a_value_that_stands_for_many_counts_as_many() -> None:
+    histogram = Histogram()
+    histogram.record_many(8.0, 15)
+    histogram.record(2.0)
+    assert (histogram.count, histogram.total) == (16, 122.0)
+    assert histogram.quantiles([0.05, 0.5]) == pytest.approx([2.0, 8.0], rel=0.02)
+
+
 def test_the_window_forgets_and_the_totals_do_not() -> None:
     histogram = Histogram()
     histogram.record(100.0)

@@ -123,6 +123,18 @@ def test_appends_of_a_turn_are_one_write_and_are_settled_in_order() -> None:
     assert len(world.scheduled) == 1
     world.end_turn()
     assert world.answers == [(label, "ok") for label in "abcd"]
+    assert world.written == []
+
+
+def test_a_write_is_told_of_once_when_it_is_time_to_flush() -> None:
+    world = World(flush_messages="3")
+    world.append("a")
+    world.append("b")
+    world.end_turn()
+    assert world.written == []
+    world.append("c")
+    world.append("d")
+    world.end_turn()
     assert world.written == [NOW_MS]
 
 
@@ -420,15 +432,16 @@ def test_a_write_that_raises_anything_fails_everybody_and_leaves_nothing_staged(
 
 
 def test_a_flush_that_cannot_begin_keeps_no_append_from_its_answer() -> None:
-    world = World()
+    world = World(flush_messages="2")
 
     def refuse(partition: Partition, now_ms: int) -> None:
         raise OSError(errno.EMFILE, "too many open files")
 
     world.partition._written = refuse
     world.append("a", wants_all=True)
+    world.append("b", wants_all=True)
     world.end_turn()
-    assert world.answers == [("a", "ok")]
+    assert world.answers == [("a", "ok"), ("b", "ok")]
     assert [type(error) for error in world.errors] == [OSError]
 
 

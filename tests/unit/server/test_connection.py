@@ -200,6 +200,24 @@ def test_replies_leave_in_the_order_of_requests_whatever_the_order_of_answers() 
     assert house.outlet.sent == [b"one", b"two", b"three"]
 
 
+def test_what_arrives_together_shares_the_wall_clock_and_what_comes_later_asks_again() -> None:
+    house = House()
+    seen: list[int] = []
+
+    def look(call: Call) -> None:
+        seen.append(call.connection.wall_ms)
+        call.connection.wall_ms = 17
+        if len(seen) == 3:
+            call.hold()
+
+    house.requests.on_request = look
+    house.send(request(1), request(2))
+    house.send(request(3), request(4))
+    house.requests.calls[2].complete((b"three",))
+    house.turn()
+    assert seen == [-1, 17, -1, -1]
+
+
 def test_a_held_call_keeps_the_bytes_behind_it_unread_until_it_is_answered() -> None:
     house = House()
     house.requests.on_request = Call.hold

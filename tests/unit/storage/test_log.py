@@ -19,6 +19,7 @@ from millbeck.kernel.errors import (
 )
 from millbeck.records import batch as batches
 from millbeck.records import control
+from millbeck.storage.log import WRITEBACK_BYTES
 from millbeck.storage.producer_state import Origin
 from millbeck.testing.sim.disk_faults import DiskCall
 
@@ -278,6 +279,20 @@ def test_writeback_is_offered_once_enough_has_gathered(world: Any) -> None:
     assert (found.position, found.size) == (0, world.log.size_bytes)
     found.release()
     assert world.log.writeback_slice(100) is None
+
+
+def test_upkeep_is_due_for_a_flush_and_for_a_writeback(world: Any) -> None:
+    world.configure(internal_segment_bytes=str(2 * WRITEBACK_BYTES), max_message_bytes=str(2 * WRITEBACK_BYTES))
+    world.append_many(3)
+    assert not world.log.upkeep_is_due(world.clock_ms)
+    world.append(world.batch(size=WRITEBACK_BYTES))
+    assert world.log.upkeep_is_due(world.clock_ms)
+    world.log.writeback_slice().release()
+    assert not world.log.upkeep_is_due(world.clock_ms)
+    world.configure(flush_messages="4")
+    assert world.log.upkeep_is_due(world.clock_ms)
+    world.log.flush()
+    assert not world.log.upkeep_is_due(world.clock_ms)
 
 
 def test_changed_options_count_from_the_next_append(world: Any) -> None:

@@ -155,7 +155,10 @@ def handle_produce(call: Call, frame: memoryview, position: int) -> None:
     request, _ = decode_produce_request(call.version, frame, position)
     reply = ProduceReply(call, request.acks)
     refusal = _refusal(call, request.acks, request.transactional_id)
-    now_ms = call.broker.now_ms()
+    connection = call.connection
+    now_ms = connection.wall_ms
+    if now_ms < 0:
+        now_ms = connection.wall_ms = call.broker.now_ms()
     allow_zstd = call.version >= 7
     heavy: list[Heavy] = []
     for name_or_id, partitions in request.topics:
