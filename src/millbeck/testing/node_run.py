@@ -110,7 +110,11 @@ class NodeRun:
 
     def run(self) -> list[Anomaly]:
         """The anomalies of the whole run. A node that serves and waits for its disk on the loop fails it."""
-        self.world.run(self._scenario, limit_s=LIMIT_SECONDS)
+        try:
+            self.world.run(self._scenario, limit_s=LIMIT_SECONDS)
+        finally:
+            # Whoever still waits in it would complain when it is forgotten.
+            self.world.close()
         if self.syncs_on_loop:
             raise AssertionError(f"a sync on the loop:\n{self.syncs_on_loop[0]}")
         return check_all(self.history, acknowledged_count_min=self.plan.batch_count)

@@ -88,7 +88,10 @@ class TableRun(NodeRun):
         return {**super().settings(), **dict(self.table_plan.broker_options)}
 
     def run(self) -> list[Anomaly]:
-        self.world.run(self._scenario, limit_s=self.table_plan.limit_s)
+        try:
+            self.world.run(self._scenario, limit_s=self.table_plan.limit_s)
+        finally:
+            self.world.close()
         return check_table(self.history, acknowledged_count_min=self.plan.batch_count)
 
     async def _scenario(self, environment: Environment) -> None:

@@ -34,3 +34,4 @@ def test_a_quiet_run_acknowledges_and_reads_everything() -> None:
     read = {value for records in run.history.final.values() for _, value in records}
     assert read == {send.value for send in run.history.sends}
     assert len(run.history.sends) >= 40
+    assert run.world.loop.is_closed(), "a world must be closed before it is forgotten"

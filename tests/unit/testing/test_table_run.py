@@ -23,6 +23,7 @@ def test_a_quiet_run_compacts_and_finds_nothing() -> None:
         plan = replace(TablePlan.drawn(3), fault_count=0, worker_death=0.0, batch_count=40, producer_count=1)
         run = TableRun(plan)
         assert run.run() == []
+        assert run.world.loop.is_closed()
     finally:
         logging.disable(logging.NOTSET)
     assert run.unexpected_errors == 0
