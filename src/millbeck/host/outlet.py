@@ -55,7 +55,7 @@ class SocketOutlet:
     def __init__(self, transport: asyncio.Transport, connected: socket.socket, *, is_linux: bool) -> None:
         """``connected`` is the transport's own socket; it is never closed here."""
         self._transport = transport
-        # Looked at several times a turn, where the transport's own method would be the one call into the interpreter.
+        # Looked at several times a turn, where the transport's own method is a call into the interpreter.
         self._state: Any = transport
         self._socket = connected
         self._descriptor = connected.fileno()
