@@ -95,7 +95,10 @@ class GroupsRun:
         self._log: list[tuple[int, GroupRecord]] = []
 
     def run(self) -> list[Anomaly]:
-        self.cluster.world.run(self._scenario, limit_s=LIMIT_SECONDS)
+        try:
+            self.cluster.world.run(self._scenario, limit_s=LIMIT_SECONDS)
+        finally:
+            self.cluster.world.close()
         return self.history.check(self._log)
 
     async def _scenario(self, environment: Environment) -> None:

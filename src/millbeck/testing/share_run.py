@@ -114,7 +114,10 @@ class ShareRun:
         self._is_calm = False
 
     def run(self) -> list[Anomaly]:
-        self.cluster.world.run(self._scenario, limit_s=LIMIT_SECONDS)
+        try:
+            self.cluster.world.run(self._scenario, limit_s=LIMIT_SECONDS)
+        finally:
+            self.cluster.world.close()
         return self.history.check(confirmed_min=self.plan.record_count // 2)
 
     async def _scenario(self, environment: Environment) -> None:
