@@ -112,6 +112,9 @@ class Logs:
         turns = Turns(broker.environment.clock)
         for topic_id in delta.topics.deleted:
             await self._delete(topic_id, turns)
+        if delta.configs.changed:
+            # Before the roles: what a smaller set of in-sync replicas may commit depends on their minimum.
+            self._reconfigure(image)
         for before, index, registration in delta.topics.changed_partitions():
             if broker.node_id in registration.replicas:
                 await self._forget_checkpoints(TopicPartition(before.name, index))
@@ -124,8 +127,6 @@ class Logs:
                 self._leave(before.topic_id, index, changes)
             await turns.give_way()
         broker.image = broker.topics.image = image
-        if delta.configs.changed:
-            self._reconfigure(image)
         await broker.replication.image_changed(delta, changes, turns)
         return changes
 

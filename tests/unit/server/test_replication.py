@@ -19,14 +19,17 @@ from millbeck.kernel.errors import (
     NotLeaderOrFollower,
     RequestTimedOut,
 )
+from millbeck.metadata.image import ResourceType
 from millbeck.metadata.records import (
     BrokerRegistrationChangeRecord,
+    ConfigRecord,
     MetadataRecord,
     PartitionChangeRecord,
     RecordedEndpoint,
     RegisterBrokerRecord,
 )
 from millbeck.replication.selector import RACK_AWARE_SELECTOR
+from millbeck.server import turns
 from millbeck.server.replication import Replication, no_controller
 from millbeck.wire.messages.fetch import ReplicaState
 from millbeck.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
@@ -111,6 +114,30 @@ def test_acks_all_waits_for_the_other_replica_and_not_longer_than_it_may() -> No
         assert not producing.done(), "it has the first of the two"
         await follow_along(house, other, topic_id, 2)
         assert await producing == 0
+
+    in_house(scenario)
+
+
+@pytest.mark.parametrize("turn_seconds", [turns.TURN_SECONDS, -1.0], ids=["in one turn", "in many"])
+def test_a_minimum_that_comes_with_a_smaller_set_counts_for_it(
+    monkeypatch: pytest.MonkeyPatch, turn_seconds: float
+) -> None:
+    """By the old one the leader alone would commit what who has left, and may lead again, does not have."""
+    monkeypatch.setattr(turns, "TURN_SECONDS", turn_seconds)
+
+    async def scenario(house: House, client: Client, environment: Environment) -> None:
+        topic_id = await replicate(house, client, min_insync_replicas="1")
+        producing = asyncio.ensure_future(produce_error(client, b"x", topic_id, timeout_ms=5000))
+        await asyncio.sleep(0.5)
+        partition = partition_of(house)
+        assert partition.replicas is not None
+        partition.replicas.followers[2].caught_up_ms -= 60_000
+        minimum = ConfigRecord(
+            resource_type=ResourceType.TOPIC, resource_name="t", name="min.insync.replicas", value="2"
+        )
+        await decide(house, minimum, change(topic_id, isr=[1]))
+        assert await producing == NotEnoughReplicasAfterAppend.code
+        assert partition.high_watermark == 0
 
     in_house(scenario)
 
