@@ -117,12 +117,12 @@ class ShareFetching:
             return
         request = self._request
         size_bytes = sum(len(each.records) for each in self._taken.values())
-        if self._taken and size_bytes >= request.max_bytes:
+        if size_bytes >= request.max_bytes:
             return
         wish = Wish(
             self._session.member_id,
             request.max_records - self._record_count(),
-            max(request.max_bytes - size_bytes, 1),
+            request.max_bytes - size_bytes,
             request.batch_size,
             self._is_strict,
         )

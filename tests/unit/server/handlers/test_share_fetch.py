@@ -104,6 +104,18 @@ def test_a_fetch_waits_for_as_many_bytes_as_it_wants_and_no_longer_than_it_says(
     share_house().run(scenario)
 
 
+def test_a_fetch_of_no_bytes_gets_no_records() -> None:
+    async def scenario(house: House, client: Client, environment: Environment) -> None:
+        member, topic_id = await begin(house, client, environment)
+        started = environment.clock.monotonic()
+        reply = await member.fetch(topic_id, max_bytes=0, max_wait_ms=500)
+        assert (values(reply), acquired(reply)) == ([], [])
+        assert 0.5 <= environment.clock.monotonic() - started < 0.6
+        assert len(values(await member.fetch(topic_id, max_bytes=1))) > 0, "at least one batch"
+
+    share_house().run(scenario)
+
+
 def test_two_members_never_hold_the_same_record() -> None:
     async def scenario(house: House, client: Client, environment: Environment) -> None:
         member, topic_id = await begin(house, client, environment)
