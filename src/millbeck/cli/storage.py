@@ -12,7 +12,7 @@ from millbeck.cli.verbs import VerbGroup
 from millbeck.host import real_environment
 from millbeck.kernel.errors import InvalidConfig
 from millbeck.kernel.ids import parse_uuid, uuid_text
-from millbeck.metadata.features import METADATA_VERSION, release_of
+from millbeck.metadata.features import METADATA_VERSION, VOTERS_IN_LOG_FROM, release_of
 from millbeck.server.config import NodeConfig
 from millbeck.server.formatting import AlreadyFormatted, format_directories
 from millbeck.server.initial_quorum import InitialQuorum, check_quorum_flags, parse_initial_controllers
@@ -70,6 +70,12 @@ def format_storage(
     levels = levels_of(ctx, release_version, features) if release_version or features else {}
     level = levels.pop(METADATA_VERSION, config.supported_features[METADATA_VERSION].max_level)
     try:
+        quorum = quorum_of(config, standalone=standalone, initial_controllers=initial_controllers, joins=joins)
+        if quorum is not None and level < VOTERS_IN_LOG_FROM:
+            raise InvalidConfig(
+                f"voters are kept in the metadata log from {release_of(VOTERS_IN_LOG_FROM)} on: with an older release "
+                "name them by controller.quorum.voters"
+            )
         if cluster_id is not None:
             parse_uuid(cluster_id)
         written = format_directories(
@@ -78,7 +84,7 @@ def format_storage(
             cluster_id=cluster_id,
             metadata_version=level,
             features=levels,
-            quorum=quorum_of(config, standalone=standalone, initial_controllers=initial_controllers, joins=joins),
+            quorum=quorum,
             ignore_formatted=ignore_formatted,
         )
     except (AlreadyFormatted, InvalidConfig, MetaPropertiesError, OSError, ValueError) as error:

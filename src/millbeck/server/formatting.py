@@ -8,7 +8,7 @@ from typing import Final
 
 from millbeck.kernel.environment import Environment, Files
 from millbeck.kernel.ids import uuid_text
-from millbeck.metadata.features import METADATA_VERSION
+from millbeck.metadata.features import METADATA_VERSION, VOTERS_IN_LOG_FROM
 from millbeck.server.config import NodeConfig
 from millbeck.server.drivers.metadata_files import write_bootstrap, write_initial_voters
 from millbeck.server.initial_quorum import InitialQuorum
@@ -41,15 +41,16 @@ def format_directories(
     """Make every directory of a node ready; the cluster's id, a new one when none is given.
 
     ``metadata_version`` is the newest that the node knows when it is not given. With ``quorum`` the voters are kept in
-    the metadata log from its beginning on, and so is a node that names no voter and is its own quorum; without, the
-    node's file names them. Raises `AlreadyFormatted` unless ``ignore_formatted``, in which case directories that are
-    ready stay as they are.
+    the metadata log from its beginning on, and so is a node that names no voter and is its own quorum, if the metadata
+    version has that; without, the node's file names them. Raises `AlreadyFormatted` unless ``ignore_formatted``, in
+    which case directories that are ready stay as they are.
     """
     files = environment.files
-    if quorum is None and is_alone(config) and not config.voters and not config.quorum.bootstrap_servers:
-        quorum = InitialQuorum(controllers=None)
     if metadata_version is None:
         metadata_version = config.supported_features[METADATA_VERSION].max_level
+    if quorum is None and is_alone(config) and not config.voters and not config.quorum.bootstrap_servers:
+        # Releases that know no voters in the log must be able to go on with what belongs to them.
+        quorum = InitialQuorum(controllers=None) if metadata_version >= VOTERS_IN_LOG_FROM else None
     found = _read_all(files, config)
     ready = {directory: meta for directory, meta in found.items() if meta is not None}
     if ready and not ignore_formatted:

@@ -52,6 +52,15 @@ def test_ids_and_releases_are_checked(fails: Callable[..., str], config: str) ->
     assert fails("storage", "format", "-c", config, "-r", "0.9")
 
 
+def test_voters_are_in_the_log_only_where_the_release_has_that(
+    run: Run, fails: Callable[..., str], config: str, tmp_path: Path
+) -> None:
+    refused = fails("storage", "format", "-c", config, "--standalone", "-r", "3.8-IV0")
+    assert "from 3.9-IV0 on" in refused
+    assert run("storage", "format", "-c", config, "-r", "3.8-IV0").exit_code == 0
+    assert not (tmp_path / "one" / "__cluster_metadata-0").exists()
+
+
 def test_a_new_id_each_time(run: Run) -> None:
     ids = {run("storage", "random-uuid").stdout.strip() for _ in range(3)}
     assert len(ids) == 3

@@ -10,6 +10,7 @@ import pytest
 
 from millbeck.kernel.environment import Environment
 from millbeck.kernel.ids import parse_uuid
+from millbeck.metadata.features import VOTERS_IN_LOG_FROM
 from millbeck.server.config import NodeConfig
 from millbeck.server.drivers.metadata_files import read_bootstrap
 from millbeck.server.formatting import AlreadyFormatted, NotFormatted, check_formatted, format_directories
@@ -167,6 +168,17 @@ def test_a_new_node_alone_keeps_its_voters_in_the_log_wherever_it_listens() -> N
 
     with sim.World(1) as world:
         world.run(main, limit_s=60)
+
+
+@pytest.mark.parametrize(
+    ("metadata_version", "has_voters"), [(VOTERS_IN_LOG_FROM - 1, False), (VOTERS_IN_LOG_FROM, True)]
+)
+def test_voters_are_in_the_log_from_the_release_on_that_knows_them_there(
+    metadata_version: int, has_voters: bool
+) -> None:
+    world = World()
+    world.format(metadata_version=metadata_version)
+    assert world.environment.files.exists("/a/__cluster_metadata-0") == has_voters
 
 
 def test_voters_that_the_file_names_stay_in_the_file() -> None:
