@@ -84,7 +84,8 @@ class House:
             assert not self.syncs_on_loop, self.syncs_on_loop[0]
             return result
 
-        return self.world.run(whole, limit_s=limit_s)
+        with self.world:
+            return self.world.run(whole, limit_s=limit_s)
 
 
 def one_batch(*values: bytes | None, key: bytes | None = None, **fields: Any) -> bytes:
