@@ -186,7 +186,8 @@ def test_a_node_that_is_only_a_controller_shows_nothing_of_brokers() -> None:
         of_brokers = ("kafka_server_replicamanager", "kafka_log", "kafka_server_brokermetadata", "kafka_consumergroup")
         assert [name for name in found if name.startswith(of_brokers)] == []
 
-    house.world.run(whole, limit_s=100)
+    with house.world:
+        house.world.run(whole, limit_s=100)
 
 
 def test_what_is_named_a_total_is_a_counter() -> None:

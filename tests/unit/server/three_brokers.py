@@ -76,7 +76,7 @@ class ThreeBrokers:
             assert [node.broker.unexpected_errors for node in self.nodes.values()] == [0] * len(self.nodes)
             return result
 
-        with pytest.MonkeyPatch.context() as patch:
+        with pytest.MonkeyPatch.context() as patch, self.world:
             # A node that comes back is told of its topics later than one whose metadata log is its cluster's.
             patch.setattr(Logs, "set_strays_aside", lambda self: None)
             return self.world.run(whole, limit_s=limit_s)

@@ -62,7 +62,8 @@ def run(scenario: Callable[[Sending], Coroutine[Any, Any, None]]) -> None:
     async def whole(environment: Any) -> None:
         await scenario(Sending())
 
-    World(1).run(whole, limit_s=600)
+    with World(1) as world:
+        world.run(whole, limit_s=600)
 
 
 def asked(request: AssignReplicasToDirsRequest) -> dict[bytes, list[int]]:

@@ -106,7 +106,8 @@ def run(scenario: Callable[[Sending], Coroutine[Any, Any, None]]) -> None:
     async def whole(environment: Any) -> None:
         await scenario(Sending(environment))
 
-    World(1).run(whole, limit_s=600)
+    with World(1) as world:
+        world.run(whole, limit_s=600)
 
 
 def test_what_is_proposed_goes_to_the_controller_with_all_epochs() -> None:
