@@ -214,6 +214,8 @@ class Partition:
         self._turn.mark_watermark(self)
         if is_new:
             self._tell_all()
+        elif not is_known:
+            self.consider_followers()
         return is_new
 
     def _lead_others(
