@@ -116,8 +116,8 @@ class MetadataSnapshots:
         try:
             await work()
         except OSError as error:
-            # Nothing is lost: the log still has everything, and the next commit leads to the next attempt.
-            logger.error("the metadata snapshot could not be written: %s", error)
+            # Nothing is lost: the log still has everything, and the next snapshot is the next attempt.
+            logger.error("the metadata snapshot could not be written, or what is before it not removed: %s", error)
         except KafkaStorageError as error:
             self._on_log_failed(error)
         finally:
@@ -175,7 +175,8 @@ class MetadataSnapshots:
     def _begin_cleaning(self) -> None:
         self._cleaning_timer = None
         if self._is_writing:
-            # It cleans when it is done.
+            # It cleans when it is done, if it comes that far.
+            self._clean_later(soon=True)
             return
         self._is_writing = True
         self._spawn(self._attempt(self._clean))

@@ -8,6 +8,7 @@ import pytest
 from millbeck.controller.result import Result
 from millbeck.metadata.records import BeginTransactionRecord, ConfigRecord, EndTransactionRecord
 from millbeck.metadata.snapshot import parse_name, read_snapshot
+from millbeck.server.drivers import metadata_snapshots
 from millbeck.server.drivers.metadata_retention import MetadataRetention
 from millbeck.server.drivers.quorum import MetadataLogFailed, QuorumDriver
 from millbeck.testing.sim.disk_faults import DiskCall
@@ -133,6 +134,30 @@ def test_a_snapshot_that_becomes_too_old_goes_though_nothing_happens(metadata_no
         driver.snapshots._begin_cleaning()
         await metadata_node.settle()
         assert _ends(metadata_node) == [6]
+
+    asyncio.run(scenario())
+
+
+def test_what_is_too_old_is_looked_at_again_when_a_snapshot_was_being_written(
+    metadata_node: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """That one may come to nothing, and the next may be long in coming."""
+    monkeypatch.setattr(metadata_snapshots, "CLEANING_SECONDS_MIN", 0.0)
+
+    async def scenario() -> None:
+        driver = await metadata_node.started(retention=MetadataRetention(size_bytes_max=-1, age_ms_max=100_000))
+        for name in "ab":
+            await _set(driver, name)
+            await driver.snapshots.write(driver.image)
+        metadata_node.clock.now_ms += 200_000
+        driver.snapshots._is_writing = True
+        driver.snapshots._begin_cleaning()
+        await asyncio.sleep(0)
+        assert _ends(metadata_node) == [5, 6]
+        driver.snapshots._is_writing = False
+        async with asyncio.timeout(5):
+            while _ends(metadata_node) != [6]:
+                await asyncio.sleep(0)
 
     asyncio.run(scenario())
 
