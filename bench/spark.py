@@ -71,7 +71,7 @@ class Ceiling(DataSource):
         return "ceiling"
 
     def schema(self) -> StructType:
-        from millbeck.pipeline.source import source_schema
+        from millbeck.pipeline.source_schema import source_schema
 
         return source_schema(False)
 

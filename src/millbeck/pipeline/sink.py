@@ -7,23 +7,26 @@ Without transactions nothing is left to do there: what a task has returned is ac
 With ``delivery=exactly_once`` a writer takes its transaction the moment it is pickled, since that is what sets the one
 for the tasks apart from the one for ``commit``, and the tickets come back with the tasks' messages. A task that Spark
 tries again would repeat sequences of its first attempt, and so it is refused: the batch fails and is run anew.
+
+Each of these processes lives for a moment, for every batch: it loads only what it does itself.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pyspark import TaskContext
 from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
 
-from millbeck.client.producer.shared_transaction import Ticket
-from millbeck.pipeline import exactly_once
 from millbeck.pipeline.errors import NotExactlyOnce
-from millbeck.pipeline.exactly_once import Begun
-from millbeck.pipeline.outgoing import Outgoing, Written
 from millbeck.pipeline.plainly import plainly
 from millbeck.pipeline.sink_options import SinkOptions
+
+if TYPE_CHECKING:
+    from millbeck.client.producer.shared_transaction import Ticket
+    from millbeck.pipeline.exactly_once import Begun
+    from millbeck.pipeline.outgoing import Written
 
 Messages = list[WriterCommitMessage | None]
 
@@ -59,6 +62,8 @@ class _Writer:
     @plainly
     def __getstate__(self) -> Mapping[str, Any]:
         if self._options.is_exactly_once and self._begun is None:
+            from millbeck.pipeline import exactly_once
+
             self._begun = exactly_once.begin(self._options)
         return {"_options": self._options, "_begun": self._begun}
 
@@ -89,12 +94,16 @@ class _Writer:
         ticket = _one_ticket(found)
         if ticket is None or any(message.is_repeated for message in found):
             return
+        from millbeck.pipeline import exactly_once
+
         query = next((message.query for message in found), None)
         exactly_once.commit(self._options, ticket, [message.written for message in found], query, batch)
 
     def _abort(self, messages: Messages) -> None:
         ticket = _one_ticket([message for message in messages if isinstance(message, TaskWritten)])
         if ticket is not None:
+            from millbeck.pipeline import exactly_once
+
             exactly_once.abort(self._options, ticket)
 
 
@@ -127,6 +136,8 @@ class StreamWriter(_Writer, DataSourceStreamArrowWriter):
 
 
 def write_rows(options: SinkOptions, batches: Iterator[Any], ticket: Ticket | None = None) -> Written:
+    from millbeck.pipeline.outgoing import Outgoing
+
     outgoing = Outgoing(options, ticket=ticket)
     try:
         for batch in batches:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from pyspark.sql.datasource import DataSourceReader, DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import (
@@ -23,46 +23,18 @@ from pyspark.sql.streaming.datasource import (
     ReadMinRows,
     SupportsTriggerAvailableNow,
 )
-from pyspark.sql.types import (
-    ArrayType,
-    BinaryType,
-    IntegerType,
-    LongType,
-    StringType,
-    StructField,
-    StructType,
-    TimestampType,
-)
 
 from millbeck.kernel.ids import ZERO_UUID, TopicPartition, Uuid
 from millbeck.pipeline.errors import RecordsLost, TopicChanged
-from millbeck.pipeline.log_view import LogView
 from millbeck.pipeline.offsets import Offsets
 from millbeck.pipeline.plainly import plainly
 from millbeck.pipeline.planning import OffsetRange, limited, split
-from millbeck.pipeline.range_task import read_range
 from millbeck.pipeline.source_options import SourceOptions
 
+if TYPE_CHECKING:
+    from millbeck.pipeline.log_view import LogView
+
 log = logging.getLogger(__name__)
-
-_HEADER: Final = StructType([StructField("key", StringType()), StructField("value", BinaryType())])
-_FIELDS: Final = (
-    StructField("key", BinaryType()),
-    StructField("value", BinaryType()),
-    StructField("topic", StringType()),
-    StructField("partition", IntegerType()),
-    StructField("offset", LongType()),
-    StructField("timestamp", TimestampType()),
-    StructField("timestampType", IntegerType()),
-)
-
-
-def source_schema(with_headers: bool) -> StructType:
-    """The schema of Spark's Kafka source."""
-    fields = list(_FIELDS)
-    if with_headers:
-        fields.append(StructField("headers", ArrayType(_HEADER)))
-    return StructType(fields)
 
 
 class RangePartition(InputPartition):
@@ -79,7 +51,7 @@ class BatchReader(DataSourceReader):
 
     @plainly
     def partitions(self) -> Sequence[InputPartition]:
-        view = LogView(self._options)
+        view = _open_view(self._options)
         try:
             start = view.at(self._options.starting, is_start=True)
             end = view.at(self._options.ending, is_start=False)
@@ -90,8 +62,7 @@ class BatchReader(DataSourceReader):
 
     @plainly
     def read(self, partition: InputPartition) -> Iterator[Any]:
-        assert isinstance(partition, RangePartition)
-        return read_range(self._options, partition.range)
+        return _read(self._options, partition)
 
 
 class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
@@ -152,8 +123,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     @plainly
     def read(self, partition: InputPartition) -> Iterator[Any]:
-        assert isinstance(partition, RangePartition)
-        return read_range(self._options, partition.range)
+        return _read(self._options, partition)
 
     def commit(self, end: Mapping[str, Any]) -> None:
         """Nothing: the checkpoint has the offsets. For lag in a consumer group see `progress_groups`."""
@@ -166,12 +136,12 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     @property
     def _log(self) -> LogView:
         if self._view is None:
-            self._view = LogView(self._options)
+            self._view = _open_view(self._options)
         return self._view
 
     def _latest(self) -> Offsets:
         topics = self._log.topics()
-        return Offsets(self._log.latest(self._log.partitions(topics)), LogView.ids(topics))
+        return Offsets(self._log.latest(self._log.partitions(topics)), self._log.ids(topics))
 
     def _holds_back(self, waiting: int, limit: ReadLimit) -> bool:
         """Whether there is too little for a batch yet (``minOffsetsPerTrigger``, for ``maxTriggerDelay`` at most)."""
@@ -182,6 +152,21 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if self._waits_since_s is None:
             self._waits_since_s = now_s
         return now_s - self._waits_since_s < self._options.trigger_delay_max_s
+
+
+def _open_view(options: SourceOptions) -> LogView:
+    """Only who asks brokers loads what that takes: Spark plans in processes of their own, one after the other."""
+    from millbeck.pipeline.log_view import LogView
+
+    return LogView(options)
+
+
+def _read(options: SourceOptions, partition: InputPartition) -> Iterator[Any]:
+    """Only tasks load what reading takes."""
+    from millbeck.pipeline.range_task import read_range
+
+    assert isinstance(partition, RangePartition)
+    return read_range(options, partition.range)
 
 
 class RangePlanner:
@@ -217,7 +202,7 @@ class RangePlanner:
 
     def ranges(self, start: Offsets, end: Offsets) -> list[OffsetRange]:
         topics = self._view.topics()
-        ids = LogView.ids(topics)
+        ids = self._view.ids(topics)
         there = set(self._view.partitions(topics))
         wanted: dict[TopicPartition, tuple[int, int]] = {}
         for partition, (begin, stop) in self.backlog(start, end).items():

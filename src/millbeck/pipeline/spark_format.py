@@ -27,8 +27,8 @@ class MillbeckFormat(DataSource):
         return "millbeck"
 
     def schema(self) -> StructType:
-        from millbeck.pipeline.source import source_schema
         from millbeck.pipeline.source_options import includes_headers
+        from millbeck.pipeline.source_schema import source_schema
 
         return source_schema(includes_headers(self.options))
 

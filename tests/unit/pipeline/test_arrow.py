@@ -105,7 +105,7 @@ def test_the_schema_is_sparks() -> None:
     pytest.importorskip("pyspark", reason="the extra spark is not installed")
     from pyspark.sql.pandas.types import to_arrow_schema
 
-    from millbeck.pipeline.source import source_schema
+    from millbeck.pipeline.source_schema import source_schema
 
     for with_headers in (False, True):
         theirs = to_arrow_schema(source_schema(with_headers), timezone="UTC")

@@ -49,7 +49,7 @@ ONCE = parse_sink_options(
 @pytest.fixture(autouse=True)
 def outgoing(monkeypatch: pytest.MonkeyPatch) -> None:
     FakeOutgoing.made = []
-    monkeypatch.setattr(sink, "Outgoing", FakeOutgoing)
+    monkeypatch.setattr("millbeck.pipeline.outgoing.Outgoing", FakeOutgoing)
 
 
 @pytest.fixture

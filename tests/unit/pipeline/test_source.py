@@ -17,7 +17,7 @@ from millbeck.kernel.ids import TopicPartition
 from millbeck.pipeline.errors import RecordsLost, TopicChanged
 from millbeck.pipeline.log_view import LogView
 from millbeck.pipeline.offsets import Offsets
-from millbeck.pipeline.source import BatchReader, RangePartition, StreamReader, source_schema
+from millbeck.pipeline.source import BatchReader, RangePartition, StreamReader
 from millbeck.pipeline.source_options import Position, SourceOptions, parse_source_options
 
 OLD, NEW = bytes(15) + b"1", bytes(15) + b"2"
@@ -26,6 +26,8 @@ A0, A1 = TopicPartition("a", 0), TopicPartition("a", 1)
 
 class FakeView:
     """A cluster with one topic, as a driver sees it."""
+
+    ids = staticmethod(LogView.ids)
 
     def __init__(self, count: int = 1, topic_id: bytes = OLD) -> None:
         self.topic_id = topic_id
@@ -178,13 +180,7 @@ def test_a_topic_created_anew_since_the_checkpoint_is_noticed() -> None:
 def test_a_batch_reads_from_start_to_end(monkeypatch: pytest.MonkeyPatch) -> None:
     view = FakeView(2)
 
-    class OneView:
-        ids = staticmethod(LogView.ids)
-
-        def __new__(cls, options: SourceOptions) -> Any:
-            return view
-
-    monkeypatch.setattr("millbeck.pipeline.source.LogView", OneView)
+    monkeypatch.setattr("millbeck.pipeline.log_view.LogView", lambda options: view)
     found = BatchReader(options_of()).partitions()
     assert [(cast("RangePartition", each).range.start, cast("RangePartition", each).range.end) for each in found] == [
         (0, 100),
@@ -202,16 +198,3 @@ def test_a_reader_goes_to_workers_without_its_connection() -> None:
     reader.commit(offsets(p0=1))
     reader.stop()
     assert view.is_closed
-
-
-def test_the_schema() -> None:
-    assert source_schema(False).fieldNames() == [
-        "key",
-        "value",
-        "topic",
-        "partition",
-        "offset",
-        "timestamp",
-        "timestampType",
-    ]
-    assert source_schema(True)["headers"].dataType.simpleString() == "array<struct<key:string,value:binary>>"

@@ -11,7 +11,8 @@ from pyspark.sql.types import ArrayType, IntegerType, LongType, StringType, Stru
 import pyspark_millbeck
 from millbeck.pipeline.errors import InvalidOption
 from millbeck.pipeline.sink import BatchWriter, StreamWriter
-from millbeck.pipeline.source import BatchReader, StreamReader, source_schema
+from millbeck.pipeline.source import BatchReader, StreamReader
+from millbeck.pipeline.source_schema import source_schema
 from millbeck.pipeline.spark_format import MillbeckFormat
 
 OPTIONS = {"kafka.bootstrap.servers": "h:1", "subscribe": "a"}
