@@ -21,6 +21,7 @@ from pyspark.sql import SparkSession
 
 from millbeck.pipeline.explaining import tell_first
 from millbeck.pipeline.java import find_java
+from millbeck.pipeline.meanwhile import loading
 from millbeck.pipeline.spark_format import MillbeckFormat
 from millbeck.pipeline.spark_output import ends_quietly, without_noise
 
@@ -67,9 +68,10 @@ def spark_session(
     builder = SparkSession.builder.appName(name).master(master)
     for setting, value in chosen.items():
         builder = builder.config(setting, value)
+    starts_java = SparkContext._gateway is None
     # What runs already keeps its standard error.
-    is_quiet = SparkContext._gateway is None and bool(_quietly(settings))
-    with without_noise() if is_quiet else nullcontext():
+    is_quiet = starts_java and bool(_quietly(settings))
+    with without_noise() if is_quiet else nullcontext(), loading() if starts_java else nullcontext():
         spark = builder.getOrCreate()
     spark.dataSource.register(MillbeckFormat)
     return spark

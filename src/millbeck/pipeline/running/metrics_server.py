@@ -19,6 +19,8 @@ from millbeck.pipeline.errors import DefinitionError
 OFF: Final = "off"
 ANYWHERE: Final = "127.0.0.1:0"
 _ANSWER_SECONDS_MAX: Final = 10
+_LOOK_SECONDS: Final = 0.05
+"""How often it looks whether it is to end: whoever ends the run waits for that."""
 
 
 def address_of(setting: str) -> tuple[str, int]:
@@ -43,7 +45,7 @@ def served(setting: str, registry: Registry) -> Iterator[str | None]:
             f"metrics cannot be served at {setting}: {error.strerror or error}. Set metrics to another address, to"
             f" {ANYWHERE} for any free port, or to {OFF!r}"
         ) from error
-    thread = threading.Thread(target=server.serve_forever, name="metrics", daemon=True)
+    thread = threading.Thread(target=server.serve_forever, args=(_LOOK_SECONDS,), name="metrics", daemon=True)
     thread.start()
     try:
         shown = f"[{host}]" if ":" in host else host

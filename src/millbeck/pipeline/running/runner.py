@@ -3,6 +3,8 @@
 A stop, by signal, lets the batch that is being written end. What is wrong with the pipeline itself is not tried again:
 it would be as wrong the second time. Nor is anything tried here once Spark's Java process is gone: that takes another
 process, which `keeper` starts.
+
+What only a topology needs is not loaded with this module, but while Java starts (`meanwhile`).
 """
 
 from __future__ import annotations
@@ -15,7 +17,7 @@ import threading
 import time
 from collections.abc import Callable
 from types import FrameType
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]
 from pyspark import SparkContext
@@ -37,7 +39,6 @@ from millbeck.pipeline.errors import (
     TopologyError,
 )
 from millbeck.pipeline.explaining import explained
-from millbeck.pipeline.progress_groups import ProgressGroups
 from millbeck.pipeline.running.backoff import Backoff
 from millbeck.pipeline.running.definition import Definition
 from millbeck.pipeline.running.metrics import PipelineMetrics
@@ -45,7 +46,10 @@ from millbeck.pipeline.running.metrics_server import served
 from millbeck.pipeline.running.progress import Progress, progress_of
 from millbeck.pipeline.running.run_directory import RunDirectory
 from millbeck.pipeline.session import spark_session
-from millbeck.pipeline.topology.topology import Topology
+
+if TYPE_CHECKING:
+    from millbeck.pipeline.progress_groups import ProgressGroups
+    from millbeck.pipeline.topology.topology import Topology
 
 _LOOK_SECONDS: Final = 0.5
 _JAVA_ENDS_SECONDS: Final = 2.0
@@ -69,6 +73,8 @@ Say = Callable[[str], None]
 
 
 def build_topology(definition: Definition, spark: SparkSession) -> Topology:
+    from millbeck.pipeline.topology.topology import Topology
+
     settings = definition.settings
     topology = Topology(
         settings.name,
@@ -107,9 +113,7 @@ class Runner:
         settings = definition.settings
         self._is_running = False
         self._metrics = PipelineMetrics(settings.name, restarts=directory.restarts, is_running=lambda: self._is_running)
-        self._groups = ProgressGroups(
-            {"bootstrap.servers": settings.bootstrap_servers}, {settings.name: settings.group or settings.name}
-        )
+        self._groups: ProgressGroups | None = None
 
     def run(self) -> None:
         """Until it is stopped, or done; raises what cannot be mended by trying again.
@@ -188,6 +192,16 @@ class Runner:
         finally:
             self._is_running = False
 
+    def _progress_groups(self) -> ProgressGroups:
+        if self._groups is None:
+            from millbeck.pipeline.progress_groups import ProgressGroups
+
+            settings = self._definition.settings
+            self._groups = ProgressGroups(
+                {"bootstrap.servers": settings.bootstrap_servers}, {settings.name: settings.group or settings.name}
+            )
+        return self._groups
+
     def _follow(self, query: StreamingQuery) -> None:
         told = -1
         while not query.awaitTermination(_LOOK_SECONDS):  # type: ignore[arg-type]
@@ -204,7 +218,7 @@ class Runner:
                 told = progress.batch
                 self._has_progressed = True
                 self._metrics.wrote(progress)
-                self._groups.progressed(reported)
+                self._progress_groups().progressed(reported)
                 self._directory.write_status(progress=progress.as_json())
                 self._watch(progress)
         return told
