@@ -5,9 +5,10 @@ and later, as long as what it proposes is still wanted. The controller compares 
 harm.
 
 Of a refused proposal, one that names a replica the controller does not take (INELIGIBLE_REPLICA) is withdrawn at once
-and may be made again. The other refusals mean that the controller knows something newer, which is on its way to us in
-the metadata; until it is here the proposal stays in force, which is the careful choice, and at the next look it is
-dropped.
+and may be made again. So is one that makes no sense to it (INVALID_REQUEST), at the next look. The other refusals mean
+that the controller knows something newer, which is on its way to us in the metadata. It may be the very proposal, sent
+before by a request whose answer was lost: until the metadata says so it stays in force, for who has joined can lead
+already. At each look it is sent again, in case what the controller knew was never committed.
 """
 
 from __future__ import annotations
@@ -50,9 +51,9 @@ Send = Callable[[AlterPartitionRequest], Awaitable[AlterPartitionResponse]]
 """Carries a request to the active controller; raises ApiError when there was no answer."""
 
 _WITHDRAWN: Final = (IneligibleReplica.code, OperationNotAttempted.code)
+_WITHDRAWN_LATER: Final = (InvalidRequest.code,)
 _OVERTAKEN: Final = (
     FencedLeaderEpoch.code,
-    InvalidRequest.code,
     InvalidUpdateVersion.code,
     NewLeaderElected.code,
     UnknownTopicId.code,
@@ -87,6 +88,7 @@ class IsrChangeDriver:
         self._looked = looked
         self._spawn = spawn
         self._proposed: dict[Partition, IsrProposal] = {}
+        self._refused: dict[Partition, IsrProposal] = {}
         self._overtaken: dict[Partition, IsrProposal] = {}
         self._is_sending = False
         self.expansions = 0
@@ -111,10 +113,14 @@ class IsrChangeDriver:
             await self.look()
 
     async def look(self) -> None:
-        """Drop proposals that nothing has come of, and propose to leave out who lags."""
+        """Drop proposals that nothing can come of, make others again, and propose to leave out who lags."""
+        refused, self._refused = self._refused, {}
+        for partition, proposal in refused.items():
+            partition.isr_refused(proposal)
         overtaken, self._overtaken = self._overtaken, {}
         for partition, proposal in overtaken.items():
-            partition.isr_refused(proposal)
+            if _is_wanted(partition, proposal):
+                self.propose(partition, proposal)
         turns = Turns(self._clock)
         for partition in list(self._partitions()):
             partition.check_followers()
@@ -196,6 +202,8 @@ class IsrChangeDriver:
         log.info("the controller refuses %r of %s: %s", proposal, partition.name, type(from_code(code)).__name__)
         if code in _WITHDRAWN:
             partition.isr_refused(proposal)
+        elif code in _WITHDRAWN_LATER:
+            self._refused[partition] = proposal
         elif code in _OVERTAKEN:
             self._overtaken[partition] = proposal
         else:

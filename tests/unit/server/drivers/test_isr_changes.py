@@ -209,7 +209,39 @@ def test_what_the_controller_knows_better_is_waited_for_in_the_metadata(error: t
         await asyncio.sleep(1)
         assert (one.answers, len(sending.requests)) == ([], 1)
         await sending.driver.look()
-        assert one.answers == ["refused"]
+        await asyncio.sleep(1)
+        assert (one.answers, len(sending.requests)) == ([], 2), "it may have been committed: it stays in force"
+        one.replicas.pending = None
+        await sending.driver.look()
+        await asyncio.sleep(1)
+        assert len(sending.requests) == 2, "the metadata has brought what the controller knew"
+
+    run(scenario)
+
+
+def test_what_the_controller_knew_and_never_committed_is_taken_the_next_time() -> None:
+    async def scenario(sending: Sending) -> None:
+        one: Any = StandIn()
+        sending.reply = answering(errors.InvalidUpdateVersion.code)
+        sending.driver.propose(one, one.proposal())
+        await asyncio.sleep(1)
+        sending.reply = accepted
+        await sending.driver.look()
+        await asyncio.sleep(1)
+        assert one.answers == [((1, 2), 8)]
+
+    run(scenario)
+
+
+def test_what_makes_no_sense_to_the_controller_is_withdrawn_at_the_next_look() -> None:
+    async def scenario(sending: Sending) -> None:
+        one: Any = StandIn()
+        sending.reply = answering(errors.InvalidRequest.code)
+        sending.driver.propose(one, one.proposal())
+        await asyncio.sleep(1)
+        assert one.answers == []
+        await sending.driver.look()
+        assert (one.answers, len(sending.requests)) == (["refused"], 1)
 
     run(scenario)
 
