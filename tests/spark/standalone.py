@@ -1,10 +1,11 @@
-"""A standalone Spark cluster of one master and one worker on this machine, from the pip package alone."""
+"""Spark's own servers on this machine, from the pip package alone: a master with a worker, and a Connect server."""
 
 from __future__ import annotations
 
 import os
 import re
 import subprocess
+import sys
 import threading
 import time
 from collections.abc import Iterator, Mapping
@@ -26,7 +27,7 @@ class Daemon:
         home = Path(pyspark.__file__).parent
         self.lines: list[str] = []
         self._process = subprocess.Popen(
-            [str(home / "bin" / "spark-class"), f"org.apache.spark.deploy.{kind}", *arguments],
+            [str(home / "bin" / "spark-class"), f"org.apache.spark.{kind}", *arguments],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
@@ -68,23 +69,12 @@ class Standalone:
 @contextmanager
 def standalone(directory: Path) -> Iterator[Standalone]:
     """Both ready; what applications leave is in ``directory``."""
-    log4j = directory / "log4j2.properties"
-    log4j.write_text(
-        "rootLogger.level = info\nrootLogger.appenderRef.stderr.ref = console\n"
-        "appender.console.type = Console\nappender.console.name = console\nappender.console.target = SYSTEM_ERR\n"
-        "appender.console.layout.type = PatternLayout\nappender.console.layout.pattern = %p %c{1}: %m%n\n"
-    )
-    environment = {
-        "JAVA_HOME": str(find_java()),
-        "SPARK_LOCAL_IP": HOST,
-        "SPARK_DAEMON_MEMORY": "256m",
-        "SPARK_DAEMON_JAVA_OPTS": f"-XX:+UseSerialGC -Dlog4j2.configurationFile={log4j}",
-    }
-    master = Daemon("master.Master", ["--host", HOST, "--port", "0", "--webui-port", "0"], environment)
+    environment = _environment(directory)
+    master = Daemon("deploy.master.Master", ["--host", HOST, "--port", "0", "--webui-port", "0"], environment)
     try:
         url = master.await_line(r"Starting Spark master at (spark://\S+)").group(1)
         arguments = [url, "--host", HOST, "--webui-port", "0", "--cores", "2", "--memory", "1g"]
-        worker = Daemon("worker.Worker", [*arguments, "--work-dir", str(directory / "work")], environment)
+        worker = Daemon("deploy.worker.Worker", [*arguments, "--work-dir", str(directory / "work")], environment)
         try:
             worker.await_line("Successfully registered with master")
             yield Standalone(master, worker, url)
@@ -92,3 +82,37 @@ def standalone(directory: Path) -> Iterator[Standalone]:
             worker.stop()
     finally:
         master.stop()
+
+
+@contextmanager
+def connect_server(directory: Path) -> Iterator[str]:
+    """Where it listens, as ``sc://host:port``."""
+    settings = {
+        "spark.connect.grpc.binding.address": HOST,
+        "spark.connect.grpc.binding.port": "0",
+        "spark.sql.shuffle.partitions": "4",
+        "spark.ui.enabled": "false",
+    }
+    given = [part for name, value in settings.items() for part in ("--conf", f"{name}={value}")]
+    arguments = ["--master", "local[2]", *given, "--class", "org.apache.spark.sql.connect.service.SparkConnectServer"]
+    environment = {**_environment(directory), "SPARK_DAEMON_MEMORY": "1g", "PYSPARK_PYTHON": sys.executable}
+    server = Daemon("deploy.SparkSubmit", [*arguments, "spark-internal"], environment)
+    try:
+        yield "sc://" + server.await_line(r"Spark Connect server started at: (\S+:[0-9]+)").group(1)
+    finally:
+        server.stop()
+
+
+def _environment(directory: Path) -> dict[str, str]:
+    log4j = directory / "log4j2.properties"
+    log4j.write_text(
+        "rootLogger.level = info\nrootLogger.appenderRef.stderr.ref = console\n"
+        "appender.console.type = Console\nappender.console.name = console\nappender.console.target = SYSTEM_ERR\n"
+        "appender.console.layout.type = PatternLayout\nappender.console.layout.pattern = %p %c{1}: %m%n\n"
+    )
+    return {
+        "JAVA_HOME": str(find_java()),
+        "SPARK_LOCAL_IP": HOST,
+        "SPARK_DAEMON_MEMORY": "256m",
+        "SPARK_DAEMON_JAVA_OPTS": f"-XX:+UseSerialGC -Dlog4j2.configurationFile={log4j}",
+    }

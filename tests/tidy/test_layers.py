@@ -72,6 +72,7 @@ ON_THE_REAL_MACHINE = {
     "millbeck.testing": "fixtures start real nodes",
     "millbeck.pipeline.formats.schema_files": "reads schemas from the user's files and compiles them",
     "millbeck.pipeline.java": "finds the machine's Java",
+    "millbeck.pipeline.meanwhile": "loads modules on a thread while Java starts",
     "millbeck.pipeline.running": "runs pipelines from files of the user's machine",
     "millbeck.pipeline.session": "tells Spark in its environment which Java and Python to start",
     "millbeck.pipeline.spark_output": "stands between Spark's processes and the terminal",

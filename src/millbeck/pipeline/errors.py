@@ -35,6 +35,10 @@ class JavaMissing(PipelineError):
     """There is no Java, or none that Spark runs on."""
 
 
+class ConnectMissing(PipelineError):
+    """What speaks to a Spark Connect server is not installed."""
+
+
 class NotExactlyOnce(PipelineError):
     """What was asked for cannot be written exactly once."""
 

@@ -2,12 +2,14 @@
 
     spark = spark_session("revenue")                                  # local, all cores
     spark = spark_session("revenue", master="spark://host:7077")      # a cluster
+    spark = spark_session("revenue", master="sc://host:15002")        # a Spark Connect server, with its own Java
 
 Whoever has a session already registers the format alone: ``spark.dataSource.register(MillbeckFormat)``.
 """
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import sys
 from collections.abc import Mapping
@@ -19,6 +21,7 @@ from pyspark import SparkContext, accumulators
 from pyspark.logger import PySparkLogger
 from pyspark.sql import SparkSession
 
+from millbeck.pipeline.errors import ConnectMissing
 from millbeck.pipeline.explaining import tell_first
 from millbeck.pipeline.java import find_java
 from millbeck.pipeline.meanwhile import loading
@@ -41,15 +44,20 @@ _CLUSTER: Final[Mapping[str, str]] = {
 }
 _JAVA_OPTIONS: Final = "spark.driver.extraJavaOptions"
 _LOOPBACK_MASTERS: Final = ("spark://127.0.0.1:", "spark://localhost:")
+_CONNECT: Final = "sc://"
+_CONNECT_MODULES: Final = ("grpc", "grpc_status", "google.rpc", "zstandard", "pandas")
 
 
 def spark_session(
     name: str = "millbeck", *, master: str = "local[*]", settings: Mapping[str, str] | None = None
 ) -> SparkSession:
-    """A session with these Spark settings; raises `JavaMissing`.
+    """A session with these Spark settings; raises `JavaMissing`, or `ConnectMissing` for a Spark Connect server.
 
     Workers run the Python of ``spark.pyspark.python`` or ``PYSPARK_PYTHON``, which needs this package, or this one.
+    Those of a Spark Connect server are its own.
     """
+    if master.startswith(_CONNECT):
+        return _remote_session(name, master, settings or {})
     os.environ["JAVA_HOME"] = str(find_java())
     # It prints what is raised a moment later, with the stacks of Java.
     PySparkLogger.getLogger("SQLQueryContextLogger").setLevel("CRITICAL")
@@ -75,6 +83,30 @@ def spark_session(
         spark = builder.getOrCreate()
     spark.dataSource.register(MillbeckFormat)
     return spark
+
+
+def _remote_session(name: str, address: str, settings: Mapping[str, str]) -> SparkSession:
+    """Another one each time: the server forgets sessions when it starts anew."""
+    missing = [module for module in _CONNECT_MODULES if not _is_installed(module)]
+    if missing:
+        raise ConnectMissing(
+            f"{address} is a Spark Connect server, and its client needs packages that are not installed "
+            f"({', '.join(missing)}): pip install 'millbeck[connect]'"
+        )
+    of_a_session = {setting: value for setting, value in DEFAULTS.items() if setting.startswith("spark.sql.")}
+    builder = SparkSession.builder.appName(name).remote(address)
+    for setting, value in {**of_a_session, **settings}.items():
+        builder = builder.config(setting, value)
+    spark = builder.create()
+    spark.dataSource.register(MillbeckFormat)
+    return spark
+
+
+def _is_installed(module: str) -> bool:
+    try:
+        return importlib.util.find_spec(module) is not None
+    except ModuleNotFoundError:
+        return False
 
 
 def _for_master(master: str) -> Mapping[str, str]:

@@ -12,6 +12,7 @@ import pytest
 pytest.importorskip("pyspark", reason="the extra spark is not installed")
 
 from millbeck.pipeline import session
+from millbeck.pipeline.errors import ConnectMissing
 from millbeck.pipeline.spark_format import MillbeckFormat
 
 
@@ -28,6 +29,12 @@ class FakeBuilder:
 
     def master(self, master: str) -> FakeBuilder:
         return self.config("master", master)
+
+    def remote(self, address: str) -> FakeBuilder:
+        return self.config("remote", address)
+
+    def create(self) -> FakeBuilder:
+        return self
 
     def config(self, name: str, value: str) -> FakeBuilder:
         self.given[name] = value
@@ -80,6 +87,22 @@ def test_a_cluster_is_reached_from_outside(builder: FakeBuilder) -> None:
 def test_a_master_on_this_machine_needs_no_address_of_it(builder: FakeBuilder) -> None:
     session.spark_session(master="spark://127.0.0.1:7077")
     assert builder.given["spark.driver.host"] == "127.0.0.1"
+
+
+def test_a_connect_server_has_a_java_of_its_own(builder: FakeBuilder, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(session, "_is_installed", lambda module: True)
+    session.spark_session("revenue", master="sc://host:15002", settings={"spark.sql.shuffle.partitions": "9"})
+    assert os.environ["JAVA_HOME"] == "before"
+    assert (builder.given["name"], builder.given["remote"]) == ("revenue", "sc://host:15002")
+    assert builder.given["spark.sql.shuffle.partitions"] == "9"
+    assert [name for name in builder.given if name.startswith("spark.") and not name.startswith("spark.sql.")] == []
+    assert builder.registered == [MillbeckFormat]
+
+
+def test_what_speaks_to_a_connect_server_may_be_missing(builder: FakeBuilder, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(session, "_CONNECT_MODULES", ("json", "not_installed", "not_installed.part"))
+    with pytest.raises(ConnectMissing, match=r"\(not_installed, not_installed.part\): pip install"):
+        session.spark_session(master="sc://host:15002")
 
 
 def test_workers_may_have_another_python(builder: FakeBuilder) -> None:

@@ -39,13 +39,20 @@ def progress_of(reported: Mapping[str, Any]) -> Progress:
     known = [lag for lag in lags if lag is not None]
     return Progress(
         batch=int(reported.get("batchId", -1)),
-        rows=int(reported.get("numInputRows", 0)),
-        rows_per_second=_number(reported.get("processedRowsPerSecond")),
+        rows=int(_in_all(reported, "numInputRows")),
+        rows_per_second=_in_all(reported, "processedRowsPerSecond"),
         lag=sum(known) if known else None,
         batch_seconds=_number((reported.get("durationMs") or {}).get("triggerExecution")) / 1000,
         state_rows=sum(int(store.get("numRowsTotal", 0)) for store in stores),
         state_bytes=sum(int(store.get("memoryUsedBytes", 0)) for store in stores),
     )
+
+
+def _in_all(reported: Mapping[str, Any], name: str) -> float:
+    """Of all sources; Spark Connect leaves the sums out."""
+    if name in reported:
+        return _number(reported[name])
+    return sum(_number(source.get(name)) for source in reported.get("sources") or [])
 
 
 def _lag(source: Mapping[str, Any]) -> int | None:

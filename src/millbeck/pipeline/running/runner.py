@@ -28,6 +28,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from millbeck.pipeline.errors import (
     BadRecord,
     CheckpointMismatch,
+    ConnectMissing,
     DefinitionError,
     DriverLost,
     InvalidOption,
@@ -58,6 +59,7 @@ FINAL: Final = (
     DefinitionError,
     InvalidOption,
     JavaMissing,
+    ConnectMissing,
     SchemaError,
     BadRecord,
     RecordsLost,

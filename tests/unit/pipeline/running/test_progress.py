@@ -35,3 +35,15 @@ def test_what_is_not_known_is_left_out() -> None:
 @pytest.mark.parametrize("figure", ["NaN", "Infinity", None, float("inf")])
 def test_figures_that_are_none_are_zero(figure: object) -> None:
     assert progress_of({"processedRowsPerSecond": figure}).rows_per_second == 0
+
+
+def test_without_sums_the_sources_are_added_up() -> None:
+    found = progress_of(
+        {
+            "sources": [
+                {"numInputRows": 100, "processedRowsPerSecond": 29.5},
+                {"numInputRows": 3, "processedRowsPerSecond": "NaN"},
+            ]
+        }
+    )
+    assert (found.rows, found.rows_per_second) == (103, 29.5)
