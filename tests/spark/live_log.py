@@ -30,7 +30,8 @@ class LiveLog:
         self.blocking.close()
 
     def create(self, name: str, partitions: int = 1, **settings: str) -> None:
-        configs = {setting.replace("_", "."): value for setting, value in settings.items()}
+        # Records have made-up times, which are long ago for the log's retention.
+        configs = {"retention.ms": "-1"} | {setting.replace("_", "."): value for setting, value in settings.items()}
         new = NewTopic(name=name, partition_count=partitions, configs=configs)
         self.blocking.run(self.admin.create_topics([new]))[name]
 

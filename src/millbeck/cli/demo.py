@@ -28,6 +28,8 @@ SEED: Final = 7
 PER_SECOND: Final = 200
 FAR_AHEAD_MS: Final = 3_600_000
 DAY_MS: Final = 86_400_000
+TOPIC_SETTINGS: Final = {"message.timestamp.after.max.ms": str((1 << 63) - 1)}
+"""The stream's time begins a day ago and runs faster than the clock: whoever watches for long sees it pass by."""
 SPARK_SETTINGS: Final = {
     "spark.log.level": "ERROR",
     # Each is a store of state for every operator that has one; a cluster's 200 are for more than three partitions.
@@ -128,7 +130,7 @@ class Demo:
         from millbeck.pipeline.demo.orders import TOPICS, customers
 
         admin = blocking.make(lambda environment: Admin(environment, {"bootstrap.servers": self._bootstrap}))
-        new = [NewTopic(name=name, partition_count=count) for name, count in TOPICS.items()]
+        new = [NewTopic(name=name, partition_count=count, configs=TOPIC_SETTINGS) for name, count in TOPICS.items()]
         for name, error in blocking.run(admin.create_topics(new)).failed.items():
             raise click.ClickException(f"the topic {name} cannot be made: {error}")
         self._send(blocking, customers(self._begin_ms))
