@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from millbeck.client.admin import Admin
-from millbeck.client.admin.topics import NewTopic
+from millbeck.client.admin.results import NewTopic
 from millbeck.client.blocking import Blocking
 from millbeck.client.consumer import Consumer
 from millbeck.client.producer import Producer
