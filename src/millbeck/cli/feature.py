@@ -189,14 +189,7 @@ def mapped_levels(metadata_version: int) -> dict[str, int]:
 
 def dependencies_shown(name: str, level: int) -> list[str]:
     """In Kafka's words; raises ValueError for what is not known."""
-    from millbeck.metadata.features import (
-        DEPENDENCIES,
-        KRAFT_VERSION,
-        SUPPORTED_FEATURES,
-        UNSTABLE_FEATURES,
-        VOTERS_IN_LOG_FROM,
-        release_of,
-    )
+    from millbeck.metadata.features import DEPENDENCIES, SUPPORTED_FEATURES, UNSTABLE_FEATURES, release_of
 
     known = {**SUPPORTED_FEATURES, **UNSTABLE_FEATURES}
     if name not in known:
@@ -205,7 +198,7 @@ def dependencies_shown(name: str, level: int) -> list[str]:
         raise ValueError(f"No feature:{name} with feature level {level}")
     if name == METADATA_VERSION:
         return [f"{name}={level} ({release_of(level)}) has no dependencies."]
-    needed = {**DEPENDENCIES, (KRAFT_VERSION, 1): VOTERS_IN_LOG_FROM}.get((name, level))
+    needed = DEPENDENCIES.get((name, level))
     if needed is None:
         return [f"{name}={level} has no dependencies."]
     return [f"{name}={level} requires:", f"    {METADATA_VERSION}={needed} ({release_of(needed)})"]

@@ -33,7 +33,10 @@ CORDONED_DIRECTORIES_FROM = 30
 _CHANGES_METADATA = (8, 11, 13, 14, 15, 17, 23, 30)
 """Levels that brought records or fields which older ones can not hold: going back below one loses what they say."""
 
-DEPENDENCIES: dict[tuple[str, int], int] = {(ELIGIBLE_LEADER_REPLICAS_VERSION, 1): ELIGIBLE_LEADER_REPLICAS_FROM}
+DEPENDENCIES: dict[tuple[str, int], int] = {
+    (KRAFT_VERSION, 1): VOTERS_IN_LOG_FROM,
+    (ELIGIBLE_LEADER_REPLICAS_VERSION, 1): ELIGIBLE_LEADER_REPLICAS_FROM,
+}
 """The ``metadata.version`` that a level of another feature needs."""
 
 FROM_THE_START: tuple[tuple[str, int, int], ...] = (

@@ -41,6 +41,7 @@ REFUSED = {
     "downgrade that loses": (30, FeatureUpdateKey("metadata.version", 29, upgrade_type=2), "might delete metadata"),
     "unsafe downgrade": (30, FeatureUpdateKey("metadata.version", 29, upgrade_type=3), "Unsafe metadata downgrade"),
     "dependency": (22, FeatureUpdateKey(ELIGIBLE, 1), "needs metadata.version 4.0-IV1"),
+    "voters in the log of an old release": (20, FeatureUpdateKey("kraft.version", 1), "needs metadata.version 3.9-IV0"),
 }
 
 
