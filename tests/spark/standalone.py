@@ -17,6 +17,7 @@ import pyspark
 from millbeck.pipeline.java import find_java
 
 START_SECONDS_MAX = 180.0
+DEMO_SECONDS_MAX = 560.0
 HOST = "127.0.0.1"
 
 
@@ -64,6 +65,23 @@ class Standalone:
         self.master = master
         self.worker = worker
         self.url = url
+
+
+def run_demo(master: str, environment: Mapping[str, str]) -> str:
+    """What the demo prints there, when all that it wrote was right."""
+    command = ("demo", "--master", master, "--seconds", "15", "--orders-per-second", "50")
+    done = subprocess.run(
+        [sys.executable, "-m", "millbeck.cli.main", *command],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=DEMO_SECONDS_MAX,
+        env={**os.environ, **environment},
+    )
+    assert done.returncode == 0, done.stdout[-4000:]
+    assert "every one of them the same" in done.stdout
+    return done.stdout
 
 
 @contextmanager
