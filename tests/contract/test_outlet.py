@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from millbeck.kernel.environment import FileSlice, OpenMode
+from millbeck.kernel.environment import FileSlice, OpenMode, SocketBuffers
 
 if TYPE_CHECKING:
     from conftest import Machine
@@ -94,7 +94,11 @@ async def _joined(machine: Machine, environment, *, send_buffer_bytes: int = -1)
         return senders[-1]
 
     listening = await environment.network.listen(
-        make, host=machine.host, port=0, tls=machine.server_tls, send_buffer_bytes=send_buffer_bytes
+        make,
+        host=machine.host,
+        port=0,
+        tls=machine.server_tls,
+        buffers=SocketBuffers(send_bytes=send_buffer_bytes),
     )
     _, receiver = await environment.network.connect(
         Receiver, host=machine.host, port=listening.port, tls=machine.client_tls

@@ -9,6 +9,7 @@ listening socket.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import errno
 import socket
 import ssl
@@ -16,7 +17,7 @@ from collections.abc import Callable
 
 from millbeck.host.outlet import SocketOutlet
 from millbeck.host.transport_outlet import TransportOutlet
-from millbeck.kernel.environment import Listening, Outlet
+from millbeck.kernel.environment import SYSTEM_BUFFERS, Listening, Outlet, SocketBuffers
 
 _PORT_ATTEMPTS_MAX = 16
 _TLS_HANDSHAKE_TIMEOUT_S = 10.0
@@ -35,8 +36,7 @@ class HostNetwork:
         port: int,
         tls: ssl.SSLContext | None = None,
         backlog: int = 1024,
-        send_buffer_bytes: int = -1,
-        receive_buffer_bytes: int = -1,
+        buffers: SocketBuffers = SYSTEM_BUFFERS,
     ) -> Listening:
         loop = asyncio.get_running_loop()
         addresses = await _addresses(host)
@@ -44,7 +44,7 @@ class HostNetwork:
         servers: list[asyncio.AbstractServer] = []
         try:
             for bound in sockets:
-                _set_buffers(bound, send_buffer_bytes, receive_buffer_bytes)
+                _set_buffers(bound, buffers)
                 servers.append(
                     await loop.create_server(
                         make_protocol,
@@ -95,13 +95,18 @@ class HostNetwork:
             return "localhost"
         return name
 
-    def outlet(self, transport: asyncio.Transport) -> Outlet:
+    def outlet(self, transport: asyncio.Transport, *, buffers: SocketBuffers = SYSTEM_BUFFERS) -> Outlet:
+        if buffers.receive_bytes_max > buffers.receive_bytes:
+            with contextlib.suppress(OSError):  # of a connection that is over already
+                transport.get_extra_info("socket").setsockopt(
+                    socket.SOL_SOCKET, socket.SO_RCVBUF, buffers.receive_bytes
+                )
         if transport.get_extra_info("sslcontext") is not None:
             return TransportOutlet(transport)
         # asyncio lends its socket without the calls that send. The outlet needs one of them, with flags; a duplicate
         # would cost every connection a second descriptor.
         connected: socket.socket = transport.get_extra_info("socket")._sock
-        return SocketOutlet(transport, connected, is_linux=self._is_linux)
+        return SocketOutlet(transport, connected, is_linux=self._is_linux, buffers=buffers)
 
 
 _Address = tuple[socket.AddressFamily, str]
@@ -164,9 +169,10 @@ def _bind(family: socket.AddressFamily, address: str, port: int) -> socket.socke
     return bound
 
 
-def _set_buffers(bound: socket.socket, send_buffer_bytes: int, receive_buffer_bytes: int) -> None:
-    """Accepted sockets inherit both; the receive buffer must be set before listening to widen the window."""
-    if send_buffer_bytes > 0:
-        bound.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, send_buffer_bytes)
-    if receive_buffer_bytes > 0:
-        bound.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer_bytes)
+def _set_buffers(bound: socket.socket, buffers: SocketBuffers) -> None:
+    """Accepted sockets inherit both. How wide the window can ever become is settled when a connection is made, by the
+    receive buffer of that time: so it is as large as it may grow, and `HostNetwork.outlet` makes it smaller."""
+    if buffers.send_bytes > 0:
+        bound.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, buffers.send_bytes)
+    if buffers.receive_bytes > 0:
+        bound.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, buffers.receive_bytes_max)

@@ -8,6 +8,10 @@ is empty. When the peer has closed or the socket failed, reading is given back t
 ends the connection as it always does. The descriptor is the transport's own and is used only while the transport is
 not closing: after that its number may belong to another file.
 
+Each refill of a full send buffer costs a wake-up, which is most of what a long reply costs beyond the kernel's work.
+So the first long slice that does not fit makes the buffer larger, once, as far as the owner allows; the receive buffer
+likewise when the owner meets long requests (docs/adr/0011).
+
 Any ``OSError`` aborts the transport, also from the file's side: the reply's header has promised bytes that will not
 come. ``connection_lost`` must end in `closed`, before the transport closes a descriptor that is still watched.
 """
@@ -21,7 +25,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from millbeck.host.part_queue import PartQueue, SliceShrank, release_slices
-from millbeck.kernel.environment import Bytes, FileSlice, Part
+from millbeck.kernel.environment import SYSTEM_BUFFERS, Bytes, FileSlice, Part, SocketBuffers
 
 # How much one connection may send before the others get their turn.
 TURN_BYTES_MAX = 1 << 20
@@ -47,12 +51,21 @@ class SocketOutlet:
         "_is_watched",
         "_loop",
         "_queue",
+        "_receive_buffer_bytes_max",
+        "_send_buffer_bytes_max",
         "_socket",
         "_state",
         "_transport",
     )
 
-    def __init__(self, transport: asyncio.Transport, connected: socket.socket, *, is_linux: bool) -> None:
+    def __init__(
+        self,
+        transport: asyncio.Transport,
+        connected: socket.socket,
+        *,
+        is_linux: bool,
+        buffers: SocketBuffers = SYSTEM_BUFFERS,
+    ) -> None:
         """``connected`` is the transport's own socket; it is never closed here."""
         self._transport = transport
         # Looked at several times a turn, where the transport's own method is a call into the interpreter.
@@ -68,6 +81,9 @@ class SocketOutlet:
         self._get_buffer: Callable[[int], memoryview] | None = None
         self._buffer_updated: Callable[[int], None] | None = None
         self._drained: Callable[[], None] | None = None
+        # -1 once it is so large, or when it is to stay as it is.
+        self._send_buffer_bytes_max = buffers.send_bytes_max if buffers.growth > 1 else -1
+        self._receive_buffer_bytes_max = buffers.receive_bytes_max if buffers.growth > 1 else -1
         self._is_closing = False
         self._is_over = False
         self._is_linux = is_linux
@@ -181,6 +197,15 @@ class SocketOutlet:
             self._loop._remove_reader(self._descriptor)
             self._transport.resume_reading()
 
+    def expect_long_requests(self) -> None:
+        size = self._receive_buffer_bytes_max
+        if size > 0 and not self._state._closing:
+            self._receive_buffer_bytes_max = -1
+            try:
+                self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, size)
+            except OSError:
+                pass  # a connection that is over; the next read meets that
+
     def resume_writing(self) -> None:
         """The transport's own buffer is never used, so it never pauses anybody."""
 
@@ -214,7 +239,7 @@ class SocketOutlet:
                         return False
                 else:
                     sent, is_all = self._send_from_file(share)
-                    if not is_all:
+                    if not is_all and not self._grow_send_buffer():
                         return False
                 share -= sent
         except (OSError, SliceShrank):
@@ -249,6 +274,15 @@ class SocketOutlet:
         self._queue.advance_first_slice(sent)
         return sent, sent == size
 
+    def _grow_send_buffer(self) -> bool:
+        """Make room for more of a slice that did not fit, the first time; False when there is none to be had."""
+        size = self._send_buffer_bytes_max
+        if size <= 0:
+            return False
+        self._send_buffer_bytes_max = -1
+        self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, size)
+        return True
+
     def _watch(self) -> None:
         if not self._is_over and not self._is_watched:
             self._is_watched = True
@@ -260,7 +294,7 @@ class SocketOutlet:
             self._loop._remove_writer(self._descriptor)
 
     def _on_writable(self) -> None:
-        if self._transport.is_closing():
+        if self._state._closing:
             self.closed()
             return
         try:

@@ -67,6 +67,9 @@ class TransportOutlet:
     def receive(self, buffer: memoryview) -> int:
         return 0
 
+    def expect_long_requests(self) -> None:
+        """The transport reads as it does."""
+
     def resume_writing(self) -> None:
         # The TLS layer pauses and resumes for messages of its own, too.
         if self._is_busy and not self._is_pumping and not self._is_over:

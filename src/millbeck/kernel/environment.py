@@ -20,6 +20,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, Protocol, TypeVar, TypeVarTuple
 
 from millbeck.kernel.file_slice import FileSlice as FileSlice
+from millbeck.kernel.units import INT_MAX
 
 if TYPE_CHECKING:
     import asyncio
@@ -235,6 +236,9 @@ class Outlet(Protocol):
         """Bytes that have come meanwhile, read into ``buffer`` without waiting; 0 when there are none, or when only the
         transport can read them. Its ``buffer_updated`` is not called for them."""
 
+    def expect_long_requests(self) -> None:
+        """Requests come that are longer than the socket's buffer; may be said any number of times."""
+
     def resume_writing(self) -> None:
         """The protocol forwards its own ``resume_writing`` here (the outlet sets the transport's limits itself)."""
 
@@ -246,6 +250,30 @@ class Outlet(Protocol):
 
     def closed(self) -> None:
         """The connection is gone (called from ``connection_lost``): release every queued slice."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SocketBuffers:
+    """What the kernel holds for a connection in each direction; -1 leaves it to the system."""
+
+    send_bytes: int = -1
+    receive_bytes: int = -1
+    growth: int = 1
+    """How many times as much it may become on a plain socket with long replies, or with long requests."""
+
+    @property
+    def send_bytes_max(self) -> int:
+        return self._grown(self.send_bytes)
+
+    @property
+    def receive_bytes_max(self) -> int:
+        return self._grown(self.receive_bytes)
+
+    def _grown(self, size_bytes: int) -> int:
+        return min(size_bytes * self.growth, INT_MAX) if size_bytes > 0 else -1
+
+
+SYSTEM_BUFFERS = SocketBuffers()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -265,13 +293,12 @@ class Network(Protocol):
         port: int,
         tls: ssl.SSLContext | None = None,
         backlog: int = 1024,
-        send_buffer_bytes: int = -1,
-        receive_buffer_bytes: int = -1,
+        buffers: SocketBuffers = SYSTEM_BUFFERS,
     ) -> Listening:
         """Bind ``host`` ("" = every interface, both families) and serve; never shares a port with another socket.
 
-        Socket buffers of -1 are left to the system. ``close`` ends listening; open connections stay. A buffered
-        protocol hands out a memoryview, never a bytearray: asyncio's TLS layer slices it.
+        ``close`` ends listening; open connections stay. A buffered protocol hands out a memoryview, never a bytearray:
+        asyncio's TLS layer slices it.
         """
 
     async def connect(
@@ -286,8 +313,9 @@ class Network(Protocol):
     def host_name(self) -> str:
         """What other hosts can call this one, as far as it knows itself; asks the resolver, so seldom."""
 
-    def outlet(self, transport: asyncio.Transport) -> Outlet:
-        """Sendfile on a plain socket; pread and write under TLS and in the simulator."""
+    def outlet(self, transport: asyncio.Transport, *, buffers: SocketBuffers = SYSTEM_BUFFERS) -> Outlet:
+        """Sendfile on a plain socket; pread and write under TLS and in the simulator. ``buffers`` are those of the
+        listener that accepted the connection."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 UNANSWERED_MAX: Final = 64
 OUTPUT_HIGH_WATER_BYTES: Final = 1024 * 1024
 
+LONG_REQUEST_BYTES: Final = 128 * 1024
 READ_ON_BYTES_MAX: Final = 16 * 1024
 READS_ON_MAX: Final = 4
 LOOKS_SKIPPED_MAX: Final = 63
@@ -142,7 +143,7 @@ class Connection:
         if local:
             self.local_host, self.local_port = local[0], local[1]
         self.active_at = self.now()
-        self._outlet = self.listener.network.outlet(self._transport)
+        self._outlet = self.listener.network.outlet(self._transport, buffers=self.listener.buffers)
         self._outlet.on_drained(self._drained)
         self._outlet.begin_reading(self.get_buffer, self.buffer_updated)
         refusal = self.listener.admit(self)
@@ -242,6 +243,8 @@ class Connection:
     def _account(self) -> bool:
         """Tell the node what memory this connection holds; whether it may go on reading."""
         before, self._held_bytes = self._held_bytes, self._reader.held_bytes
+        if self._held_bytes >= LONG_REQUEST_BYTES and self._outlet is not None:
+            self._outlet.expect_long_requests()
         self._waits_for_memory = not self.listener.memory.changed(self, before, self._held_bytes)
         return not self._waits_for_memory
 

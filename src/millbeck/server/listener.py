@@ -7,7 +7,7 @@ import ssl
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from millbeck.kernel.environment import Listening, Network
+from millbeck.kernel.environment import SYSTEM_BUFFERS, Listening, Network, SocketBuffers
 from millbeck.replication.turn import Turn
 from millbeck.server.connection import Connection, Requests
 from millbeck.server.connection_protocol import ConnectionProtocol
@@ -65,8 +65,7 @@ class Listener:
         memory: RequestMemory | None = None,
         replies: ReplyMemory | None = None,
         tls: ssl.SSLContext | None = None,
-        send_buffer_bytes: int = -1,
-        receive_buffer_bytes: int = -1,
+        buffers: SocketBuffers = SYSTEM_BUFFERS,
         backlog: int = 50,
     ) -> None:
         self.address = address
@@ -87,8 +86,7 @@ class Listener:
         self._limits = limits
         self._per_ip = per_ip
         self._tls = tls
-        self._send_buffer_bytes = send_buffer_bytes
-        self._receive_buffer_bytes = receive_buffer_bytes
+        self.buffers = buffers
         self._backlog = backlog
         self._listening: Listening | None = None
         self.memory = memory or RequestMemory()
@@ -110,8 +108,7 @@ class Listener:
                 port=self.address.port,
                 tls=self._tls,
                 backlog=self._backlog,
-                send_buffer_bytes=self._send_buffer_bytes,
-                receive_buffer_bytes=self._receive_buffer_bytes,
+                buffers=self.buffers,
             )
         except OSError as error:
             raise OSError(error.errno, f"cannot listen on {self.address}: {error.strerror or error}") from error

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Final
 
-from millbeck.kernel.environment import Network
+from millbeck.kernel.environment import Network, SocketBuffers
 from millbeck.kernel.errors import InvalidConfig
 from millbeck.metadata.image import Endpoint
 from millbeck.replication.turn import Turn
@@ -32,6 +32,8 @@ STALL_SECONDS_MAX: Final = 60.0
 DRAIN_SECONDS_MAX: Final = 5.0
 DRAIN_POLL_SECONDS: Final = 0.01
 SECURITY_PROTOCOL_NUMBERS: Final = {"PLAINTEXT": 0, "SSL": 1}
+BUFFER_GROWTH: Final = 4
+"""How much larger than its settings say a socket's buffers become for long replies and requests (docs/adr/0011)."""
 
 log = logging.getLogger(__name__)
 
@@ -89,8 +91,11 @@ class Listening:
                     memory=memory,
                     replies=self.replies,
                     tls=self._tls_of(address),
-                    send_buffer_bytes=config.socket.socket_send_buffer_bytes,
-                    receive_buffer_bytes=config.socket.socket_receive_buffer_bytes,
+                    buffers=SocketBuffers(
+                        send_bytes=config.socket.socket_send_buffer_bytes,
+                        receive_bytes=config.socket.socket_receive_buffer_bytes,
+                        growth=BUFFER_GROWTH,
+                    ),
                     backlog=config.socket.socket_listen_backlog_size,
                 )
                 listener.advertised = advertised.get(address.name)

@@ -2,7 +2,9 @@
 
 Every connection of a loop receives into the same buffer, so an idle connection owns no memory. A frame that arrives
 whole is handled in place as a view; one that does not is moved to a buffer of the connection's own, which grows with
-what has been received, never with what the length prefix promises, and is dropped with the frame.
+what has been received, never with what the length prefix promises, and is dropped with the frame. One such buffer of
+the loop is kept for the next long frame, whichever connection brings it: to clear and fill a new one for each takes a
+tenth of the time that a request of a megabyte takes altogether.
 """
 
 from __future__ import annotations
@@ -17,6 +19,7 @@ SHARED_BUFFER_BYTES: Final = 256 * 1024
 FIRST_OWN_BUFFER_BYTES: Final = 64 * 1024
 GROWTH: Final = 4
 """How much larger than what was received a connection's own buffer may be."""
+SPARE_BUFFER_BYTES_MAX: Final = 2 * 1024 * 1024
 SIZE_PREFIX: Final = Struct(">i")
 _read_size: Final = SIZE_PREFIX.unpack_from
 SMALLEST_FRAME_BYTES: Final = 8  # api key, version, correlation id
@@ -25,20 +28,44 @@ SMALLEST_FRAME_BYTES: Final = 8  # api key, version, correlation id
 class SharedBuffer:
     """The receive buffer of one event loop. ``check_views`` makes an escaped view an error (tests)."""
 
-    __slots__ = ("_check_views", "buffer", "view")
+    __slots__ = ("_check_views", "_spare", "buffer", "view")
 
     def __init__(self, size_bytes: int = SHARED_BUFFER_BYTES, *, check_views: bool = False) -> None:
         self.buffer = bytearray(size_bytes)
         self.view = memoryview(self.buffer)
         self._check_views = check_views
+        self._spare: bytearray | None = None
+
+    def take(self, size_bytes: int) -> bytearray:
+        """A buffer of at least this size, and not many times larger, for a frame that comes in parts.
+
+        What is in it means nothing.
+        """
+        spare = self._spare
+        if spare is None or not size_bytes <= len(spare) <= GROWTH * size_bytes:
+            return bytearray(size_bytes)
+        self._spare = None
+        return spare
+
+    def give_back(self, buffer: bytearray) -> None:
+        """Its frame is handled: keep it for the next one unless there is a better one, or it is too large to keep."""
+        if self._check_views:
+            _check_no_views(buffer)
+        if len(buffer) <= SPARE_BUFFER_BYTES_MAX and (self._spare is None or len(self._spare) < len(buffer)):
+            self._spare = buffer
 
     def after_dispatch(self) -> None:
-        """In strict mode, resize the buffer: that raises BufferError while any view of it is still alive."""
+        """In strict mode, make sure that no view of the buffer is left."""
         if self._check_views:
             self.view.release()
-            self.buffer.append(0)
-            self.buffer.pop()
+            _check_no_views(self.buffer)
             self.view = memoryview(self.buffer)
+
+
+def _check_no_views(buffer: bytearray) -> None:
+    """Resize it: that raises BufferError while any view of it is still alive."""
+    buffer.append(0)
+    buffer.pop()
 
 
 def _next_size(filled: int) -> int:
@@ -165,8 +192,9 @@ class FrameReader:
         """Move the beginning of a frame to a buffer of its own, with room for its next part."""
         filled = len(rest)
         target = self._target_of(rest)
-        own = bytearray(max(filled, SIZE_PREFIX.size, min(target, _next_size(filled))))
-        own[:filled] = rest
+        own = self._shared.take(max(filled, SIZE_PREFIX.size, min(target, _next_size(filled))))
+        # Through a view: a bytearray copies whatever is assigned to a slice of it once more on the way.
+        memoryview(own)[:filled] = rest
         self._own = own
         self._own_start = 0
         self._own_filled = filled
@@ -192,12 +220,14 @@ class FrameReader:
 
     def _grow(self, size_bytes: int) -> None:
         assert self._own is not None
-        grown = bytearray(size_bytes)
-        grown[: self._own_filled] = memoryview(self._own)[: self._own_filled]
+        grown = self._shared.take(size_bytes)
+        memoryview(grown)[: self._own_filled] = memoryview(self._own)[: self._own_filled]
         self._own = grown
 
     def _drop(self) -> None:
-        self._own = None
+        if self._own is not None:
+            self._shared.give_back(self._own)
+            self._own = None
         self._own_start = 0
         self._own_filled = 0
         self._own_target = 0

@@ -11,6 +11,7 @@ import pytest
 from millbeck.host import network as network_module
 from millbeck.host.network import HostNetwork
 from millbeck.host.outlet import SocketOutlet
+from millbeck.kernel.environment import SocketBuffers
 
 
 class Accepted(asyncio.Protocol):
@@ -47,7 +48,7 @@ def test_both_ends_send_at_once_and_keep_alive() -> None:
 
 def test_buffer_sizes_reach_accepted_sockets() -> None:
     async def scenario():
-        accepted, transport = await _accept_one(send_buffer_bytes=4096, receive_buffer_bytes=8192)
+        accepted, transport = await _accept_one(buffers=SocketBuffers(send_bytes=4096, receive_bytes=8192))
         connected = accepted.get_extra_info("socket")
         sizes = [connected.getsockopt(socket.SOL_SOCKET, option) for option in (socket.SO_SNDBUF, socket.SO_RCVBUF)]
         accepted.abort()
@@ -152,3 +153,39 @@ def test_a_plain_socket_gets_the_outlet_that_owns_it() -> None:
         return outlet
 
     assert isinstance(asyncio.run(scenario()), SocketOutlet)
+
+
+def test_a_window_grows_with_the_receive_buffer_of_a_connection_that_exists() -> None:
+    """How far it can is settled with the handshake, so the listener's buffer must be as large as it may become."""
+
+    async def filled(connected: socket.socket, peer: socket.socket) -> int:
+        """What one read finds when the peer sends all it may, after the window has settled."""
+        count = 0
+        for _ in range(12):
+            for _ in range(50):
+                try:
+                    peer.send(b"x" * 65_536)
+                except BlockingIOError:
+                    await asyncio.sleep(0.0005)
+            count = len(connected.recv(8 << 20))
+        return count
+
+    async def scenario():
+        buffers = SocketBuffers(receive_bytes=102_400, growth=4)
+        accepted, transport = await _accept_one(buffers=buffers)
+        accepted.pause_reading()
+        outlet = HostNetwork(is_linux=True).outlet(accepted, buffers=buffers)
+        connected, peer = (one.get_extra_info("socket")._sock for one in (accepted, transport))
+        sizes = [connected.getsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF)]
+        counts = [await filled(connected, peer)]
+        outlet.expect_long_requests()
+        outlet.expect_long_requests()
+        sizes.append(connected.getsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF))
+        counts.append(await filled(connected, peer))
+        accepted.abort()
+        transport.abort()
+        return sizes, counts
+
+    sizes, counts = asyncio.run(scenario())
+    assert sizes[1] == 4 * sizes[0]
+    assert counts[1] > 2 * counts[0]

@@ -14,7 +14,7 @@ from millbeck.host import outlet as outlet_module
 from millbeck.host.files import HostFiles
 from millbeck.host.loop import HostLoop
 from millbeck.host.outlet import SocketOutlet
-from millbeck.kernel.environment import FileSlice, OpenMode
+from millbeck.kernel.environment import SYSTEM_BUFFERS, FileSlice, OpenMode, SocketBuffers
 
 CONTENT = os.urandom(1 << 18) * 8
 
@@ -33,14 +33,17 @@ def file(tmp_path):
 
 
 class Connection(asyncio.Protocol):
-    def __init__(self, is_linux: bool) -> None:
+    def __init__(self, is_linux: bool, buffers: SocketBuffers = SYSTEM_BUFFERS) -> None:
         self.is_linux = is_linux
+        self.buffers = buffers
         self.lost = asyncio.Event()
         self.drained_count = 0
 
     def connection_made(self, transport) -> None:
         self.transport = transport
-        self.outlet = SocketOutlet(transport, transport.get_extra_info("socket")._sock, is_linux=self.is_linux)
+        self.outlet = SocketOutlet(
+            transport, transport.get_extra_info("socket")._sock, is_linux=self.is_linux, buffers=self.buffers
+        )
         self.outlet.on_drained(self._drained)
 
     def _drained(self) -> None:
@@ -51,7 +54,9 @@ class Connection(asyncio.Protocol):
         self.lost.set()
 
 
-async def _connected(is_linux: bool, *, send_buffer_bytes: int = 4096, receive_buffer_bytes: int = 4096):
+async def _connected(
+    is_linux: bool, *, send_buffer_bytes: int = 4096, receive_buffer_bytes: int = 4096, growth: int = 1
+):
     """A connection over a real TCP socket, and the peer as a plain non-blocking socket."""
     loop = asyncio.get_running_loop()
     with socket.socket() as listener:
@@ -63,7 +68,8 @@ async def _connected(is_linux: bool, *, send_buffer_bytes: int = 4096, receive_b
         peer.connect(listener.getsockname())
         accepted, _ = listener.accept()
     peer.setblocking(False)
-    _, connection = await loop.connect_accepted_socket(lambda: Connection(is_linux), accepted)
+    buffers = SocketBuffers(send_bytes=send_buffer_bytes, growth=growth)
+    _, connection = await loop.connect_accepted_socket(lambda: Connection(is_linux, buffers), accepted)
     return connection, peer
 
 
@@ -114,6 +120,24 @@ def test_a_full_socket_is_not_asked_again_before_it_has_room(file, monkeypatch) 
 
     assert 0 < asyncio.run(scenario()) < 1 << 20
     assert refused == []
+
+
+@pytest.mark.parametrize(("part", "growth"), [("slice", 4), ("slice", 1), ("bytes", 4)])
+def test_a_long_slice_that_does_not_fit_makes_the_send_buffer_larger_once(file, part, growth) -> None:
+    async def scenario() -> list[int]:
+        connection, peer = await _connected(True, send_buffer_bytes=1 << 15, growth=growth)
+        connected = connection.transport.get_extra_info("socket")
+        sizes = [connected.getsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF)]
+        for _ in range(2):
+            connection.outlet.send([_slice(file, 0, 1 << 20, []) if part == "slice" else CONTENT[: 1 << 20]])
+            assert await _receive(peer, 1 << 20) == CONTENT[: 1 << 20]
+            sizes.append(connected.getsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF))
+        peer.close()
+        await connection.lost.wait()
+        return sizes
+
+    before, first, second = asyncio.run(scenario())
+    assert first == second == (4 * before if (part, growth) == ("slice", 4) else before)
 
 
 def test_a_tiny_send_buffer_and_a_slow_reader(is_linux, file) -> None:

@@ -9,10 +9,11 @@ from typing import Any, cast
 import pytest
 from standing_in import needs_sources
 
-from millbeck.kernel.environment import FileSlice, Part
+from millbeck.kernel.environment import FileSlice, Part, SocketBuffers
 from millbeck.replication.turn import Turn
 from millbeck.server.call import Call
 from millbeck.server.connection import (
+    LONG_REQUEST_BYTES,
     OUTPUT_HIGH_WATER_BYTES,
     READS_ON_MAX,
     UNANSWERED_MAX,
@@ -57,6 +58,7 @@ class FakeOutlet:
         self.takes_nothing = False
         self.arriving: list[bytes] = []
         self.looks = 0
+        self.expects_long_requests = False
 
     def send(self, parts: Sequence[Part]) -> None:
         self.sent += [bytes(cast(bytes, part)) for part in parts]
@@ -67,6 +69,9 @@ class FakeOutlet:
         self.drained = callback
 
     def resume_writing(self) -> None: ...
+
+    def expect_long_requests(self) -> None:
+        self.expects_long_requests = True
 
     def begin_reading(self, get_buffer: Callable[[int], memoryview], buffer_updated: Callable[[int], None]) -> None: ...
 
@@ -95,7 +100,7 @@ class FakeNetwork:
     def __init__(self) -> None:
         self.made = FakeOutlet()
 
-    def outlet(self, transport: Any) -> FakeOutlet:
+    def outlet(self, transport: Any, *, buffers: SocketBuffers) -> FakeOutlet:
         self.made.transport = transport
         return self.made
 
@@ -559,3 +564,18 @@ def test_a_held_connection_does_not_look() -> None:
     alone(house)
     house.send(request(1))
     assert house.outlet.looks == 0
+
+
+@pytest.mark.parametrize(("size", "is_long"), [(2000, False), (LONG_REQUEST_BYTES, True)])
+def test_the_outlet_hears_of_requests_that_are_longer_than_a_socket_holds(size: int, is_long: bool) -> None:
+    house = House(frame_bytes_max=1_000_000)
+    data = framed(b"x" * size)
+    while data and not house.requests.frames:
+        buffer = house.connection.get_buffer(-1)
+        count = min(len(buffer), len(data), 1500)
+        buffer[:count] = data[:count]
+        del buffer
+        house.connection.buffer_updated(count)
+        data = data[count:]
+    assert [len(frame) for frame in house.requests.frames] == [size]
+    assert house.outlet.expects_long_requests is is_long

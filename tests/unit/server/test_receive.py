@@ -8,7 +8,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from millbeck.server.receive import FIRST_OWN_BUFFER_BYTES, FrameReader, FrameTooLarge, SharedBuffer
+from millbeck.server.receive import (
+    FIRST_OWN_BUFFER_BYTES,
+    SPARE_BUFFER_BYTES_MAX,
+    FrameReader,
+    FrameTooLarge,
+    SharedBuffer,
+)
 
 
 def framed(payload: bytes) -> bytes:
@@ -126,3 +132,43 @@ def test_a_view_that_escapes_the_handler_is_an_error_in_strict_mode() -> None:
     reader.received(len(data))
     with pytest.raises(BufferError):
         shared.after_dispatch()
+
+
+def test_a_long_frame_is_received_into_the_buffer_that_the_one_before_left() -> None:
+    shared = SharedBuffer(64)
+    first = shared.take(100_000)
+    shared.give_back(first)
+    assert shared.take(60_000) is first
+    assert shared.take(60_000) is not first
+
+
+def test_buffers_that_are_too_large_or_worse_than_the_kept_one_are_not_kept() -> None:
+    shared = SharedBuffer(64)
+    large, small = shared.take(100_000), shared.take(80_000)
+    shared.give_back(large)
+    shared.give_back(small)
+    shared.give_back(bytearray(SPARE_BUFFER_BYTES_MAX + 1))
+    assert shared.take(80_000) is large
+
+
+def test_the_kept_buffer_is_not_for_frames_that_may_stay_small() -> None:
+    shared = SharedBuffer(64)
+    kept = shared.take(1_000_000)
+    shared.give_back(kept)
+    assert len(shared.take(FIRST_OWN_BUFFER_BYTES)) == FIRST_OWN_BUFFER_BYTES
+    assert shared.take(250_000) is kept
+
+
+def test_a_view_that_escapes_a_long_frame_is_an_error_in_strict_mode() -> None:
+    escaped: list[memoryview] = []
+    client = Client(shared_bytes=64)
+    client.reader = FrameReader(client.shared, 100_000, lambda frame: escaped.append(frame[:4]) is None)
+    with pytest.raises(BufferError):
+        client.feed(framed(b"x" * 1000))
+
+
+def test_what_the_kept_buffer_held_before_does_not_show() -> None:
+    client = Client(shared_bytes=64)
+    payloads = [b"a" * 90_000, b"b" * 70_000, b"c" * 120_000, b"d" * 20]
+    client.feed(b"".join(map(framed, payloads)))
+    assert client.frames == payloads

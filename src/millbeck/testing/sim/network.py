@@ -7,7 +7,7 @@ import ssl
 from collections.abc import Callable
 
 from millbeck.host.transport_outlet import TransportOutlet
-from millbeck.kernel.environment import Listening, Outlet
+from millbeck.kernel.environment import SYSTEM_BUFFERS, Listening, Outlet, SocketBuffers
 from millbeck.testing.sim.fabric import Fabric
 from millbeck.testing.sim.process import Process
 
@@ -27,8 +27,7 @@ class SimNetwork:
         port: int,
         tls: ssl.SSLContext | None = None,
         backlog: int = 1024,
-        send_buffer_bytes: int = -1,
-        receive_buffer_bytes: int = -1,
+        buffers: SocketBuffers = SYSTEM_BUFFERS,
     ) -> Listening:
         _refuse_tls(tls)
         bound = self._fabric.listen(self._process, make_protocol, host, port)
@@ -48,7 +47,7 @@ class SimNetwork:
     def host_name(self) -> str:
         return self._process.machine_name
 
-    def outlet(self, transport: asyncio.Transport) -> Outlet:
+    def outlet(self, transport: asyncio.Transport, *, buffers: SocketBuffers = SYSTEM_BUFFERS) -> Outlet:
         return TransportOutlet(transport)
 
 

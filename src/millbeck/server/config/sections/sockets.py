@@ -29,14 +29,20 @@ class SocketOptions(Section):
         INT,
         102_400,
         importance=Importance.HIGH,
-        doc="SO_SNDBUF of clients' connections; -1 leaves it to the system.",
+        doc=(
+            "SO_SNDBUF of clients' connections; -1 leaves it to the system. Here four times as much for a connection "
+            "without TLS whose fetches are longer than that."
+        ),
     )
     socket_receive_buffer_bytes = option(
         "socket.receive.buffer.bytes",
         INT,
         102_400,
         importance=Importance.HIGH,
-        doc="SO_RCVBUF of clients' connections; -1 leaves it to the system.",
+        doc=(
+            "SO_RCVBUF of clients' connections; -1 leaves it to the system. Here four times as much for a connection "
+            "without TLS whose requests are longer than that."
+        ),
     )
     socket_listen_backlog_size = option(
         "socket.listen.backlog.size",
