@@ -11,6 +11,7 @@ from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-def
 
 from bench import raw
 from bench.cells import Cell
+from bench.stolen import least_disturbed
 from bench.systems import Node
 from bench.worker import Load, run_load
 
@@ -98,15 +99,23 @@ class Bench:
         }
 
     def transfer_both(self, cell: Cell, total_bytes: int) -> tuple[Transfer, Transfer]:
-        topic = self.new_topic()
+        topic, produced = least_disturbed(
+            lambda: self._produce_anew(cell, total_bytes), lambda other: self.delete_topic(other[0])
+        )
         common = self.arguments(cell, topic)
-        produced = run_load("produce", **common, total_bytes=total_bytes)
-        consumed = run_load("consume", **common, records=produced["records"])
+        consumed = least_disturbed(lambda: run_load("consume", **common, records=produced["records"]))
         self.delete_topic(topic)
         return transfer(produced), transfer(consumed)
 
+    def _produce_anew(self, cell: Cell, total_bytes: int) -> tuple[str, dict[str, Any]]:
+        topic = self.new_topic()
+        return topic, run_load("produce", **self.arguments(cell, topic), total_bytes=total_bytes)
+
     def latency(self, cell: Cell, seconds: float) -> tuple[dict[str, Any], dict[str, Any]]:
         """(produce, end to end) of single records at a fixed rate."""
+        return least_disturbed(lambda: self._latency_once(cell, seconds))
+
+    def _latency_once(self, cell: Cell, seconds: float) -> tuple[dict[str, Any], dict[str, Any]]:
         topic = self.new_topic(partitions=1)
         common = self.arguments(cell, topic) | {"rate": LATENCY_RATE, "seconds": seconds}
         follower = Load("tail", **common)

@@ -12,6 +12,7 @@ import time
 from bench.cells import Cell
 from bench.load import make_values
 from bench.measure import Bench, Transfer
+from bench.stolen import least_disturbed
 from bench.systems.apache_kafka import java_command
 
 RUN_TIMEOUT_S = 300
@@ -103,8 +104,14 @@ def consume(bench: Bench, cell: Cell, topic: str, total_bytes: int) -> Transfer:
 
 
 def run_cell(bench: Bench, cell: Cell, total_bytes: int) -> tuple[Transfer, Transfer]:
-    topic = bench.new_topic()
-    produced = produce(bench, cell, topic, total_bytes)
-    consumed = consume(bench, cell, topic, total_bytes)
+    topic, produced = least_disturbed(
+        lambda: _produce_anew(bench, cell, total_bytes), lambda other: bench.delete_topic(other[0])
+    )
+    consumed = least_disturbed(lambda: consume(bench, cell, topic, total_bytes))
     bench.delete_topic(topic)
     return produced, consumed
+
+
+def _produce_anew(bench: Bench, cell: Cell, total_bytes: int) -> tuple[str, Transfer]:
+    topic = bench.new_topic()
+    return topic, produce(bench, cell, topic, total_bytes)
