@@ -175,4 +175,6 @@ def _set_buffers(bound: socket.socket, buffers: SocketBuffers) -> None:
     if buffers.send_bytes > 0:
         bound.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, buffers.send_bytes)
     if buffers.receive_bytes > 0:
-        bound.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, buffers.receive_bytes_max)
+        bound.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, buffers.receive_bytes)
+        with contextlib.suppress(OSError):  # more than some systems allow; Linux gives what it has
+            bound.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, buffers.receive_bytes_max)

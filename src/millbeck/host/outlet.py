@@ -201,10 +201,7 @@ class SocketOutlet:
         size = self._receive_buffer_bytes_max
         if size > 0 and not self._state._closing:
             self._receive_buffer_bytes_max = -1
-            try:
-                self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, size)
-            except OSError:
-                pass  # a connection that is over; the next read meets that
+            self._set_buffer(socket.SO_RCVBUF, size)
 
     def resume_writing(self) -> None:
         """The transport's own buffer is never used, so it never pauses anybody."""
@@ -280,7 +277,14 @@ class SocketOutlet:
         if size <= 0:
             return False
         self._send_buffer_bytes_max = -1
-        self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, size)
+        return self._set_buffer(socket.SO_SNDBUF, size)
+
+    def _set_buffer(self, option: int, size: int) -> bool:
+        try:
+            self._socket.setsockopt(socket.SOL_SOCKET, option, size)
+        except OSError:
+            # More than this system allows, or a connection that is over, which the next call meets.
+            return False
         return True
 
     def _watch(self) -> None:

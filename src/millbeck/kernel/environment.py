@@ -237,7 +237,7 @@ class Outlet(Protocol):
         transport can read them. Its ``buffer_updated`` is not called for them."""
 
     def expect_long_requests(self) -> None:
-        """Requests come that are longer than the socket's buffer; may be said any number of times."""
+        """Requests come that are much longer than what the kernel holds of one; may be said any number of times."""
 
     def resume_writing(self) -> None:
         """The protocol forwards its own ``resume_writing`` here (the outlet sets the transport's limits itself)."""

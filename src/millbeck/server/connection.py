@@ -67,6 +67,7 @@ class Connection:
         "_is_held",
         "_is_marked",
         "_is_paused",
+        "_long_request_bytes",
         "_looks_skipped",
         "_looks_to_skip",
         "_on_lost",
@@ -128,6 +129,7 @@ class Connection:
         self._outlet: Outlet | None = None
         self._transport: asyncio.Transport | None = None
         self._held_bytes = 0
+        self._long_request_bytes = max(listener.buffers.receive_bytes, LONG_REQUEST_BYTES)
         self._waits_for_memory = False
         self._reader = FrameReader(listener.shared_buffer, listener.frame_bytes_max, self._frame)
         self._on_lost: dict[Callable[[], None], None] | None = None
@@ -243,10 +245,12 @@ class Connection:
     def _account(self) -> bool:
         """Tell the node what memory this connection holds; whether it may go on reading."""
         before, self._held_bytes = self._held_bytes, self._reader.held_bytes
-        if self._held_bytes >= LONG_REQUEST_BYTES and self._outlet is not None:
-            self._outlet.expect_long_requests()
         self._waits_for_memory = not self.listener.memory.changed(self, before, self._held_bytes)
-        return not self._waits_for_memory
+        if self._waits_for_memory:
+            return False
+        if self._reader.frame_bytes > self._long_request_bytes and self._outlet is not None:
+            self._outlet.expect_long_requests()
+        return True
 
     def read_on(self) -> None:
         """There is room for requests again: go on at the end of the turn, not inside whoever made the room."""
@@ -266,6 +270,7 @@ class Connection:
             if call.parts is not None:
                 release_slices(call.parts)
         self._calls.clear()
+        self._reader.discard()
         self.listener.memory.changed(self, self._held_bytes, 0)
         self._held_bytes = 0
         self.listener.replies.holds(self, 0)

@@ -78,6 +78,7 @@ class Listening:
         advertised = config.advertised()
         for audience in audiences:
             for address in audience.addresses:
+                tls = self._tls_of(address)
                 listener = Listener(
                     address,
                     network=self._network,
@@ -90,11 +91,11 @@ class Listening:
                     per_ip=per_ip,
                     memory=memory,
                     replies=self.replies,
-                    tls=self._tls_of(address),
+                    tls=tls,
                     buffers=SocketBuffers(
                         send_bytes=config.socket.socket_send_buffer_bytes,
                         receive_bytes=config.socket.socket_receive_buffer_bytes,
-                        growth=BUFFER_GROWTH,
+                        growth=1 if tls else BUFFER_GROWTH,
                     ),
                     backlog=config.socket.socket_listen_backlog_size,
                 )

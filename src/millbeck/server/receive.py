@@ -2,9 +2,9 @@
 
 Every connection of a loop receives into the same buffer, so an idle connection owns no memory. A frame that arrives
 whole is handled in place as a view; one that does not is moved to a buffer of the connection's own, which grows with
-what has been received, never with what the length prefix promises, and is dropped with the frame. One such buffer of
-the loop is kept for the next long frame, whichever connection brings it: to clear and fill a new one for each takes a
-tenth of the time that a request of a megabyte takes altogether.
+what has been received, never with what the length prefix promises, and is dropped with the frame. The last such buffer
+of the loop is kept for the next long frame, whichever connection brings it: to clear and fill a new one for each takes
+a tenth of the time that a request of a megabyte takes altogether.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from millbeck.kernel.environment import Bytes
 SHARED_BUFFER_BYTES: Final = 256 * 1024
 FIRST_OWN_BUFFER_BYTES: Final = 64 * 1024
 GROWTH: Final = 4
-"""How much larger than what was received a connection's own buffer may be."""
+"""How much larger than what was received a connection's own buffer is made; the kept one may be larger by as much."""
 SPARE_BUFFER_BYTES_MAX: Final = 2 * 1024 * 1024
 SIZE_PREFIX: Final = Struct(">i")
 _read_size: Final = SIZE_PREFIX.unpack_from
@@ -48,10 +48,10 @@ class SharedBuffer:
         return spare
 
     def give_back(self, buffer: bytearray) -> None:
-        """Its frame is handled: keep it for the next one unless there is a better one, or it is too large to keep."""
+        """Its frame is handled: the next one may have it, if it is of a size that is worth keeping."""
         if self._check_views:
             _check_no_views(buffer)
-        if len(buffer) <= SPARE_BUFFER_BYTES_MAX and (self._spare is None or len(self._spare) < len(buffer)):
+        if FIRST_OWN_BUFFER_BYTES < len(buffer) <= SPARE_BUFFER_BYTES_MAX:
             self._spare = buffer
 
     def after_dispatch(self) -> None:
@@ -111,6 +111,16 @@ class FrameReader:
         return 0 if self._own is None else len(self._own)
 
     @property
+    def frame_bytes(self) -> int:
+        """How long the frame is that comes in parts; 0 when there is none, or its length is not there yet."""
+        return self._own_target
+
+    def discard(self) -> None:
+        """Let go of what was kept: there will be no more. The buffer may still be on loan to whoever reads."""
+        self._own = None
+        self._own_view = None
+
+    @property
     def is_inside_frame(self) -> bool:
         return self._own is not None
 
@@ -162,6 +172,7 @@ class FrameReader:
             self._own_start = position
             rest = bytes(view[position : self._own_filled]) if goes_on and 0 < position < self._own_filled else None
         if rest is not None:
+            self._drop()
             self._keep(rest)
         elif position == self._own_filled:
             self._drop()

@@ -125,7 +125,7 @@ def test_a_full_socket_is_not_asked_again_before_it_has_room(file, monkeypatch) 
 @pytest.mark.parametrize(("part", "growth"), [("slice", 4), ("slice", 1), ("bytes", 4)])
 def test_a_long_slice_that_does_not_fit_makes_the_send_buffer_larger_once(file, part, growth) -> None:
     async def scenario() -> list[int]:
-        connection, peer = await _connected(True, send_buffer_bytes=1 << 15, growth=growth)
+        connection, peer = await _connected(True, send_buffer_bytes=1 << 14, growth=growth)
         connected = connection.transport.get_extra_info("socket")
         sizes = [connected.getsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF)]
         for _ in range(2):

@@ -566,7 +566,9 @@ def test_a_held_connection_does_not_look() -> None:
     assert house.outlet.looks == 0
 
 
-@pytest.mark.parametrize(("size", "is_long"), [(2000, False), (LONG_REQUEST_BYTES, True)])
+@pytest.mark.parametrize(
+    ("size", "is_long"), [(2000, False), (LONG_REQUEST_BYTES - 4, False), (LONG_REQUEST_BYTES, True)]
+)
 def test_the_outlet_hears_of_requests_that_are_longer_than_a_socket_holds(size: int, is_long: bool) -> None:
     house = House(frame_bytes_max=1_000_000)
     data = framed(b"x" * size)
@@ -579,3 +581,11 @@ def test_the_outlet_hears_of_requests_that_are_longer_than_a_socket_holds(size: 
         data = data[count:]
     assert [len(frame) for frame in house.requests.frames] == [size]
     assert house.outlet.expects_long_requests is is_long
+
+
+def test_a_lost_connection_lets_go_of_the_request_that_was_coming() -> None:
+    house = House(frame_bytes_max=1_000_000)
+    house.receive(struct.pack(">i", 500_000) + b"x" * 3000)
+    assert house.connection._reader.held_bytes > 0
+    house.connection.connection_lost(None)
+    assert house.connection._reader.held_bytes == 0

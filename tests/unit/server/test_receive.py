@@ -24,10 +24,14 @@ def framed(payload: bytes) -> bytes:
 class Client:
     """Feeds a reader as asyncio's transport does, in pieces of any size."""
 
-    def __init__(self, *, shared_bytes: int = 64, frame_bytes_max: int = 10_000_000) -> None:
+    def __init__(
+        self, *, shared_bytes: int = 64, frame_bytes_max: int = 10_000_000, shared: SharedBuffer | None = None
+    ) -> None:
+        """One that shares its buffer with others goes on at once when its handler has stopped."""
         self.frames: list[bytes] = []
         self.goes_on = True
-        self.shared = SharedBuffer(shared_bytes, check_views=True)
+        self.resumes = shared is not None
+        self.shared = shared or SharedBuffer(shared_bytes, check_views=True)
         self.reader = FrameReader(self.shared, frame_bytes_max, self.handle)
 
     def handle(self, frame: memoryview) -> bool:
@@ -42,8 +46,10 @@ class Client:
             buffer[:count] = data[:count]
             data = data[count:]
             del buffer
-            self.reader.received(count)
+            goes_on = self.reader.received(count)
             self.shared.after_dispatch()
+            while self.resumes and not goes_on:
+                goes_on = self.reader.resume()
 
 
 @settings(max_examples=150, deadline=None)
@@ -142,13 +148,12 @@ def test_a_long_frame_is_received_into_the_buffer_that_the_one_before_left() -> 
     assert shared.take(60_000) is not first
 
 
-def test_buffers_that_are_too_large_or_worse_than_the_kept_one_are_not_kept() -> None:
+def test_the_last_buffer_is_kept_unless_it_is_too_large_or_too_small_to_be_worth_it() -> None:
     shared = SharedBuffer(64)
     large, small = shared.take(100_000), shared.take(80_000)
-    shared.give_back(large)
-    shared.give_back(small)
-    shared.give_back(bytearray(SPARE_BUFFER_BYTES_MAX + 1))
-    assert shared.take(80_000) is large
+    for buffer in (large, small, bytearray(SPARE_BUFFER_BYTES_MAX + 1), bytearray(FIRST_OWN_BUFFER_BYTES)):
+        shared.give_back(buffer)
+    assert shared.take(70_000) is small
 
 
 def test_the_kept_buffer_is_not_for_frames_that_may_stay_small() -> None:
@@ -165,6 +170,38 @@ def test_a_view_that_escapes_a_long_frame_is_an_error_in_strict_mode() -> None:
     client.reader = FrameReader(client.shared, 100_000, lambda frame: escaped.append(frame[:4]) is None)
     with pytest.raises(BufferError):
         client.feed(framed(b"x" * 1000))
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    steps=st.lists(
+        st.tuples(st.integers(0, 2), st.integers(8, 300_000), st.sampled_from([1.0, 0.5, 0.3, 0.1])),
+        min_size=3,
+        max_size=12,
+    ),
+    stops=st.sets(st.integers(0, 12)),
+)
+def test_connections_that_share_the_kept_buffer_do_not_see_each_others_bytes(
+    steps: list[tuple[int, int, float]], stops: set[int]
+) -> None:
+    """Frames of three connections come in parts, in turns; some handlers stop, and the connection goes on later."""
+    shared = SharedBuffer(100_000, check_views=True)
+    clients = [Client(shared=shared) for _ in range(3)]
+    expected: list[list[bytes]] = [[], [], []]
+    left = [b"", b"", b""]
+    for number, (which, size, share) in enumerate(steps):
+        client = clients[which]
+        client.goes_on = number not in stops
+        frame = bytes([65 + number]) * size
+        expected[which].append(frame)
+        data = left[which] + framed(frame)
+        cut = int(len(data) * share)
+        left[which] = data[cut:]
+        client.feed(data[:cut])
+    for client, data, frames in zip(clients, left, expected, strict=True):
+        client.goes_on = True
+        client.feed(data)
+        assert client.frames == frames
 
 
 def test_what_the_kept_buffer_held_before_does_not_show() -> None:

@@ -30,8 +30,8 @@ class SocketOptions(Section):
         102_400,
         importance=Importance.HIGH,
         doc=(
-            "SO_SNDBUF of clients' connections; -1 leaves it to the system. Here four times as much for a connection "
-            "without TLS whose fetches are longer than that."
+            "SO_SNDBUF of clients' connections; -1 leaves it to the system. Here up to four times as much, within "
+            "the system's limit (net.core.wmem_max), for a connection without TLS whose long replies come from files."
         ),
     )
     socket_receive_buffer_bytes = option(
@@ -40,8 +40,8 @@ class SocketOptions(Section):
         102_400,
         importance=Importance.HIGH,
         doc=(
-            "SO_RCVBUF of clients' connections; -1 leaves it to the system. Here four times as much for a connection "
-            "without TLS whose requests are longer than that."
+            "SO_RCVBUF of clients' connections; -1 leaves it to the system. Here up to four times as much, within "
+            "the system's limit (net.core.rmem_max), for a connection without TLS whose requests are longer."
         ),
     )
     socket_listen_backlog_size = option(
