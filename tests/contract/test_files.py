@@ -47,6 +47,15 @@ def test_a_read_that_does_not_wait_equals_a_read_or_declines(machine: Machine) -
     assert file.reads_nowait == (machine.kind != "portable")
 
 
+def test_a_read_that_counts_equals_a_read(machine: Machine) -> None:
+    file = machine.files.open(_written(machine, "a", b"0123456789"), OpenMode.READ)
+    for size, position in ((4, 2), (100, 6), (5, 10), (5, 1000)):
+        answer, disk_bytes = file.read_counted(size, position)
+        assert answer == file.read(size, position)
+        # Just written, so it is in memory; who cannot tell counts everything.
+        assert disk_bytes in (0, len(answer))
+
+
 def test_all_buffers_are_written_one_after_another(machine: Machine) -> None:
     file = machine.files.open(f"{machine.directory}/a", OpenMode.WRITE)
     file.write([b"ab", bytearray(b"cd"), memoryview(b"xefx")[1:3], b"", b"g"], 0)

@@ -49,6 +49,11 @@ class HostFile:
             chunk = os.pread(self._descriptor, size, position)
         return b"".join(chunks)
 
+    def read_counted(self, size: int, position: int) -> tuple[bytes, int]:
+        before = linux.bytes_from_disk() if self._is_linux else -1
+        chunk = self.read(size, position)
+        return chunk, len(chunk) if before < 0 else linux.bytes_from_disk() - before
+
     def read_nowait(self, size: int, position: int) -> Bytes | None:
         if self._can_probe:
             try:

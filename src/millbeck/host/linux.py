@@ -8,6 +8,7 @@ from __future__ import annotations
 import ctypes
 import errno
 import os
+import resource
 import sys
 from collections.abc import Callable
 
@@ -16,6 +17,8 @@ IS_LINUX = sys.platform == "linux"
 _SYNC_FILE_RANGE_WRITE = 2
 _PR_SET_PDEATHSIG = 1
 _MEMORY_FILE_SYSTEMS = (0x01021994, 0x858458F6)  # tmpfs, ramfs
+_BLOCK_BYTES = 512
+_COUNTS_INPUT = IS_LINUX and os.path.exists("/proc/self/io")  # a kernel that accounts for tasks' input has both
 _STATFS_BYTES = 256  # struct statfs is smaller on every architecture; f_type is its first word
 
 
@@ -53,6 +56,11 @@ def read_cached(descriptor: int, size: int, position: int) -> bytearray | None:
         return None
     del buffer[count:]
     return buffer
+
+
+def bytes_from_disk() -> int:
+    """What this thread has had the disk read so far; -1 where the kernel does not count it."""
+    return resource.getrusage(resource.RUSAGE_THREAD).ru_inblock * _BLOCK_BYTES if _COUNTS_INPUT else -1
 
 
 def cannot_probe(error: OSError) -> bool:

@@ -80,3 +80,23 @@ def test_writeback_is_a_hint_that_never_fails(descriptor) -> None:
 def test_only_missing_support_means_that_a_file_cannot_be_probed() -> None:
     assert linux.cannot_probe(OSError(errno.EOPNOTSUPP, ""))
     assert not linux.cannot_probe(OSError(errno.EIO, ""))
+
+
+def test_what_a_thread_reads_from_the_disk_is_counted(tmp_path) -> None:
+    size = 1 << 20
+    opened = os.open(f"{tmp_path}/large", os.O_RDWR | os.O_CREAT)
+    try:
+        os.pwrite(opened, os.urandom(size), 0)
+        os.fsync(opened)
+        if linux.bytes_from_disk() < 0 or linux.lives_in_memory(opened):
+            pytest.skip("nothing is counted here")
+        before = linux.bytes_from_disk()
+        os.pread(opened, size, 0)
+        assert linux.bytes_from_disk() == before
+        os.posix_fadvise(opened, 0, size, os.POSIX_FADV_DONTNEED)
+        if linux.read_cached(opened, 1, size - 1) is not None:
+            pytest.skip("this file system keeps what it is told to forget")
+        os.pread(opened, size, 0)
+        assert size // 2 < linux.bytes_from_disk() - before < 3 * size
+    finally:
+        os.close(opened)

@@ -41,6 +41,10 @@ class SimFile:
         self._disk.check_fault(DiskCall.READ, self.path)
         return bytes(memoryview(self._inode.content)[position : position + size])
 
+    def read_counted(self, size: int, position: int) -> tuple[bytes, int]:
+        chunk = self.read(size, position)
+        return chunk, len(chunk)
+
     def read_nowait(self, size: int, position: int) -> bytes | None:
         disk = self._disk
         if disk.faults.cold_read and disk.generator.random() < disk.faults.cold_read:

@@ -3,7 +3,7 @@
 Short replies are read straight into the reply: the read itself tells whether the data is in memory. Longer ones stay
 file slices for sendfile (docs/adr/0006), after one byte in every stretch of them has been tried the same way. What is
 cold is read on a thread into the reply, at most a few mebibytes at a time; the client comes back for the rest, and is
-then not tried on the loop again (`cold_readers`).
+not tried on the loop again while the disk has to bring much of what it reads (`cold_readers`).
 """
 
 from __future__ import annotations
@@ -76,8 +76,9 @@ async def _read_on_thread(broker: Broker, slices: Sequence[FileSlice], loaded: L
             if size and size + piece.size > COLD_BYTES_MAX:
                 parts.append(())
                 continue
-            copy, is_at_end = await broker.in_thread(_read_exactly, piece.file, piece.size, piece.position)
-            broker.cold_readers.moved(piece.file.path, piece.position, piece.position + piece.size, is_at_end=is_at_end)
+            copy, disk_bytes, is_at_end = await broker.in_thread(_read_exactly, piece.file, piece.size, piece.position)
+            end = piece.position + piece.size
+            broker.cold_readers.moved(piece.file.path, piece.position, end, disk_bytes, is_at_end=is_at_end)
             parts.append((copy,))
             size += piece.size
     except OSError as error:
@@ -88,12 +89,12 @@ async def _read_on_thread(broker: Broker, slices: Sequence[FileSlice], loaded: L
     loaded(parts)
 
 
-def _read_exactly(file: File, size: int, position: int) -> tuple[bytes, bool]:
-    """The bytes, and whether the file ends with them."""
-    copy = file.read(size, position)
+def _read_exactly(file: File, size: int, position: int) -> tuple[bytes, int, bool]:
+    """The bytes, how many the disk was asked for, and whether the file ends with them."""
+    copy, disk_bytes = file.read_counted(size, position)
     if len(copy) != size:
         raise OSError(f"{file.path} ends within a batch at {position + len(copy)}")
-    return copy, file.size() <= position + size
+    return copy, disk_bytes, file.size() <= position + size
 
 
 def _fail(slices: Sequence[FileSlice], loaded: Loaded, error: OSError) -> None:

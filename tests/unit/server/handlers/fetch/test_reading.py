@@ -12,7 +12,7 @@ from standing_in import needs_sources
 from millbeck.kernel.environment import FileSlice, Part
 from millbeck.kernel.errors import KafkaStorageError
 from millbeck.server.broker import Broker
-from millbeck.server.cold_readers import ColdReaders
+from millbeck.server.cold_readers import STRETCH_BYTES, ColdReaders
 from millbeck.server.handlers.fetch.reading import COLD_BYTES_MAX, COPIED_BYTES_MAX, TRIED_STEP_BYTES, load
 
 pytestmark = needs_sources
@@ -30,6 +30,8 @@ class Disk:
         self.error: OSError | None = None
         self.reads: list[tuple[int, int]] = []
         self.tries = 0
+        self.disk_bytes: int | None = None
+        """How many bytes of a read come from the disk; all of them unless it is set."""
 
     def read_nowait(self, size: int, position: int) -> bytes | None:
         self.tries += 1
@@ -41,6 +43,10 @@ class Disk:
     def read(self, size: int, position: int) -> bytes:
         self.reads.append((size, position))
         return self._read(size, position)
+
+    def read_counted(self, size: int, position: int) -> tuple[bytes, int]:
+        chunk = self.read(size, position)
+        return chunk, len(chunk) if self.disk_bytes is None else self.disk_bytes
 
     def size(self) -> int:
         return len(self.content)
@@ -193,3 +199,20 @@ def test_a_file_that_is_shorter_than_its_slice_is_an_error(cold: int) -> None:
     assert isinstance(answer, KafkaStorageError)
     assert "ends within a batch" in str(answer)
     assert reading.released == 1
+
+
+@pytest.mark.parametrize("disk_bytes", [4096, None], ids=["one page was missing", "nothing was there"])
+def test_a_reader_is_tried_again_once_the_disk_brings_little_of_what_it_reads(disk_bytes: int | None) -> None:
+    size = COPIED_BYTES_MAX + 1
+    disk = Disk(b"x" * (STRETCH_BYTES + 10 * size), cold=1)
+    disk.disk_bytes = disk_bytes
+    broker = Loop()
+    reads = 0
+    for position in range(0, STRETCH_BYTES + 5 * size, size):
+        before = broker.thread_jobs
+        reading = Reading(disk, (position, size), loop=broker)
+        if broker.tasks:
+            reading.run_task()
+        reads += broker.thread_jobs - before
+    pieces = -(-STRETCH_BYTES // size)
+    assert reads == (pieces if disk_bytes else pieces + 5)
