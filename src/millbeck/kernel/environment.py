@@ -73,8 +73,8 @@ class File(Protocol):
         """Up to ``size`` bytes at ``position``; shorter only at the end of the file."""
 
     def read_counted(self, size: int, position: int) -> tuple[bytes, int]:
-        """Like `read`, and how many bytes the disk was asked for because of it, readahead included; as many as were read
-        where nobody counts."""
+        """Like `read`, and how many bytes the disk was asked for because of it, readahead included; all of them where
+        nobody counts."""
 
     def read_nowait(self, size: int, position: int) -> Bytes | None:
         """Like `read`, but None when some of it would have to come from the disk (readahead has been started)."""

@@ -93,8 +93,8 @@ def test_what_a_thread_reads_from_the_disk_is_counted(tmp_path) -> None:
         before = linux.bytes_from_disk()
         os.pread(opened, size, 0)
         assert linux.bytes_from_disk() == before
-        os.posix_fadvise(opened, 0, size, os.POSIX_FADV_DONTNEED)
-        if linux.read_cached(opened, 1, size - 1) is not None:
+        os.posix_fadvise(opened, 0, 0, os.POSIX_FADV_DONTNEED)
+        if linux.read_cached(opened, 1, size // 2) is not None:
             pytest.skip("this file system keeps what it is told to forget")
         os.pread(opened, size, 0)
         assert size // 2 < linux.bytes_from_disk() - before < 3 * size
