@@ -26,6 +26,7 @@ from bench.dirty_pages import dirty_page_section
 from bench.measure import Bench, CellResult, Transfer
 from bench.report import comparison_section, stamp, transfer_table, write_section
 from bench.startup import startup_section
+from bench.stolen import stolen_seconds
 from bench.systems import SYSTEMS, Node
 
 # Deleted topics leave the disk soon, so that their removal falls between the cells.
@@ -121,7 +122,7 @@ def main() -> int:
     facts = machine.facts("apache-kafka" in systems)
     cells = FULL_CELLS if chosen.full else CORE_CELLS
     directory = machine.scratch_directory("bench-")
-    started_s = time.monotonic()
+    started_s, stolen_s = time.monotonic(), stolen_seconds()
     try:
         startup = startup_section(systems, directory, core=broker_core, rounds=chosen.rounds)
         with contextlib.ExitStack() as stack:
@@ -149,9 +150,10 @@ def main() -> int:
         compare(cell.name, results[ours, cell], results[others[0], cell] if others else []) for cell in cells
     ]
     lines = [*stamp(facts), *comparison_section(comparisons), *tools, *startup, *dirty]
+    took_s = time.monotonic() - started_s
     lines.append(
-        f"The run took {(time.monotonic() - started_s) / 60:.0f} minutes:"
-        f" {chosen.rounds} rounds, {chosen.megabytes} MB a cell."
+        f"The run took {took_s / 60:.0f} minutes: {chosen.rounds} rounds, {chosen.megabytes} MB a cell."
+        f" Meanwhile the host took {(stolen_seconds() - stolen_s) / took_s:.0%} of a core for others."
     )
     RESULTS.mkdir(parents=True, exist_ok=True)
     raw = {f"{system} {cell.name}": [one.as_json() for one in rounds] for (system, cell), rounds in results.items()}
