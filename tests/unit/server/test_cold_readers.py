@@ -60,12 +60,13 @@ def test_what_the_kernel_reads_ahead_counts_for_the_stretch_it_is_read_in() -> N
         assert readers.expects("a.log", position)
 
 
-def test_each_stretch_is_judged_by_itself() -> None:
+def test_who_was_found_cold_stays_so_whatever_comes_from_memory_later() -> None:
     readers = ColdReaders()
     position = 0
-    for _ in range(5 * PIECES):
-        position = _read(readers, position, PIECE)
-    assert readers.expects("a.log", position)
     for _ in range(PIECES):
-        position = _read(readers, position, PIECE // DISK_SHARE_MIN - 1)
+        position = _read(readers, position, PIECE // DISK_SHARE_MIN + 1)
+    for _ in range(5 * PIECES):
+        position = _read(readers, position, 0)
+        assert readers.expects("a.log", position)
+    readers.moved("a.log", position, position + PIECE, 0, is_at_end=True)
     assert not readers
