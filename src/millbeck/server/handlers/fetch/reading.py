@@ -3,7 +3,7 @@
 Short replies are read straight into the reply: the read itself tells whether the data is in memory. Longer ones stay
 file slices for sendfile (docs/adr/0006), after one byte in every stretch of them has been tried the same way. What is
 cold is read on a thread into the reply, at most a few mebibytes at a time; the client comes back for the rest, and is
-not tried on the loop again while the disk has to bring much of what it reads (`cold_readers`).
+not tried on the loop again for a while (`cold_readers`).
 """
 
 from __future__ import annotations
