@@ -1,9 +1,9 @@
 """`python -m bench [--full]`: millbeck beside Apache Kafka, one run, interleaved rounds.
 
-Each broker is pinned to one core and the client to another. In every round each cell runs on one system and then on the
-other, so that both see the same weather, and the order changes from round to round. Where Apache Kafka cannot be had,
-the run says so and measures millbeck alone. Both brokers stay up for the whole run: a warm Java process is Kafka at its
-best, and an idle broker costs the other next to nothing.
+Each broker is pinned to one core and the client to another. In every round each step of a cell runs on one system and
+then on the other, so that both see the same weather, and the order changes from round to round. Where Apache Kafka
+cannot be had, the run says so and measures millbeck alone. Both brokers stay up for the whole run: a warm Java process
+is Kafka at its best, and an idle broker costs the other next to nothing.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import sys
 import time
 from collections import defaultdict
 from pathlib import Path
+from statistics import median
 
 from tools import peers
 
@@ -25,6 +26,7 @@ from bench.compare import compare, compare_direction
 from bench.dirty_pages import dirty_page_section
 from bench.measure import Bench, CellResult, Transfer
 from bench.report import comparison_section, stamp, transfer_table, write_section
+from bench.rounds import run_round
 from bench.startup import startup_section
 from bench.stolen import stolen_seconds
 from bench.systems import SYSTEMS, Node
@@ -72,13 +74,13 @@ def _rounds(
         for cell in cells:
             # At 1,000 records a second a batch holds one record, whatever its limit: once per batch size is enough.
             timed = latency_seconds if not full or cell.batch_bytes == SMALL_BATCH else 0
-            for system in order:
-                result = benches[system].run_cell(cell, total_bytes=total_bytes, latency_seconds=timed)
+            outcome = run_round(benches, order, cell, total_bytes=total_bytes, latency_seconds=timed)
+            for system, result in outcome.items():
                 results[system, cell].append(result)
                 _say(
                     f"round {round_number + 1} {cell.name}: {system}"
                     f" produce {result.produce.megabytes_per_second:.0f} MB/s"
-                    f" consume {result.consume.megabytes_per_second:.0f} MB/s"
+                    f" consume {median(turn.megabytes_per_second for turn in result.consumes):.0f} MB/s"
                     f" p99 {result.produce_p99_ms or 0:.2f} ms"
                 )
     return results

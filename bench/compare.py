@@ -1,8 +1,8 @@
 """From rounds to verdicts: medians, ratios of paired rounds, client-bound cells.
 
-A ratio is millbeck over Apache Kafka in the same round; the median over the rounds counts. A direction of a cell is
-client-bound when, on either system, the client's core was at least 90 % busy while the broker's was below: the broker
-was then waiting for the client, and the cell is judged by broker CPU per gigabyte instead of by throughput.
+A ratio is millbeck over Apache Kafka in the same turn; the median over all turns of all rounds counts. A direction of a
+cell is client-bound when, on either system, the client's core was at least 90 % busy while the broker's was below: the
+broker was then waiting for the client, and the cell is judged by broker CPU per gigabyte instead of by throughput.
 """
 
 from __future__ import annotations
@@ -103,7 +103,9 @@ def compare(cell_name: str, ours: list[CellResult], theirs: list[CellResult]) ->
     return Comparison(
         cell_name=cell_name,
         produce=compare_direction([one.produce for one in ours], [one.produce for one in theirs]),
-        consume=compare_direction([one.consume for one in ours], [one.consume for one in theirs]),
+        consume=compare_direction(
+            [turn for one in ours for turn in one.consumes], [turn for one in theirs for turn in one.consumes]
+        ),
         ours_latency=_latency(ours),
         theirs_latency=_latency(theirs),
         ours_rss_bytes=median(one.rss_bytes for one in ours),

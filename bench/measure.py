@@ -1,4 +1,4 @@
-"""One cell on one system: create a topic, produce, consume, time single records, delete the topic, sync."""
+"""The steps of a cell on one system: create a topic, produce, consume, time single records, delete the topic, sync."""
 
 from __future__ import annotations
 
@@ -37,10 +37,10 @@ class Transfer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CellResult:
-    """What one round of one cell gave on one system."""
+    """What one round of one cell gave on one system; what was produced is consumed several times."""
 
     produce: Transfer
-    consume: Transfer
+    consumes: tuple[Transfer, ...]
     produce_p50_ms: float | None
     produce_p99_ms: float | None
     end_to_end_p50_ms: float | None
@@ -49,6 +49,14 @@ class CellResult:
 
     def as_json(self) -> dict[str, Any]:
         return asdict(self)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Filled:
+    """A topic that a measurement wrote and that others read."""
+
+    topic: str
+    records: int
 
 
 def transfer(result: dict[str, Any]) -> Transfer:
@@ -98,18 +106,20 @@ class Bench:
             "broker_pid": self.node.pid,
         }
 
-    def transfer_both(self, cell: Cell, total_bytes: int) -> tuple[Transfer, Transfer]:
-        topic, produced = least_disturbed(
-            lambda: self._produce_anew(cell, total_bytes), lambda other: self.delete_topic(other[0])
+    def produce(self, cell: Cell, total_bytes: int) -> tuple[Filled, Transfer]:
+        """Into a new topic."""
+        return least_disturbed(
+            lambda: self._produce_once(cell, total_bytes), lambda other: self.delete_topic(other[0].topic)
         )
-        common = self.arguments(cell, topic)
-        consumed = least_disturbed(lambda: run_load("consume", **common, records=produced["records"]))
-        self.delete_topic(topic)
-        return transfer(produced), transfer(consumed)
 
-    def _produce_anew(self, cell: Cell, total_bytes: int) -> tuple[str, dict[str, Any]]:
+    def _produce_once(self, cell: Cell, total_bytes: int) -> tuple[Filled, Transfer]:
         topic = self.new_topic()
-        return topic, run_load("produce", **self.arguments(cell, topic), total_bytes=total_bytes)
+        produced = run_load("produce", **self.arguments(cell, topic), total_bytes=total_bytes)
+        return Filled(topic=topic, records=produced["records"]), transfer(produced)
+
+    def consume(self, cell: Cell, filled: Filled) -> Transfer:
+        arguments = self.arguments(cell, filled.topic)
+        return least_disturbed(lambda: transfer(run_load("consume", **arguments, records=filled.records)))
 
     def latency(self, cell: Cell, seconds: float) -> tuple[dict[str, Any], dict[str, Any]]:
         """(produce, end to end) of single records at a fixed rate."""
@@ -128,23 +138,9 @@ class Bench:
         self.delete_topic(topic)
         return produced, followed
 
-    def run_cell(self, cell: Cell, *, total_bytes: int, latency_seconds: float) -> CellResult:
-        produced, consumed = self.transfer_both(cell, total_bytes)
-        paced: dict[str, Any] = {}
-        followed: dict[str, Any] = {}
-        if latency_seconds:
-            paced, followed = self.latency(cell, latency_seconds)
-        return CellResult(
-            produce=produced,
-            consume=consumed,
-            produce_p50_ms=paced.get("p50_ms"),
-            produce_p99_ms=paced.get("p99_ms"),
-            end_to_end_p50_ms=followed.get("p50_ms"),
-            end_to_end_p99_ms=followed.get("p99_ms"),
-            rss_bytes=self.node.usage().rss_bytes,
-        )
-
     def warm_up(self, cells: tuple[Cell, ...], total_bytes: int) -> None:
         """Both directions of every setting once, uncounted: compiled code, warm caches, a grown heap."""
         for cell in cells:
-            self.transfer_both(cell, total_bytes)
+            filled, _ = self.produce(cell, total_bytes)
+            self.consume(cell, filled)
+            self.delete_topic(filled.topic)
