@@ -59,6 +59,10 @@ def _start(system: str, directory: Path, core: int | None) -> Node:
     return node
 
 
+def _order(benches: dict[str, Bench], round_number: int) -> list[str]:
+    return list(benches) if round_number % 2 == 0 else list(benches)[::-1]
+
+
 def _rounds(
     benches: dict[str, Bench],
     cells: tuple[Cell, ...],
@@ -70,7 +74,7 @@ def _rounds(
 ) -> dict[tuple[str, Cell], list[CellResult]]:
     results: dict[tuple[str, Cell], list[CellResult]] = defaultdict(list)
     for round_number in range(rounds):
-        order = list(benches) if round_number % 2 == 0 else list(benches)[::-1]
+        order = _order(benches, round_number)
         for cell in cells:
             # At 1,000 records a second a batch holds one record, whatever its limit: once per batch size is enough.
             timed = latency_seconds if not full or cell.batch_bytes == SMALL_BATCH else 0
@@ -90,8 +94,8 @@ def _perf_tool_tables(benches: dict[str, Bench], *, rounds: int, total_bytes: in
     results: dict[tuple[str, Cell], list[tuple[Transfer, Transfer]]] = defaultdict(list)
     for round_number in range(rounds):
         for cell in PERF_TOOL_CELLS:
-            for system, bench in benches.items():
-                produced, consumed = perf_tools.run_cell(bench, cell, total_bytes)
+            for system in _order(benches, round_number):
+                produced, consumed = perf_tools.run_cell(benches[system], cell, total_bytes)
                 results[system, cell].append((produced, consumed))
                 _say(
                     f"perf tools, round {round_number + 1} {cell.name}: {system}"

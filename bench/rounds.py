@@ -1,8 +1,9 @@
 """One round of a cell on all systems, step by step beside each other.
 
 A machine's weather changes within seconds, and what is compared should be measured in the same weather. So a step runs
-on one system and then on the other before the next one begins. Consuming takes a fraction of a second, too short to say
-much: what was produced is consumed several times, in turns.
+on one system and then on the other before the next one begins. What one has written reaches the disk before the other
+writes, or whoever comes second would pay for both. Consuming often takes a fraction of a second, too short to say much:
+what was produced is consumed several times, in turns.
 """
 
 from __future__ import annotations
@@ -19,7 +20,10 @@ def run_round(
     benches: Mapping[str, Bench], order: Sequence[str], cell: Cell, *, total_bytes: int, latency_seconds: float
 ) -> dict[str, CellResult]:
     """By system, in ``order``; without ``latency_seconds`` single records are not timed."""
-    produced = {system: benches[system].produce(cell, total_bytes) for system in order}
+    produced = {}
+    for system in order:
+        produced[system] = benches[system].produce(cell, total_bytes)
+        benches[system].settle()
     turns = [
         {
             system: benches[system].consume(cell, produced[system][0])

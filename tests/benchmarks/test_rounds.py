@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from statistics import median
 from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
 from bench.cells import CORE_CELLS, Cell
+from bench.compare import compare
 from bench.measure import Bench, Filled, Transfer
 from bench.rounds import CONSUMES, run_round
 
@@ -36,6 +38,9 @@ class RecordedBench:
         self._steps.append(f"consume {self._name}")
         return _transfer(self._consumed)
 
+    def settle(self) -> None:
+        self._steps.append(f"settle {self._name}")
+
     def delete_topic(self, topic: str) -> None:
         self._steps.append(f"delete {topic}")
 
@@ -57,7 +62,7 @@ def benches(steps: list[str]) -> dict[str, Bench]:
 def test_systems_take_turns_at_every_step(benches: dict[str, Bench], steps: list[str]) -> None:
     run_round(benches, ["a", "b"], CELL, total_bytes=1000, latency_seconds=1)
     assert steps == [
-        *("produce a", "produce b"),
+        *("produce a", "settle a", "produce b", "settle b"),
         *("consume a", "consume b", "consume b", "consume a", "consume a", "consume b"),
         *("delete topic of a", "delete topic of b"),
         *("latency a", "latency b"),
@@ -67,6 +72,7 @@ def test_systems_take_turns_at_every_step(benches: dict[str, Bench], steps: list
 def test_every_turn_counts(benches: dict[str, Bench]) -> None:
     result = run_round(benches, ["b", "a"], CELL, total_bytes=1000, latency_seconds=1)["a"]
     assert [turn.megabytes_per_second for turn in result.consumes] == list(range(1, CONSUMES + 1))
+    assert compare("cell", [result], []).consume.ours_megabytes == median(range(1, CONSUMES + 1))
     assert (result.produce_p99_ms, result.end_to_end_p99_ms, result.rss_bytes) == (2.0, 4.0, 7)
 
 
