@@ -14,7 +14,7 @@ import resource
 import shutil
 from collections.abc import Sequence
 
-from millbeck.host import linux
+from millbeck.host import dirty_pages, linux
 from millbeck.kernel.environment import Bytes, OpenMode
 
 _BUFFERS_PER_CALL_MAX = 1024  # IOV_MAX of Linux and macOS
@@ -128,7 +128,7 @@ class HostFile:
             _sync_fully(self._descriptor)
 
     def start_writeback(self, position: int, size: int) -> None:
-        if self._is_linux:
+        if self._is_linux and dirty_pages.of_this_machine.are_gathering():
             linux.start_writeback(self._descriptor, position, size)
 
     def descriptor(self) -> int | None:

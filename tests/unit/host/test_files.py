@@ -9,8 +9,8 @@ import resource
 
 import pytest
 
+from millbeck.host import dirty_pages, linux
 from millbeck.host import files as files_module
-from millbeck.host import linux
 from millbeck.host.files import HostFiles
 from millbeck.kernel.environment import OpenMode
 
@@ -134,6 +134,16 @@ def test_sync_falls_back_where_a_file_system_has_no_such_call(tmp_path, monkeypa
     monkeypatch.setattr(os, "fsync", synced.append)
     HostFiles(is_linux=False).open(f"{tmp_path}/a", OpenMode.WRITE).sync()
     assert len(synced) == 1
+
+
+@pytest.mark.parametrize("is_gathering", [True, False])
+def test_writeback_is_started_where_pages_gather(file, monkeypatch, is_gathering) -> None:
+    started = []
+    monkeypatch.setattr(dirty_pages.DirtyPages, "are_gathering", lambda pages: is_gathering)
+    monkeypatch.setattr(linux, "start_writeback", lambda *arguments: started.append(arguments))
+    is_portable = not file.reads_nowait
+    file.start_writeback(4096, 8192)
+    assert started == ([(file.descriptor(), 4096, 8192)] if is_gathering and not is_portable else [])
 
 
 def test_descriptors_do_not_leak_into_children_and_are_closed(tmp_path) -> None:
