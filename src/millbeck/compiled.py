@@ -26,6 +26,7 @@ MODULES: Final = (
     "millbeck.host.files",
     "millbeck.host.outlet",
     "millbeck.host.part_queue",
+    "millbeck.host.read_moderation",
     "millbeck.kernel.file_slice",
     "millbeck.kernel.histogram",
     "millbeck.records.header",

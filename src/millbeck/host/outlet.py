@@ -12,6 +12,9 @@ Each refill of a full send buffer costs a wake-up, which is most of what a long 
 So the first long slice that does not fit makes the buffer larger, once, as far as the owner allows; the receive buffer
 likewise when the owner meets long requests (docs/adr/0011).
 
+A connection that streams requests is read at most so often, and the loop rests in between (`read_moderation`), unless
+another one is ready too.
+
 Any ``OSError`` aborts the transport, also from the file's side: the reply's header has promised bytes that will not
 come. ``connection_lost`` must end in `closed`, before the transport closes a descriptor that is still watched.
 """
@@ -21,10 +24,12 @@ from __future__ import annotations
 import asyncio
 import os
 import socket
+import time
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Final
 
 from millbeck.host.part_queue import PartQueue, SliceShrank, release_slices
+from millbeck.host.read_moderation import ReadModeration
 from millbeck.kernel.environment import SYSTEM_BUFFERS, Bytes, FileSlice, Part, SocketBuffers
 
 # How much one connection may send before the others get their turn.
@@ -34,6 +39,11 @@ COPIED_SLICE_BYTES_MAX = 64 << 10
 _BUFFERS_MAX = 512
 # What is read ahead of the kernel's taking it stays in memory, on every connection whose peer is slow.
 _WRITE_BYTES_MAX = 128 << 10
+_monotonic: Final = time.monotonic
+
+
+def _never() -> bool:
+    return False
 
 
 class SocketOutlet:
@@ -44,12 +54,14 @@ class SocketOutlet:
         "_drained",
         "_get_buffer",
         "_has_taken_over",
+        "_is_alone",
         "_is_closing",
         "_is_linux",
         "_is_over",
         "_is_reading",
         "_is_watched",
         "_loop",
+        "_moderation",
         "_queue",
         "_receive_buffer_bytes_max",
         "_send_buffer_bytes_max",
@@ -84,6 +96,9 @@ class SocketOutlet:
         # -1 once it is so large, or when it is to stay as it is.
         self._send_buffer_bytes_max = buffers.send_bytes_max if buffers.growth > 1 else -1
         self._receive_buffer_bytes_max = buffers.receive_bytes_max if buffers.growth > 1 else -1
+        self._moderation = ReadModeration()
+        # Only a loop of our own knows; on any other, nobody rests.
+        self._is_alone: Callable[[], bool] = getattr(self._loop, "serves_one_event", _never)
         self._is_closing = False
         self._is_over = False
         self._is_linux = is_linux
@@ -181,6 +196,12 @@ class SocketOutlet:
         assert buffer_updated is not None
         if self._state._closing:
             return
+        moderation = self._moderation
+        now = _monotonic()
+        rest_s = moderation.rest_s(now)
+        if rest_s > 0.0 and self._is_alone():
+            time.sleep(rest_s)
+            now = _monotonic()
         try:
             count = self._socket.recv_into(get_buffer(-1))
         except BlockingIOError:
@@ -188,11 +209,13 @@ class SocketOutlet:
         except OSError:
             count = 0
         if count > 0:
+            moderation.note_read(now, count)
             try:
                 buffer_updated(count)
             except BaseException:
                 self._fail()
                 raise
+            moderation.note_handled(_monotonic())
         else:
             self._loop._remove_reader(self._descriptor)
             self._transport.resume_reading()

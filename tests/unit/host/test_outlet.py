@@ -7,6 +7,7 @@ import errno
 import os
 import socket
 import struct
+import time
 
 import pytest
 
@@ -466,3 +467,41 @@ def test_a_release_that_raises_does_not_leave_a_spinning_writer(is_linux, file) 
         return [type(error) for error in reported]
 
     assert asyncio.run(scenario()) == [ValueError]
+
+
+@pytest.mark.parametrize("others", ["nobody", "another"])
+def test_a_stream_is_left_to_gather_unless_another_connection_is_ready_too(monkeypatch, others) -> None:
+    rests: list[float] = []
+    monkeypatch.setattr(time, "sleep", rests.append)
+    received = bytearray(4096)
+
+    async def scenario() -> list[float]:
+        connection, peer = await _connected(True)
+        outlet = connection.outlet
+        counts: list[int] = []
+        outlet.begin_reading(lambda hint: memoryview(received), counts.append)
+        await asyncio.sleep(0)
+        # A stream of the kind that is made to rest, in times to come: what comes now is before the rest is over.
+        at = time.monotonic() + 10
+        while outlet._moderation.rest_s(at) <= 0:
+            at += 0.0001
+            outlet._moderation.note_read(at, 16 << 10)
+        one, other = socket.socketpair()
+        one.setblocking(False)
+        if others == "another":
+            asyncio.get_running_loop().add_reader(one, lambda: one.recv(1))
+            other.send(b"x")
+        peer.send(b"a request")
+        while not counts:
+            await asyncio.sleep(0)
+        rests_until_then = list(rests)
+        one.close()
+        other.close()
+        _reset(peer)
+        await connection.lost.wait()
+        return rests_until_then
+
+    with asyncio.Runner(loop_factory=HostLoop) as runner:
+        rested = runner.run(scenario())
+    assert len(rested) == (1 if others == "nobody" else 0)
+    assert all(9 < rest_s < 11 for rest_s in rested)
