@@ -65,6 +65,10 @@ class DirectSelector:
     def serves_one_event(self) -> bool:
         return self.ready_count <= 1
 
+    def may_rest(self) -> bool:
+        """Whether nothing but the descriptor that is served now has any work for the loop."""
+        return self.ready_count <= 1 and not self._loop._ready
+
     def close(self) -> None:
         self._epoll.close()
         self._keys.clear()

@@ -59,14 +59,15 @@ class DirtyPages:
         A container that sees its own part of the tree alone has its limit in the root, whatever its path is.
         """
         root = self._cgroup_root
-        os.stat(root)
         groups: list[tuple[str, tuple[str, ...]]] = []
         for line in os.fsdecode(_read(f"{self._proc}/self/cgroup")).splitlines():
             number, controllers, path = line.split(":", 2)
             if number == "0":
+                os.stat(root)
                 groups.extend((directory, ("memory.max", "memory.high")) for directory in _up_from(root, path))
             elif "memory" in controllers.split(","):
                 directories = _up_from(f"{root}/memory", path)
+                os.stat(f"{root}/memory")
                 groups.extend((directory, ("memory.limit_in_bytes",)) for directory in directories)
         return groups
 

@@ -28,10 +28,16 @@ class _CountingSelector(selectors.DefaultSelector):
     def serves_one_event(self) -> bool:
         return self.ready_count <= 1
 
+    def may_rest(self) -> bool:
+        """asyncio runs what is ready from its queue, together with everything else: there is no telling."""
+        return False
+
 
 class HostLoop(asyncio.SelectorEventLoop):
     def __init__(self, *, has_epoll: bool = hasattr(select, "epoll")) -> None:
         counting = DirectSelector(self) if has_epoll else _CountingSelector()
         self.serves_one_event = counting.serves_one_event
         """Whether this turn of the loop was woken by one descriptor alone, or by none."""
+        self.may_rest = counting.may_rest
+        """Whether a callback of a descriptor may sleep for a moment without keeping anything else waiting."""
         super().__init__(cast(selectors.BaseSelector, counting))

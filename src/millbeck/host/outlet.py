@@ -12,8 +12,8 @@ Each refill of a full send buffer costs a wake-up, which is most of what a long 
 So the first long slice that does not fit makes the buffer larger, once, as far as the owner allows; the receive buffer
 likewise when the owner meets long requests (docs/adr/0011).
 
-A connection that streams requests is read at most so often, and the loop rests in between (`read_moderation`), unless
-another one is ready too.
+A connection that streams requests is read at most once in 0.3 ms, and the loop rests in between (`read_moderation`),
+unless it has anything else to do.
 
 Any ``OSError`` aborts the transport, also from the file's side: the reply's header has promised bytes that will not
 come. ``connection_lost`` must end in `closed`, before the transport closes a descriptor that is still watched.
@@ -54,13 +54,13 @@ class SocketOutlet:
         "_drained",
         "_get_buffer",
         "_has_taken_over",
-        "_is_alone",
         "_is_closing",
         "_is_linux",
         "_is_over",
         "_is_reading",
         "_is_watched",
         "_loop",
+        "_may_rest",
         "_moderation",
         "_queue",
         "_receive_buffer_bytes_max",
@@ -98,7 +98,7 @@ class SocketOutlet:
         self._receive_buffer_bytes_max = buffers.receive_bytes_max if buffers.growth > 1 else -1
         self._moderation = ReadModeration()
         # Only a loop of our own knows; on any other, nobody rests.
-        self._is_alone: Callable[[], bool] = getattr(self._loop, "serves_one_event", _never)
+        self._may_rest: Callable[[], bool] = getattr(self._loop, "may_rest", _never)
         self._is_closing = False
         self._is_over = False
         self._is_linux = is_linux
@@ -198,12 +198,13 @@ class SocketOutlet:
             return
         moderation = self._moderation
         now = _monotonic()
-        rest_s = moderation.rest_s(now)
-        if rest_s > 0.0 and self._is_alone():
+        rest_s = moderation.note_readable(now)
+        if rest_s > 0.0 and self._may_rest():
             time.sleep(rest_s)
             now = _monotonic()
+        buffer = get_buffer(-1)
         try:
-            count = self._socket.recv_into(get_buffer(-1))
+            count = self._socket.recv_into(buffer)
         except BlockingIOError:
             return
         except OSError:
@@ -215,7 +216,10 @@ class SocketOutlet:
             except BaseException:
                 self._fail()
                 raise
-            moderation.note_handled(_monotonic())
+            if count < len(buffer):
+                moderation.note_handled(_monotonic())
+            else:
+                moderation.note_unfinished()
         else:
             self._loop._remove_reader(self._descriptor)
             self._transport.resume_reading()

@@ -19,7 +19,7 @@ from typing import Final
 REST_S: Final = 0.000_3
 """From the beginning of one read to that of the next, at least. The system's timers make it some 50 µs longer."""
 AT_ONCE_S: Final = 0.000_01
-"""What is read so soon after the replies has left before they came: nobody answers in that time."""
+"""What is there so soon after the replies was sent before they came: nobody answers in that time."""
 WINDOW_S: Final = 0.008
 READ_BYTES_MIN: Final = 4 << 10
 READ_BYTES_MAX: Final = 48 << 10
@@ -59,8 +59,8 @@ class ReadModeration:
         self._windows_left = 0  # until rests may be tried
         self._windows_without = 0  # to come after the next trial that fails
 
-    def rest_s(self, now: float) -> float:
-        """The connection can be read: how long to wait before that is done; not at all when it is 0 or less."""
+    def note_readable(self, now: float) -> float:
+        """There is something to read: how long to wait before that is done; not at all when it is 0 or less."""
         if not self._is_resting:
             return 0.0
         if now - self._handled_at < AT_ONCE_S:
@@ -79,12 +79,17 @@ class ReadModeration:
             self._end_window(now)
 
     def note_handled(self, now: float) -> None:
-        """What was read is handled, and replies have left."""
+        """All that was there was read and is handled, and replies have left."""
         self._handled_at = now
 
+    def note_unfinished(self) -> None:
+        """There was no room for all of it: what is left has gathered already, and says nothing of its sender."""
+        self._read_at = self._handled_at = 0.0
+
     def _judge_rests(self, now: float) -> None:
-        if self._waiting_count >= WAITING_MIN:
-            self._windows_without = 0
+        bytes_max = BYTES_PER_SECOND_MAX * (now - self._began_at)
+        if self._waiting_count >= WAITING_MIN and self._bytes <= bytes_max:
+            self._windows_without //= 2
         else:
             self._is_resting = False
             self._windows_left = self._windows_without

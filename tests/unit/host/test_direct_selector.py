@@ -176,3 +176,26 @@ def test_a_descriptor_that_was_closed_too_early_can_be_taken_off() -> None:
         return loop.remove_reader(end)
 
     assert _run(main)
+
+
+def test_the_loop_may_rest_when_one_descriptor_is_ready_and_nothing_is_queued(pair) -> None:
+    ours, peer = pair
+
+    async def answers(loop: HostLoop) -> list[bool]:
+        found: list[bool] = []
+        done = loop.create_future()
+
+        def readable() -> None:
+            ours.recv(1)
+            found.append(loop.may_rest())
+            loop.call_soon(int)
+            found.append(loop.may_rest())
+            loop.remove_reader(ours)
+            done.set_result(None)
+
+        loop.add_reader(ours, readable)
+        peer.send(b"x")
+        await done
+        return found
+
+    assert _run(answers) == [True, False]

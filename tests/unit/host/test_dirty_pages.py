@@ -107,6 +107,8 @@ def test_max_is_no_limit(machine: Machine) -> None:
 @pytest.mark.parametrize("path", ["/", "/../../elsewhere", "/docker/not-seen-from-within"])
 def test_a_container_that_sees_only_its_own_group_finds_its_limit_in_the_root(machine: Machine, path: str) -> None:
     machine.write("proc/self/cgroup", f"0::{path}\n")
+    machine.write("elsewhere/memory.max", "4096\n")
+    machine.write("memory.max", "4096\n")
     machine.limit("", 400 * MIB)
     assert machine.turns_at(10)
 
@@ -148,12 +150,17 @@ def test_what_cannot_be_read_counts_as_gathering(machine: Machine, missing: str)
     assert machine.pages().are_gathering()
 
 
+def test_groups_of_the_older_kind_that_are_not_where_they_should_be_count_as_gathering(machine: Machine) -> None:
+    machine.write("proc/self/cgroup", "4:memory:/one\n")
+    assert machine.pages().are_gathering()
+
+
 @pytest.mark.parametrize(
     ("path", "text"),
     [
         ("proc/vmstat", ""),
-        ("proc/vmstat", "nr_dirty 1\n"),
-        ("proc/vmstat", "nr_dirty_background_threshold 1000\n"),
+        ("proc/vmstat", "nr_free_pages 5\nnr_dirty 1\n"),
+        ("proc/vmstat", "nr_free_pages 5\nnr_dirty_background_threshold 1000\n"),
         ("proc/self/cgroup", "nonsense\n"),
         ("proc/sys/vm/dirty_background_ratio", "some\n"),
         ("cgroup/memory.max", "much\n"),

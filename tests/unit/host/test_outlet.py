@@ -469,39 +469,91 @@ def test_a_release_that_raises_does_not_leave_a_spinning_writer(is_linux, file) 
     assert asyncio.run(scenario()) == [ValueError]
 
 
-@pytest.mark.parametrize("others", ["nobody", "another"])
-def test_a_stream_is_left_to_gather_unless_another_connection_is_ready_too(monkeypatch, others) -> None:
+async def _rests_of_a_stream(monkeypatch, others: str) -> list[float]:
+    """How long the loop sleeps before it reads a request of a connection that is to rest until some time to come."""
+    loop = asyncio.get_running_loop()
+    connection, peer = await _connected(True)
     rests: list[float] = []
-    monkeypatch.setattr(time, "sleep", rests.append)
-    received = bytearray(4096)
+    slept_until: list[float] = []
 
-    async def scenario() -> list[float]:
+    def sleep(seconds: float) -> None:
+        rests.append(seconds)
+        peer.send(b" and more")
+        slept_until.append(time.monotonic())
+
+    handled_at: list[float] = []
+    received = bytearray(4096)
+    read: asyncio.Future[int] = loop.create_future()
+
+    def buffer_updated(count: int) -> None:
+        handled_at.append(time.monotonic())
+        if not read.done():
+            read.set_result(count)
+            monkeypatch.undo()
+
+    connection.outlet.begin_reading(lambda hint: memoryview(received), buffer_updated)
+    await asyncio.sleep(0.01)
+    moderation = connection.outlet._moderation
+    at = time.monotonic() + 10
+    while moderation.note_readable(at) <= 0:
+        at += 0.0001
+        moderation.note_read(at, 16 << 10)
+    monkeypatch.setattr(time, "sleep", sleep)
+    one, other = socket.socketpair()
+    one.setblocking(False)
+    if others == "a descriptor":
+        loop.add_reader(one, lambda: one.recv(1))
+        other.send(b"x")
+    peer.send(b"a request")
+    async with asyncio.timeout(10):
+        count = await read
+    assert bytes(received[:count]) == (b"a request and more" if rests else b"a request")
+    assert not slept_until or slept_until[0] <= moderation._read_at
+    assert moderation._read_at <= handled_at[0] <= moderation._handled_at
+    one.close()
+    other.close()
+    _reset(peer)
+    await connection.lost.wait()
+    return rests
+
+
+def test_a_stream_is_left_to_gather(monkeypatch) -> None:
+    with asyncio.Runner(loop_factory=HostLoop) as runner:
+        (rest_s,) = runner.run(_rests_of_a_stream(monkeypatch, "nobody"))
+    assert 9 < rest_s < 11
+
+
+def test_nobody_rests_while_another_descriptor_is_ready(monkeypatch) -> None:
+    with asyncio.Runner(loop_factory=HostLoop) as runner:
+        assert runner.run(_rests_of_a_stream(monkeypatch, "a descriptor")) == []
+
+
+@pytest.mark.parametrize("loop_factory", [asyncio.SelectorEventLoop, lambda: HostLoop(has_epoll=False)])
+def test_nobody_rests_on_a_loop_that_cannot_tell_what_else_is_ready(monkeypatch, loop_factory) -> None:
+    with asyncio.Runner(loop_factory=loop_factory) as runner:
+        assert runner.run(_rests_of_a_stream(monkeypatch, "nobody")) == []
+
+
+def test_a_read_that_fills_the_buffer_is_followed_at_once() -> None:
+    async def scenario() -> tuple[float, float]:
         connection, peer = await _connected(True)
-        outlet = connection.outlet
+        received = bytearray(4)
         counts: list[int] = []
-        outlet.begin_reading(lambda hint: memoryview(received), counts.append)
-        await asyncio.sleep(0)
-        # A stream of the kind that is made to rest, in times to come: what comes now is before the rest is over.
-        at = time.monotonic() + 10
-        while outlet._moderation.rest_s(at) <= 0:
-            at += 0.0001
-            outlet._moderation.note_read(at, 16 << 10)
-        one, other = socket.socketpair()
-        one.setblocking(False)
-        if others == "another":
-            asyncio.get_running_loop().add_reader(one, lambda: one.recv(1))
-            other.send(b"x")
-        peer.send(b"a request")
-        while not counts:
+        connection.outlet.begin_reading(lambda hint: memoryview(received), counts.append)
+        await asyncio.sleep(0.01)
+        peer.send(b"12345")
+        while len(counts) < 1:
             await asyncio.sleep(0)
-        rests_until_then = list(rests)
-        one.close()
-        other.close()
+        moderation = connection.outlet._moderation
+        after_full = moderation._read_at
+        while len(counts) < 2:
+            await asyncio.sleep(0)
+        after_rest = moderation._read_at
         _reset(peer)
         await connection.lost.wait()
-        return rests_until_then
+        return after_full, after_rest
 
     with asyncio.Runner(loop_factory=HostLoop) as runner:
-        rested = runner.run(scenario())
-    assert len(rested) == (1 if others == "nobody" else 0)
-    assert all(9 < rest_s < 11 for rest_s in rested)
+        after_full, after_rest = runner.run(scenario())
+    assert after_full == 0.0
+    assert after_rest > 0.0

@@ -6,12 +6,15 @@ import pytest
 
 from millbeck.host.read_moderation import (
     AT_ONCE_S,
+    BYTES_PER_SECOND_MAX,
+    BYTES_PER_SECOND_MIN,
     READ_BYTES_MAX,
     READ_BYTES_MIN,
     REST_S,
     TRIAL_READS,
     WAITING_MIN,
     WINDOW_S,
+    WINDOWS_WITHOUT_MAX,
     ReadModeration,
 )
 
@@ -34,7 +37,7 @@ class Client:
         waited = []
         for _ in range(count):
             self.now += self.gap_s
-            rest_s = self.moderation.rest_s(self.now)
+            rest_s = self.moderation.note_readable(self.now)
             waited.append(rest_s > 0)
             if rest_s > 0:
                 self.rests.append(rest_s)
@@ -78,6 +81,7 @@ def test_trials_that_fail_become_rare() -> None:
     client.send(40_000)
     assert sum(client.rests) < 0.02 * (client.now - begun_at)
     trials = len(client.rests) // TRIAL_READS
+    assert trials >= 6
     client.send(40_000)
     assert len(client.rests) // TRIAL_READS - trials <= 1
 
@@ -86,7 +90,7 @@ def test_trials_that_fail_become_rare() -> None:
 def test_rests_go_on_while_enough_reads_find_something_waiting(found: int) -> None:
     client = Client(waits_for_replies=False)
     client.send(_reads_of(2 * WINDOW_S))
-    while client.moderation._read_count:  # type: ignore[attr-defined]
+    while client.moderation._read_count:
         client.send(1)
     at_once_s = client.gap_s
     for index in range(TRIAL_READS):
@@ -105,22 +109,71 @@ def test_a_stream_that_failed_once_is_tried_again_soon() -> None:
     assert any(client.send(_reads_of(3 * WINDOW_S)))
 
 
-@pytest.mark.parametrize("read_bytes", [READ_BYTES_MIN - 1, READ_BYTES_MAX + 1, 1 << 20])
-def test_single_requests_and_long_reads_never_wait(read_bytes: int) -> None:
-    client = Client(waits_for_replies=False, read_bytes=read_bytes)
-    assert not any(client.send(_reads_of(20 * WINDOW_S)))
+def test_trials_do_not_become_rarer_without_end() -> None:
+    client = Client(waits_for_replies=True)
+    client.moderation._windows_without = WINDOWS_WITHOUT_MAX
+    client.send(_reads_of(4 * WINDOW_S))
+    assert client.moderation._windows_without == WINDOWS_WITHOUT_MAX
+    assert WINDOWS_WITHOUT_MAX - 4 <= client.moderation._windows_left <= WINDOWS_WITHOUT_MAX
 
 
-@pytest.mark.parametrize("pace_s", [0.000_7, 0.000_01])
-def test_neither_a_slow_nor_a_very_fast_stream_waits(pace_s: float) -> None:
-    """16 KB every 0.7 ms are 23 MB/s; every 10 µs, more than comes through a socket's buffer."""
+def test_a_trial_that_succeeds_brings_the_next_ones_nearer() -> None:
+    client = Client(waits_for_replies=False)
+    client.moderation._windows_without = 63
+    client.send(_reads_of(2 * WINDOW_S))
+    assert client.moderation._windows_without < 32
+
+
+def _waits(read_bytes: int, bytes_per_second: float) -> bool:
+    """Whether a stream with such reads at such a rate is made to rest."""
     moderation = ReadModeration()
     now = 100.0
     for _ in range(2_000):
-        assert moderation.rest_s(now) <= 0
-        moderation.note_read(now, REQUEST_BYTES)
+        if moderation.note_readable(now) > 0:
+            return True
+        moderation.note_read(now, read_bytes)
         moderation.note_handled(now)
-        now += pace_s
+        now += read_bytes / bytes_per_second
+    return False
+
+
+@pytest.mark.parametrize(
+    ("read_bytes", "waits"),
+    [(READ_BYTES_MIN - 64, False), (READ_BYTES_MIN, True), (READ_BYTES_MAX, True), (READ_BYTES_MAX + 64, False)],
+)
+def test_single_requests_and_long_reads_never_wait(read_bytes: int, waits: bool) -> None:
+    # Slow enough for the rate, fast enough that the next read comes within the rest.
+    assert _waits(read_bytes, 190e6) is waits
+
+
+@pytest.mark.parametrize(
+    ("bytes_per_second", "waits"),
+    [
+        (BYTES_PER_SECOND_MIN * 0.98, False),
+        (BYTES_PER_SECOND_MIN * 1.05, True),
+        (BYTES_PER_SECOND_MAX * 0.95, True),
+        (BYTES_PER_SECOND_MAX * 1.02, False),
+    ],
+)
+def test_neither_a_slow_nor_a_very_fast_stream_waits(bytes_per_second: float, waits: bool) -> None:
+    assert _waits(READ_BYTES_MIN, bytes_per_second) is waits
+
+
+def test_a_stream_that_becomes_very_fast_waits_no_longer() -> None:
+    client = Client(waits_for_replies=False)
+    assert client.send(_reads_of(4 * WINDOW_S))[-1]
+    client.read_bytes = 128 << 10
+    client.send(2 * TRIAL_READS)
+    assert not any(client.send(_reads_of(4 * WINDOW_S)))
+
+
+def test_what_had_no_room_in_the_read_before_is_read_at_once_and_proves_nothing() -> None:
+    client = Client(waits_for_replies=False)
+    client.send(_reads_of(4 * WINDOW_S))
+    waiting = client.moderation._waiting_count
+    client.moderation.note_unfinished()
+    assert client.send(1) == [False]
+    assert client.moderation._waiting_count == waiting
 
 
 def test_the_first_read_after_a_pause_does_not_wait() -> None:
@@ -133,9 +186,10 @@ def test_the_first_read_after_a_pause_does_not_wait() -> None:
 def test_a_window_with_a_pause_in_it_says_nothing() -> None:
     moderation = ReadModeration()
     now = 100.0
-    for _ in range(200):
-        for _ in range(20):
-            assert moderation.rest_s(now) <= 0
+    for _ in range(50):
+        # The rate over burst and pause is that of a stream, and the next burst must not wait for company.
+        for _ in range(75):
+            assert moderation.note_readable(now) <= 0
             moderation.note_read(now, REQUEST_BYTES)
             now += HANDLING_S
         now += 3 * WINDOW_S
