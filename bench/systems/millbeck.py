@@ -21,6 +21,8 @@ def cli_command(*arguments: str) -> list[str]:
 def cli_environment() -> dict[str, str]:
     environment = dict(os.environ)
     environment["PYTHONPATH"] = str(ROOT / "src")
+    # An installed package has its bytecode; a tree that may not write any would be compiled anew at each start.
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)
     return environment
 
 
