@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-
 from bench.systems.millbeck import cli_environment
 
 
