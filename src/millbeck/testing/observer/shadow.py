@@ -145,13 +145,14 @@ class LogShadow:
     def checked_bit(self, fraction: float) -> tuple[str, int] | None:
         """A bit that a batch's checksum covers, with its file; ``fraction`` says which. None: the log is empty.
 
-        Nothing covers the offset and the epoch before it: who finds those changed can not tell.
+        Nothing covers the offset and the epoch before it: who finds those changed can not tell. The fixed fields
+        behind it are covered, and left alone too: by them this shadow finds its way when it reads the log anew.
         """
         if not self.entries:
             return None
         index = int(fraction * len(self.entries))
         path, end = self._cursors[index]
-        begin = self._begin_of(self.entries[index], path) + _CHECKSUM_FROM
+        begin = self._begin_of(self.entries[index], path) + _FIELDS.size
         return path, 8 * begin + int((fraction * 7919 % 1) * 8 * (end - begin))
 
     def is_whole(self, upto_offset: int) -> bool:

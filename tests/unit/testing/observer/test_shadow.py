@@ -103,3 +103,16 @@ def test_a_log_that_begins_in_the_middle_of_a_file_is_read_on() -> None:
     shadow.starts_at(2)
     append(log, b"c")
     assert [entry.base_offset for entry in shadow.grow(log)] == [2]
+
+
+def test_rot_of_a_checked_bit_is_damage_and_leaves_the_shadow_its_way_through_the_log() -> None:
+    for step in range(200):
+        disk = SimDisk(random.Random(1))
+        log, shadow = make_log(disk), LogShadow(disk, Lineage("t-0"))
+        append(log, b"one", b"two", b"three")
+        entries = shadow.begin(log)
+        spot = shadow.checked_bit(step / 200)
+        assert spot is not None
+        disk.rot(*spot)
+        assert not shadow.is_whole(3)
+        assert shadow.begin(log) == entries
