@@ -203,6 +203,7 @@ class SocketOutlet:
             time.sleep(rest_s)
             now = _monotonic()
         buffer = get_buffer(-1)
+        room = len(buffer)
         try:
             count = self._socket.recv_into(buffer)
         except BlockingIOError:
@@ -216,7 +217,8 @@ class SocketOutlet:
             except BaseException:
                 self._fail()
                 raise
-            if count < len(buffer):
+            # The buffer itself may have been released by whoever handled it.
+            if count < room:
                 moderation.note_handled(_monotonic())
             else:
                 moderation.note_unfinished()

@@ -539,7 +539,19 @@ def test_a_read_that_fills_the_buffer_is_followed_at_once() -> None:
         connection, peer = await _connected(True)
         received = bytearray(4)
         counts: list[int] = []
-        connection.outlet.begin_reading(lambda hint: memoryview(received), counts.append)
+        lent: list[memoryview] = []
+        reported = []
+        asyncio.get_running_loop().set_exception_handler(lambda loop, context: reported.append(context))
+
+        def get_buffer(hint: int) -> memoryview:
+            lent.append(memoryview(received))
+            return lent[-1]
+
+        def buffer_updated(count: int) -> None:
+            lent.pop().release()
+            counts.append(count)
+
+        connection.outlet.begin_reading(get_buffer, buffer_updated)
         await asyncio.sleep(0.01)
         peer.send(b"12345")
         while len(counts) < 1:
@@ -549,6 +561,7 @@ def test_a_read_that_fills_the_buffer_is_followed_at_once() -> None:
         while len(counts) < 2:
             await asyncio.sleep(0)
         after_rest = moderation._read_at
+        assert reported == []
         _reset(peer)
         await connection.lost.wait()
         return after_full, after_rest
