@@ -1,1 +1,1 @@
-"""Kafka's messages, each declared once for all its versions, and the codecs made from the declarations. Pure."""
+"""Kafka's protocol: messages, each declared once for all its versions, and codecs generated from them. Pure."""

@@ -4,8 +4,10 @@
     request, position = decode(buffer)           # DecodeError for bad input, and nothing else
     body = codec.encoder(MetadataResponse, 12)(response)
 
-A decoder leaves bytes behind the message to its caller: compare the position with the buffer's size. What it returns
-owns its memory; a buffer that is not `bytes` is copied first, so pass the part that holds the message.
+Strings are `str`, bytes fields `bytes`, uuids 16 `bytes`, arrays `list`; fields are attributes in snake_case.
+
+A decoder ignores bytes after the message: the caller compares the position with the buffer's size. The decoded message
+owns its memory; a buffer that is not `bytes` is copied first, so pass only the part that contains the message.
 """
 
 from __future__ import annotations
@@ -25,7 +27,7 @@ __all__ += ["decoder", "encoder"]
 Buffer = bytes | bytearray | memoryview
 
 REQUEST_OBJECT_COUNT_MAX = 200_000
-"""About how many Python objects one request may become: a small frame must not fill the memory."""
+"""Approximate limit of Python objects per request: a small frame must not exhaust memory."""
 
 _TRUSTED_OBJECT_COUNT_MAX = 5_000_000
 
@@ -35,7 +37,7 @@ T_co = TypeVar("T_co", covariant=True)
 
 class Decoder(Protocol[T_co]):
     def __call__(self, buffer: Buffer, position: int = 0, /) -> tuple[T_co, int]:
-        """The message that starts at ``position`` and the position after it."""
+        """Decode the message at ``position``; return it and the position after it."""
 
 
 _decoders: dict[tuple[type[Any], int], Decoder[Any]] = {}
@@ -43,7 +45,7 @@ _encoders: dict[tuple[type[Any], int], Callable[[Any], bytes]] = {}
 
 
 def decoder(cls: type[T], version: int) -> Decoder[T]:
-    """The decoder of ``cls`` at ``version``; SchemaError when the message has no such version."""
+    """Return the decoder of ``cls`` at ``version``; raises SchemaError if the message has no such version."""
     found = _decoders.get((cls, version))
     if found is None:
         found = _decoders[cls, version] = _make_decoder(cls, version)
@@ -51,7 +53,7 @@ def decoder(cls: type[T], version: int) -> Decoder[T]:
 
 
 def encoder(cls: type[T], version: int) -> Callable[[T], bytes]:
-    """The encoder of ``cls`` at ``version``; it raises `EncodeError` for what that version cannot carry."""
+    """Return the encoder of ``cls`` at ``version``; it raises `EncodeError` for values the version cannot represent."""
     found = _encoders.get((cls, version))
     if found is None:
         found = _encoders[cls, version] = _make_encoder(cls, version)

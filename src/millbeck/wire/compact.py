@@ -1,4 +1,4 @@
-"""Pieces of compact encoding that the hand-written codecs share."""
+"""Helpers for the compact encoding, shared by the hand-written codecs."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from typing import Final, Protocol
 from millbeck.wire.varint import unsigned_varint
 
 TopicKey = str | bytes
-"""A topic's name, or its id (16 bytes) in the versions that name topics by id."""
+"""A topic's name, or its id (16 bytes) in versions with topic ids."""
 
 _pack_int32: Final = Struct(">i").pack
 
 
 class Endpoint(Protocol):
-    """What Produce and Fetch, each with a class of its own, say about a node."""
+    """Structural type of the node endpoints of Produce and Fetch."""
 
     node_id: int
     host: str
@@ -31,7 +31,7 @@ def compact_string(text: str | None) -> bytes:
 
 
 def node_endpoints_section(endpoints: Sequence[Endpoint]) -> bytes:
-    """A tagged section that holds tag 0, the endpoints of leaders (KIP-951), and nothing else."""
+    """Encode a tagged section that only contains tag 0, the endpoints of leaders (KIP-951)."""
     parts = [unsigned_varint(len(endpoints) + 1)]
     for endpoint in endpoints:
         parts.append(_pack_int32(endpoint.node_id))

@@ -1,11 +1,11 @@
-"""Writes the Python source of a decoder for one message at one version.
+"""Generates the Python source of a decoder for one message at one version.
 
-Theory of operation. The whole message, nested structs included, becomes one function without calls but those that make
-its objects. Fixed-width fields that follow each other, with the length or count that comes after them, are read by one
-``unpack_from``. The function keeps ``p``, the position, and checks few things: a read past the end fails by itself
-(struct.error, IndexError), a slice past the end leaves ``p`` beyond ``end``, which the next read or the check before
-the return finds. Counts are checked before a loop starts, against the bytes left and against the message's budget of
-objects, so time and memory are bounded by the input's size and by that budget.
+Theory of operation. The whole message, including nested structs, is decoded by one function that makes no calls except
+to create objects. Consecutive fixed-width fields, and the length or count after them, are read by one ``unpack_from``.
+The function keeps the position in ``p`` and has few explicit checks: a read past the end raises (struct.error,
+IndexError), and a slice past the end leaves ``p`` beyond ``end``, which the next read or the check before the return
+detects. Counts are checked before a loop starts, against the remaining bytes and the message's object limit, so time
+and memory are bounded by the input's size and that limit.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ from struct import error as StructError  # noqa: N812
 from typing import Any
 
 from millbeck.wire.errors import DecodeError
-from millbeck.wire.layout import FEW, TAGS_MAX, Shape, length_size
+from millbeck.wire.layout import FEW, TAGS_MAX, VersionLayout, length_size
 from millbeck.wire.schema import Array, Field, Primitive
 from millbeck.wire.varint import continue_varint
 
 
 def skip_tags(buffer: bytes | memoryview, position: int, count: int) -> int:
-    """The position after a section of ``count`` tagged fields none of which we know."""
+    """Skip a section of ``count`` unknown tagged fields; return the position after it."""
     if count > 0x7F:
         count, position = continue_varint(buffer, position, count)
     if count > TAGS_MAX:
-        raise DecodeError(f"{count} tagged fields at byte {position}")
+        raise DecodeError(f"too many tagged fields ({count}) at byte {position}")
     for _ in range(count):
         tag = buffer[position]
         position += 1
@@ -49,7 +49,7 @@ def _readers(letter: str) -> tuple[Callable[[bytes, int], tuple[Any, ...]], ...]
 class DecoderSource:
     """Collects the lines of one decoder; ``source()`` and ``namespace`` are what exec needs."""
 
-    def __init__(self, cls: type[Any], shape: Shape, title: str, object_count_max: int) -> None:
+    def __init__(self, cls: type[Any], shape: VersionLayout, title: str, object_count_max: int) -> None:
         self.namespace: dict[str, Any] = {
             "DecodeError": DecodeError,
             "StructError": StructError,
@@ -103,7 +103,7 @@ class DecoderSource:
     # Fixed-width runs.
 
     def _read(self, letter: str) -> str:
-        """Add one fixed-width value to the current run; the name holds it after the run is flushed."""
+        """Add a fixed-width value to the current run; the returned name holds it once the run is flushed."""
         name = self._name()
         self._run.append((name, letter))
         return name
@@ -124,7 +124,7 @@ class DecoderSource:
         self._line(f"{targets} = {function}(b, p); p += {reader.size}")
 
     def _read_length(self, legacy: str, compact: bool) -> str:
-        """The length or count before a value: negative means null outside compact form, zero inside it."""
+        """Read the length or count of a value: null is negative in the legacy encoding, zero in the compact one."""
         name = self._read("B" if compact else legacy)
         self._flush()
         if compact:
@@ -134,7 +134,7 @@ class DecoderSource:
     # Structs.
 
     def _struct(self, cls: type[Any], where: str) -> str:
-        """Read a struct; the result is an expression that makes the object, to be used once the run is flushed."""
+        """Read a struct; returns an expression that creates the object, to be used once the run is flushed."""
         values = {field.name: self._field(field, f"{where}.{field.name}") for field in self._shape.plain_fields(cls)}
         if self._shape.flexible:
             values |= self._tagged_section(cls, where)
@@ -204,7 +204,7 @@ class DecoderSource:
         mark = self._read("b")
         self._flush()
         name = self._name()
-        self._line(f"if {mark} < 0: {name} = None")
+        self._line(f"if {mark} {'== 0' if self._shape.is_tagged(field) else '< 0'}: {name} = None")
         self._line("else:")
         self._depth += 1
         value = self._struct(field.type, where)
@@ -274,14 +274,14 @@ class DecoderSource:
         self._depth -= 1
 
     def _numbers(self, letter: str, count: str, name: str) -> None:
-        """A few numbers, such as a partition's replicas, are read by a reader made beforehand."""
+        """Read numbers; short arrays, such as a partition's replicas, use a precompiled reader."""
         few = f"few_{letter.replace('?', 't')}"
         self.namespace.setdefault(few, _readers(letter))
         self._line(f"if {count} < {FEW}: {name} = list({few}[{count}](b, p))")
         self._line(f"else: {name} = list(unpack_from(f'>{{{count}}}{letter}', b, p))")
 
     def _fixed_structs(self, element: type[Any], letters: str, count: str, name: str) -> None:
-        """Structs of fixed width lie side by side and are read without a loop of our own."""
+        """Read an array of fixed-width structs with one call instead of a loop."""
         reader = Struct(">" + letters)
         function = f"iterate_{letters.replace('?', 't')}"
         self.namespace.setdefault(function, reader.iter_unpack)

@@ -1,8 +1,8 @@
-"""Writes the Python source of an encoder for one message at one version.
+"""Generates the Python source of an encoder for one message at one version.
 
-The function walks the message once and appends parts to a list that is joined at the end. Fixed-width fields that
-follow each other, with the length or count after them and the empty tagged section, are packed by one call. A value of
-a wrong type or out of range surfaces as struct.error, TypeError or AttributeError and leaves as `EncodeError`.
+The function traverses the message once and appends parts to a list that is joined at the end. Consecutive fixed-width
+fields, with the length or count after them and the empty tagged section, are packed by one call. A value of a wrong
+type or out of range raises struct.error, TypeError or AttributeError, which are converted to `EncodeError`.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from struct import error as StructError  # noqa: N812
 from typing import Any
 
 from millbeck.wire.errors import EncodeError
-from millbeck.wire.layout import FEW, Shape, length_size
+from millbeck.wire.layout import FEW, VersionLayout, length_size
 from millbeck.wire.schema import Array, Field, Primitive
 from millbeck.wire.varint import SMALL, unsigned_varint
 
@@ -27,7 +27,7 @@ def _packers(letter: str) -> tuple[Callable[..., bytes], ...]:
 class EncoderSource:
     """Collects the lines of one encoder; ``source()`` and ``namespace`` are what exec needs."""
 
-    def __init__(self, cls: type[Any], shape: Shape, title: str) -> None:
+    def __init__(self, cls: type[Any], shape: VersionLayout, title: str) -> None:
         self.namespace: dict[str, Any] = {
             "EncodeError": EncodeError,
             "StructError": StructError,
@@ -71,7 +71,7 @@ class EncoderSource:
     # Fixed-width runs.
 
     def _write(self, letter: str, expression: str = "") -> None:
-        """Add one fixed-width value to the current run; ``x`` is a zero byte and takes no value."""
+        """Add a fixed-width value to the current run; ``x`` is a zero byte without a value."""
         self._run.append((letter, expression))
 
     def _flush(self) -> None:
@@ -103,11 +103,11 @@ class EncoderSource:
 
     def _check_absent(self, field: Field, source: str, where: str) -> None:
         if not field.ignorable:
-            refusal = self._refuse(f"{where}.{field.name}", "is not in this version and not at its default")
+            refusal = self._refuse(f"{where}.{field.name}", "does not exist in this version but is not at its default")
             self._line(f"if {self._differs(field, f'{source}.{field.name}')}: {refusal}")
 
     def _differs(self, field: Field, source: str) -> str:
-        """An expression that is true when the field is not at its default."""
+        """Return an expression that is true if the field differs from its default."""
         default = field.make_default()
         if default is None:
             return f"{source} is not None"
@@ -155,7 +155,8 @@ class EncoderSource:
         else:
             self._flush()
             name = self._local(source)
-            self._line(f"if {name} is None: {self._add}(b'\\xff')")
+            null = b"\0" if self._shape.is_tagged(field) else b"\xff"
+            self._line(f"if {name} is None: {self._add}({null!r})")
             self._line("else:")
             self._depth += 1
             self._line(f"{self._add}(b'\\x01')")
@@ -174,7 +175,7 @@ class EncoderSource:
             self._line(f"if len({name}) != 16: {self._refuse(where, 'is not 16 bytes')}")
             self._write("16s", name)
         elif primitive.format:
-            # A truth value is packed as a number, so that None is refused and not taken for false.
+            # A boolean is packed as a number, so that None raises instead of becoming false.
             self._write("b" if primitive.name == "boolean" else primitive.format, source)
         elif nullable:
             self._nullable_sized(primitive, source, compact)

@@ -1,15 +1,15 @@
-"""The two ways a codec fails: the peer sent bad bytes, or we tried to send a bad value."""
+"""Errors of codecs and of message declarations."""
 
 from __future__ import annotations
 
 
 class DecodeError(ValueError):
-    """Bytes from outside that are not a valid message; the only error a decoder raises for any input."""
+    """Received bytes are not a valid message; the only error a decoder raises for any input."""
 
 
 class EncodeError(ValueError):
-    """A value that the message's version cannot carry; a mistake of the caller, never of the peer."""
+    """A value cannot be represented in the message's version; caused by the caller, never by the peer."""
 
 
 class SchemaError(TypeError):
-    """A declaration that contradicts itself, or a version that the message does not have."""
+    """A declaration is inconsistent, or a message has no such version."""

@@ -1,8 +1,8 @@
-"""Fetch by hand: the response is written around records that stay in their files.
+"""Hand-written encoder of Fetch responses: written around records that stay in their files.
 
-The codecs generated from `millbeck.wire.messages.fetch` define what is right; these agree with them byte for byte. A
-response is a list of parts: bytes of our own, and between them whatever the caller gave as a partition's records, file
-slices as a rule, so that a megabyte of records costs as much here as one record.
+The codecs generated from `millbeck.wire.messages.fetch` are the reference; this one produces the same bytes. A response
+is a list of parts: encoded bytes, and between them a partition's records as the caller passed them, usually file
+slices, so that a megabyte of records costs as much here as one record.
 """
 
 from __future__ import annotations
@@ -14,13 +14,8 @@ from typing import Final
 from millbeck.kernel.environment import Part
 from millbeck.wire.compact import TopicKey, node_endpoints_section
 from millbeck.wire.fast_fetch_request import FLEXIBLE_FROM, FetchRequestView, decode_fetch_request
-from millbeck.wire.messages.fetch import (
-    AbortedTransaction,
-    EpochEndOffset,
-    LeaderIdAndEpoch,
-    NodeEndpoint,
-    SnapshotId,
-)
+from millbeck.wire.messages.fetch import AbortedTransaction, EpochEndOffset, SnapshotId
+from millbeck.wire.messages.shared import LeaderIdAndEpoch, NodeEndpoint
 from millbeck.wire.varint import SMALL, unsigned_varint
 
 __all__ = ["FetchRequestView", "PartitionResult", "TopicKey", "decode_fetch_request", "encode_fetch_response"]
@@ -29,7 +24,7 @@ _NODE_ENDPOINTS_FROM: Final = 16
 
 
 class PartitionResult:
-    """What a partition answers. ``records`` are parts whose sizes add up to ``records_size``."""
+    """A partition's fetch result. ``records`` are parts whose sizes add up to ``records_size``."""
 
     __slots__ = (
         "aborted_transactions",
@@ -84,9 +79,9 @@ def encode_fetch_response(
     responses: Sequence[tuple[TopicKey, Sequence[PartitionResult]]],
     node_endpoints: Sequence[NodeEndpoint] = (),
 ) -> list[Part]:
-    """The whole response frame as parts, length and header included, with the results' records where they belong.
+    """Encode the response frame as parts, including length and header, with the results' records in place.
 
-    Topics are keyed as in the request. Fields that a version lacks are left out.
+    Topics are keyed as in the request. Fields that do not exist in the version are left out.
     """
     writer = _PartWriter()
     if version < FLEXIBLE_FROM:
@@ -101,7 +96,7 @@ _pack_flexible_prefix: Final = Struct(">iix")
 
 
 class _PartWriter:
-    """Gathers small pieces into one part between two runs of records."""
+    """Collects encoded bytes into one part between two parts of records."""
 
     __slots__ = ("_parts", "_size", "pieces")
 

@@ -1,7 +1,7 @@
-"""A Fetch request read by hand, for `millbeck.wire.fast_fetch`.
+"""Hand-written decoder of Fetch requests, for `millbeck.wire.fast_fetch`.
 
-The decoder generated from `millbeck.wire.messages.fetch` defines what is right. This one yields topics as pairs keyed
-by name or id, and the follower's id in one place whatever the version.
+The decoder generated from `millbeck.wire.messages.fetch` is the reference. This one returns topics as pairs keyed by
+name or id, and the follower's id in one attribute in every version.
 """
 
 from __future__ import annotations
@@ -27,7 +27,8 @@ _TOO_MANY: Final = "FetchRequest: more topics or partitions than there are bytes
 
 
 class FetchRequestView:
-    """A Fetch request. ``replica_id`` and ``replica_epoch`` are the follower's in every version, -1 for a consumer."""
+    """A decoded Fetch request. ``replica_id`` and ``replica_epoch`` are the follower's in every version, -1 for a
+    consumer."""
 
     __slots__ = (
         "cluster_id",
@@ -74,7 +75,7 @@ class FetchRequestView:
 
 
 def decode_fetch_request(version: int, buffer: bytes | memoryview, position: int = 0) -> tuple[FetchRequestView, int]:
-    """The request that starts at ``position`` and the position after it; DecodeError for anything malformed."""
+    """Decode the request at ``position``; return it and the position after it. Raises DecodeError if malformed."""
     data = buffer if isinstance(buffer, bytes) else bytes(buffer)
     try:
         if version < FLEXIBLE_FROM:
@@ -161,7 +162,7 @@ def _decode_legacy(version: int, data: bytes, position: int) -> tuple[FetchReque
 
 
 def _read_legacy_topic(data: bytes, position: int) -> tuple[str, int, int]:
-    """A topic's name, the count that follows it, and the position after that."""
+    """Read a topic's name and the count after it; return both and the position after them."""
     (size,) = _read_int16(data, position)
     if size < 0:
         raise DecodeError("FetchRequest: a topic's name must not be null")
@@ -273,7 +274,7 @@ def _decode_flexible(version: int, data: bytes, position: int) -> tuple[FetchReq
 
 
 def _read_flexible_topic(version: int, data: bytes, position: int) -> tuple[TopicKey, int, int]:
-    """A topic's name or id, the count that follows it, and the position after that."""
+    """Read a topic's name or id and the count after it; return both and the position after them."""
     key: TopicKey
     if version >= TOPIC_ID_FROM:
         stop = position + 16
@@ -323,7 +324,7 @@ def _read_flexible_forgotten(
 
 
 def _read_tag(data: bytes, position: int) -> tuple[int, int, int]:
-    """A tag, where its content begins and where that ends."""
+    """Read a tagged field's header: the tag, and the start and end of its content."""
     tag = data[position]
     position += 1
     if tag > 127:

@@ -1,7 +1,7 @@
-"""Produce by hand: the request is read without copying a record, the response is written in one go.
+"""Hand-written codecs for Produce: requests are decoded without copying the records.
 
-The codecs generated from `millbeck.wire.messages.produce` define what is right; these agree with them byte for byte and
-are there for their speed and for the view on the records, which must not outlive the buffer it looks into.
+The codecs generated from `millbeck.wire.messages.produce` are the reference; these produce the same bytes and exist for
+speed and for the view of the records, which must not outlive its buffer.
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ from millbeck.wire.codec import REQUEST_OBJECT_COUNT_MAX
 from millbeck.wire.compact import TopicKey, compact_string, node_endpoints_section
 from millbeck.wire.decoder_source import skip_tags
 from millbeck.wire.errors import DecodeError
-from millbeck.wire.messages.produce import BatchIndexAndErrorMessage, LeaderIdAndEpoch, NodeEndpoint
+from millbeck.wire.messages.produce import BatchIndexAndErrorMessage
+from millbeck.wire.messages.shared import LeaderIdAndEpoch, NodeEndpoint
 from millbeck.wire.varint import SMALL, continue_varint, unsigned_varint
 
 ProduceTopic = tuple[TopicKey, list[tuple[int, memoryview | None]]]
@@ -27,7 +28,7 @@ _TOO_MANY: Final = "ProduceRequest: more topics or partitions than there are byt
 
 
 class ProduceRequestView:
-    """A Produce request whose records are views into the buffer it was read from."""
+    """A decoded Produce request whose records are views into the request buffer."""
 
     __slots__ = ("acks", "timeout_ms", "topics", "transactional_id")
 
@@ -39,7 +40,7 @@ class ProduceRequestView:
 
 
 class PartitionResult:
-    """What became of one partition's batch; everything but the index has the value that fits a failure."""
+    """The result of one partition's batch; all fields but the index default to the values of a failure."""
 
     __slots__ = (
         "base_offset",
@@ -76,7 +77,7 @@ class PartitionResult:
 def decode_produce_request(
     version: int, buffer: bytes | memoryview, position: int = 0
 ) -> tuple[ProduceRequestView, int]:
-    """The request that starts at ``position`` and the position after it; DecodeError for anything malformed."""
+    """Decode the request at ``position``; return it and the position after it. Raises DecodeError if malformed."""
     view = buffer if buffer.__class__ is memoryview else memoryview(buffer)
     try:
         if version < FLEXIBLE_FROM:
@@ -98,7 +99,7 @@ _read_legacy_partition: Final = Struct(">ii").unpack_from
 
 
 def _decode_legacy(view: memoryview, position: int) -> tuple[ProduceRequestView, int]:
-    # Compiled, a number that is declared one is a machine word, and one that is not stays an object.
+    # When compiled, an annotated integer is a machine word; others stay objects.
     size: int
     acks: int
     topic_count: int
@@ -106,7 +107,7 @@ def _decode_legacy(view: memoryview, position: int) -> tuple[ProduceRequestView,
     index: int
     end = len(view)
     transactional_id = None
-    # Most producers have no transactional id, so the guess that the rest follows its null length is right.
+    # Most producers have no transactional id: read the whole head on the assumption that its length is null.
     size, acks, timeout_ms, topic_count = _read_legacy_head(view, position)
     if size < 0:
         position += 12
@@ -165,7 +166,7 @@ def _decode_flexible(view: memoryview, position: int, by_id: bool) -> tuple[Prod
         position += 1
         if size > 127:
             size, position = continue_varint(view, position, size)
-        # A zero may be written in more bytes than it needs.
+        # Zero may be encoded in more bytes than necessary.
         stop = position + size - 1 if size else position
         transactional_id = str(view[position:stop], "utf-8") if size else None
         acks, timeout_ms, topic_count = _read_flexible_rest(view, stop)
@@ -236,9 +237,10 @@ def encode_produce_response(
     throttle_time_ms: int = 0,
     node_endpoints: Sequence[NodeEndpoint] = (),
 ) -> bytes:
-    """The whole response frame, length and header included.
+    """Encode the whole response frame, including length and header.
 
-    Topics are keyed as in the request. ``node_endpoints`` and a result's details go out in the versions that have them.
+    Topics are keyed as in the request. ``node_endpoints`` and a result's details are only written in versions that have
+    them.
     """
     if version < FLEXIBLE_FROM:
         return _encode_legacy(version, correlation_id, topics, throttle_time_ms)
@@ -350,7 +352,7 @@ def _encode_flexible(
         add(SMALL[count] if count < 1024 else unsigned_varint(count))
         for result in results:
             if result.error_code == 0:
-                # Empty record errors, null message, no tags: a count of one and two zero bytes.
+                # No record errors, null message, no tags: a count of one and two zero bytes.
                 add(
                     _pack_plain_result(
                         result.index, 0, result.base_offset, result.log_append_time_ms, result.log_start_offset, 1
@@ -369,7 +371,7 @@ def _encode_flexible(
 
 
 def _encode_lone_result(correlation_id: int, key: TopicKey, result: PartitionResult, throttle_time_ms: int) -> bytes:
-    """One batch that was taken: what nearly every reply says."""
+    """Fast path for one successful batch, the most common response."""
     name = compact_string(key) if isinstance(key, str) else key
     rest = _pack_lone_result(
         2, result.index, 0, result.base_offset, result.log_append_time_ms, result.log_start_offset, 1, throttle_time_ms

@@ -1,9 +1,9 @@
-"""What stands around a message on a connection: the length, and the header of a request or response.
+"""Framing of messages on a connection: the length, and the header of a request or response.
 
 A frame is an int32 length and that many bytes: a header, then the body. Request header 1 is API key, API version,
-correlation id and a client id whose length stays an int16 for ever; header 2, of flexible API versions, adds a tagged
+correlation id and a client id whose length is always an int16; header 2, of flexible API versions, adds a tagged
 section. Response header 0 is the correlation id, header 1 adds a tagged section, and ApiVersions never uses header 1.
-(Request header 0 belonged to an API that Kafka 4 no longer has.)
+(Request header 0 was used by an API that Kafka 4 has removed.)
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _RESPONSE_HEADERS: Final = (Struct(">ii"), Struct(">iix"))
 
 
 class _FlexibleFrom(dict[int, int]):
-    """The first flexible version by API key, looked up in the table once."""
+    """The first flexible version by API key, cached from the table."""
 
     def __missing__(self, key: int) -> int:
         found = self[key] = APIS[key].flexible_from
@@ -39,7 +39,7 @@ _RESPONSE_FLEXIBLE_FROM: Final = _FlexibleFrom({API_VERSIONS: NEVER_FLEXIBLE})
 
 
 class RequestHeader:
-    """A request's header, and where its body starts in the same buffer."""
+    """A request header, and the position of the body in the same buffer."""
 
     __slots__ = ("api_key", "api_version", "body_position", "client_id", "correlation_id")
 
@@ -60,10 +60,10 @@ class RequestHeader:
 
 
 def read_request_header(buffer: Buffer, position: int = 0) -> RequestHeader:
-    """The header that starts at ``position``, which is behind the frame's length.
+    """Decode the request header at ``position``, which is after the frame's length.
 
-    DecodeError when it is malformed or names an API that does not exist. The version is the caller's to check: it
-    decides only the form of the header here, as a client with a newer ApiVersions must get an answer.
+    Raises DecodeError if it is malformed or has an unknown API key. The caller must check the version: here it only
+    determines the header's format, since a client with a newer ApiVersions version must get a response.
     """
     api_key: int
     api_version: int
@@ -92,19 +92,19 @@ def read_request_header(buffer: Buffer, position: int = 0) -> RequestHeader:
 
 
 def response_header_size(api_key: int, api_version: int) -> int:
-    """Bytes between a response frame's length and its body."""
+    """Size of the response header in bytes."""
     return 5 if api_version >= _RESPONSE_FLEXIBLE_FROM[api_key] else 4
 
 
 def response_prefix(api_key: int, api_version: int, correlation_id: int, body_size: int) -> bytes:
-    """The frame's length and the response header, for a body of ``body_size`` bytes."""
+    """Encode the frame length and response header for a body of ``body_size`` bytes."""
     if api_version >= _RESPONSE_FLEXIBLE_FROM[api_key]:
         return _RESPONSE_HEADERS[1].pack(body_size + 5, correlation_id)
     return _RESPONSE_HEADERS[0].pack(body_size + 4, correlation_id)
 
 
 def read_response_header(api_key: int, api_version: int, buffer: Buffer, position: int = 0) -> tuple[int, int]:
-    """The correlation id and the position of the body; the client's side of `response_prefix`."""
+    """Decode a response header; return the correlation id and the position of the body. Used by clients."""
     try:
         (correlation_id,) = _LENGTH.unpack_from(buffer, position)
         position += 4
@@ -121,7 +121,7 @@ def read_response_header(api_key: int, api_version: int, buffer: Buffer, positio
 
 
 def request_prefix(api_key: int, api_version: int, correlation_id: int, client_id: str | None, body_size: int) -> bytes:
-    """The frame's length and the request header, for a body of ``body_size`` bytes."""
+    """Encode the frame length and request header for a body of ``body_size`` bytes."""
     name = b"" if client_id is None else client_id.encode()
     tags = b"\0" if api_version >= _FLEXIBLE_FROM[api_key] else b""
     length = -1 if client_id is None else len(name)
@@ -130,17 +130,18 @@ def request_prefix(api_key: int, api_version: int, correlation_id: int, client_i
 
 
 def read_frame_size(buffer: Buffer, position: int, size_max: int) -> int:
-    """The length of the frame whose prefix is at ``position``; DecodeError when negative or above ``size_max``."""
+    """Read the frame length at ``position``; raises DecodeError if it is negative or above ``size_max``."""
     size: int = _LENGTH.unpack_from(buffer, position)[0]
     if not 0 <= size <= size_max:
-        raise DecodeError(f"frame of {size} bytes, at most {size_max} are allowed")
+        raise DecodeError(f"frame size of {size} bytes is not between 0 and {size_max}")
     return size
 
 
 def split_frames(buffer: Buffer, start: int, stop: int, size_max: int) -> tuple[list[tuple[int, int]], int]:
-    """Where the whole frames between ``start`` and ``stop`` begin and end, prefix excluded, and where the rest begins.
+    """Find the complete frames between ``start`` and ``stop``, without their length prefix, and the start of the
+    incomplete rest.
 
-    DecodeError as soon as a length is out of bounds, even when the frame is not all there yet.
+    Raises DecodeError as soon as a length is out of bounds, even if the frame is incomplete.
     """
     frames = []
     while stop - start >= LENGTH_SIZE:

@@ -1,4 +1,5 @@
-"""What both generators ask about a declaration at one version: which fields, in which form, how small, how many."""
+"""Layout of a message at one version, for both generators: its fields, their encoding, minimum size and object
+count."""
 
 from __future__ import annotations
 
@@ -8,15 +9,15 @@ from millbeck.wire.errors import SchemaError
 from millbeck.wire.schema import Array, Field, Primitive, Schema, schema_of
 
 TAGS_MAX = 1024
-"""Entries in one tagged section; Kafka has messages with six."""
+"""Maximum entries in one tagged section; Kafka has messages with six."""
 
 
 FEW = 8
-"""Arrays of fewer numbers than this are packed and unpacked by formats compiled beforehand."""
+"""Arrays of fewer numbers than this use precompiled formats."""
 
 
-class Shape:
-    """A message's class at one version: the context in which its fields and structs are laid out."""
+class VersionLayout:
+    """A message class at one version: determines how its fields and structs are encoded."""
 
     __slots__ = ("flexible", "version")
 
@@ -25,15 +26,20 @@ class Shape:
         self.flexible = flexible
 
     def is_compact(self, field: Field) -> bool:
-        """Whether lengths of this field are varints; a field may differ from its message."""
+        """Whether lengths of this field are varints; a field may override its message."""
         return self.flexible if field.flexible is None else self.version in field.flexible
 
+    def is_tagged(self, field: Field) -> bool:
+        """Whether this field is in the tagged section.
+
+        There, a nullable struct starts with 0 for null, elsewhere with -1; 1 means that it follows.
+        """
+        return self.flexible and self.version in field.tagged
+
     def plain_fields(self, cls: type[Any]) -> list[Field]:
-        """The fields written one after another, in order."""
+        """The fields outside the tagged section, in order."""
         return [
-            field
-            for field in schema_of(cls).fields
-            if self.version in field.versions and not (self.flexible and self.version in field.tagged)
+            field for field in schema_of(cls).fields if self.version in field.versions and not self.is_tagged(field)
         ]
 
     def tagged_fields(self, cls: type[Any]) -> list[Field]:
@@ -51,7 +57,8 @@ class Shape:
         return [field for field in schema_of(cls).fields if self.version not in field.versions]
 
     def size_min(self, cls: type[Any]) -> int:
-        """The fewest bytes a struct takes; a count that asks for more than is left is refused before any loop."""
+        """Minimum encoded size of a struct; a count that would need more than the remaining bytes is rejected before a
+        loop."""
         return sum(self._field_size_min(field) for field in self.plain_fields(cls)) + (1 if self.flexible else 0)
 
     def element_size_min(self, element: Primitive | type[Any], compact: bool) -> int:
@@ -70,7 +77,7 @@ class Shape:
         return 1 if self.version in field.nullable else self.size_min(field.type)
 
     def fixed_format(self, cls: type[Any]) -> str | None:
-        """The struct format of a class whose every field has a fixed width and that has no tagged section."""
+        """The struct format of a class with only fixed-width fields and no tagged section, else None."""
         fields = self.plain_fields(cls)
         if self.flexible or not fields:
             return None
@@ -78,7 +85,7 @@ class Shape:
         return "".join(letters) if all(letters) else None
 
     def object_count(self, element: Primitive | type[Any]) -> int:
-        """About how many small objects one element becomes, its lists' own elements apart."""
+        """Approximate number of objects per element, without the elements of its own arrays."""
         if isinstance(element, Primitive):
             return 1
         count = 1
@@ -99,12 +106,12 @@ class Shape:
 
 
 def length_size(primitive: Primitive) -> int:
-    """Bytes of the length prefix outside flexible versions."""
+    """Size of the length prefix in the legacy encoding."""
     return 2 if primitive.name == "string" else 4
 
 
-def shape_of(schema: Schema, version: int) -> Shape:
+def shape_of(schema: Schema, version: int) -> VersionLayout:
     if version not in schema.versions:
         low, high = schema.versions
         raise SchemaError(f"{schema.name} has versions {low} to {high}, not {version}")
-    return Shape(version, schema.is_flexible(version))
+    return VersionLayout(version, schema.is_flexible(version))

@@ -1,4 +1,4 @@
-"""The notation in which a message is declared: one class for all its versions.
+"""Declares messages: one class for all versions of a message.
 
     @struct
     class FetchTopic:
@@ -8,7 +8,7 @@
 
     @message(kind=Kind.REQUEST, api_key=1, versions="4-18", flexible="12+")
     class FetchRequest:
-        \"\"\"Long-poll read. Version 13 names topics by id (KIP-516).\"\"\"
+        \"\"\"Long-poll read. Version 13 has topic ids (KIP-516).\"\"\"
 
         cluster_id: str | None = string(versions="12+", nullable="12+", tag=0, default=None, ignorable=True)
         replica_id: int = int32(versions="0-14", default=-1, doc="Broker id of a follower, -1 for a consumer.")
@@ -20,18 +20,19 @@
     body = codec.encoder(FetchRequest, 12)(request)
     request, position = codec.decoder(FetchRequest, 12)(body)
 
-A log record is declared the same way: ``@message(kind=Kind.RECORD, api_key=2, versions="0", flexible="0+")``, where
-the key is the record's type; plain data (group protocol metadata, record keys) with ``kind=Kind.DATA`` and no key.
-The bytes are those of the body alone: what frames it (a header, a record's type and version) is its owner's.
+A log record is declared the same way: ``@message(kind=Kind.RECORD, api_key=2, versions="0", flexible="0+")``, where the
+key is the record's type; other structures (group protocol metadata, record keys) have ``kind=Kind.DATA`` and no key.
+Only the body is encoded: the framing (a header, or a record's type and version) is added by the caller.
 
-Versions are written "3", "2-5", "2+" or "none". A field's ``versions`` say where it exists, ``nullable`` where it may
-be null, ``flexible`` overrides the message's own range (a field that keeps its fixed-size length prefix). With a
-``tag`` the field travels in the tagged section, in every version where it exists unless ``tagged`` narrows that.
-A value other than the default in a version that lacks the field is an error on encoding, or dropped if ``ignorable``.
+Versions are written "3", "2-5", "2+" or "none". A field's ``versions`` are those in which it exists, ``nullable`` those
+in which it may be null, and ``flexible`` overrides the message's own range (a field that keeps its fixed-size length
+prefix). A field with a ``tag`` is in the tagged section, in every version where it exists unless ``tagged`` narrows
+that. A value other than the default in a version without the field is an error on encoding, or dropped if
+``ignorable``.
 
-Fields must be annotated with the Python type that follows from the declaration, and the module must begin with
-``from __future__ import annotations``: the decorator compares the two texts. The class that results is slotted, with
-``__eq__`` and ``__repr__``; its constructor is compiled when it is first called, so that declaring is cheap.
+Fields must be annotated with the Python type that follows from the declaration, and the module must start with ``from
+__future__ import annotations``: the decorator compares the two texts. The resulting class has slots, ``__eq__`` and
+``__repr__``; its constructor is compiled on the first call, so that declarations are cheap.
 """
 
 from __future__ import annotations
@@ -47,11 +48,11 @@ from millbeck.wire.errors import SchemaError
 T = TypeVar("T")
 
 LATEST = 32767
-"""The highest version number there can be: the end of an open range."""
+"""The maximum version number: the end of an open range."""
 
 
 class Versions(NamedTuple):
-    """A closed range of versions; empty when ``low`` is above ``high``."""
+    """An inclusive range of versions; empty if ``low`` is above ``high``."""
 
     low: int
     high: int
@@ -89,23 +90,23 @@ class Kind(Enum):
     STRUCT = "struct"
 
 
-class _Missing(Enum):
+class _Unset(Enum):
     MISSING = "missing"
 
 
-MISSING = _Missing.MISSING
+MISSING = _Unset.MISSING
 
 
 @dataclass(frozen=True, slots=True)
 class Array:
-    """The type of a repeated field; ``element`` is a primitive or a struct."""
+    """The type of an array field; ``element`` is a primitive or a struct."""
 
     element: Primitive | type[Any]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Field:
-    """One declared field, after its name has been learnt from the class."""
+    """A declared field, with the name of the attribute that declares it."""
 
     name: str
     type: Primitive | Array | type[Any]
@@ -119,13 +120,13 @@ class Field:
     doc: str
 
     def make_default(self) -> Any:
-        """The value of the field when nobody gave one; fresh where it can be changed."""
+        """The field's default; a new object if it is mutable."""
         if self.default is not MISSING:
             return self.default
         if isinstance(self.type, Array):
             return []
         if isinstance(self.type, Primitive):
-            # Records are null by default, where they may be.
+            # Records default to null where nullable.
             return b"" if self.type.default is None and self.nullable.is_empty else self.type.default
         return self.type()
 
@@ -135,7 +136,7 @@ class Field:
 
 
 class _Declared:
-    """What stands at the right of the annotation until the decorator turns it into a `Field`."""
+    """The value assigned in the class body until the decorator turns it into a `Field`."""
 
     __slots__ = ("options", "type")
 
@@ -165,9 +166,9 @@ class _Declared:
 
 @dataclass(frozen=True, slots=True)
 class Primitive:
-    """A scalar type. Calling it declares a field of that type; it also serves as ``of`` in `array`.
+    """A scalar type. Calling it declares a field of that type; it is also used as ``of`` in `array`.
 
-    ``format`` is the letter of the struct module for types of fixed width, else empty.
+    ``format`` is the struct module's letter for fixed-width types, else empty.
     """
 
     name: str
@@ -217,7 +218,7 @@ def array(
     flexible: str | None = None,
     doc: str = "",
 ) -> Any:
-    """A field that holds a list; the default is an empty one, or ``default=None`` where it may be null."""
+    """Declare an array field; the default is an empty list, or ``default=None`` if nullable."""
     return _declare(Array(of), versions, default, nullable, tag, tagged, ignorable, flexible, doc)
 
 
@@ -233,7 +234,7 @@ def nested(
     flexible: str | None = None,
     doc: str = "",
 ) -> Any:
-    """A field that holds one struct; the default is the struct with its own defaults."""
+    """Declare a struct field; the default is a struct with its own defaults."""
     return _declare(of, versions, default, nullable, tag, tagged, ignorable, flexible, doc)
 
 
@@ -267,7 +268,7 @@ def _declare(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Schema:
-    """All that was declared about a class."""
+    """The declaration of a class."""
 
     name: str
     kind: Kind
@@ -281,7 +282,7 @@ class Schema:
 
 
 class Message:
-    """Base of every declared class; it never appears in declarations."""
+    """Base class of every declared class; not used in declarations."""
 
     __slots__: tuple[str, ...] = ()
     __schema__: Schema
@@ -327,7 +328,7 @@ def _compile_constructor(cls: type[Message]) -> Callable[..., None]:
 def message(
     *, kind: Kind, versions: str, flexible: str = "none", api_key: int | None = None
 ) -> Callable[[type[T]], type[T]]:
-    """Declare a message: something that is encoded by itself in one of ``versions``."""
+    """Declare a message, which is encoded on its own in one of ``versions``."""
 
     def declare(cls: type[T]) -> type[T]:
         return _build(cls, kind, api_key, parse_versions(versions), parse_versions(flexible))
@@ -337,7 +338,7 @@ def message(
 
 @dataclass_transform()
 def struct(cls: type[T]) -> type[T]:
-    """Declare a part of messages; version and flexibility are those of the message it is in."""
+    """Declare a struct, a part of messages; version and encoding are those of the message it is in."""
     return _build(cls, Kind.STRUCT, None, Versions(0, LATEST), NONE)
 
 
@@ -371,7 +372,7 @@ def _check_field(owner: str, field: Field, annotation: object) -> None:
 
 
 def python_type(field: Field) -> str:
-    """The annotation that a declaration asks for."""
+    """The annotation that matches a declaration."""
     repeated = isinstance(field.type, Array)
     element = field.type.element if isinstance(field.type, Array) else field.type
     text = f"list[{_element_name(element)}]" if repeated else _element_name(element)
@@ -383,7 +384,7 @@ def _element_name(element: Primitive | type[Any]) -> str:
 
 
 def schema_of(cls: type[Any]) -> Schema:
-    """What was declared about ``cls``; SchemaError when it is no declared class."""
+    """Return the declaration of ``cls``; raises SchemaError if it is not a declared class."""
     schema = getattr(cls, "__schema__", None)
     if not isinstance(schema, Schema):
         raise SchemaError(f"{cls!r} is not a declared message or struct")

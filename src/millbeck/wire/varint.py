@@ -1,6 +1,6 @@
-"""Unsigned varints, as flexible messages use for lengths, counts and tags: seven bits a byte, lowest first.
+"""Unsigned varints, used in flexible messages for lengths, counts and tags: 7 bits per byte, lowest first.
 
-Log records use zigzag varints instead; those live with the records.
+Log records use zigzag varints instead; those are in the records package.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ def _encode(value: int) -> bytes:
 
 
 SMALL: Final[tuple[bytes, ...]] = tuple(_encode(value) for value in range(1024))
-"""The encodings of 0..1023, so that the common lengths cost one index."""
+"""The encodings of 0 to 1023, so that common lengths need only a lookup."""
 
 
 def unsigned_varint(value: int) -> bytes:
-    """``value`` (0 to 2**32 - 1) in one to five bytes."""
+    """Encode ``value`` (0 to 2**32 - 1) in one to five bytes."""
     if 0 <= value < 1024:
         return SMALL[value]
     if not 0 <= value < 1 << 32:
@@ -35,7 +35,8 @@ def unsigned_varint(value: int) -> bytes:
 
 
 def read_unsigned_varint(buffer: bytes | memoryview, position: int) -> tuple[int, int]:
-    """The value at ``position`` and the position after it; DecodeError when it is cut off or longer than five bytes."""
+    """Decode a varint; return the value and the position after it. Raises DecodeError if cut off or longer than five
+    bytes."""
     try:
         first = buffer[position]
         if first < 0x80:
@@ -46,7 +47,7 @@ def read_unsigned_varint(buffer: bytes | memoryview, position: int) -> tuple[int
 
 
 def continue_varint(buffer: bytes | memoryview, position: int, first: int) -> tuple[int, int]:
-    """The rest of a varint whose first byte was ``first``; IndexError when it is cut off."""
+    """Decode the rest of a varint whose first byte was ``first``; raises IndexError if cut off."""
     byte = buffer[position]
     position += 1
     value = first & 0x7F | (byte & 0x7F) << 7

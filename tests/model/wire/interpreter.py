@@ -46,7 +46,8 @@ class Writer:
             count = self.varint(0 if value is None else len(value) + 1) if compact else self.count(value)
             return count + b"".join(self.element(field.type.element, item, compact) for item in value or ())
         if not isinstance(field.type, Primitive) and self.version in field.nullable:
-            return b"\xff" if value is None else b"\x01" + self.struct(value)
+            null = b"\0" if self.flexible and self.version in field.tagged else b"\xff"
+            return null if value is None else b"\x01" + self.struct(value)
         return self.element(field.type, value, compact)
 
     def element(self, type_: Primitive | type[Any], value: Any, compact: bool) -> bytes:
@@ -133,7 +134,9 @@ class Reader:
                 raise Malformed("too many elements")
             return [self.element(field.type.element, compact, False) for _ in range(count)]
         if not isinstance(field.type, Primitive) and nullable:
-            return None if self.number("b") < 0 else self.struct(field.type)
+            is_tagged = self.flexible and self.version in field.tagged
+            mark = self.number("b")
+            return None if (mark == 0 if is_tagged else mark < 0) else self.struct(field.type)
         return self.element(field.type, compact, nullable)
 
     def element(self, type_: Primitive | type[Any], compact: bool, nullable: bool) -> Any:

@@ -11,6 +11,7 @@ import io
 import re
 import uuid
 from collections.abc import Callable, Mapping
+from dataclasses import MISSING
 from dataclasses import fields as dataclass_fields
 from functools import cache
 from random import Random
@@ -40,13 +41,16 @@ def is_flexible(api_key: int, version: int) -> bool:
     return bool(load(api_key, version).__flexible__)
 
 
-def entity_of(cls: type[Any], version: int) -> type[Any]:
+def entity_of(cls: Any, version: int) -> Any:
     """kio's class for one of ours."""
     schema = schema_of(cls)
+    load: Any
     if schema.kind is Kind.REQUEST:
-        return load_request_schema(schema.api_key, version)  # type: ignore[arg-type]
+        load = load_request_schema
+        return load(schema.api_key, version)
     if schema.kind is Kind.RESPONSE:
-        return load_response_schema(schema.api_key, version)  # type: ignore[arg-type]
+        load = load_response_schema
+        return load(schema.api_key, version)
     name = re.sub(r"(?<=[a-z0-9])([A-Z])", r"_\1", schema.name).lower()
     return load_entity_schema(name, version, EntityType.data)
 
@@ -72,6 +76,33 @@ class Counterpart:
 
     def all(self) -> list[Counterpart]:
         return [self] + [inner for nested in self.nested.values() for inner in nested.all()]
+
+    def differences(self, version: int) -> list[str]:
+        """Where null, a tag or a default is declared otherwise; lists have none in kio.
+
+        kio has null for a zero UUID and for a missing time.
+        """
+        theirs = {field.name: field for field in dataclass_fields(self.entity)}
+        hints = get_type_hints(self.entity)
+        found = []
+        for field in schema_of(self.cls).fields:
+            if field.name not in self.names:
+                continue
+            name = self.names[field.name]
+            where = f"{self.cls.__name__}.{field.name}"
+            is_nullable = type(None) in get_args(hints[name])
+            if is_nullable != (version in field.nullable) and self.types[field.name] not in ("uuid", "datetime_i64"):
+                found.append(f"{where} is nullable: {version in field.nullable}, not {is_nullable}")
+            tag = field.tag if version in field.tagged else None
+            if tag != self.tags[field.name]:
+                found.append(f"{where}: tag {tag}, not {self.tags[field.name]}")
+            own = field.make_default()
+            default = theirs[name].default
+            if default is MISSING and isinstance(field.type, Primitive) and field.type.name != "records":
+                default = self._value(field.name, field.type.default)
+            if default is not MISSING and default != self._value(field.name, own):
+                found.append(f"{where}: default {own!r}, not {default!r}")
+        return found
 
     def to_kio(self, message: Any) -> Any:
         return self.entity(**{theirs: self._value(ours, getattr(message, ours)) for ours, theirs in self.names.items()})
@@ -112,7 +143,8 @@ class Counterpart:
 
 
 def _make_code(random: Random) -> int:
-    return random.choice(_CODES)
+    code: int = random.choice(_CODES)
+    return code
 
 
 def _make_timedelta(random: Random) -> int:
@@ -124,7 +156,7 @@ def _make_datetime(random: Random) -> int:
 
 
 @cache
-def counterpart(cls: type[Any], entity: type[Any], version: int) -> Counterpart:
+def counterpart(cls: Any, entity: Any, version: int) -> Counterpart:
     return Counterpart(cls, entity, version)
 
 
@@ -139,7 +171,7 @@ def _element(field: Field) -> Any:
     return field.type.element if isinstance(field.type, Array) else field.type
 
 
-def _nested_entity(hint: Any) -> type[Any]:
+def _nested_entity(hint: Any) -> Any:
     if hasattr(hint, "__type__"):
         found: type[Any] = hint
         return found

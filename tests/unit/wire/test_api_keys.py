@@ -5,10 +5,10 @@ import sys
 
 import pytest
 from kio.schema.index import api_key_map, schema_name_map
-from tests.model.wire import kio_oracle
 
 from millbeck.wire.api_keys import API_VERSIONS, APIS, NEVER_FLEXIBLE
 from millbeck.wire.schema import schema_of
+from tests.model.wire import kio_oracle
 
 
 def test_versions_are_those_of_kafka() -> None:

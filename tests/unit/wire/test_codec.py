@@ -8,12 +8,10 @@ from typing import Any
 
 import pytest
 from hypothesis import given, settings
-from tests.model.wire import interpreter
-from tests.model.wire.instances import Maker, instances, seeds, standalone_versions
 
 from millbeck.wire import codec
 from millbeck.wire.api_keys import APIS
-from millbeck.wire.messages.consumer_protocol import ConsumerProtocolSubscription
+from millbeck.wire.messages.classic_groups import ConsumerProtocolSubscription
 from millbeck.wire.messages.fetch import FetchPartition, FetchRequest
 from millbeck.wire.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
 from millbeck.wire.schema import (
@@ -36,6 +34,8 @@ from millbeck.wire.schema import (
     uuid,
 )
 from millbeck.wire.varint import unsigned_varint
+from tests.model.wire import interpreter
+from tests.model.wire.instances import Maker, instances, seeds, standalone_versions
 
 MESSAGES = [cls for api in APIS.values() for cls in (api.request, api.response)]
 
@@ -74,6 +74,7 @@ class Everything:
     tagged_name: str | None = string(versions="2+", tag=200, nullable="2+")
     tagged_list: list[Inner] = array(of=Inner, versions="2+", tag=7)
     tagged_inner: Inner = nested(of=Inner, versions="2+", tag=8)
+    tagged_maybe: Inner | None = nested(of=Inner, versions="2+", nullable="2+", tag=9)
 
 
 @pytest.mark.parametrize("version", standalone_versions(Everything))
@@ -121,12 +122,28 @@ def test_structs_and_unknown_versions_have_no_codec(make: Any) -> None:
         make(Everything, 5)
 
 
+def test_a_tagged_struct_is_null_by_a_zero_and_any_other_by_minus_one() -> None:
+    @message(kind=Kind.DATA, versions="0", flexible="0+")
+    class Two:
+        plain: Inner | None = nested(of=Inner, nullable="0+", default=None)
+        tagged: Inner | None = nested(of=Inner, nullable="0+", tag=0)
+
+    encode, decode = codec.encoder(Two, 0), codec.decoder(Two, 0)
+    for value, hex_ in (
+        (Two(None, None), "ff01000100"),
+        (Two(None, Inner(5)), "ff010006010000000500"),
+        (Two(Inner(5), Inner()), "01000000050000"),
+    ):
+        assert encode(value).hex() == hex_
+        assert decode(bytes.fromhex(hex_)) == (value, len(hex_) // 2)
+
+
 # What a version cannot carry.
 
 
 def test_a_value_the_version_lacks_is_an_error_unless_ignorable() -> None:
     codec.encoder(Everything, 4)(Everything(crc=5, batch=b""))
-    with pytest.raises(codec.EncodeError, match=r"Everything\.small is not in this version"):
+    with pytest.raises(codec.EncodeError, match=r"Everything\.small does not exist in this version"):
         codec.encoder(Everything, 0)(Everything(small=8, blob=b""))
     with pytest.raises(codec.EncodeError, match=r"inner\.label"):
         codec.encoder(Everything, 2)(Everything(inner=Inner(1, "x")))

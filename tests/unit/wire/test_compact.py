@@ -2,7 +2,8 @@ from __future__ import annotations
 
 from millbeck.wire import codec
 from millbeck.wire.compact import compact_string, node_endpoints_section
-from millbeck.wire.messages.produce import NodeEndpoint, ProduceResponse
+from millbeck.wire.messages.produce import ProduceResponse
+from millbeck.wire.messages.shared import NodeEndpoint
 
 
 def test_compact_strings() -> None:

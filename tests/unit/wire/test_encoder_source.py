@@ -2,8 +2,8 @@ from __future__ import annotations
 
 from millbeck.wire.encoder_source import EncoderSource
 from millbeck.wire.layout import shape_of
-from millbeck.wire.messages.heartbeat import HeartbeatResponse
-from millbeck.wire.messages.list_offsets import ListOffsetsRequest
+from millbeck.wire.messages.classic_groups import HeartbeatResponse
+from millbeck.wire.messages.log_offsets import ListOffsetsRequest
 from millbeck.wire.messages.metadata import MetadataResponse
 from millbeck.wire.schema import schema_of
 

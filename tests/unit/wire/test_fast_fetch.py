@@ -7,18 +7,13 @@ from typing import Any, cast
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.model.wire.instances import instances, standalone_versions
 
 from millbeck.kernel.environment import File, FileSlice, Part
 from millbeck.wire import codec, framing
 from millbeck.wire.fast_fetch import PartitionResult, encode_fetch_response
-from millbeck.wire.messages.fetch import (
-    EpochEndOffset,
-    FetchedPartition,
-    FetchResponse,
-    LeaderIdAndEpoch,
-    SnapshotId,
-)
+from millbeck.wire.messages.fetch import EpochEndOffset, FetchedPartition, FetchResponse, SnapshotId
+from millbeck.wire.messages.shared import LeaderIdAndEpoch
+from tests.model.wire.instances import instances, standalone_versions
 
 VERSIONS = standalone_versions(FetchResponse)
 SETTINGS = settings(max_examples=40, derandomize=True, database=None, deadline=None)

@@ -7,13 +7,13 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.model.wire.instances import instances, standalone_versions
 
 from millbeck.wire import codec
 from millbeck.wire.errors import DecodeError
 from millbeck.wire.fast_fetch_request import FetchRequestView, decode_fetch_request
 from millbeck.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic, ForgottenTopic, ReplicaState
 from millbeck.wire.varint import unsigned_varint
+from tests.model.wire.instances import instances, standalone_versions
 
 VERSIONS = standalone_versions(FetchRequest)
 SETTINGS = settings(max_examples=40, derandomize=True, database=None, deadline=None)

@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.model.wire.instances import instances, standalone_versions
 
 from millbeck.wire import codec, framing
 from millbeck.wire.errors import DecodeError
@@ -18,7 +17,6 @@ from millbeck.wire.fast_produce import (
     encode_produce_response,
 )
 from millbeck.wire.messages.produce import (
-    LeaderIdAndEpoch,
     PartitionProduceData,
     PartitionProduceResponse,
     ProduceRequest,
@@ -26,7 +24,9 @@ from millbeck.wire.messages.produce import (
     TopicProduceData,
     TopicProduceResponse,
 )
+from millbeck.wire.messages.shared import LeaderIdAndEpoch
 from millbeck.wire.varint import unsigned_varint
+from tests.model.wire.instances import instances, standalone_versions
 
 VERSIONS = standalone_versions(ProduceRequest)
 SETTINGS = settings(max_examples=40, derandomize=True, database=None, deadline=None)

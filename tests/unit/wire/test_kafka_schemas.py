@@ -1,12 +1,13 @@
 """Our declarations say what Kafka's own schema files say, also where bytes do not show it: defaults, ignorable, null.
 
-The files are those that kafka-python ships, at the level of Kafka 4.3, for the messages of clients.
+kafka-python ships the files of Kafka 4.3 for the APIs of its clients: they are compared field by field. For the other
+requests and responses `test_kio_agreement` compares what kio keeps; which fields are ignorable, and which lists are
+null by default, is in the tables below. tests/interop compares all messages, and the records of the logs, with the
+files in Kafka's own jars.
 """
 
 from __future__ import annotations
 
-import json
-import re
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -14,102 +15,128 @@ from typing import Any
 import pytest
 
 from millbeck.wire.api_keys import APIS
-from millbeck.wire.messages.consumer_protocol import ConsumerProtocolAssignment, ConsumerProtocolSubscription
-from millbeck.wire.schema import Array, Field, Primitive, Versions, parse_versions, schema_of
+from millbeck.wire.messages.classic_groups import ConsumerProtocolAssignment, ConsumerProtocolSubscription
+from millbeck.wire.schema import Array, message, schema_of, string
+from tests.model.wire import kafka_schemas
 
 _KAFKA_PYTHON = find_spec("kafka")
 assert _KAFKA_PYTHON is not None
 assert _KAFKA_PYTHON.origin is not None
 RESOURCES = Path(_KAFKA_PYTHON.origin).parent / "protocol" / "schemas" / "resources"
 DATA = (ConsumerProtocolSubscription, ConsumerProtocolAssignment)
-MESSAGES = [
-    cls
-    for cls in [cls for api in APIS.values() for cls in (api.request, api.response)] + list(DATA)
-    if (RESOURCES / f"{cls.__name__}.json").is_file()
-]
+DECLARED = [cls for api in APIS.values() for cls in (api.request, api.response)] + list(DATA)
+WITH_FILE = [cls for cls in DECLARED if (RESOURCES / f"{cls.__name__}.json").is_file()]
+WITHOUT_FILE = [cls for cls in DECLARED if cls not in WITH_FILE]
+
+IGNORABLE = {
+    "VoteRequest": {
+        "voter_id",
+        "topics.partitions.replica_directory_id",
+        "topics.partitions.voter_directory_id",
+    },
+    "BeginQuorumEpochRequest": {"voter_id", "topics.partitions.voter_directory_id", "leader_endpoints"},
+    "EndQuorumEpochRequest": {
+        "topics.partitions.preferred_successors",
+        "topics.partitions.preferred_candidates",
+        "leader_endpoints",
+    },
+    "AlterPartitionRequest": {"topics.topic_id"},
+    "AlterPartitionResponse": {"topics.topic_id", "topics.partitions.leader_recovery_state"},
+    "FetchSnapshotRequest": {"topics.partitions.replica_directory_id"},
+    "FetchSnapshotResponse": {"throttle_time_ms"},
+    "BrokerRegistrationRequest": {"log_dirs", "previous_broker_epoch"},
+    "ConsumerGroupDescribeResponse": {"groups.members.member_type"},
+    "ShareFetchRequest": {"share_acquire_mode"},
+    "ShareAcknowledgeResponse": {"acquisition_lock_timeout_ms"},
+    "AddRaftVoterResponse": {"error_message"},
+    "RemoveRaftVoterResponse": {"error_message"},
+    "WriteShareGroupStateRequest": {"topics.partitions.delivery_complete_count"},
+    "ReadShareGroupStateSummaryResponse": {"results.partitions.delivery_complete_count"},
+    "DescribeShareGroupOffsetsResponse": {"groups.topics.partitions.lag"},
+}
+"""The fields that Kafka 4.3.1 leaves out of versions without them, of the messages that kafka-python has no file of."""
+
+NULL_BY_DEFAULT = {
+    "BrokerHeartbeatRequest": {"cordoned_log_dirs"},
+    "ShareGroupHeartbeatRequest": {"subscribed_topic_names"},
+    "ConsumerGroupHeartbeatRequest": {"subscribed_topic_names", "topic_partitions"},
+    "StreamsGroupHeartbeatRequest": {
+        "active_tasks",
+        "standby_tasks",
+        "warmup_tasks",
+        "client_tags",
+        "task_offsets",
+        "task_end_offsets",
+    },
+    "StreamsGroupHeartbeatResponse": {
+        "active_tasks",
+        "standby_tasks",
+        "warmup_tasks",
+        "partitions_by_user_endpoint",
+    },
+    "StreamsGroupDescribeResponse": {"groups.topology.subtopologies"},
+}
+"""Of the same messages, the lists that Kafka 4.3.1 has null in a new message."""
 
 
-def _load(name: str) -> dict[str, Any]:
-    text = (RESOURCES / f"{name}.json").read_text()
-    loaded: dict[str, Any] = json.loads(re.sub(r"(?m)^\s*//.*$", "", text))
-    return loaded
-
-
-def _snake(name: str) -> str:
-    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", name).lower()
-
-
-def _default(theirs: dict[str, Any], ours: Field) -> Any:
-    """What Kafka's generator makes of the default, written or not."""
-    text = theirs.get("default")
-    if text is None or isinstance(ours.type, Array) or not isinstance(ours.type, Primitive):
-        return None if text == "null" else ours.make_default()
-    if text == "null":
-        return None
-    if ours.type.name == "boolean":
-        return str(text).lower() == "true"
-    if ours.type.name == "string":
-        return text
-    if ours.type.name == "float64":
-        return float(text)
-    return int(str(text), 0) if text != "" else ours.type.default
-
-
-def _type_name(field: Field) -> str:
-    element = field.type.element if isinstance(field.type, Array) else field.type
-    name = element.name if isinstance(element, Primitive) else "struct"
-    return ("[]" if isinstance(field.type, Array) else "") + name
-
-
-def _compare(cls: type[Any], theirs: list[dict[str, Any]], common: dict[str, Any], versions: Versions) -> None:
-    ours = {field.name: field for field in schema_of(cls).fields}
-    expected = [
-        field
-        for field in theirs
-        if any(version in parse_versions(field["versions"]) for version in range(versions.low, versions.high + 1))
-    ]
-    assert list(ours) == [_snake(field["name"]) for field in expected], cls.__name__
-    for field in expected:
-        _compare_field(cls.__name__, ours[_snake(field["name"])], field, common, versions)
-
-
-def _compare_field(owner: str, ours: Field, theirs: dict[str, Any], common: dict[str, Any], versions: Versions) -> None:
-    where = f"{owner}.{ours.name}"
-    element = theirs["type"].removeprefix("[]")
-    is_struct = element[0].isupper()
-    expected_type = "struct" if is_struct else {"bool": "boolean"}.get(element, element)
-    assert _type_name(ours) == ("[]" if theirs["type"].startswith("[]") else "") + expected_type, where
-    present = parse_versions(theirs["versions"])
-    nullable = parse_versions(theirs.get("nullableVersions", "none"))
-    tagged = parse_versions(theirs.get("taggedVersions", "none"))
-    for version in range(versions.low, versions.high + 1):
-        assert (version in ours.versions) == (version in present), f"{where} v{version}"
-        if version in present:
-            assert (version in ours.nullable) == (version in nullable), f"{where} v{version}"
-            assert (version in ours.tagged) == (version in tagged), f"{where} v{version}"
-        else:
-            assert ours.ignorable == bool(theirs.get("ignorable")), f"{where} v{version}"
-    assert ours.tag == theirs.get("tag"), where
-    assert ours.make_default() == _default(theirs, ours), where
-    assert ours.flexible is None, where
-    if is_struct:
-        inside = Versions(max(versions.low, present.low), min(versions.high, present.high))
-        struct = ours.type.element if isinstance(ours.type, Array) else ours.type
-        assert isinstance(struct, type)
-        _compare(struct, theirs.get("fields") or common[element], common, inside)
-
-
-@pytest.mark.parametrize("cls", MESSAGES, ids=lambda cls: cls.__name__)
+@pytest.mark.parametrize("cls", WITH_FILE, ids=lambda cls: cls.__name__)
 def test_declarations_say_what_kafkas_files_say(cls: type[Any]) -> None:
-    theirs = _load(cls.__name__)
-    schema = schema_of(cls)
-    versions = parse_versions(theirs["validVersions"])
-    assert schema.versions == versions
-    assert schema.flexible == parse_versions(theirs["flexibleVersions"])
-    assert schema.api_key == theirs.get("apiKey")
-    common = {struct["name"]: struct["fields"] for struct in theirs.get("commonStructs", ())}
-    _compare(cls, theirs["fields"], common, schema.versions)
+    theirs = kafka_schemas.parse((RESOURCES / f"{cls.__name__}.json").read_text())
+    assert kafka_schemas.differences(cls, theirs) == []
 
 
-def test_most_messages_have_a_file_to_compare_with() -> None:
-    assert len(MESSAGES) > 100
+@pytest.mark.parametrize("cls", WITHOUT_FILE, ids=lambda cls: cls.__name__)
+def test_the_same_fields_are_ignorable_as_in_kafka(cls: type[Any]) -> None:
+    found = {path for path, field in kafka_schemas.paths(cls) if field.ignorable}
+    assert found == IGNORABLE.get(cls.__name__, set())
+
+
+@pytest.mark.parametrize("cls", WITHOUT_FILE, ids=lambda cls: cls.__name__)
+def test_the_same_lists_are_null_by_default_as_in_kafka(cls: type[Any]) -> None:
+    fields = kafka_schemas.paths(cls)
+    found = {path for path, field in fields if isinstance(field.type, Array) and field.make_default() is None}
+    assert found == NULL_BY_DEFAULT.get(cls.__name__, set())
+
+
+def test_every_message_has_a_file_or_is_compared_by_table() -> None:
+    assert len(WITH_FILE) == 106
+    assert {cls.__name__ for cls in WITHOUT_FILE} >= IGNORABLE.keys() | NULL_BY_DEFAULT.keys()
+
+
+CHANGES: dict[str, tuple[dict[str, Any], str]] = {
+    "a new name": ({"name": "Lable"}, "fields"),
+    "another type": ({"type": "bytes"}, "type"),
+    "a list": ({"type": "[]string"}, "type"),
+    "since another version": ({"versions": "2+"}, "versions"),
+    "never null": ({"nullableVersions": "2+"}, "nullable versions"),
+    "another tag": ({"tag": 1}, "tag"),
+    "tagged later": ({"taggedVersions": "2+"}, "tagged versions"),
+    "another default": ({"default": "x"}, "default"),
+    "not ignorable": ({"ignorable": False}, "ignorable"),
+    "never compact": ({"flexibleVersions": "none"}, "flexible versions"),
+}
+
+
+def test_every_kind_of_difference_is_found() -> None:
+    @message(kind=schema_of(DATA[0]).kind, versions="0-2", flexible="1+")
+    class Labelled:
+        label: str | None = string(versions="1+", nullable="1+", tag=0, default=None, ignorable=True)
+
+    field = {
+        "name": "Label",
+        "type": "string",
+        "versions": "1+",
+        "nullableVersions": "1+",
+        "tag": 0,
+        "taggedVersions": "1+",
+        "default": "null",
+        "ignorable": True,
+    }
+    file = {"type": "data", "validVersions": "0-2", "flexibleVersions": "1+", "fields": [field]}
+    assert kafka_schemas.differences(Labelled, file) == []
+    for changes, named in CHANGES.values():
+        found = kafka_schemas.differences(Labelled, file | {"fields": [field | changes]})
+        assert any(f" {named} " in each or f": {named} " in each for each in found), (changes, found)
+    assert kafka_schemas.differences(Labelled, file | {"validVersions": "0-3"})
+    assert kafka_schemas.differences(Labelled, file | {"flexibleVersions": "2+"})
+    assert kafka_schemas.differences(Labelled, file | {"type": "request", "apiKey": 1})

@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 from hypothesis import given, settings
-from tests.model.wire import kio_oracle
-from tests.model.wire.instances import Maker, Narrow, seeds, standalone_versions
 
 from millbeck.wire import codec
 from millbeck.wire.api_keys import APIS
-from millbeck.wire.messages.consumer_protocol import ConsumerProtocolAssignment, ConsumerProtocolSubscription
+from millbeck.wire.messages.classic_groups import ConsumerProtocolAssignment, ConsumerProtocolSubscription
 from millbeck.wire.schema import Field
+from tests.model.wire import kio_oracle
+from tests.model.wire.instances import Maker, Narrow, seeds, standalone_versions
 
 DATA = (ConsumerProtocolSubscription, ConsumerProtocolAssignment)
 MESSAGES = [cls for api in APIS.values() for cls in (api.request, api.response)] + list(DATA)
@@ -38,8 +38,17 @@ def test_bytes_agree_with_kio_both_ways(cls: type[Any]) -> None:
     agree()
 
 
+@pytest.mark.parametrize("cls", MESSAGES, ids=lambda cls: cls.__name__)
+def test_declarations_agree_with_kio_about_null_tags_and_defaults(cls: type[Any]) -> None:
+    for version in standalone_versions(cls):
+        counterpart, _ = _counterpart(cls, version)
+        for inner in counterpart.all():
+            assert inner.differences(version) == [], f"version {version}"
+
+
 def _counterpart(cls: type[Any], version: int) -> tuple[kio_oracle.Counterpart, Narrow]:
-    counterpart = kio_oracle.counterpart(cls, kio_oracle.entity_of(cls, version), version)
+    declared: Any = cls
+    counterpart = kio_oracle.counterpart(declared, kio_oracle.entity_of(cls, version), version)
     by_class = {inner.cls: inner for inner in counterpart.all()}
 
     def narrow(owner: type[Any], field: Field) -> Callable[[Random], Any] | None:

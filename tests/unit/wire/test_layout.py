@@ -3,10 +3,10 @@ from __future__ import annotations
 import pytest
 
 from millbeck.wire.errors import SchemaError
-from millbeck.wire.layout import Shape, length_size, shape_of
+from millbeck.wire.layout import VersionLayout, length_size, shape_of
 from millbeck.wire.messages.fetch import FetchedPartition, FetchPartition, FetchRequest
+from millbeck.wire.messages.group_offsets import OffsetDeleteRequestPartition
 from millbeck.wire.messages.metadata import MetadataResponsePartition
-from millbeck.wire.messages.offset_delete import OffsetDeleteRequestPartition
 from millbeck.wire.schema import bytes_, int64, records, schema_of, string, uuid
 
 
@@ -23,22 +23,22 @@ def test_a_version_that_does_not_exist_is_refused() -> None:
 
 
 SIZES = {
-    "fixed only": (Shape(9, False), FetchPartition, 28),
-    "fixed, tag count": (Shape(12, True), FetchPartition, 33),
-    "arrays": (Shape(4, False), MetadataResponsePartition, 18),
-    "compact arrays": (Shape(9, True), MetadataResponsePartition, 18),
-    "null array and records": (Shape(4, False), FetchedPartition, 30),
+    "fixed only": (VersionLayout(9, False), FetchPartition, 28),
+    "fixed, tag count": (VersionLayout(12, True), FetchPartition, 33),
+    "arrays": (VersionLayout(4, False), MetadataResponsePartition, 18),
+    "compact arrays": (VersionLayout(9, True), MetadataResponsePartition, 18),
+    "null array and records": (VersionLayout(4, False), FetchedPartition, 30),
 }
 
 
 @pytest.mark.parametrize(("shape", "cls", "size"), SIZES.values(), ids=SIZES.keys())
-def test_smallest_size_of_a_struct(shape: Shape, cls: type, size: int) -> None:
+def test_smallest_size_of_a_struct(shape: VersionLayout, cls: type, size: int) -> None:
     assert shape.size_min(cls) == size
     assert shape.element_size_min(cls, shape.flexible) == size
 
 
 def test_smallest_size_of_primitives() -> None:
-    shape = Shape(0, False)
+    shape = VersionLayout(0, False)
     assert shape.element_size_min(int64, False) == 8
     assert shape.element_size_min(uuid, True) == 16
     assert shape.element_size_min(string, False) == length_size(string) == 2
@@ -47,13 +47,13 @@ def test_smallest_size_of_primitives() -> None:
 
 
 def test_fixed_format_only_without_tags_and_lengths() -> None:
-    assert Shape(0, False).fixed_format(OffsetDeleteRequestPartition) == "i"
-    assert Shape(9, False).fixed_format(FetchPartition) == "iiqqi"
-    assert Shape(12, True).fixed_format(FetchPartition) is None
-    assert Shape(4, False).fixed_format(MetadataResponsePartition) is None
+    assert VersionLayout(0, False).fixed_format(OffsetDeleteRequestPartition) == "i"
+    assert VersionLayout(9, False).fixed_format(FetchPartition) == "iiqqi"
+    assert VersionLayout(12, True).fixed_format(FetchPartition) is None
+    assert VersionLayout(4, False).fixed_format(MetadataResponsePartition) is None
 
 
 def test_object_count_grows_with_the_fields() -> None:
-    shape = Shape(9, True)
+    shape = VersionLayout(9, True)
     assert shape.object_count(string) == 1
     assert shape.object_count(MetadataResponsePartition) == 1 + 3 + 1

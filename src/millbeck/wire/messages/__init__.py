@@ -1,1 +1,1 @@
-"""The declarations: one module per API, request and response together."""
+"""Message declarations: one module per family of APIs, requests and responses together."""

@@ -1,7 +1,8 @@
-"""Fetch: long-poll read of record batches. `millbeck.wire.fast_fetch` holds the codecs of the hot path."""
+"""Fetch messages. `millbeck.wire.fast_fetch` has the codecs of the hot path."""
 
 from __future__ import annotations
 
+from millbeck.wire.messages.shared import LeaderIdAndEpoch, NodeEndpoint
 from millbeck.wire.schema import Kind, array, int8, int16, int32, int64, message, nested, records, string, struct, uuid
 
 
@@ -15,14 +16,14 @@ class ReplicaState:
 class FetchPartition:
     partition: int = int32()
     current_leader_epoch: int = int32(
-        versions="9+", default=-1, ignorable=True, doc="The epoch the client believes in; -1 is not checked."
+        versions="9+", default=-1, ignorable=True, doc="Leader epoch known to the client; -1 is not checked."
     )
     fetch_offset: int = int64()
     last_fetched_epoch: int = int32(
-        versions="12+", default=-1, doc="Epoch of the last record the reader has; -1 when it has none."
+        versions="12+", default=-1, doc="Epoch of the last fetched record; -1 if there is none."
     )
     log_start_offset: int = int64(
-        versions="5+", default=-1, ignorable=True, doc="The follower's own; -1 from a consumer."
+        versions="5+", default=-1, ignorable=True, doc="The follower's log start; -1 for a consumer."
     )
     partition_max_bytes: int = int32()
     replica_directory_id: bytes = uuid(versions="17+", tag=0, ignorable=True, doc="The directory of a KRaft follower.")
@@ -31,7 +32,7 @@ class FetchPartition:
         tag=1,
         default=0x7FFFFFFFFFFFFFFF,
         ignorable=True,
-        doc="What a KRaft follower knows of it (KIP-1166).",
+        doc="As known to a KRaft follower (KIP-1166).",
     )
 
 
@@ -51,9 +52,9 @@ class ForgottenTopic:
 
 @message(kind=Kind.REQUEST, api_key=1, versions="4-18", flexible="12+")
 class FetchRequest:
-    """Read from an offset of each partition, for a consumer, a follower or a KRaft observer.
+    """Read each partition from an offset, as a consumer, a follower or a KRaft observer.
 
-    Version 7 brings sessions (KIP-227), 9 leader epochs, 12 divergence detection, 13 topic ids, 15 replica epochs,
+    Version 7 adds sessions (KIP-227), 9 leader epochs, 12 divergence detection, 13 topic ids, 15 replica epochs,
     17 directory ids, 18 the high watermark of a KRaft follower.
     """
 
@@ -64,34 +65,28 @@ class FetchRequest:
     replica_state: ReplicaState = nested(
         of=ReplicaState, versions="15+", tag=1, doc="The follower, from the version in which ``replica_id`` is gone."
     )
-    max_wait_ms: int = int32(doc="Park at most this long for ``min_bytes``.")
+    max_wait_ms: int = int32(doc="Maximum wait for ``min_bytes``.")
     min_bytes: int = int32()
-    max_bytes: int = int32(default=0x7FFFFFFF)
-    isolation_level: int = int8(doc="0 reads all records, 1 only those of committed transactions.")
+    max_bytes: int = int32(default=0x7FFFFFFF, ignorable=True)
+    isolation_level: int = int8(ignorable=True, doc="0 read uncommitted, 1 read committed.")
     session_id: int = int32(versions="7+", ignorable=True, doc="0 for no session yet.")
     session_epoch: int = int32(
         versions="7+",
         default=-1,
         ignorable=True,
-        doc="0 opens a session, -1 ends it or does without, above that it counts requests.",
+        doc="0 opens a session, -1 closes it or uses none; otherwise the request counter.",
     )
     topics: list[FetchTopic] = array(of=FetchTopic)
     forgotten_topics_data: list[ForgottenTopic] = array(
-        of=ForgottenTopic, versions="7+", doc="Partitions that leave the session."
+        of=ForgottenTopic, versions="7+", doc="Partitions to remove from the session."
     )
-    rack_id: str = string(versions="11+", ignorable=True, doc="Where the consumer is, to be sent to a near replica.")
+    rack_id: str = string(versions="11+", ignorable=True, doc="Rack of the consumer, to select a close replica.")
 
 
 @struct
 class EpochEndOffset:
     epoch: int = int32(default=-1)
     end_offset: int = int64(default=-1)
-
-
-@struct
-class LeaderIdAndEpoch:
-    leader_id: int = int32(default=-1)
-    leader_epoch: int = int32(default=-1)
 
 
 @struct
@@ -111,10 +106,10 @@ class FetchedPartition:
     partition_index: int = int32()
     error_code: int = int16()
     high_watermark: int = int64()
-    last_stable_offset: int = int64(default=-1, doc="Below it every transaction is decided.")
+    last_stable_offset: int = int64(default=-1, ignorable=True, doc="Every transaction below it has ended.")
     log_start_offset: int = int64(versions="5+", default=-1, ignorable=True)
     diverging_epoch: EpochEndOffset = nested(
-        of=EpochEndOffset, versions="12+", tag=0, doc="Set when the reader's log is not a prefix of this one."
+        of=EpochEndOffset, versions="12+", tag=0, doc="Set if the follower's log diverges from this one."
     )
     current_leader: LeaderIdAndEpoch = nested(
         of=LeaderIdAndEpoch, versions="12+", tag=1, doc="Set when this broker does not lead the partition."
@@ -123,14 +118,14 @@ class FetchedPartition:
         of=SnapshotId,
         versions="12+",
         tag=2,
-        doc="Set when the metadata log starts later and a snapshot must be fetched.",
+        doc="Set if a snapshot must be fetched since the metadata log starts later.",
     )
     aborted_transactions: list[AbortedTransaction] | None = array(
-        of=AbortedTransaction, nullable="0+", doc="Null unless only committed records were asked for."
+        of=AbortedTransaction, nullable="0+", ignorable=True, doc="Null unless read committed is requested."
     )
-    preferred_read_replica: int = int32(versions="11+", default=-1, doc="A nearer replica to fetch from, or -1.")
+    preferred_read_replica: int = int32(versions="11+", default=-1, doc="A closer replica to fetch from, or -1.")
     records: bytes | None = records(
-        nullable="0+", doc="Whole batches, the last one possibly cut; see `millbeck.wire.fast_fetch`."
+        nullable="0+", doc="Batches, the last one possibly truncated; see `millbeck.wire.fast_fetch`."
     )
 
 
@@ -141,22 +136,14 @@ class FetchableTopicResponse:
     partitions: list[FetchedPartition] = array(of=FetchedPartition)
 
 
-@struct
-class NodeEndpoint:
-    node_id: int = int32()
-    host: str = string()
-    port: int = int32()
-    rack: str | None = string(nullable="0+", default=None)
-
-
 @message(kind=Kind.RESPONSE, api_key=1, versions="4-18", flexible="12+")
 class FetchResponse:
-    """Batches and offsets by partition. In a session only the partitions with something new are listed."""
+    """Batches and offsets by partition. A session's response only has partitions with changes."""
 
-    throttle_time_ms: int = int32(doc="How long a quota holds this client back.")
+    throttle_time_ms: int = int32(ignorable=True, doc="Throttle time due to a quota violation.")
     error_code: int = int16(versions="7+", ignorable=True)
-    session_id: int = int32(versions="7+", doc="0 when no session was granted.")
+    session_id: int = int32(versions="7+", doc="0 if no session was created.")
     responses: list[FetchableTopicResponse] = array(of=FetchableTopicResponse)
     node_endpoints: list[NodeEndpoint] = array(
-        of=NodeEndpoint, versions="16+", tag=0, doc="Where to find the leaders named above (KIP-951)."
+        of=NodeEndpoint, versions="16+", tag=0, doc="Endpoints of the leaders named above (KIP-951)."
     )

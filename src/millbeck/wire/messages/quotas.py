@@ -1,4 +1,4 @@
-"""DescribeClientQuotas: quotas by user, client id and address."""
+"""Client quotas: DescribeClientQuotas, AlterClientQuotas."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class ComponentData:
 
 @message(kind=Kind.REQUEST, api_key=48, versions="0-1", flexible="1+")
 class DescribeClientQuotasRequest:
-    """All components must match."""
+    """Describe the quotas of entities that match all components."""
 
     components: list[ComponentData] = array(of=ComponentData)
     strict: bool = boolean()
@@ -40,9 +40,45 @@ class DescribeClientQuotasEntryResult:
 
 @message(kind=Kind.RESPONSE, api_key=48, versions="0-1", flexible="1+")
 class DescribeClientQuotasResponse:
-    """Null entries when the request failed."""
+    """The quotas; null entries if the request failed."""
 
-    throttle_time_ms: int = int32(doc="How long a quota holds this client back.")
+    throttle_time_ms: int = int32(doc="Throttle time due to a quota violation.")
     error_code: int = int16()
     error_message: str | None = string(nullable="0+")
     entries: list[DescribeClientQuotasEntryResult] | None = array(of=DescribeClientQuotasEntryResult, nullable="0+")
+
+
+@struct
+class OpData:
+    key: str = string()
+    value: float = float64()
+    remove: bool = boolean()
+
+
+@struct
+class AlterClientQuotasEntry:
+    entity: list[EntityData] = array(of=EntityData)
+    ops: list[OpData] = array(of=OpData)
+
+
+@message(kind=Kind.REQUEST, api_key=49, versions="0-1", flexible="1+")
+class AlterClientQuotasRequest:
+    """Alter quotas; each entry is one entity with its changes."""
+
+    entries: list[AlterClientQuotasEntry] = array(of=AlterClientQuotasEntry)
+    validate_only: bool = boolean(doc="Only validate the request.")
+
+
+@struct
+class AlterClientQuotasEntryResult:
+    error_code: int = int16()
+    error_message: str | None = string(nullable="0+")
+    entity: list[EntityData] = array(of=EntityData)
+
+
+@message(kind=Kind.RESPONSE, api_key=49, versions="0-1", flexible="1+")
+class AlterClientQuotasResponse:
+    """The result for each entity."""
+
+    throttle_time_ms: int = int32(doc="Throttle time due to a quota violation.")
+    entries: list[AlterClientQuotasEntryResult] = array(of=AlterClientQuotasEntryResult)

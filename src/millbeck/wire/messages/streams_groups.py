@@ -1,4 +1,4 @@
-"""StreamsGroupHeartbeat: a member of a streams group is alive (KIP-1071)."""
+"""Streams groups (KIP-1071): StreamsGroupHeartbeat, StreamsGroupDescribe."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ class TaskOffset:
 
 @message(kind=Kind.REQUEST, api_key=88, versions="0", flexible="0+")
 class StreamsGroupHeartbeatRequest:
-    """Null fields are unchanged since the last heartbeat; the topology is sent on joining."""
+    """Heartbeat of a member. Null fields are unchanged since the last heartbeat; the topology is sent on joining."""
 
     group_id: str = string()
     member_id: str = string()
@@ -87,14 +87,14 @@ class StreamsGroupHeartbeatRequest:
     rack_id: str | None = string(nullable="0+", default=None)
     rebalance_timeout_ms: int = int32(default=-1)
     topology: Topology | None = nested(of=Topology, nullable="0+", default=None)
-    active_tasks: list[TaskIds] | None = array(of=TaskIds, nullable="0+")
-    standby_tasks: list[TaskIds] | None = array(of=TaskIds, nullable="0+")
-    warmup_tasks: list[TaskIds] | None = array(of=TaskIds, nullable="0+")
+    active_tasks: list[TaskIds] | None = array(of=TaskIds, nullable="0+", default=None)
+    standby_tasks: list[TaskIds] | None = array(of=TaskIds, nullable="0+", default=None)
+    warmup_tasks: list[TaskIds] | None = array(of=TaskIds, nullable="0+", default=None)
     process_id: str | None = string(nullable="0+", default=None)
     user_endpoint: Endpoint | None = nested(of=Endpoint, nullable="0+", default=None)
-    client_tags: list[KeyValue] | None = array(of=KeyValue, nullable="0+")
-    task_offsets: list[TaskOffset] | None = array(of=TaskOffset, nullable="0+")
-    task_end_offsets: list[TaskOffset] | None = array(of=TaskOffset, nullable="0+")
+    client_tags: list[KeyValue] | None = array(of=KeyValue, nullable="0+", default=None)
+    task_offsets: list[TaskOffset] | None = array(of=TaskOffset, nullable="0+", default=None)
+    task_end_offsets: list[TaskOffset] | None = array(of=TaskOffset, nullable="0+", default=None)
     shutdown_application: bool = boolean()
 
 
@@ -119,9 +119,9 @@ class EndpointToPartitions:
 
 @message(kind=Kind.RESPONSE, api_key=88, versions="0", flexible="0+")
 class StreamsGroupHeartbeatResponse:
-    """Tasks when they changed, and what is wrong with the group."""
+    """The tasks if they changed, and the group's status."""
 
-    throttle_time_ms: int = int32(doc="How long a quota holds this client back.")
+    throttle_time_ms: int = int32(doc="Throttle time due to a quota violation.")
     error_code: int = int16()
     error_message: str | None = string(nullable="0+", default=None)
     member_id: str = string()
@@ -130,8 +130,80 @@ class StreamsGroupHeartbeatResponse:
     acceptable_recovery_lag: int = int32()
     task_offset_interval_ms: int = int32()
     status: list[Status] | None = array(of=Status, nullable="0+")
-    active_tasks: list[TaskIds] | None = array(of=TaskIds, nullable="0+")
-    standby_tasks: list[TaskIds] | None = array(of=TaskIds, nullable="0+")
-    warmup_tasks: list[TaskIds] | None = array(of=TaskIds, nullable="0+")
+    active_tasks: list[TaskIds] | None = array(of=TaskIds, nullable="0+", default=None)
+    standby_tasks: list[TaskIds] | None = array(of=TaskIds, nullable="0+", default=None)
+    warmup_tasks: list[TaskIds] | None = array(of=TaskIds, nullable="0+", default=None)
     endpoint_information_epoch: int = int32()
-    partitions_by_user_endpoint: list[EndpointToPartitions] | None = array(of=EndpointToPartitions, nullable="0+")
+    partitions_by_user_endpoint: list[EndpointToPartitions] | None = array(
+        of=EndpointToPartitions, nullable="0+", default=None
+    )
+
+
+@message(kind=Kind.REQUEST, api_key=89, versions="0", flexible="0+")
+class StreamsGroupDescribeRequest:
+    """Describe groups by id."""
+
+    group_ids: list[str] = array(of=string)
+    include_authorized_operations: bool = boolean()
+
+
+@struct
+class DescribedSubtopology:
+    subtopology_id: str = string()
+    source_topics: list[str] = array(of=string)
+    repartition_sink_topics: list[str] = array(of=string)
+    state_changelog_topics: list[TopicInfo] = array(of=TopicInfo)
+    repartition_source_topics: list[TopicInfo] = array(of=TopicInfo)
+
+
+@struct
+class DescribedTopology:
+    epoch: int = int32()
+    subtopologies: list[DescribedSubtopology] | None = array(of=DescribedSubtopology, nullable="0+", default=None)
+
+
+@struct
+class StreamsAssignment:
+    active_tasks: list[TaskIds] = array(of=TaskIds)
+    standby_tasks: list[TaskIds] = array(of=TaskIds)
+    warmup_tasks: list[TaskIds] = array(of=TaskIds)
+
+
+@struct
+class StreamsGroupMember:
+    member_id: str = string()
+    member_epoch: int = int32()
+    instance_id: str | None = string(nullable="0+", default=None)
+    rack_id: str | None = string(nullable="0+", default=None)
+    client_id: str = string()
+    client_host: str = string()
+    topology_epoch: int = int32()
+    process_id: str = string()
+    user_endpoint: Endpoint | None = nested(of=Endpoint, nullable="0+", default=None)
+    client_tags: list[KeyValue] = array(of=KeyValue)
+    task_offsets: list[TaskOffset] = array(of=TaskOffset)
+    task_end_offsets: list[TaskOffset] = array(of=TaskOffset)
+    assignment: StreamsAssignment = nested(of=StreamsAssignment)
+    target_assignment: StreamsAssignment = nested(of=StreamsAssignment)
+    is_classic: bool = boolean()
+
+
+@struct
+class DescribedStreamsGroup:
+    error_code: int = int16()
+    error_message: str | None = string(nullable="0+", default=None)
+    group_id: str = string()
+    group_state: str = string()
+    group_epoch: int = int32()
+    assignment_epoch: int = int32()
+    topology: DescribedTopology | None = nested(of=DescribedTopology, nullable="0+", default=None)
+    members: list[StreamsGroupMember] = array(of=StreamsGroupMember)
+    authorized_operations: int = int32(default=-2147483648, doc="Bit field by operation; minimum int if not requested.")
+
+
+@message(kind=Kind.RESPONSE, api_key=89, versions="0", flexible="0+")
+class StreamsGroupDescribeResponse:
+    """Topology, members and tasks of each group."""
+
+    throttle_time_ms: int = int32(doc="Throttle time due to a quota violation.")
+    groups: list[DescribedStreamsGroup] = array(of=DescribedStreamsGroup)
