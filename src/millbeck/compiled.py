@@ -6,9 +6,9 @@ run its old self amid the new. Their Python files are loaded instead, with the s
 
 - ``MILLBECK_PURE=1`` asks for it,
 - a process asks for it before it imports them (`use_sources`): a test that replaces part of a class needs that,
-- this is a source tree in which one of the files was touched since the last build (``tools/compiled.py build``).
+- this is a source tree in which one of the files was touched since the last build (``make build``).
 
-The record kernels (`millbeck.records.kernels`) are a group of their own with a switch of their own.
+The record kernels (`millbeck.records.native`) are a group of their own, with the same rules.
 """
 
 from __future__ import annotations
@@ -24,31 +24,34 @@ from typing import Final
 MODULES: Final = (
     "millbeck.host.direct_selector",
     "millbeck.host.files",
-    "millbeck.host.outlet",
     "millbeck.host.part_queue",
     "millbeck.host.read_moderation",
+    "millbeck.host.socket_stream",
+    "millbeck.kernel.event_batch",
     "millbeck.kernel.file_slice",
     "millbeck.kernel.histogram",
     "millbeck.records.header",
     "millbeck.records.validation",
     "millbeck.replication.divergence",
     "millbeck.replication.fetcher",
-    "millbeck.replication.in_sync",
+    "millbeck.replication.isr",
+    "millbeck.replication.log_read",
     "millbeck.replication.partition",
-    "millbeck.replication.turn",
-    "millbeck.server.call",
-    "millbeck.server.connection",
-    "millbeck.server.dispatch",
-    "millbeck.server.fetch_sessions",
-    "millbeck.server.handlers.fetch.fetching",
-    "millbeck.server.handlers.fetch.found",
-    "millbeck.server.handlers.fetch.handler",
-    "millbeck.server.handlers.fetch.reading",
-    "millbeck.server.handlers.produce",
-    "millbeck.server.heavy_batches",
-    "millbeck.server.receive",
-    "millbeck.server.request_metrics",
-    "millbeck.server.topics",
+    "millbeck.replication.partition_appends",
+    "millbeck.server.fetch.delayed_fetch",
+    "millbeck.server.fetch.handler",
+    "millbeck.server.fetch.partition_read",
+    "millbeck.server.fetch.reading",
+    "millbeck.server.fetch.sessions",
+    "millbeck.server.local_topics",
+    "millbeck.server.network.call",
+    "millbeck.server.network.connection",
+    "millbeck.server.network.receive",
+    "millbeck.server.network.request_metrics",
+    "millbeck.server.requests.delayed_produce",
+    "millbeck.server.requests.dispatch",
+    "millbeck.server.requests.handlers.produce",
+    "millbeck.server.requests.heavy_batches",
     "millbeck.storage.compaction.mapping",
     "millbeck.storage.compaction.offset_map",
     "millbeck.storage.compaction.output",
@@ -58,8 +61,9 @@ MODULES: Final = (
     "millbeck.storage.compaction.transactions",
     "millbeck.storage.durability",
     "millbeck.storage.file_cache",
-    "millbeck.storage.following",
+    "millbeck.storage.follower_append",
     "millbeck.storage.log",
+    "millbeck.storage.log_state",
     "millbeck.storage.offset_index",
     "millbeck.storage.producer_state",
     "millbeck.storage.reading",
@@ -78,6 +82,8 @@ MODULES: Final = (
 SOURCE_TREE: Final = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 STAMPS: Final = "build/compiled.stamps"
 """Written by a build in a source tree: a line for each file, ``modified_ns size path``."""
+NATIVE_STAMPS: Final = "build/native.stamps"
+"""The same for the record kernels."""
 
 
 def stamp(path: str) -> str:
@@ -86,22 +92,22 @@ def stamp(path: str) -> str:
     return f"{state.st_mtime_ns} {state.st_size}"
 
 
-def is_stale(tree: str = SOURCE_TREE) -> bool:
+def is_stale(tree: str = SOURCE_TREE, stamps: str = STAMPS) -> bool:
     """Whether this is a source tree that has changed since its last build. An installed package never is."""
     try:
-        with open(f"{tree}/{STAMPS}", encoding="utf-8") as file:
+        with open(f"{tree}/{stamps}", encoding="utf-8") as file:
             lines = file.read().splitlines()
         return any(stamp(f"{tree}/{path}") != was for was, path in (line.rsplit(" ", 1) for line in lines))
     except FileNotFoundError as error:
         # Without stamps nothing was built here; with them, a file is gone.
-        return not str(error.filename).endswith(STAMPS)
+        return not str(error.filename).endswith(stamps)
 
 
 class _Sources:
     """Finds Python files before anything else finds extensions, those of an older list of `MODULES` included."""
 
     def find_spec(self, name: str, path: Sequence[str] | None, target: ModuleType | None = None) -> ModuleSpec | None:
-        if not name.startswith("millbeck.") or name.startswith("millbeck.records.kernels") or not path:
+        if not name.startswith("millbeck.") or name.startswith("millbeck.records.native") or not path:
             return None
         file = f"{path[0]}/{name.rpartition('.')[2]}.py"
         return spec_from_file_location(name, file) if os.path.exists(file) else None

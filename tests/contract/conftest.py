@@ -16,7 +16,8 @@ import trustme
 from millbeck.host import real_environment
 from millbeck.host.files import HostFiles
 from millbeck.kernel.environment import Environment, Files
-from millbeck.testing.sim import World
+from millbeck.kernel.tls import TlsContext, TlsSource
+from millbeck.simulation import World
 
 Scenario = Callable[[Environment], Coroutine[Any, Any, Any]]
 
@@ -31,8 +32,8 @@ class Machine:
     files: Files
     other_files: Files
     host: str = "127.0.0.1"
-    server_tls: ssl.SSLContext | None = None
-    client_tls: ssl.SSLContext | None = None
+    server_tls: TlsSource | None = None
+    client_tls: TlsSource | None = None
 
 
 def _real(tmp_path: Path, *, portable: bool) -> Machine:
@@ -94,7 +95,8 @@ def connecting_machine(request: pytest.FixtureRequest, tmp_path: Path, authority
 
 def _add_tls(machine: Machine, authority: trustme.CA) -> None:
     machine.kind = "tls"
-    machine.server_tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    authority.issue_cert("localhost", "127.0.0.1").configure_cert(machine.server_tls)
-    machine.client_tls = ssl.create_default_context()
-    authority.configure_trust(machine.client_tls)
+    server, client = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), ssl.create_default_context()
+    authority.issue_cert("localhost", "127.0.0.1").configure_cert(server)
+    authority.configure_trust(client)
+    machine.server_tls = lambda: TlsContext(context=server)
+    machine.client_tls = lambda: TlsContext(context=client)

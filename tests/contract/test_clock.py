@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
+from millbeck.kernel.environment import Environment
+
 if TYPE_CHECKING:
-    from conftest import Machine
+    from tests.contract.conftest import Machine
 
 
 def test_the_monotonic_clock_is_the_loops_and_moves_with_it(machine: Machine) -> None:
-    async def scenario(environment):
+    async def scenario(environment: Environment) -> object:
         loop_before, clock_before = asyncio.get_running_loop().time(), environment.clock.monotonic()
         wall_before = environment.clock.wall_ms()
         await asyncio.sleep(0.02)

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from millbeck.kernel.environment import OpenMode
+from millbeck.kernel.environment import Environment, OpenMode
 
 if TYPE_CHECKING:
-    from conftest import Machine
+    from tests.contract.conftest import Machine
 
 
 def _written(machine: Machine, name: str, content: bytes) -> str:
@@ -177,7 +177,7 @@ def test_what_exists_and_what_it_is(machine: Machine) -> None:
 
 
 def test_modified_time_follows_the_wall_clock(machine: Machine) -> None:
-    async def scenario(environment):
+    async def scenario(environment: Environment) -> object:
         before = environment.clock.wall_ms()
         path = _written(machine, "a", b"abc")
         return before, environment.files.modified_ms(path), environment.clock.wall_ms()

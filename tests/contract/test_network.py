@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from millbeck.kernel.environment import Environment
+
 if TYPE_CHECKING:
-    from conftest import Machine
+    from tests.contract.conftest import Machine
 
 
 class Recorder(asyncio.Protocol):
@@ -20,7 +23,7 @@ class Recorder(asyncio.Protocol):
         self.error: Exception | None = None
         self.changed = asyncio.Event()
 
-    def connection_made(self, transport) -> None:
+    def connection_made(self, transport: Any) -> None:
         self.transport = transport
         self._happened("made")
 
@@ -39,7 +42,7 @@ class Recorder(asyncio.Protocol):
         self.events.append(event)
         self.changed.set()
 
-    async def until(self, condition) -> None:
+    async def until(self, condition: Callable[[], object]) -> None:
         while not condition():
             self.changed.clear()
             await self.changed.wait()
@@ -62,10 +65,10 @@ class BufferedRecorder(asyncio.BufferedProtocol):
         self.changed.set()
 
 
-async def _joined(machine: Machine, environment, make_server=Recorder):
+async def _joined(machine: Machine, environment: Environment, make_server: Callable[[], Any] = Recorder) -> Any:
     servers = []
 
-    def make():
+    def make() -> Any:
         servers.append(make_server())
         return servers[-1]
 
@@ -79,7 +82,7 @@ async def _joined(machine: Machine, environment, make_server=Recorder):
 
 
 def test_port_0_becomes_a_real_port_and_bytes_go_both_ways(connecting_machine: Machine) -> None:
-    async def scenario(environment):
+    async def scenario(environment: Environment) -> object:
         listening, server, client = await _joined(connecting_machine, environment)
         client.transport.write(b"question")
         await server.until(lambda: server.received == b"question")
@@ -94,7 +97,7 @@ def test_port_0_becomes_a_real_port_and_bytes_go_both_ways(connecting_machine: M
 def test_a_buffered_protocol_gets_everything_in_order(connecting_machine: Machine) -> None:
     sent = bytes(range(256)) * 200
 
-    async def scenario(environment):
+    async def scenario(environment: Environment) -> object:
         _, server, client = await _joined(connecting_machine, environment, BufferedRecorder)
         client.transport.write(sent)
         while len(server.received) < len(sent):
@@ -106,7 +109,7 @@ def test_a_buffered_protocol_gets_everything_in_order(connecting_machine: Machin
 
 
 def test_close_is_seen_as_an_end_and_then_as_a_loss(connecting_machine: Machine) -> None:
-    async def scenario(environment):
+    async def scenario(environment: Environment) -> object:
         _, server, client = await _joined(connecting_machine, environment)
         client.transport.write(b"last words")
         client.transport.close()
@@ -122,7 +125,7 @@ def test_close_is_seen_as_an_end_and_then_as_a_loss(connecting_machine: Machine)
 
 
 def test_abort_ends_both_sides(connecting_machine: Machine) -> None:
-    async def scenario(environment):
+    async def scenario(environment: Environment) -> object:
         _, server, client = await _joined(connecting_machine, environment)
         client.transport.abort()
         assert client.transport.is_closing()
@@ -134,7 +137,7 @@ def test_abort_ends_both_sides(connecting_machine: Machine) -> None:
 
 
 def test_a_paused_reader_gets_nothing_until_it_resumes(connecting_machine: Machine) -> None:
-    async def scenario(environment):
+    async def scenario(environment: Environment) -> object:
         _, server, client = await _joined(connecting_machine, environment)
         server.transport.pause_reading()
         await asyncio.sleep(0.01)
@@ -149,7 +152,7 @@ def test_a_paused_reader_gets_nothing_until_it_resumes(connecting_machine: Machi
 
 
 def test_nobody_listening_refuses(machine: Machine) -> None:
-    async def scenario(environment):
+    async def scenario(environment: Environment) -> object:
         listening = await environment.network.listen(Recorder, host=machine.host, port=0)
         listening.close()
         await asyncio.sleep(0.01)
@@ -161,7 +164,7 @@ def test_nobody_listening_refuses(machine: Machine) -> None:
 
 
 def test_a_port_is_never_shared(machine: Machine) -> None:
-    async def scenario(environment):
+    async def scenario(environment: Environment) -> object:
         listening = await environment.network.listen(Recorder, host=machine.host, port=0)
         with pytest.raises(OSError, match=r"in use|taken"):
             await environment.network.listen(Recorder, host=machine.host, port=listening.port)
@@ -174,7 +177,7 @@ def test_a_port_is_never_shared(machine: Machine) -> None:
 
 
 def test_closing_the_listener_keeps_open_connections(machine: Machine) -> None:
-    async def scenario(environment):
+    async def scenario(environment: Environment) -> object:
         listening, server, client = await _joined(machine, environment)
         listening.close()
         await asyncio.sleep(0.01)
@@ -186,7 +189,7 @@ def test_closing_the_listener_keeps_open_connections(machine: Machine) -> None:
 
 
 def test_every_interface_is_bound_when_none_is_named(machine: Machine) -> None:
-    async def scenario(environment):
+    async def scenario(environment: Environment) -> object:
         listening = await environment.network.listen(Recorder, host="", port=0)
         transport, _ = await environment.network.connect(Recorder, host="127.0.0.1", port=listening.port)
         address = transport.get_extra_info("sockname")
@@ -198,10 +201,10 @@ def test_every_interface_is_bound_when_none_is_named(machine: Machine) -> None:
 
 
 def test_many_connections_at_once(machine: Machine) -> None:
-    async def scenario(environment):
+    async def scenario(environment: Environment) -> object:
         made = []
 
-        def make():
+        def make() -> Any:
             made.append(Recorder())
             return made[-1]
 
@@ -222,10 +225,11 @@ def test_many_connections_at_once(machine: Machine) -> None:
 
 
 def test_a_host_knows_a_name_by_which_it_is_reached(machine: Machine) -> None:
-    async def scenario(environment):
+    async def scenario(environment: Environment) -> object:
         network = environment.network
         listening = await network.listen(Recorder, host="", port=0)
         _, client = await network.connect(Recorder, host=network.host_name(), port=listening.port)
+        assert isinstance(client, Recorder)
         client.transport.close()
         listening.close()
         return client.events

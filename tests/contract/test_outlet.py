@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from millbeck.kernel.environment import FileSlice, OpenMode, SocketBuffers
+from millbeck.kernel.environment import Environment, File, FileSlice, OpenMode, SocketBuffers
 
 if TYPE_CHECKING:
-    from conftest import Machine
+    from tests.contract.conftest import Machine
 
 FILE_SIZE = 3 << 20
 SMALL_BUFFER = 128 << 10  # small enough to fill; the smallest one is in the unit tests, where little is sent through it
@@ -26,7 +27,7 @@ class Releases:
 
     counts: list[int] = field(default_factory=list)
 
-    def slice(self, file, position: int, size: int) -> FileSlice:
+    def slice(self, file: File, position: int, size: int) -> FileSlice:
         number = len(self.counts)
         self.counts.append(0)
 
@@ -39,17 +40,21 @@ class Releases:
 class Sender(asyncio.Protocol):
     """The server's end: owns an outlet and forwards the two calls it must."""
 
-    def __init__(self, network) -> None:
+    def __init__(self, network: Any) -> None:
         self.network = network
         self.made = asyncio.Event()
+        self.secured = asyncio.Event()
         self.lost = asyncio.Event()
         self.drained_count = 0
 
-    def connection_made(self, transport) -> None:
+    def connection_made(self, transport: Any) -> None:
         self.transport = transport
         self.outlet = self.network.outlet(transport)
         self.outlet.on_drained(self._drained)
         self.made.set()
+
+    def handshake_completed(self, certificate: bytes | None) -> None:
+        self.secured.set()
 
     def _drained(self) -> None:
         assert self.outlet.queued_bytes == 0
@@ -69,7 +74,7 @@ class Receiver(asyncio.Protocol):
         self.changed = asyncio.Event()
         self.is_lost = False
 
-    def connection_made(self, transport) -> None:
+    def connection_made(self, transport: Any) -> None:
         self.transport = transport
 
     def data_received(self, data: bytes) -> None:
@@ -80,16 +85,16 @@ class Receiver(asyncio.Protocol):
         self.is_lost = True
         self.changed.set()
 
-    async def until(self, condition) -> None:
+    async def until(self, condition: Callable[[], object]) -> None:
         while not condition():
             self.changed.clear()
             await self.changed.wait()
 
 
-async def _joined(machine: Machine, environment, *, send_buffer_bytes: int = -1):
+async def _joined(machine: Machine, environment: Environment, *, send_buffer_bytes: int = -1) -> Any:
     senders = []
 
-    def make():
+    def make() -> Any:
         senders.append(Sender(environment.network))
         return senders[-1]
 
@@ -106,17 +111,19 @@ async def _joined(machine: Machine, environment, *, send_buffer_bytes: int = -1)
     while not senders:
         await asyncio.sleep(0.001)
     await senders[0].made.wait()
+    if machine.server_tls is not None:
+        await senders[0].secured.wait()
     listening.close()
     return senders[0], receiver
 
 
-def _content_file(machine: Machine):
+def _content_file(machine: Machine) -> Any:
     file = machine.files.open(f"{machine.directory}/content", OpenMode.WRITE)
     file.write([CONTENT], 0)
     return file
 
 
-def _parts(file, releases: Releases, plan):
+def _parts(file: File, releases: Releases, plan: Any) -> Any:
     """From (is a slice, position, size) to parts and the bytes they stand for."""
     parts, expected = [], []
     for is_slice, position, size in plan:
@@ -138,11 +145,11 @@ PLANS = {
 
 
 @pytest.mark.parametrize("plan", PLANS.values(), ids=PLANS.keys())
-def test_everything_arrives_in_order_and_every_slice_is_released_once(connecting_machine: Machine, plan) -> None:
+def test_everything_arrives_in_order_and_every_slice_is_released_once(connecting_machine: Machine, plan: Any) -> None:
     file = _content_file(connecting_machine)
     releases = Releases()
 
-    async def scenario(environment):
+    async def scenario(environment: Environment) -> object:
         sender, receiver = await _joined(connecting_machine, environment)
         expected = b""
         for reply in plan:
@@ -165,11 +172,11 @@ def test_everything_arrives_in_order_and_every_slice_is_released_once(connecting
         st.lists(st.tuples(st.booleans(), st.integers(0, 1 << 20), st.integers(0, 1 << 18)), max_size=8), max_size=6
     )
 )
-def test_any_replies_arrive_whole(connecting_machine: Machine, plan) -> None:
+def test_any_replies_arrive_whole(connecting_machine: Machine, plan: Any) -> None:
     file = _content_file(connecting_machine)
     releases = Releases()
 
-    async def scenario(environment):
+    async def scenario(environment: Environment) -> object:
         sender, receiver = await _joined(connecting_machine, environment, send_buffer_bytes=SMALL_BUFFER)
         expected = b""
         for reply in plan:
@@ -188,7 +195,7 @@ def test_a_reader_that_does_not_read_queues_and_draining_is_told_once(connecting
     file = _content_file(connecting_machine)
     releases = Releases()
 
-    async def scenario(environment):
+    async def scenario(environment: Environment) -> object:
         sender, receiver = await _joined(connecting_machine, environment, send_buffer_bytes=SMALL_BUFFER)
         receiver.transport.pause_reading()
         await asyncio.sleep(0.01)
@@ -212,7 +219,7 @@ def test_a_reader_that_does_not_read_queues_and_draining_is_told_once(connecting
 
 
 def test_no_drained_call_when_everything_went_out_at_once(connecting_machine: Machine) -> None:
-    async def scenario(environment):
+    async def scenario(environment: Environment) -> object:
         sender, receiver = await _joined(connecting_machine, environment)
         for _ in range(5):
             sender.outlet.send([b"small"])
@@ -229,7 +236,9 @@ def test_a_slice_that_shrank_aborts_the_connection(connecting_machine: Machine) 
         file.truncate(500)
         releases = Releases()
 
-        async def scenario(environment, size=size, file=file, releases=releases):
+        async def scenario(
+            environment: Environment, size: int = size, file: File = file, releases: Releases = releases
+        ) -> object:
             sender, receiver = await _joined(connecting_machine, environment)
             parts = [b"header", releases.slice(file, 0, size), b"trailer", releases.slice(file, 0, 10)]
             sender.outlet.send(parts)
@@ -249,7 +258,9 @@ def test_a_file_that_fails_aborts_the_connection(connecting_machine: Machine) ->
         releases = Releases()
         file.close()
 
-        async def scenario(environment, size=size, file=file, releases=releases):
+        async def scenario(
+            environment: Environment, size: int = size, file: File = file, releases: Releases = releases
+        ) -> object:
             sender, _ = await _joined(connecting_machine, environment)
             sender.outlet.send([releases.slice(file, 0, size), releases.slice(file, 0, 10)])
             await sender.lost.wait()
@@ -263,7 +274,7 @@ def test_a_connection_lost_in_the_middle_releases_everything_once(connecting_mac
     file = _content_file(connecting_machine)
     releases = Releases()
 
-    async def scenario(environment):
+    async def scenario(environment: Environment) -> object:
         sender, receiver = await _joined(connecting_machine, environment, send_buffer_bytes=SMALL_BUFFER)
         receiver.transport.pause_reading()
         for _ in range(8):
@@ -284,7 +295,7 @@ def test_closing_waits_for_what_was_handed_over_and_refuses_more(connecting_mach
     file = _content_file(connecting_machine)
     releases = Releases()
 
-    async def scenario(environment):
+    async def scenario(environment: Environment) -> object:
         sender, receiver = await _joined(connecting_machine, environment, send_buffer_bytes=SMALL_BUFFER)
         sender.outlet.send([b"header", releases.slice(file, 0, FILE_SIZE)])
         sender.outlet.close_when_drained()
@@ -297,7 +308,7 @@ def test_closing_waits_for_what_was_handed_over_and_refuses_more(connecting_mach
 
 
 def test_closing_an_idle_outlet_closes_at_once(connecting_machine: Machine) -> None:
-    async def scenario(environment):
+    async def scenario(environment: Environment) -> object:
         sender, receiver = await _joined(connecting_machine, environment)
         sender.outlet.close_when_drained()
         await receiver.until(lambda: receiver.is_lost)
@@ -311,7 +322,7 @@ def test_the_drained_callback_may_send_again(connecting_machine: Machine) -> Non
     file = _content_file(connecting_machine)
     releases = Releases()
 
-    async def scenario(environment):
+    async def scenario(environment: Environment) -> object:
         sender, receiver = await _joined(connecting_machine, environment, send_buffer_bytes=SMALL_BUFFER)
         rounds = 0
 
@@ -333,7 +344,7 @@ def test_the_drained_callback_may_send_again(connecting_machine: Machine) -> Non
 def test_what_has_arrived_is_received_at_once_or_left_to_the_transport(connecting_machine: Machine) -> None:
     """Every byte is given once, by the one or the other; receiving never waits and never fails."""
 
-    async def scenario(environment):
+    async def scenario(environment: Environment) -> object:
         sender, receiver = await _joined(connecting_machine, environment)
         received = bytearray()
         buffer = bytearray(64)

@@ -4,21 +4,22 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from millbeck.kernel.environment import Environment
 from millbeck.kernel.ids import uuid_text
 
 if TYPE_CHECKING:
-    from conftest import Machine
+    from tests.contract.conftest import Machine
 
 
 def test_numbers_are_below_the_bound_and_reach_all_of_it(machine: Machine) -> None:
-    async def scenario(environment):
+    async def scenario(environment: Environment) -> object:
         return [environment.randomness.below(3) for _ in range(200)]
 
     assert set(machine.run(scenario)) == {0, 1, 2}
 
 
 def test_uuids_are_random_version_4_and_never_look_like_a_flag(machine: Machine) -> None:
-    async def scenario(environment):
+    async def scenario(environment: Environment) -> object:
         return [environment.randomness.uuid() for _ in range(1000)]
 
     drawn = machine.run(scenario)

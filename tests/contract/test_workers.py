@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from millbeck.kernel.environment import WorkStopped
+from millbeck.kernel.environment import Environment, WorkCancelled
 
 if TYPE_CHECKING:
-    from conftest import Machine
+    from tests.contract.conftest import Machine
 
 JOBS = """
 from millbeck.kernel.environment import OpenMode
@@ -64,7 +64,7 @@ def ignore(report: object) -> None:
 
 
 def test_a_job_gets_its_argument_and_its_result_is_awaited(machine: Machine, jobs: Any) -> None:
-    async def scenario(environment):
+    async def scenario(environment: Environment) -> object:
         first = environment.workers.start(jobs.add, [1, 2, 3], ignore)
         second = environment.workers.start(jobs.add, [4], ignore)
         return await second.result, await first.result
@@ -73,7 +73,7 @@ def test_a_job_gets_its_argument_and_its_result_is_awaited(machine: Machine, job
 
 
 def test_a_jobs_exception_is_raised_where_it_is_awaited(machine: Machine, jobs: Any) -> None:
-    async def scenario(environment):
+    async def scenario(environment: Environment) -> object:
         with pytest.raises(OSError, match="no room") as caught:
             await environment.workers.start(jobs.break_down, "no room", ignore).result
         with pytest.raises(Exception, match="not to be told"):
@@ -86,7 +86,7 @@ def test_a_jobs_exception_is_raised_where_it_is_awaited(machine: Machine, jobs: 
 def test_what_a_job_writes_is_there(machine: Machine, jobs: Any) -> None:
     path = f"{machine.directory}/work"
 
-    async def scenario(environment):
+    async def scenario(environment: Environment) -> None:
         await environment.workers.start(jobs.write, path, ignore).result
 
     machine.run(scenario)
@@ -94,7 +94,7 @@ def test_what_a_job_writes_is_there(machine: Machine, jobs: Any) -> None:
 
 
 def test_reports_come_in_order_before_the_result(machine: Machine, jobs: Any) -> None:
-    async def scenario(environment):
+    async def scenario(environment: Environment) -> object:
         reports: list[object] = []
         is_timed = await environment.workers.start(jobs.count, 50, reports.append).result
         return reports, is_timed
@@ -103,10 +103,10 @@ def test_reports_come_in_order_before_the_result(machine: Machine, jobs: Any) ->
 
 
 def test_a_job_that_is_stopped_before_it_began_never_ends_well(machine: Machine, jobs: Any) -> None:
-    async def scenario(environment):
+    async def scenario(environment: Environment) -> object:
         errand = environment.workers.start(jobs.count, 10, ignore)
         errand.stop()
-        with pytest.raises(WorkStopped):
+        with pytest.raises(WorkCancelled):
             await errand.result
         return await environment.workers.start(jobs.add, [1], ignore).result
 
@@ -114,7 +114,7 @@ def test_a_job_that_is_stopped_before_it_began_never_ends_well(machine: Machine,
 
 
 def test_whoever_gives_up_waiting_stops_the_job(machine: Machine, jobs: Any) -> None:
-    async def scenario(environment):
+    async def scenario(environment: Environment) -> object:
         errand = environment.workers.start(jobs.add, [1], ignore)
         errand.result.cancel()
         await asyncio.sleep(0)
@@ -125,7 +125,7 @@ def test_whoever_gives_up_waiting_stops_the_job(machine: Machine, jobs: Any) -> 
 
 
 def test_a_word_that_was_said_before_the_job_began_is_heard(machine: Machine, jobs: Any) -> None:
-    async def scenario(environment):
+    async def scenario(environment: Environment) -> object:
         errand = environment.workers.start(jobs.last_word, None, ignore)
         errand.tell("not yet")
         errand.tell("enough")

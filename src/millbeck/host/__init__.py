@@ -1,7 +1,7 @@
-"""The real machine behind the kernel's protocols; the only package that touches it.
+"""The implementation of the kernel's protocols on the real machine; the only package that accesses it.
 
-What Linux alone has (reads that refuse to wait, started writeback, sendfile, fallocate) is used only when the platform
-says so, and ``real_environment(portable=True)`` switches all of it off, which is how a macOS host runs.
+Features of Linux alone (non-blocking page cache reads, starting writeback, sendfile, fallocate) are used only on
+Linux, and ``real_environment(portable=True)`` disables all of them, which is how a macOS host runs.
 """
 
 from millbeck.host.environment import real_environment

@@ -1,10 +1,11 @@
-"""An epoll selector that runs what a ready descriptor is watched for, instead of handing it back to the loop.
+"""An epoll selector that runs the callback of a ready file descriptor itself, instead of returning it to the event
+loop.
 
-asyncio's loop turns each ready descriptor into an entry of its queue and goes round once more to run it: several
-microseconds of interpreted code for every request, and for every refill of a socket's buffer while a long reply leaves.
-Here the callback runs as soon as the descriptor is seen ready, and `select` looks again by itself until there is
-something that only the loop can do: a callback in its queue, a timer that is due, a stop. To asyncio it is an ordinary
-selector on which nothing is ever ready.
+asyncio's event loop adds each ready descriptor to its callback queue and runs it in a further iteration: several
+microseconds of interpreted code for every request, and for every refill of a socket's send buffer during a long
+response. This selector runs the callback as soon as the descriptor is ready, and `select` polls again by itself until
+there is something that only the event loop can do: a queued callback, a timer that is due, a stop. To asyncio it is an
+ordinary selector that never reports a ready descriptor.
 """
 
 from __future__ import annotations
@@ -17,19 +18,21 @@ from typing import Any, Final
 
 _EPOLLIN: Final = 0x001
 _EPOLLOUT: Final = 0x004
-"""By number, since the module is also loaded where `select` does not have them. Errors and hang-ups wake both."""
+"""Defined by number, since the module is also loaded where `select` lacks them. Errors and hang-ups call both
+callbacks.
+"""
 _NOTHING: Final[list[tuple[SelectorKey, int]]] = []
 
 
 class DirectSelector:
     def __init__(self, loop: Any) -> None:
-        """``loop`` is one of asyncio's; what it has queued and when its next timer rings is looked up in its fields."""
+        """``loop`` is an asyncio event loop; its callback queue and timers are read from its private fields."""
         self._loop = loop
         self._epoll = select.epoll()
         self._keys: dict[int, SelectorKey] = {}
         self.ready_count = 0
 
-    # What asyncio asks of a selector
+    # Selector interface for asyncio.
 
     def register(self, fileobj: Any, events: int, data: Any = None) -> SelectorKey:
         descriptor = _descriptor(fileobj)
@@ -45,7 +48,7 @@ class DirectSelector:
         try:
             self._epoll.unregister(descriptor)
         except OSError:
-            pass  # closed before it was taken off: epoll has forgotten it already
+            pass  # closed before it was unregistered: epoll has removed it already
         return key
 
     def modify(self, fileobj: Any, events: int, data: Any = None) -> SelectorKey:
@@ -66,7 +69,7 @@ class DirectSelector:
         return self.ready_count <= 1
 
     def may_rest(self) -> bool:
-        """Whether nothing but the descriptor that is served now has any work for the loop."""
+        """Whether the event loop has no other work than the descriptor that is being served."""
         return self.ready_count <= 1 and not self._loop._ready
 
     def close(self) -> None:
@@ -95,7 +98,7 @@ class DirectSelector:
                     return _NOTHING
 
     def _run(self, descriptor: int, events: int) -> None:
-        """The reader first, as asyncio does; either may end what the other one watches."""
+        """Call the reader before the writer, as asyncio does; either may cancel the other."""
         key = self._keys.get(descriptor)
         if key is None:
             return

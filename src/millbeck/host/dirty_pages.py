@@ -1,13 +1,14 @@
-"""Whether the machine gathers pages that are not on the disk yet, so that it is time to have some written.
+"""Decides by the number of dirty pages whether writeback should be started.
 
-The kernel writes them by itself, after half a minute or when there are many. Should a writer be faster than the disk,
-there are more and more of them, and at the dirty limit the kernel stops whoever writes: here that is the loop. To ask
-for writing early keeps a broker away from the limit, but it costs processor time, for nothing where the limit is far
-(docs/adr/0012). So it is done from a quarter of the way to the point where the kernel itself begins.
+The kernel writes dirty pages by itself, after half a minute or when there are many. If a writer is faster than the
+disk, their number grows, and at the dirty limit the kernel blocks the writer: here that is the event loop. Starting
+writeback early keeps a broker away from the limit, but costs processor time, for nothing where the limit is far
+(docs/adr/0012). So it is started from a quarter of the background threshold on, the number at which the kernel itself
+starts.
 
-In a container with a memory limit that point is a share of the limit. How many dirty pages are the container's own is
-not asked; those of the whole machine are compared with it, which at worst starts writing for no need. So does whatever
-cannot be found out.
+In a container with a memory limit the threshold is a share of that limit. The container's own dirty pages are not
+counted; those of the whole machine are compared with it, which at worst starts writeback unnecessarily. The same
+happens when a value cannot be read.
 """
 
 from __future__ import annotations
@@ -18,9 +19,9 @@ import resource
 from typing import Final
 
 PART_OF_THRESHOLD: Final = 4
-"""Pages are gathering when there are as many as one part in so many of what makes the kernel begin."""
+"""Writeback starts when the dirty pages reach this fraction of the kernel's background threshold: one in so many."""
 BACKGROUND_PERCENT: Final = 10
-"""The kernel's default, for systems that set bytes: those are meant for the whole machine."""
+"""The kernel's default ratio, for systems configured in bytes, which apply to the whole machine."""
 
 _DIRTY: Final = re.compile(rb"\nnr_dirty (\d+)\n")
 _THRESHOLD: Final = re.compile(rb"\nnr_dirty_background_threshold (\d+)\n")
@@ -32,10 +33,12 @@ class DirtyPages:
         self._proc = proc
         self._cgroup_root = cgroup_root
         self._container_threshold: float | None = None
-        """Read at the first question. Threads may ask at once; they would find the same."""
+        """Read at the first call. Concurrent first calls read the same value."""
 
-    def are_gathering(self) -> bool:
-        """For a thread, and not too often: some 30 microseconds, in which the kernel adds up all its counters."""
+    def should_write_back(self) -> bool:
+        """Call it on a thread, and not too often: it takes some 30 microseconds, in which the kernel sums its
+        counters.
+        """
         try:
             counters = _read(f"{self._proc}/vmstat")
             if self._container_threshold is None:
@@ -46,7 +49,7 @@ class DirtyPages:
             return True
 
     def _read_container_threshold(self) -> float:
-        """In pages, as the machine's own; infinity without a limit."""
+        """The threshold in pages by the container's limits; infinity without a limit."""
         limits = [limit for directory, names in self._groups() for name in names for limit in _limits(directory, name)]
         if not limits:
             return float("inf")
@@ -54,9 +57,9 @@ class DirtyPages:
         return min(limits) * percent / 100 / resource.getpagesize()
 
     def _groups(self) -> list[tuple[str, tuple[str, ...]]]:
-        """Directories of the groups this process is in, up to the root, with the names of their files with limits.
+        """Directories of this process's control groups, up to the root, with the names of their limit files.
 
-        A container that sees its own part of the tree alone has its limit in the root, whatever its path is.
+        In a container that sees only its own part of the tree the limit is in the root, whatever its path.
         """
         root = self._cgroup_root
         groups: list[tuple[str, tuple[str, ...]]] = []
@@ -80,13 +83,15 @@ def _read(path: str) -> bytes:
 def _number(pattern: re.Pattern[bytes], text: bytes) -> int:
     found = pattern.search(text)
     if found is None:
-        raise ValueError("this kernel does not count that")
+        raise ValueError("this kernel has no such counter")
     return int(found[1])
 
 
 def _up_from(root: str, path: str) -> list[str]:
-    """A group's directory and its ancestors', the root's last."""
-    inside = os.path.normpath(f"/{path.strip('/')}")  # a group outside of what is seen here begins with /..
+    """A control group's directory and its ancestors', the root last."""
+    inside = os.path.normpath(
+        f"/{path.strip('/')}"
+    )  # the path of a control group outside the visible tree begins with /..
     directories = []
     while inside != "/":
         directories.append(root + inside)
@@ -95,7 +100,9 @@ def _up_from(root: str, path: str) -> list[str]:
 
 
 def _limits(directory: str, name: str) -> list[int]:
-    """The limit in a file, if there is one: the root has no such file, nor has a group that is not seen from here."""
+    """The limit in a file, if any: the root has no such file, nor has a control group that is not visible from
+    here.
+    """
     try:
         text = _read(f"{directory}/{name}").strip()
     except FileNotFoundError:

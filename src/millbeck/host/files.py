@@ -1,8 +1,8 @@
-"""Files of the real disk, addressed by position.
+"""Files on disk, addressed by position.
 
-A `HostFile` owns one descriptor. Writes loop over short counts until everything is in the file or the kernel says why
-not (a full file system may answer the first call with a short count and no error). ``sync`` is fdatasync on Linux and
-F_FULLFSYNC where the plain call stops at the drive's cache (macOS).
+A `HostFile` owns one descriptor. Writes are repeated after short counts until all bytes are in the file or the kernel
+returns an error (a full file system may answer the first call with a short count and no error). ``sync`` is fdatasync
+on Linux and F_FULLFSYNC where the plain call only reaches the drive's cache (macOS).
 """
 
 from __future__ import annotations
@@ -36,18 +36,27 @@ class HostFile:
         return self._can_probe or self._is_memory
 
     def read(self, size: int, position: int) -> bytes:
-        chunk = os.pread(self._descriptor, size, position)
-        if len(chunk) == size:
-            return chunk
-        chunks = []
-        while chunk:
-            chunks.append(chunk)
-            size -= len(chunk)
-            position += len(chunk)
-            if size == 0:
-                break
+        try:
             chunk = os.pread(self._descriptor, size, position)
+            if len(chunk) == size:
+                return chunk
+            chunks = []
+            while chunk:
+                chunks.append(chunk)
+                size -= len(chunk)
+                position += len(chunk)
+                if size == 0:
+                    break
+                chunk = os.pread(self._descriptor, size, position)
+        except OSError as error:
+            self._name(error)
+            raise
         return b"".join(chunks)
+
+    def _name(self, error: OSError) -> None:
+        """Add the path to an error: calls by descriptor do not report it."""
+        if error.filename is None:
+            error.filename = self.path
 
     def read_counted(self, size: int, position: int) -> tuple[bytes, int]:
         before = linux.bytes_from_disk() if self._is_linux else -1
@@ -57,35 +66,39 @@ class HostFile:
     def read_nowait(self, size: int, position: int) -> Bytes | None:
         if self._can_probe:
             try:
-                return linux.read_cached(self._descriptor, size, position)
+                return linux.read_from_page_cache(self._descriptor, size, position)
             except OSError as error:
-                if not linux.cannot_probe(error):
+                if not linux.is_nowait_unsupported(error):
                     raise
                 self._can_probe = False
-                self._is_memory = linux.lives_in_memory(self._descriptor)
+                self._is_memory = linux.is_memory_file_system(self._descriptor)
         if self._is_memory:
             return self.read(size, position)
         return None
 
     def write(self, buffers: Sequence[Bytes], position: int) -> None:
-        if len(buffers) == 1:
-            rest = memoryview(buffers[0])
-            count = os.pwrite(self._descriptor, rest, position)
-            if count != len(rest):
-                self._write_rest([rest], count, position)
-        elif len(buffers) <= _BUFFERS_PER_CALL_MAX:
-            self._write_some(buffers, position)
-        else:
-            for start in range(0, len(buffers), _BUFFERS_PER_CALL_MAX):
-                some = buffers[start : start + _BUFFERS_PER_CALL_MAX]
-                self._write_some(some, position)
-                position += sum(map(len, some))
+        try:
+            if len(buffers) == 1:
+                rest = memoryview(buffers[0])
+                count = os.pwrite(self._descriptor, rest, position)
+                if count != len(rest):
+                    self._write_rest([rest], count, position)
+            elif len(buffers) <= _BUFFERS_PER_CALL_MAX:
+                self._write_some(buffers, position)
+            else:
+                for start in range(0, len(buffers), _BUFFERS_PER_CALL_MAX):
+                    some = buffers[start : start + _BUFFERS_PER_CALL_MAX]
+                    self._write_some(some, position)
+                    position += sum(map(len, some))
+        except OSError as error:
+            self._name(error)
+            raise
 
     def _write_some(self, buffers: Sequence[Bytes], position: int) -> None:
         if not buffers:
             return
         if not self._is_linux:
-            # pwritev came late to macOS; one copy is cheaper than a call per buffer.
+            # pwritev is missing in older macOS versions; one copy is cheaper than a call per buffer.
             self.write([b"".join(buffers)], position)
             return
         count = os.pwritev(self._descriptor, buffers, position)
@@ -101,20 +114,28 @@ class HostFile:
         while rest:
             count = os.pwrite(self._descriptor, rest, position)
             if count == 0:
-                raise OSError(errno.EIO, "the kernel takes no more bytes and gives no reason", self.path)
+                raise OSError(errno.EIO, "the kernel wrote 0 bytes without an error", self.path)
             rest = rest[count:]
             position += count
 
     def allocate(self, size: int) -> None:
-        if os.fstat(self._descriptor).st_size >= size:
-            return
-        if self._is_linux:
-            os.posix_fallocate(self._descriptor, 0, size)
-        else:
-            os.ftruncate(self._descriptor, size)
+        try:
+            if os.fstat(self._descriptor).st_size >= size:
+                return
+            if self._is_linux:
+                os.posix_fallocate(self._descriptor, 0, size)
+            else:
+                os.ftruncate(self._descriptor, size)
+        except OSError as error:
+            self._name(error)
+            raise
 
     def truncate(self, size: int) -> None:
-        os.ftruncate(self._descriptor, size)
+        try:
+            os.ftruncate(self._descriptor, size)
+        except OSError as error:
+            self._name(error)
+            raise
 
     def size(self) -> int:
         return os.fstat(self._descriptor).st_size
@@ -122,13 +143,17 @@ class HostFile:
     def sync(self) -> None:
         if self._descriptor < 0:
             raise OSError(errno.EBADF, os.strerror(errno.EBADF), self.path)
-        if self._is_linux:
-            os.fdatasync(self._descriptor)
-        else:
-            _sync_fully(self._descriptor)
+        try:
+            if self._is_linux:
+                os.fdatasync(self._descriptor)
+            else:
+                _sync_fully(self._descriptor)
+        except OSError as error:
+            self._name(error)
+            raise
 
     def start_writeback(self, position: int, size: int) -> None:
-        if self._is_linux and dirty_pages.of_this_machine.are_gathering():
+        if self._is_linux and dirty_pages.of_this_machine.should_write_back():
             linux.start_writeback(self._descriptor, position, size)
 
     def descriptor(self) -> int | None:
@@ -141,7 +166,7 @@ class HostFile:
 
 
 class HostFileLock:
-    """Held as long as its descriptor is open, so a process that dies lets go of it."""
+    """A file lock, held as long as its descriptor is open, so that a process that dies releases it."""
 
     __slots__ = ("_descriptor",)
 

@@ -1,8 +1,8 @@
-"""asyncio's selector loop on a selector of our own, which also says how many descriptors were ready at its last look.
+"""asyncio's selector event loop with a selector that also counts the ready descriptors of its last poll.
 
-A node gathers the work of one loop turn and does it at the turn's end, in a callback of its own. When only one
-connection has sent something there is nothing to gather: asking first saves the loop a round, some 3 µs of the 23 that
-a lone produce request takes.
+A node collects the work of one iteration of the event loop and does it at the end, in a callback of its own. When only
+one connection was ready there is nothing to collect: skipping the callback saves an iteration, some 3 µs of the 23
+that a single produce request takes.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class _CountingSelector(selectors.DefaultSelector):
         return self.ready_count <= 1
 
     def may_rest(self) -> bool:
-        """asyncio runs what is ready from its queue, together with everything else: there is no telling."""
+        """Always False: asyncio runs ready callbacks from its queue, and other work may be queued."""
         return False
 
 
@@ -37,7 +37,7 @@ class HostLoop(asyncio.SelectorEventLoop):
     def __init__(self, *, has_epoll: bool = hasattr(select, "epoll")) -> None:
         counting = DirectSelector(self) if has_epoll else _CountingSelector()
         self.serves_one_event = counting.serves_one_event
-        """Whether this turn of the loop was woken by one descriptor alone, or by none."""
+        """Whether at most one descriptor was ready in this iteration of the event loop."""
         self.may_rest = counting.may_rest
-        """Whether a callback of a descriptor may sleep for a moment without keeping anything else waiting."""
+        """Whether a descriptor's callback may sleep briefly without delaying anything else."""
         super().__init__(cast(selectors.BaseSelector, counting))

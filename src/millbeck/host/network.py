@@ -1,8 +1,8 @@
-"""Real sockets on the standard library's event loop.
+"""Sockets on asyncio's event loop.
 
-``listen`` binds one socket per address family on the same port: IPv4 first, and IPv6 takes the port that came out.
-SO_REUSEADDR lets a restart take over a port with connections in TIME_WAIT; SO_REUSEPORT is never set, since a second
-node would then bind silently and steal connections. TCP_NODELAY is set by asyncio; keep-alive is inherited from the
+``listen`` binds one socket per address family on the same port: IPv4 first, and IPv6 uses the port that IPv4 got.
+SO_REUSEADDR allows a restart to bind a port with connections in TIME_WAIT; SO_REUSEPORT is never set, since a second
+node would then bind silently and take connections. TCP_NODELAY is set by asyncio; keep-alive is inherited from the
 listening socket.
 """
 
@@ -12,21 +12,37 @@ import asyncio
 import contextlib
 import errno
 import socket
-import ssl
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
-from millbeck.host.outlet import SocketOutlet
-from millbeck.host.transport_outlet import TransportOutlet
-from millbeck.kernel.environment import SYSTEM_BUFFERS, Listening, Outlet, SocketBuffers
+from millbeck.host.socket_stream import SocketStream
+from millbeck.host.threads import HostThreads
+from millbeck.kernel.environment import SYSTEM_BUFFERS, BoundListener, ConnectionStream, SocketBuffers
+from millbeck.kernel.tls import TlsContext, TlsSettings, TlsSource
 
+if TYPE_CHECKING:
+    from millbeck.host.tls_handshakes import Handshakes
+    from millbeck.host.tls_protocol import TlsBuffers, TlsProtocol
+
+ACCEPT_QUEUE_MIN = 1024
+"""Minimum accept backlog.
+
+With 300 new connections a second, an event loop that is late by a fifth of a second would fill a backlog of 50, which
+is enough for Kafka's acceptor thread. The kernel drops further connections, and the client retries after one second,
+then three.
+"""
+ACCEPTED_PER_TURN_MAX = 50
 _PORT_ATTEMPTS_MAX = 16
-_TLS_HANDSHAKE_TIMEOUT_S = 10.0
 _FAMILY_MISSING = (errno.EAFNOSUPPORT, errno.EADDRNOTAVAIL, errno.EPROTONOSUPPORT)
 
 
 class HostNetwork:
-    def __init__(self, *, is_linux: bool) -> None:
+    def __init__(self, *, is_linux: bool, threads: HostThreads | None = None) -> None:
+        """``threads`` run the TLS handshakes that would block the event loop for milliseconds."""
         self._is_linux = is_linux
+        self._threads = threads or HostThreads()
+        self._handshakes: Handshakes | None = None
+        self._tls_buffers: TlsBuffers | None = None
 
     async def listen(
         self,
@@ -34,11 +50,15 @@ class HostNetwork:
         *,
         host: str,
         port: int,
-        tls: ssl.SSLContext | None = None,
+        tls: TlsSource | None = None,
         backlog: int = 1024,
         buffers: SocketBuffers = SYSTEM_BUFFERS,
-    ) -> Listening:
+    ) -> BoundListener:
         loop = asyncio.get_running_loop()
+
+        def make() -> asyncio.BaseProtocol:
+            return make_protocol() if tls is None else self._over_tls(make_protocol, tls(), buffers)
+
         addresses = await _addresses(host)
         sockets = _bind_all(addresses, port, is_wildcard=not host)
         servers: list[asyncio.AbstractServer] = []
@@ -47,13 +67,12 @@ class HostNetwork:
                 _set_buffers(bound, buffers)
                 servers.append(
                     await loop.create_server(
-                        make_protocol,
+                        make,
                         sock=bound,
-                        ssl=tls,
-                        backlog=backlog,
-                        ssl_handshake_timeout=_TLS_HANDSHAKE_TIMEOUT_S if tls is not None else None,
+                        backlog=min(backlog, ACCEPTED_PER_TURN_MAX),  # asyncio accepts as many per iteration
                     )
                 )
+                bound.listen(max(backlog, ACCEPT_QUEUE_MIN))
         except BaseException:
             for bound in sockets:
                 bound.close()
@@ -64,7 +83,7 @@ class HostNetwork:
             for server in servers:
                 server.close()
 
-        return Listening(port=bound_port, close=close)
+        return BoundListener(port=bound_port, close=close)
 
     async def connect(
         self,
@@ -72,48 +91,88 @@ class HostNetwork:
         *,
         host: str,
         port: int,
-        tls: ssl.SSLContext | None = None,
+        tls: TlsSource | None = None,
     ) -> tuple[asyncio.Transport, asyncio.BaseProtocol]:
         loop = asyncio.get_running_loop()
-        transport, protocol = await loop.create_connection(
-            make_protocol,
-            host,
-            port,
-            ssl=tls,
-            ssl_handshake_timeout=_TLS_HANDSHAKE_TIMEOUT_S if tls is not None else None,
+        if tls is None:
+            transport, protocol = await loop.create_connection(make_protocol, host, port)
+            _keep_alive(transport)
+            return transport, protocol
+        context = tls()
+        socket_transport, over_tls = await loop.create_connection(
+            lambda: self._over_tls(make_protocol, context, SYSTEM_BUFFERS, server_name=host), host, port
         )
-        connected = transport.get_extra_info("socket")
-        connected.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-        return transport, protocol
+        _keep_alive(socket_transport)
+        assert over_tls.secured is not None
+        try:
+            return await over_tls.secured
+        except BaseException:
+            socket_transport.abort()
+            raise
+
+    def _over_tls(
+        self,
+        make_protocol: Callable[[], asyncio.BaseProtocol],
+        tls: TlsContext,
+        socket_buffers: SocketBuffers,
+        server_name: str | None = None,
+    ) -> TlsProtocol:
+        # Imported here: most commands and many nodes use no TLS, and importing ssl is slow.
+        from millbeck.host.tls_handshakes import Handshakes
+        from millbeck.host.tls_protocol import TlsBuffers, TlsProtocol
+
+        if self._handshakes is None or self._handshakes.loop is not asyncio.get_running_loop():
+            self._handshakes = Handshakes(self._threads)
+        if self._tls_buffers is None:
+            self._tls_buffers = TlsBuffers()
+        return TlsProtocol(
+            make_protocol,
+            tls,
+            handshakes=self._handshakes,
+            buffers=self._tls_buffers,
+            is_linux=self._is_linux,
+            socket_buffers=socket_buffers,
+            server_name=server_name,
+        )
+
+    def tls_context(self, settings: TlsSettings) -> TlsContext:
+        from millbeck.host.tls_context import make_context
+
+        return make_context(settings)
 
     def host_name(self) -> str:
         name = socket.getfqdn()
         try:
             socket.getaddrinfo(name, None)
         except OSError:
-            # Nobody could connect to a name that this host itself does not know.
+            # Clients could not connect to a name that this host itself cannot resolve.
             return "localhost"
         return name
 
-    def outlet(self, transport: asyncio.Transport, *, buffers: SocketBuffers = SYSTEM_BUFFERS) -> Outlet:
+    def outlet(self, transport: asyncio.Transport, *, buffers: SocketBuffers = SYSTEM_BUFFERS) -> ConnectionStream:
         if buffers.receive_bytes_max > buffers.receive_bytes:
-            with contextlib.suppress(OSError):  # of a connection that is over already
+            with contextlib.suppress(OSError):  # the connection may be closed already
                 transport.get_extra_info("socket").setsockopt(
                     socket.SOL_SOCKET, socket.SO_RCVBUF, buffers.receive_bytes
                 )
-        if transport.get_extra_info("sslcontext") is not None:
-            return TransportOutlet(transport)
-        # asyncio lends its socket without the calls that send. The outlet needs one of them, with flags; a duplicate
-        # would cost every connection a second descriptor.
+        over_tls: ConnectionStream | None = getattr(transport, "stream", None)
+        if over_tls is not None:
+            return over_tls
+        # asyncio's socket wrapper lacks the send methods, and the stream needs one of them with flags. A duplicate
+        # socket would cost every connection a second descriptor.
         connected: socket.socket = transport.get_extra_info("socket")._sock
-        return SocketOutlet(transport, connected, is_linux=self._is_linux, buffers=buffers)
+        return SocketStream(transport, connected, is_linux=self._is_linux, buffers=buffers)
+
+
+def _keep_alive(transport: asyncio.Transport) -> None:
+    transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
 
 
 _Address = tuple[socket.AddressFamily, str]
 
 
 async def _addresses(host: str) -> list[_Address]:
-    """Where to bind, one address per family, IPv4 first."""
+    """The addresses to bind, one per address family, IPv4 first."""
     if not host:
         return [(socket.AF_INET, "0.0.0.0"), (socket.AF_INET6, "::")]
     found = await asyncio.get_running_loop().getaddrinfo(
@@ -127,7 +186,7 @@ async def _addresses(host: str) -> list[_Address]:
 
 
 def _bind_all(addresses: list[_Address], port: int, *, is_wildcard: bool) -> list[socket.socket]:
-    """Bind every address to one port; with port 0, try again when the port IPv4 got is taken on IPv6."""
+    """Bind every address to one port; with port 0, retry when the port that IPv4 got is in use on IPv6."""
     for attempt in range(_PORT_ATTEMPTS_MAX):
         sockets: list[socket.socket] = []
         chosen = port
@@ -136,7 +195,7 @@ def _bind_all(addresses: list[_Address], port: int, *, is_wildcard: bool) -> lis
                 try:
                     bound = _bind(family, address, chosen)
                 except OSError as error:
-                    # A host without one of the families serves the other.
+                    # A host without one of the address families uses the other.
                     if error.errno in _FAMILY_MISSING and (sockets or (is_wildcard and family == socket.AF_INET)):
                         continue
                     raise
@@ -154,7 +213,7 @@ def _bind_all(addresses: list[_Address], port: int, *, is_wildcard: bool) -> lis
 
 
 def _bind(family: socket.AddressFamily, address: str, port: int) -> socket.socket:
-    # The protocol must be named: asyncio sets TCP_NODELAY only on sockets that say they are TCP.
+    # The protocol must be given: asyncio sets TCP_NODELAY only on sockets created as TCP.
     bound = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
         bound.setblocking(False)
@@ -170,11 +229,12 @@ def _bind(family: socket.AddressFamily, address: str, port: int) -> socket.socke
 
 
 def _set_buffers(bound: socket.socket, buffers: SocketBuffers) -> None:
-    """Accepted sockets inherit both. How wide the window can ever become is settled when a connection is made, by the
-    receive buffer of that time: so it is as large as it may grow, and `HostNetwork.outlet` makes it smaller."""
+    """Set the buffer sizes that accepted sockets inherit. The maximum TCP window is fixed when a connection is made,
+    by the receive buffer at that time: so it is set to its maximum here, and `HostNetwork.outlet` reduces it.
+    """
     if buffers.send_bytes > 0:
         bound.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, buffers.send_bytes)
     if buffers.receive_bytes > 0:
         bound.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, buffers.receive_bytes)
-        with contextlib.suppress(OSError):  # more than some systems allow; Linux gives what it has
+        with contextlib.suppress(OSError):  # more than some systems allow; Linux limits it
             bound.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, buffers.receive_bytes_max)

@@ -1,7 +1,7 @@
-"""What waits to be sent on one connection: bytes and file slices, in order.
+"""The send queue of one connection: bytes and file slices, in order.
 
-A slice leaves in one of two ways. A short one is read when its turn comes and goes out with the bytes around it; a
-long one stays at the front and is sent from its file piece by piece. Its ``release`` is called exactly once: when
+A slice is sent in one of two ways. A short one is read when it reaches the front and is sent with the bytes around it;
+a long one stays at the front and is sent from its file piece by piece. Its ``release`` is called exactly once: when
 its last byte was read or sent, or when the queue is cleared.
 """
 
@@ -15,11 +15,11 @@ from millbeck.kernel.environment import Bytes, FileSlice, Part
 _BUFFERS_MAX = 512  # below IOV_MAX everywhere
 
 
-class SliceShrank(Exception):
-    """A file holds less than the slice promised; the promise is already on the wire."""
+class FileSliceTruncated(Exception):
+    """A file has fewer bytes than its slice, whose size was already sent in the response."""
 
 
-class PartQueue:
+class SendQueue:
     __slots__ = ("_first_slice_done", "_parts", "size_bytes")
 
     def __init__(self) -> None:
@@ -43,10 +43,10 @@ class PartQueue:
                 self.size_bytes += size
 
     def take(self, size_max: int, *, copied_slice_bytes_max: int) -> list[Bytes]:
-        """Remove bytes from the front, about ``size_max`` of them at most, reading slices as they come.
+        """Remove about ``size_max`` bytes at most from the front, reading file slices.
 
-        Stops at a slice with more than ``copied_slice_bytes_max`` left; when that is at the front nothing is taken, and
-        the caller sends it from its file.
+        Stops at a slice with more than ``copied_slice_bytes_max`` left; when that is at the front nothing is taken,
+        and the caller sends it from its file.
         """
         taken: list[Bytes] = []
         size = 0
@@ -73,12 +73,12 @@ class PartQueue:
         assert isinstance(part, FileSlice)
         buffer = part.file.read(size, part.position + self._first_slice_done)
         if len(buffer) != size:
-            raise SliceShrank
+            raise FileSliceTruncated
         self.advance_first_slice(size)
         return buffer
 
     def put_back(self, buffers: Sequence[Bytes], sent: int) -> None:
-        """Return what `take` gave out except its first ``sent`` bytes."""
+        """Return the result of `take` to the queue, except its first ``sent`` bytes."""
         rest: list[Bytes] = []
         for buffer in buffers:
             size = len(buffer)
@@ -88,11 +88,11 @@ class PartQueue:
             rest.append(memoryview(buffer)[sent:] if sent else buffer)
             self.size_bytes += size - sent
             sent = 0
-        # What follows may be a slice that is partly read; its progress counts again once these bytes are gone.
+        # The next part may be a partly read slice; its progress applies again once these bytes were sent.
         self._parts.extendleft(reversed(rest))
 
     def first_slice(self) -> tuple[FileSlice, int, int]:
-        """The slice at the front, the file position of its next byte, and how many bytes are left of it."""
+        """The slice at the front, the file position of its next byte, and its remaining size."""
         part = self._parts[0]
         assert isinstance(part, FileSlice)
         return part, part.position + self._first_slice_done, part.size - self._first_slice_done
@@ -117,7 +117,7 @@ class PartQueue:
 
 
 def release_slices(parts: Sequence[Part]) -> None:
-    """Let go of parts that will not be sent."""
+    """Release the slices of parts that will not be sent."""
     for part in parts:
         if isinstance(part, FileSlice):
             part.release()

@@ -1,6 +1,6 @@
-"""What the operating system counts of this process: descriptors, memory, processor time, bytes of the disk.
+"""Operating system statistics of this process: descriptors, memory, processor time, bytes read and written.
 
-Linux tells all of it under ``/proc``; elsewhere what it does not tell is left out.
+Linux has all of them under ``/proc``; elsewhere the missing ones are omitted.
 """
 
 from __future__ import annotations
@@ -15,12 +15,11 @@ _PROC: Final = "/proc/self"
 
 
 def process_numbers() -> dict[str, float]:
-    """By the names that Prometheus' own clients use, and ``disk_read_bytes`` and ``disk_write_bytes``."""
+    """By the names of Prometheus' own clients, plus ``disk_read_bytes`` and ``disk_write_bytes``."""
     soft_limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     numbers = {"process_max_fds": float(soft_limit), "process_cpu_seconds_total": time.process_time()}
     try:
-        # One of them is that of the listing itself.
-        numbers["process_open_fds"] = float(len(os.listdir(f"{_PROC}/fd")) - 1)
+        numbers["process_open_fds"] = float(_open_count())
         with open(f"{_PROC}/statm", encoding="ascii") as file:
             numbers["process_resident_memory_bytes"] = float(int(file.read().split()[1]) * _PAGE_BYTES)
         with open(f"{_PROC}/io", encoding="ascii") as file:
@@ -30,3 +29,10 @@ def process_numbers() -> dict[str, float]:
     except (OSError, KeyError, ValueError):
         pass
     return numbers
+
+
+def _open_count() -> int:
+    """Linux 6.2 and later reports it as the directory's size; with 10,000 logs listing takes several milliseconds."""
+    size = os.stat(f"{_PROC}/fd").st_size
+    # One of them is the descriptor of the listing itself.
+    return size or len(os.listdir(f"{_PROC}/fd")) - 1

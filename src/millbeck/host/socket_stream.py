@@ -1,22 +1,22 @@
-"""The two ends of a plain socket: bytes out by writev, file slices by sendfile, bytes in by recv, nothing blocking.
+"""Stream over a plain socket: bytes out by writev, file slices by sendfile, bytes in by recv, all non-blocking.
 
-Theory of operation. The asyncio transport opens and closes the connection and does nothing in between. Every byte out
-goes through here, so its write buffer stays empty and the two never interleave; every byte in is read here, which
-spares each request the transport's several calls. ``send`` tries at once. When the kernel takes no more, or the
-connection has used its share of this loop turn, the rest is queued and the loop watches the descriptor until the queue
-is empty. When the peer has closed or the socket failed, reading is given back to the transport: it meets the same and
-ends the connection as it always does. The descriptor is the transport's own and is used only while the transport is
-not closing: after that its number may belong to another file.
+Theory of operation. The asyncio transport opens and closes the connection and does nothing in between. All output goes
+through this stream, so the transport's write buffer stays empty and the two never interleave; all input is read here,
+which avoids several transport calls per request. ``send`` tries at once. When the kernel accepts no more, or the
+connection has used its share of this loop iteration, the rest is queued and the event loop watches the descriptor
+until the queue is empty. When the peer has closed or the socket failed, the transport resumes reading: it gets the
+same error and ends the connection as usual. The descriptor is the transport's own and is used only while the transport
+is not closing: afterwards its number may belong to another file.
 
-Each refill of a full send buffer costs a wake-up, which is most of what a long reply costs beyond the kernel's work.
-So the first long slice that does not fit makes the buffer larger, once, as far as the owner allows; the receive buffer
-likewise when the owner meets long requests (docs/adr/0011).
+Each refill of a full send buffer costs a wake-up, which is most of a long response's cost outside the kernel. So the
+first long slice that does not fit enlarges the buffer, once, up to the owner's limit; likewise the receive buffer when
+the owner receives long requests (docs/adr/0011).
 
-A connection that streams requests is read at most once in 0.3 ms, and the loop rests in between (`read_moderation`),
-unless it has anything else to do.
+A connection that streams requests is read at most once in 0.3 ms, and the event loop sleeps in between
+(`read_moderation`), unless it has other work.
 
-Any ``OSError`` aborts the transport, also from the file's side: the reply's header has promised bytes that will not
-come. ``connection_lost`` must end in `closed`, before the transport closes a descriptor that is still watched.
+Any ``OSError`` aborts the transport, also one of the file: the response's header has announced bytes that will not
+come. ``connection_lost`` must call `closed`, before the transport closes a descriptor that is still watched.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
-from millbeck.host.part_queue import PartQueue, SliceShrank, release_slices
+from millbeck.host.part_queue import FileSliceTruncated, SendQueue, release_slices
 from millbeck.host.read_moderation import ReadModeration
 from millbeck.kernel.environment import SYSTEM_BUFFERS, Bytes, FileSlice, Part, SocketBuffers
 
-# How much one connection may send before the others get their turn.
+# How much one connection may send before the others are served.
 TURN_BYTES_MAX = 1 << 20
 # Slices up to this size are read and sent with their header in one call; longer ones go by sendfile.
 COPIED_SLICE_BYTES_MAX = 64 << 10
 _BUFFERS_MAX = 512
-# What is read ahead of the kernel's taking it stays in memory, on every connection whose peer is slow.
+# Data read into memory that the kernel does not accept stays there, on every connection with a slow peer.
 _WRITE_BYTES_MAX = 128 << 10
 _monotonic: Final = time.monotonic
 
@@ -46,7 +46,7 @@ def _never() -> bool:
     return False
 
 
-class SocketOutlet:
+class SocketStream:
     __slots__ = (
         "_buffer_updated",
         "_copied_slice_bytes_max",
@@ -78,26 +78,26 @@ class SocketOutlet:
         is_linux: bool,
         buffers: SocketBuffers = SYSTEM_BUFFERS,
     ) -> None:
-        """``connected`` is the transport's own socket; it is never closed here."""
+        """``connected`` is the transport's own socket; it is not closed here."""
         self._transport = transport
-        # Looked at several times a turn, where the transport's own method is a call into the interpreter.
+        # Checked several times per event batch; the transport's own method would be an interpreted call.
         self._state: Any = transport
         self._socket = connected
         self._descriptor = connected.fileno()
-        # asyncio's loops watch a transport's descriptor for nobody else, except through these methods of theirs.
+        # asyncio's event loops watch a transport's descriptor for others only by these private methods.
         self._loop: Any = asyncio.get_running_loop()
-        self._queue = PartQueue()
+        self._queue = SendQueue()
         self._is_watched = False
         self._is_reading = False
         self._has_taken_over = False
         self._get_buffer: Callable[[int], memoryview] | None = None
         self._buffer_updated: Callable[[int], None] | None = None
         self._drained: Callable[[], None] | None = None
-        # -1 once it is so large, or when it is to stay as it is.
+        # -1 once the buffer was enlarged, or when it must not be.
         self._send_buffer_bytes_max = buffers.send_bytes_max if buffers.growth > 1 else -1
         self._receive_buffer_bytes_max = buffers.receive_bytes_max if buffers.growth > 1 else -1
         self._moderation = ReadModeration()
-        # Only a loop of our own knows; on any other, nobody rests.
+        # Only `HostLoop` can tell; on any other event loop reads are not delayed.
         self._may_rest: Callable[[], bool] = getattr(self._loop, "may_rest", _never)
         self._is_closing = False
         self._is_over = False
@@ -124,7 +124,8 @@ class SocketOutlet:
             queue.extend(parts)
 
     def _send_at_once(self, parts: Sequence[Part]) -> Sequence[Part] | None:
-        """The common reply, bytes and short slices into a socket with room, without the queue: what is left, or None.
+        """Fast path for the usual response, bytes and short slices: send without the queue; returns the unsent rest,
+        or None.
 
         A slice is released as soon as it is read: its bytes are in memory then, sent or not.
         """
@@ -138,7 +139,7 @@ class SocketOutlet:
                         break
                     buffer: Bytes = part.file.read(part_size, part.position)
                     if len(buffer) != part_size:
-                        raise SliceShrank
+                        raise FileSliceTruncated
                     part.release()
                 else:
                     buffer = part
@@ -150,7 +151,7 @@ class SocketOutlet:
             sent = os.write(self._descriptor, buffers[0]) if len(buffers) == 1 else os.writev(self._descriptor, buffers)
         except BlockingIOError:
             return buffers
-        except (OSError, SliceShrank):
+        except (OSError, FileSliceTruncated):
             release_slices(parts[len(buffers) :])
             self._fail()
             return None
@@ -162,14 +163,14 @@ class SocketOutlet:
         try:
             return os.readv(self._descriptor, [buffer])
         except OSError:
-            # Nothing there; whatever else it is, the end of the connection too, the transport meets it.
+            # Nothing to read; any other error, and the end of the connection, is handled by the transport.
             return 0
 
     def begin_reading(self, get_buffer: Callable[[int], memoryview], buffer_updated: Callable[[int], None]) -> None:
         self._get_buffer = get_buffer
         self._buffer_updated = buffer_updated
         self._is_reading = True
-        # Not now: the transport begins to read after ``connection_made``, whatever it was told there.
+        # Deferred: the transport starts reading after ``connection_made``, whatever was requested there.
         self._loop.call_soon(self._take_over)
 
     def _take_over(self) -> None:
@@ -191,14 +192,14 @@ class SocketOutlet:
             self._loop._add_reader(self._descriptor, self._on_readable)
 
     def _on_readable(self) -> None:
+        if self._is_over or self._state._closing:
+            return
         get_buffer, buffer_updated = self._get_buffer, self._buffer_updated
         assert get_buffer is not None
         assert buffer_updated is not None
-        if self._state._closing:
-            return
         moderation = self._moderation
         now = _monotonic()
-        rest_s = moderation.note_readable(now)
+        rest_s = moderation.on_readable(now)
         if rest_s > 0.0 and self._may_rest():
             time.sleep(rest_s)
             now = _monotonic()
@@ -211,17 +212,15 @@ class SocketOutlet:
         except OSError:
             count = 0
         if count > 0:
-            moderation.note_read(now, count)
+            moderation.read_at = now
+            moderation.size_bytes = count
             try:
                 buffer_updated(count)
             except BaseException:
                 self._fail()
                 raise
-            # The buffer itself may have been released by whoever handled it.
-            if count < room:
-                moderation.note_handled(_monotonic())
-            else:
-                moderation.note_unfinished()
+            # The buffer itself may have been released by its handler.
+            moderation.handled_at = _monotonic() if count < room else 0.0
         else:
             self._loop._remove_reader(self._descriptor)
             self._transport.resume_reading()
@@ -233,7 +232,7 @@ class SocketOutlet:
             self._set_buffer(socket.SO_RCVBUF, size)
 
     def resume_writing(self) -> None:
-        """The transport's own buffer is never used, so it never pauses anybody."""
+        """Nothing to do: the transport's own buffer is never used, so it never pauses writing."""
 
     def on_drained(self, callback: Callable[[], None]) -> None:
         self._drained = callback
@@ -247,9 +246,15 @@ class SocketOutlet:
         self._is_over = True
         self._unwatch()
         self._queue.clear()
+        # These refer to the owner, and the last one from the transport to itself. Without them a closed connection is
+        # freed at once, without the garbage collector.
+        self._get_buffer = self._buffer_updated = self._drained = None
+        self._state._read_ready_cb = None
 
     def _pump(self) -> bool:
-        """Send until the queue is empty (True), the kernel takes no more, or the turn's share is used up (False)."""
+        """Send until the queue is empty (True), or the kernel accepts no more or the connection's share is used up
+        (False).
+        """
         queue = self._queue
         share = TURN_BYTES_MAX
         try:
@@ -268,24 +273,25 @@ class SocketOutlet:
                     if not is_all and not self._grow_send_buffer():
                         return False
                 share -= sent
-        except (OSError, SliceShrank):
+        except (OSError, FileSliceTruncated):
             self._fail()
         return True
 
     def _write(self, buffers: list[Bytes]) -> int:
         try:
             if self._is_linux and self._queue.begins_with_slice():
-                # The header waits for the slice that sendfile brings, instead of travelling in a packet of its own.
+                # MSG_MORE: the header waits for the slice that sendfile adds, instead of being sent in a packet of its
+                # own.
                 return self._socket.sendmsg(buffers, (), socket.MSG_MORE)
             return os.writev(self._descriptor, buffers)
         except BlockingIOError:
             return 0
 
     def _send_from_file(self, size_max: int) -> tuple[int, bool]:
-        """Send part of the slice at the front: how much, and whether the kernel took all that it was offered.
+        """Send part of the slice at the front; returns how much, and whether the kernel accepted all of it.
 
-        When it took less its buffer is full. To ask again for proof would have it look up the pages of the next stretch
-        and put them back.
+        When it accepted less its buffer is full. Another call to confirm that would look up the pages of the next
+        range in vain.
         """
         part, position, left = self._queue.first_slice()
         source = part.file.descriptor()
@@ -296,12 +302,12 @@ class SocketOutlet:
         except BlockingIOError:
             return 0, False
         if sent == 0:
-            raise SliceShrank
+            raise FileSliceTruncated
         self._queue.advance_first_slice(sent)
         return sent, sent == size
 
     def _grow_send_buffer(self) -> bool:
-        """Make room for more of a slice that did not fit, the first time; False when there is none to be had."""
+        """Enlarge the send buffer for a slice that did not fit, only once; False when it cannot be enlarged."""
         size = self._send_buffer_bytes_max
         if size <= 0:
             return False
@@ -312,7 +318,7 @@ class SocketOutlet:
         try:
             self._socket.setsockopt(socket.SOL_SOCKET, option, size)
         except OSError:
-            # More than this system allows, or a connection that is over, which the next call meets.
+            # Above this system's maximum, or a closed connection, which the next call detects.
             return False
         return True
 
@@ -333,7 +339,7 @@ class SocketOutlet:
         try:
             is_empty = self._pump()
         except BaseException:
-            # A callback that raises stays registered and would spin.
+            # A callback that raises stays registered and would be called in a busy loop.
             self._fail()
             raise
         if not is_empty or self._is_over:
@@ -350,7 +356,7 @@ class SocketOutlet:
 
 
 def _after(buffers: list[Bytes], sent: int) -> list[Bytes]:
-    """What follows the first ``sent`` bytes."""
+    """The buffers without their first ``sent`` bytes."""
     for position, buffer in enumerate(buffers):
         if sent < len(buffer):
             return [memoryview(buffer)[sent:], *buffers[position + 1 :]]

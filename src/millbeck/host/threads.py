@@ -1,7 +1,7 @@
-"""Off-loop work on a fixed number of daemon threads.
+"""Jobs off the event loop, on a fixed number of daemon threads.
 
-The standard executor queues without bound and is joined when the interpreter exits, so one fsync stuck on a dead disk
-would keep the process alive. Here the queue is bounded and an exit waits for nobody.
+The standard executor has an unbounded queue and is joined when the interpreter exits, so one fsync stuck on a failed
+disk would keep the process alive. Here the queue is bounded and an exit waits for no thread.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _Work = tuple[asyncio.AbstractEventLoop, "asyncio.Future[Any]", Callable[..., An
 
 
 class HostThreads:
-    """Jobs start in order. Threads are started as they are first needed."""
+    """A thread pool that starts jobs in order. Threads are started on demand."""
 
     def __init__(self, *, thread_count: int = 8, waiting_count_max: int = 4096) -> None:
         self._thread_count_max = thread_count
@@ -30,7 +30,7 @@ class HostThreads:
         self._work: SimpleQueue[_Work | None] = SimpleQueue()
 
     def run(self, job: Callable[[*Ts], T], *arguments: *Ts) -> asyncio.Future[T]:
-        """Must be called on the running loop. A future cancelled before its turn keeps the job from running."""
+        """Must be called on the running loop. A job whose future is cancelled before it starts does not run."""
         if self._unfinished_count >= self._thread_count_max + self._waiting_count_max:
             raise BlockingIOError(errno.EAGAIN, "too many jobs wait for a thread")
         loop = asyncio.get_running_loop()
@@ -43,7 +43,7 @@ class HostThreads:
         return future
 
     def close(self) -> None:
-        """Let the threads end after what is queued; a later `run` starts new ones."""
+        """End the threads after the queued jobs; a later `run` starts new ones."""
         for _ in range(self._thread_count):
             self._work.put(None)
         self._thread_count = 0
@@ -56,12 +56,12 @@ class HostThreads:
             if not future.cancelled():
                 try:
                     result = job(*arguments)
-                except BaseException as error:  # every outcome belongs to whoever awaits it
+                except BaseException as error:  # every outcome is passed to the awaiting task
                     failure = error
             try:
                 loop.call_soon_threadsafe(self._finish, future, result, failure)
             except RuntimeError:
-                # The loop was closed meanwhile: nobody waits any more.
+                # The event loop was closed meanwhile: nothing awaits the result.
                 self._unfinished_count -= 1
             del work, future, job, arguments, result, failure
 

@@ -1,8 +1,8 @@
-"""The writer over an asyncio transport: under TLS, where bytes pass through the record layer, and in the simulator.
+"""Stream over an asyncio transport, for the simulator, whose transports have no socket.
 
-Slices are read and written as bytes. The transport is given about a mebibyte at a time and asked for more only when
-its buffer is empty again: the write limits are set so that ``pause_writing`` and ``resume_writing`` mark exactly the
-times at which something is buffered, and the protocol forwards the latter here.
+Slices are read and written as bytes. The transport gets about a mebibyte at a time, and more only when its buffer is
+empty again: the write limits are set so that ``pause_writing`` and ``resume_writing`` are called exactly when its
+buffer becomes non-empty and empty, and the protocol forwards the latter to this stream.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 
-from millbeck.host.part_queue import PartQueue, SliceShrank, release_slices
+from millbeck.host.part_queue import FileSliceTruncated, SendQueue, release_slices
 from millbeck.kernel.environment import Part
 
 HANDED_BYTES_MAX = 1 << 20
@@ -18,7 +18,7 @@ _WRITE_BYTES_MAX = 256 << 10
 _COPY_EVERY_SLICE = 1 << 62
 
 
-class TransportOutlet:
+class TransportStream:
     __slots__ = (
         "_drained",
         "_is_busy",
@@ -31,11 +31,9 @@ class TransportOutlet:
     )
 
     def __init__(self, transport: asyncio.Transport) -> None:
-        # A plain transport pauses when it holds more than the limit, the TLS layer when it holds as much.
-        is_tls = transport.get_extra_info("sslcontext") is not None
-        transport.set_write_buffer_limits(high=1 if is_tls else 0, low=0)
+        transport.set_write_buffer_limits(high=0, low=0)
         self._transport = transport
-        self._queue = PartQueue()
+        self._queue = SendQueue()
         self._drained: Callable[[], None] | None = None
         self._turn: asyncio.Handle | None = None
         self._is_busy = False
@@ -56,7 +54,7 @@ class TransportOutlet:
             self._pump()
 
     def begin_reading(self, get_buffer: Callable[[int], memoryview], buffer_updated: Callable[[int], None]) -> None:
-        """The transport reads, and calls its protocol."""
+        """Nothing to do: the transport reads, and calls its protocol."""
 
     def pause_reading(self) -> None:
         self._transport.pause_reading()
@@ -68,10 +66,9 @@ class TransportOutlet:
         return 0
 
     def expect_long_requests(self) -> None:
-        """The transport reads as it does."""
+        """Not supported over a transport."""
 
     def resume_writing(self) -> None:
-        # The TLS layer pauses and resumes for messages of its own, too.
         if self._is_busy and not self._is_pumping and not self._is_over:
             self._continue()
 
@@ -81,11 +78,12 @@ class TransportOutlet:
     def close_when_drained(self) -> None:
         self._is_closing = True
         if not self._queue:
-            # The transport sends what it has buffered before it closes.
+            # The transport sends its buffer before it closes.
             self._transport.close()
 
     def closed(self) -> None:
         self._is_over = True
+        self._drained = None
         self._queue.clear()
         if self._turn is not None:
             self._turn.cancel()
@@ -105,7 +103,7 @@ class TransportOutlet:
             self._drained()
 
     def _pump(self) -> None:
-        """Hand bytes to the transport until it holds enough, the turn's share is used up, or none are left."""
+        """Write to the transport until it has enough, the connection's share is used up, or the queue is empty."""
         transport = self._transport
         share = HANDED_BYTES_MAX
         self._is_pumping = True
@@ -115,7 +113,7 @@ class TransportOutlet:
                 data = buffers[0] if len(buffers) == 1 else b"".join(buffers)
                 transport.write(data)
                 share -= len(data)
-        except (OSError, SliceShrank):
+        except (OSError, FileSliceTruncated):
             self.closed()
             transport.abort()
         finally:
@@ -123,5 +121,6 @@ class TransportOutlet:
         buffered = transport.get_write_buffer_size()
         self._is_busy = bool(self._queue) or buffered > 0
         if self._queue and not buffered and self._turn is None:
-            # Nothing is buffered, so nobody will call back: this is the end of the turn's share.
+            # The share is used up and nothing is buffered, so ``resume_writing`` will not be called: continue in the
+            # next iteration.
             self._turn = asyncio.get_running_loop().call_soon(self._continue)

@@ -1,11 +1,11 @@
-"""The other end of `workers`: a process that does one job after another and ends with the one that started it.
+"""The worker process of `workers`: runs one job after another and ends with its parent process.
 
-Frames come on standard input and go to standard output: four bytes of length, then a pickled tuple whose first item
-says what it is. Both ends are this program's own processes; nothing from the network is ever unpickled. A thread reads,
-so that a word or the end of the input is noticed in the middle of a job: the end of the input means that the parent
-is gone, and then this process ends at once, whatever it was doing.
+Frames are read from standard input and written to standard output: four bytes of length, then a pickled tuple whose
+first item is the frame's type. Both ends are this program's own processes; nothing from the network is ever unpickled.
+A thread reads, so that a message or the end of the input is noticed during a job: the end of the input means that the
+parent has ended, and then this process exits at once, whatever it is doing.
 
-What the job prints goes to standard error, and the process steps back for everybody else on the machine (`NICENESS`).
+The job's prints go to standard error, and the process runs with a lower priority (`NICENESS`).
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from typing import Any, BinaryIO, Final
 
 from millbeck.host.files import HostFiles
 from millbeck.host.linux import IS_LINUX, die_with_parent
-from millbeck.kernel.environment import Files, WorkStopped
+from millbeck.kernel.environment import Files, WorkCancelled
 
 NICENESS: Final = 10
 FRAME_BYTES_MAX: Final = 64 << 20
 
 READY: Final = "ready"  # the worker's first frame
-DO: Final = "do"  # number, the pickled job and argument: they are loaded by who does the work
+DO: Final = "do"  # number, pickled job and argument, which the running thread unpickles
 TELL: Final = "tell"  # number, word
 STOP: Final = "stop"  # number
 DONE: Final = "done"  # number, result
@@ -40,7 +40,7 @@ _LENGTH: Final = struct.Struct(">I")
 
 
 class BadFrame(Exception):
-    """The other end sent something that cannot be one of its frames."""
+    """An invalid frame from the other end."""
 
 
 def encode_frame(*items: object) -> bytes:
@@ -51,7 +51,7 @@ def encode_frame(*items: object) -> bytes:
 
 
 def read_frame(stream: BinaryIO) -> tuple[Any, ...] | None:
-    """The next frame, None at the end of the stream (also in the middle of a frame)."""
+    """The next frame; None at the end of the stream, also within a frame."""
     head = stream.read(_LENGTH.size)
     if len(head) < _LENGTH.size:
         return None
@@ -67,8 +67,8 @@ def read_frame(stream: BinaryIO) -> tuple[Any, ...] | None:
     return frame
 
 
-class LocalWorkplace:
-    """Where a job runs, in this process or on a thread of the loop's."""
+class LocalWorkerContext:
+    """The context of a job that runs in this process or on a thread of the event loop's process."""
 
     def __init__(self, files: Files, report: Callable[[object], None]) -> None:
         self.files = files
@@ -81,11 +81,11 @@ class LocalWorkplace:
 
     def pause(self, seconds: float) -> None:
         if self._stopped.wait(seconds) if seconds > 0 else self._stopped.is_set():
-            raise WorkStopped
+            raise WorkCancelled
 
     def report(self, progress: object) -> None:
         if self._stopped.is_set():
-            raise WorkStopped
+            raise WorkCancelled
         self._report(progress)
 
     def word(self) -> object:
@@ -98,28 +98,28 @@ class LocalWorkplace:
         self._stopped.set()
 
 
-class Desk:
-    """Takes jobs in and gives results out; one job at a time."""
+class WorkerChannel:
+    """Receives jobs and sends results; one job runs at a time."""
 
     def __init__(self, source: BinaryIO, sink: BinaryIO, files: Files) -> None:
         self._source = source
         self._sink = sink
         self._files = files
-        self._jobs: SimpleQueue[tuple[int, bytes, LocalWorkplace] | None] = SimpleQueue()
-        self._places: dict[int, LocalWorkplace] = {}
+        self._jobs: SimpleQueue[tuple[int, bytes, LocalWorkerContext] | None] = SimpleQueue()
+        self._contexts: dict[int, LocalWorkerContext] = {}
 
     def listen(self, at_end: Callable[[], None]) -> None:
-        """Read frames until there are no more, then call ``at_end``."""
+        """Read frames until the end of the input, then call ``at_end``."""
         while (frame := self._next_frame()) is not None:
             kind, number = frame[0], frame[1]
             if kind == DO:
-                place = self._places[number] = LocalWorkplace(self._files, partial(self._send, REPORT, number))
-                self._jobs.put((number, frame[2], place))
-            elif number in self._places:
+                context = self._contexts[number] = LocalWorkerContext(self._files, partial(self._send, REPORT, number))
+                self._jobs.put((number, frame[2], context))
+            elif number in self._contexts:
                 if kind == TELL:
-                    self._places[number].tell(frame[2])
+                    self._contexts[number].tell(frame[2])
                 else:
-                    self._places[number].stop()
+                    self._contexts[number].stop()
         at_end()
         self._jobs.put(None)
 
@@ -130,16 +130,16 @@ class Desk:
             return None
 
     def work(self) -> None:
-        """Do jobs as they come, until the input has ended."""
+        """Run jobs until the end of the input."""
         self._send(READY)
         while (job := self._jobs.get()) is not None:
-            number, order, place = job
+            number, order, context = job
             try:
                 function, argument = pickle.loads(order)
-                frame = encode_frame(DONE, number, function(place, argument))
+                frame = encode_frame(DONE, number, function(context, argument))
             except Exception as error:
                 frame = encode_failure(number, error)
-            del self._places[number]
+            del self._contexts[number]
             self._write(frame)
 
     def _send(self, *items: object) -> None:
@@ -151,7 +151,7 @@ class Desk:
 
 
 def encode_failure(number: int, error: Exception) -> bytes:
-    """The exception itself where it survives the journey, what it says otherwise."""
+    """The frame with the exception if it can be pickled and unpickled, else with its text."""
     error.__traceback__ = None
     try:
         frame = encode_frame(FAILED, number, error)
@@ -162,16 +162,16 @@ def encode_failure(number: int, error: Exception) -> bytes:
 
 
 def main() -> None:
-    """The whole life of a worker."""
+    """The main function of the worker process."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     if IS_LINUX:
         die_with_parent(signal.SIGKILL)
     os.nice(NICENESS)
     sink = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
-    desk = Desk(os.fdopen(os.dup(0), "rb"), sink, HostFiles(is_linux=IS_LINUX))
-    threading.Thread(target=desk.listen, args=(lambda: os._exit(0),), daemon=True).start()
+    channel = WorkerChannel(os.fdopen(os.dup(0), "rb"), sink, HostFiles(is_linux=IS_LINUX))
+    threading.Thread(target=channel.listen, args=(lambda: os._exit(0),), daemon=True).start()
     try:
-        desk.work()
+        channel.work()
     except BrokenPipeError:
         os._exit(0)

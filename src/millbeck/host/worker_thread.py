@@ -1,8 +1,8 @@
-"""One worker process as the loop's process sees it, and the thread that talks to it.
+"""The parent's side of a worker process: a handle per job, and the thread that communicates with the process.
 
-The thread starts the process, hands over jobs, waits for what comes back, and notices when the process dies. The worker
-ends when its input does (`worker_process`), which is also what happens when this process is killed. Where no process
-can be started, the thread does the work itself.
+The thread starts the process, sends jobs, waits for results, and notices when the process dies. The worker ends when
+its input does (`worker_process`), which also happens when this process is killed. Where no process can be started, the
+thread runs the job itself.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any, BinaryIO, Final, cast
 
 from millbeck.host import worker_process
-from millbeck.host.worker_process import LocalWorkplace, encode_frame, read_frame
+from millbeck.host.worker_process import LocalWorkerContext, encode_frame, read_frame
 from millbeck.kernel.environment import Files, WorkerDied
 
 if TYPE_CHECKING:
@@ -29,8 +29,8 @@ END_SECONDS_MAX: Final = 5.0
 log = logging.getLogger(__name__)
 
 
-class HostErrand:
-    """A job of one worker. Words go out at once, or right behind the job when it is not out yet."""
+class HostWorkerHandle:
+    """The handle of one job. Messages are sent at once, or right after the job when it is not sent yet."""
 
     def __init__(
         self, number: int, order: bytes, on_report: Callable[[object], None], loop: asyncio.AbstractEventLoop
@@ -63,7 +63,7 @@ class HostErrand:
                 self._take(message)
 
     def connect(self, take: Callable[[tuple[object, ...]], None]) -> None:
-        """The job is with the worker: ``take`` brings it words from now on."""
+        """The job was sent to the worker: ``take`` sends further messages."""
         with self._lock:
             for message in self._waiting:
                 take(message)
@@ -75,7 +75,7 @@ class HostErrand:
             self._take = lambda message: None
 
     def post(self, call: Callable[..., None], *arguments: object) -> None:
-        """Have something done on the loop; nothing when the loop is gone."""
+        """Schedule a call on the event loop; ignored when the event loop is closed."""
         try:
             self.loop.call_soon_threadsafe(call, *arguments)
         except RuntimeError:
@@ -83,7 +83,7 @@ class HostErrand:
 
 
 class WorkerThread:
-    """One process and the thread that talks to it."""
+    """One worker process and the thread that communicates with it."""
 
     def __init__(self, files: Files, command: list[str] | None, finished: Callable[..., None]) -> None:
         self.idle_timer: asyncio.TimerHandle | None = None
@@ -91,38 +91,38 @@ class WorkerThread:
         self._command = command
         self._finished = finished
         self._process: subprocess.Popen[bytes] | None = None
-        self._errands: SimpleQueue[HostErrand | None] = SimpleQueue()
+        self._queue: SimpleQueue[HostWorkerHandle | None] = SimpleQueue()
         threading.Thread(target=self._serve, name="millbeck-worker", daemon=True).start()
 
-    def give(self, errand: HostErrand) -> None:
-        self._errands.put(errand)
+    def give(self, handle: HostWorkerHandle) -> None:
+        self._queue.put(handle)
 
     def end(self) -> None:
-        self._errands.put(None)
+        self._queue.put(None)
 
     def _serve(self) -> None:
-        while (errand := self._errands.get()) is not None:
+        while (handle := self._queue.get()) is not None:
             try:
-                result, failure = self._do(errand), None
+                result, failure = self._do(handle), None
             except JobRaised as answer:
                 result, failure = None, answer.error
             except Exception as error:
                 result, failure = None, error
-            errand.disconnect()
-            errand.post(self._finished, self, errand, result, failure)
-            del errand, result, failure
+            handle.disconnect()
+            handle.post(self._finished, self, handle, result, failure)
+            del handle, result, failure
         self._end_process()
 
-    def _do(self, errand: HostErrand) -> Any:
+    def _do(self, handle: HostWorkerHandle) -> Any:
         if self._process is None or self._process.poll() is not None:
             self._process = self._start_process()
         if self._process is None:
-            return self._do_here(errand)
+            return self._do_here(handle)
         try:
-            return self._do_there(errand, self._process)
+            return self._do_there(handle, self._process)
         except (OSError, EOFError, pickle.UnpicklingError, worker_process.BadFrame) as error:
             code = self._end_process()
-            raise WorkerDied(f"the worker ended with code {code}") from error
+            raise WorkerDied(f"the worker process ended with code {code}") from error
 
     def _start_process(self) -> subprocess.Popen[bytes] | None:
         if self._command is None:
@@ -135,15 +135,15 @@ class WorkerThread:
                 process_group=0,
             )
             if read_frame(cast(BinaryIO, process.stdout)) != (worker_process.READY,):
-                raise OSError(f"it ended with code {self._end_process()}")
+                raise OSError(f"the worker process ended with code {self._end_process()}")
             return process
         except (OSError, worker_process.BadFrame) as error:
-            log.warning("no worker process can be started, its work is done on a thread: %s", error)
+            log.warning("could not start a worker process, running its jobs on a thread: %s", error)
             self._end_process()
             self._command = None
             return None
 
-    def _do_there(self, errand: HostErrand, process: subprocess.Popen[bytes]) -> Any:
+    def _do_there(self, handle: HostWorkerHandle, process: subprocess.Popen[bytes]) -> Any:
         source, sink = cast(BinaryIO, process.stdout), cast(BinaryIO, process.stdin)
 
         def take(message: tuple[object, ...]) -> None:
@@ -151,35 +151,35 @@ class WorkerThread:
                 sink.write(encode_frame(*message))
                 sink.flush()
             except (OSError, ValueError):
-                pass  # it died, and the pipe may be closed: whoever waits for its answer hears of that
+                pass  # the process died, and the pipe may be closed: reading its result fails
 
-        sink.write(encode_frame(worker_process.DO, errand.number, errand.order))
+        sink.write(encode_frame(worker_process.DO, handle.number, handle.order))
         sink.flush()
-        errand.connect(take)
+        handle.connect(take)
         while (frame := read_frame(source)) is not None:
             kind, number, content = frame
-            if number != errand.number:
+            if number != handle.number:
                 continue
             if kind == worker_process.REPORT:
-                errand.post(errand.on_report, content)
+                handle.post(handle.on_report, content)
             elif kind == worker_process.DONE:
                 return content
             else:
                 raise JobRaised(content)
         raise EOFError
 
-    def _do_here(self, errand: HostErrand) -> Any:
-        place = LocalWorkplace(self._files, lambda progress: errand.post(errand.on_report, progress))
+    def _do_here(self, handle: HostWorkerHandle) -> Any:
+        context = LocalWorkerContext(self._files, lambda progress: handle.post(handle.on_report, progress))
 
         def take(message: tuple[object, ...]) -> None:
             if message[0] == worker_process.STOP:
-                place.stop()
+                context.stop()
             else:
-                place.tell(message[2])
+                context.tell(message[2])
 
-        errand.connect(take)
-        job, argument = pickle.loads(errand.order)
-        return job(place, argument)
+        handle.connect(take)
+        job, argument = pickle.loads(handle.order)
+        return job(context, argument)
 
     def _end_process(self) -> int | None:
         process, self._process = self._process, None
@@ -198,7 +198,7 @@ class WorkerThread:
 
 
 class JobRaised(Exception):
-    """The job raised; what it raised."""
+    """Wraps an exception that the job raised."""
 
     def __init__(self, error: Exception) -> None:
         super().__init__(str(error))

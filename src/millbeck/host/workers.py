@@ -1,8 +1,8 @@
-"""Long work in processes of its own, so that the loop and its processor are left alone.
+"""Long jobs in processes of their own, so that they take no time of the event loop and its processor.
 
-A worker is a fresh interpreter (nothing is forked from a process that has threads and sockets) started when there is
-work for it, and ended when there was none for a while. What it takes is loaded with the first job: a node that never
-has one pays nothing.
+A worker is a fresh interpreter (nothing is forked from a process that has threads and sockets), started when there is
+a job for it, and ended after an idle time. Its modules are loaded with the first job: a node without jobs pays
+nothing.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from millbeck.kernel.environment import Files, Workplace
+from millbeck.kernel.environment import Files, WorkerContext
 
 if TYPE_CHECKING:
-    from millbeck.host.worker_thread import HostErrand, WorkerThread
+    from millbeck.host.worker_thread import HostWorkerHandle, WorkerThread
 
 Given = TypeVar("Given")
 Gain = TypeVar("Gain")
@@ -28,7 +28,7 @@ _PROGRAM: Final = (
 
 
 class HostWorkers:
-    """Every job gets a worker; who starts more at a time than the machine can bear is not stopped here."""
+    """Starts a worker for every job; the number of concurrent jobs is limited by the callers."""
 
     def __init__(self, files: Files, *, in_processes: bool = True, idle_seconds: float = IDLE_SECONDS) -> None:
         self._files = files
@@ -38,38 +38,38 @@ class HostWorkers:
         self._number = 0
 
     def start(
-        self, job: Callable[[Workplace, Given], Gain], argument: Given, on_report: Callable[[object], None]
-    ) -> HostErrand:
-        """Must be called on the running loop."""
+        self, job: Callable[[WorkerContext, Given], Gain], argument: Given, on_report: Callable[[object], None]
+    ) -> HostWorkerHandle:
+        """Start a job; must be called on the running loop."""
         import pickle
 
-        from millbeck.host.worker_thread import HostErrand, WorkerThread
+        from millbeck.host.worker_thread import HostWorkerHandle, WorkerThread
 
         loop = asyncio.get_running_loop()
         self._number += 1
         order = pickle.dumps((job, argument), protocol=pickle.HIGHEST_PROTOCOL)
-        errand = HostErrand(self._number, order, on_report, loop)
+        handle = HostWorkerHandle(self._number, order, on_report, loop)
         worker = self._idle.pop() if self._idle else WorkerThread(self._files, self._command, self._finished)
         if worker.idle_timer is not None:
             worker.idle_timer.cancel()
             worker.idle_timer = None
-        worker.give(errand)
-        return errand
+        worker.give(handle)
+        return handle
 
     def close(self) -> None:
         for worker in self._idle:
             self._let_go(worker)
         self._idle.clear()
 
-    def _finished(self, worker: WorkerThread, errand: HostErrand, result: Any, failure: Exception | None) -> None:
+    def _finished(self, worker: WorkerThread, handle: HostWorkerHandle, result: Any, failure: Exception | None) -> None:
         self._idle.append(worker)
-        worker.idle_timer = errand.loop.call_later(self._idle_seconds, partial(self._retire, worker))
-        if errand.result.done():
+        worker.idle_timer = handle.loop.call_later(self._idle_seconds, partial(self._retire, worker))
+        if handle.result.done():
             return
         if failure is None:
-            errand.result.set_result(result)
+            handle.result.set_result(result)
         else:
-            errand.result.set_exception(failure)
+            handle.result.set_exception(failure)
 
     def _retire(self, worker: WorkerThread) -> None:
         self._idle.remove(worker)

@@ -1,1 +1,1 @@
-"""The floor everything stands on: names, errors, options, the environment's protocols, time and waiting. Pure."""
+"""The base package: names, errors, options, the environment's protocols, timers and waiting. No I/O."""

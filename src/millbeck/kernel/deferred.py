@@ -1,8 +1,9 @@
-"""Replies parked by offset: each waits until a watermark (high watermark, committed offset) reaches its offset.
+"""A queue of responses that wait until a watermark (high watermark, committed offset) reaches their offset.
 
-One queue belongs to one partition. Appends grow the offset, so what is parked arrives in order nearly always and
-popping is a walk along the front. A reply whose deadline passed is abandoned in place and dropped when it reaches the
-front or when abandoned ones outnumber the rest, so the queue never holds more than twice what is waiting.
+One queue belongs to one partition. Offsets of appends ascend, so items are almost always added in order, and
+completing them only takes items off the front. An item whose deadline has passed is abandoned in place and removed
+when it reaches the front, or when abandoned items outnumber the others, so the queue never has more than twice the
+number of waiting items.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ T = TypeVar("T")
 
 
 class Deferred(Generic[T]):
-    """A parked item; `abandon` takes it out."""
+    """A waiting item of a `DeferredQueue`."""
 
     __slots__ = ("_queue", "item", "offset")
 
@@ -28,7 +29,9 @@ class Deferred(Generic[T]):
         return self._queue is not None
 
     def abandon(self) -> bool:
-        """Never complete it (its deadline passed, its connection closed); False when it is over already."""
+        """Stop waiting (deadline passed, connection closed), so that it is never completed; False when it has ended
+        already.
+        """
         queue, self._queue = self._queue, None
         if queue is None:
             return False
@@ -48,12 +51,14 @@ class DeferredQueue(Generic[T]):
 
     @property
     def first_offset(self) -> int | None:
-        """The smallest offset anything waits for."""
+        """The smallest offset of the waiting items."""
         self._drop_abandoned_front()
         return self._parked[0].offset if self._parked else None
 
     def park(self, offset: int, item: T) -> Deferred[T]:
-        """Hold the item until the watermark is at least ``offset``. Equal offsets complete in the order of parking."""
+        """Add an item that waits until the watermark is at least ``offset``. Equal offsets complete in the order
+        added.
+        """
         deferred = Deferred(offset, item, self)
         parked = self._parked
         if not parked or parked[-1].offset <= offset:
@@ -63,7 +68,7 @@ class DeferredQueue(Generic[T]):
         return deferred
 
     def pop_until(self, watermark: int) -> list[T]:
-        """Take out and return all items whose offset the watermark has reached, in order of offset."""
+        """Remove and return all items whose offset the watermark has reached, in offset order."""
         parked = self._parked
         completed = []
         while parked and parked[0].offset <= watermark:
@@ -76,7 +81,7 @@ class DeferredQueue(Generic[T]):
         return completed
 
     def pop_all(self) -> list[T]:
-        """Take out everything, in order of offset: leadership is lost, the log is closing."""
+        """Remove and return all items, in offset order, because the leadership is lost or the log is closing."""
         completed = [deferred.item for deferred in self._parked if deferred._queue is not None]
         for deferred in self._parked:
             deferred._queue = None

@@ -1,15 +1,16 @@
-"""The machine as the code sees it: clocks, randomness, files, network, threads and workers behind small protocols.
+"""The environment: protocols for clocks, randomness, files, network, threads and workers.
 
-``host`` implements them on the real machine and ``testing.sim`` in virtual time from one seed; every package above
-reaches the machine through an `Environment` and nothing else, so the same broker runs on both. The event loop is
-asyncio's in both worlds (the simulator subclasses it), so code in row 3 and above may use asyncio directly.
+``host`` implements them on the real machine and ``simulation`` in virtual time from one seed. Every other package uses
+the machine only through an `Environment`, so the same broker runs on both. The event loop is asyncio's in both (the
+simulator subclasses it), so packages of layer 3 and above may use asyncio directly.
 
 Contract of every implementation
-- Calls on `File` and `Files` act at once and may block; code on the loop uses only those that are page-cache fast
-  and sends the rest (``sync``, big unlinks and truncates) through `Threads`.
-- What was written is durable only after ``sync`` of the file; a create, rename or unlink only after
-  ``sync_directory`` of its parent. The simulated disk forgets the rest.
-- Failures are ``OSError`` with ``errno`` set. A failed ``sync`` is never retried by the caller.
+
+- Calls of `File` and `Files` are synchronous and may block. Code on the event loop makes only calls that are as fast
+  as the page cache and runs the others (``sync``, large unlinks and truncates) on `Threads`.
+- Written data is durable only after ``sync`` of the file; a create, rename or unlink only after ``sync_directory`` of
+  its parent. The simulated disk loses everything else in a crash.
+- Failures are ``OSError`` with ``errno`` set. Callers never retry a failed ``sync``.
 """
 
 from __future__ import annotations
@@ -20,11 +21,11 @@ from enum import Enum
 from typing import TYPE_CHECKING, Protocol, TypeVar, TypeVarTuple
 
 from millbeck.kernel.file_slice import FileSlice as FileSlice
+from millbeck.kernel.tls import TlsContext, TlsSettings, TlsSource
 from millbeck.kernel.units import INT_MAX
 
 if TYPE_CHECKING:
     import asyncio
-    import ssl
 
 T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
@@ -34,16 +35,21 @@ Bytes = bytes | bytearray | memoryview
 
 
 class Clock(Protocol):
-    """Two clocks. Deadlines use the monotonic one; only timestamps stored in records use the wall."""
+    """The clocks. Deadlines use the monotonic one; only timestamps stored in records use the wall clock."""
 
     def monotonic(self) -> float:
-        """Seconds that never go back; equal to the running loop's ``time()``."""
+        """Seconds that never go back; equal to the running event loop's ``time()``."""
 
     def wall_ms(self) -> int:
         """Milliseconds since 1970; may jump."""
 
+    def wall_ns(self) -> int:
+        """The same in nanoseconds; the machine's clock has it without a Python call, for the data path."""
+
     def busy_seconds(self) -> float:
-        """Time the calling thread has run, or waited for a processor: what is left of elapsed time was idle."""
+        """Time that the calling thread has run or waited for a processor; it was idle for the rest of the elapsed
+        time.
+        """
 
 
 class Randomness(Protocol):
@@ -51,52 +57,56 @@ class Randomness(Protocol):
         """A uniform integer in ``[0, bound)``."""
 
     def uuid(self) -> bytes:
-        """A random version 4 UUID as 16 bytes whose text form (URL-safe base64) does not start with a dash."""
+        """A random version 4 UUID as 16 bytes whose text form (URL-safe base64) does not begin with a dash."""
 
 
 class OpenMode(Enum):
-    READ = "read"  # must exist
+    READ = "read"  # the file must exist
     WRITE = "write"  # read and write; created when missing
 
 
 class File(Protocol):
-    """An open file, addressed by position; it has no cursor. After ``close`` every call but ``close`` is EBADF."""
+    """An open file, read and written by position, without a cursor. After ``close`` every other call raises EBADF."""
 
     path: str
 
     @property
     def reads_nowait(self) -> bool:
-        """False where the kernel cannot say whether a read would wait: `read_nowait` is then always None, and the
-        caller goes to a thread at once instead of trying again."""
+        """False where the kernel cannot tell whether a read would block: `read_nowait` then always returns None, and
+        the caller uses a thread at once instead of retrying.
+        """
 
     def read(self, size: int, position: int) -> bytes:
         """Up to ``size`` bytes at ``position``; shorter only at the end of the file."""
 
     def read_counted(self, size: int, position: int) -> tuple[bytes, int]:
-        """Like `read`, and how many bytes the disk was asked for because of it, readahead included; all of them where
-        nobody counts."""
+        """Like `read`, plus the number of bytes that it read from the disk, including readahead; all bytes where the
+        kernel does not count them.
+        """
 
     def read_nowait(self, size: int, position: int) -> Bytes | None:
-        """Like `read`, but None when some of it would have to come from the disk (readahead has been started)."""
+        """Like `read`, but None when it would have to read from the disk (readahead has been started)."""
 
     def write(self, buffers: Sequence[Bytes], position: int) -> None:
-        """Write all buffers one after another at ``position``, or raise; part of them may then be in the file."""
+        """Write all buffers consecutively at ``position``, or raise; the file may then have a part of them."""
 
     def allocate(self, size: int) -> None:
-        """Reserve ``size`` bytes (``preallocate``); a shorter file's size becomes ``size``, a longer one keeps its."""
+        """Reserve ``size`` bytes (``preallocate``); a shorter file is extended to ``size``, a longer one is
+        unchanged.
+        """
 
     def truncate(self, size: int) -> None: ...
 
     def size(self) -> int: ...
 
     def sync(self) -> None:
-        """Data and size are durable when this returns (fdatasync)."""
+        """Make data and size durable (fdatasync)."""
 
     def start_writeback(self, position: int, size: int) -> None:
-        """Ask the kernel to begin writing a range; a hint, never an error."""
+        """Ask the kernel to start writeback of a range; a hint that never raises."""
 
     def descriptor(self) -> int | None:
-        """The descriptor for sendfile, or None where files are not real."""
+        """The file descriptor for sendfile, or None in the simulator."""
 
     def close(self) -> None: ...
 
@@ -109,7 +119,7 @@ class Files(Protocol):
     def open(self, path: str, mode: OpenMode) -> File: ...
 
     def names(self, directory: str) -> list[str]:
-        """Entries of a directory, sorted."""
+        """The sorted names of a directory's entries."""
 
     def exists(self, path: str) -> bool: ...
 
@@ -120,48 +130,51 @@ class Files(Protocol):
     def modified_ms(self, path: str) -> int: ...
 
     def make_directory(self, path: str) -> None:
-        """Create it and its parents; no error when it exists. Durable after ``sync_directory`` of the parents."""
+        """Create a directory and its parents; no error when it exists. Durable after ``sync_directory`` of the
+        parents.
+        """
 
     def rename(self, old: str, new: str) -> None:
-        """Atomic; replaces ``new``."""
+        """Atomically rename ``old`` to ``new``, which is replaced."""
 
     def unlink(self, path: str) -> None: ...
 
     def remove_tree(self, path: str) -> None:
-        """Unlink a directory and all below it; it must exist."""
+        """Remove a directory and everything below it; it must exist."""
 
     def sync_directory(self, path: str) -> None: ...
 
     def lock(self, path: str) -> FileLock:
         """Take the advisory lock of the lock file at ``path`` (created when missing), or raise ``BlockingIOError``
-        when another holds it, be it in this process. A process that dies lets go."""
+        when it is held by another holder, even in this process. A process that dies releases it.
+        """
 
     def free_bytes(self, path: str) -> int: ...
 
     def total_bytes(self, path: str) -> int:
-        """Size of the volume a path is on."""
+        """Size of the volume that contains ``path``."""
 
     def open_files_limit(self) -> int:
-        """How many files and sockets this process may have open."""
+        """The maximum number of open files and sockets of this process."""
 
 
 class Threads(Protocol):
-    """Off-loop work. A job is a pure function of immutable arguments or of one leased file."""
+    """Runs jobs off the event loop. A job is a pure function of immutable arguments or of one leased file."""
 
     def run(self, job: Callable[[*Ts], T], *arguments: *Ts) -> Awaitable[T]:
-        """Start at once or queue; ``BlockingIOError`` when the bounded queue is full."""
+        """Start the job or queue it; ``BlockingIOError`` when the bounded queue is full."""
 
 
-class WorkStopped(Exception):
-    """Whoever wanted the work does not want it any more."""
+class WorkCancelled(Exception):
+    """The job was cancelled by its caller."""
 
 
 class WorkerDied(Exception):
-    """The process that did the work ended before it was done; what it had written may be there in part."""
+    """The worker process ended before the job was done; its output files may be incomplete."""
 
 
-class Workplace(Protocol):
-    """What a job of `Workers` finds where it runs, wherever that is."""
+class WorkerContext(Protocol):
+    """The context that a job of `Workers` gets, wherever it runs."""
 
     @property
     def files(self) -> Files: ...
@@ -169,101 +182,107 @@ class Workplace(Protocol):
     def monotonic(self) -> float: ...
 
     def pause(self, seconds: float) -> None:
-        """Rest (0 only looks whether the work is still wanted); `WorkStopped` when it is not."""
+        """Sleep (0 only checks for cancellation). Raises `WorkCancelled` when the job was cancelled."""
 
     def report(self, progress: object) -> None:
-        """Let the loop know something; `WorkStopped` when the work is not wanted any more."""
+        """Send a progress report to the event loop. Raises `WorkCancelled` when the job was cancelled."""
 
     def word(self) -> object:
-        """What the loop said last, None before it has said anything."""
+        """The last message of the event loop (see `WorkerHandle.tell`), or None."""
 
 
-class Errand(Protocol[Gain]):
-    """A job on its way; used on the loop."""
+class WorkerHandle(Protocol[Gain]):
+    """The handle of a running job, for use on the event loop."""
 
     @property
     def result(self) -> asyncio.Future[Gain]:
-        """What the job returns or raises; `WorkStopped` after `stop`, `WorkerDied` when its process did.
-        Cancelling it stops the job."""
+        """The result or exception of the job; `WorkCancelled` after `stop`, `WorkerDied` when its process died.
+        Cancelling the future stops the job.
+        """
 
     def tell(self, word: object) -> None:
-        """A word for the job, which may look at it whenever it likes. Later words replace earlier ones."""
+        """Send a message that the job may read at any time. Later messages replace earlier ones."""
 
     def stop(self) -> None:
-        """Ask the job to end. It may be done before it hears of that."""
+        """Ask the job to stop. It may finish before it notices."""
 
 
 class Workers(Protocol):
-    """Work that keeps a processor busy for seconds or hours: beside the loop's process, not in a thread of it.
+    """Runs jobs that use a processor for seconds or hours, in other processes instead of threads of the event loop's
+    process.
 
-    A job is a function of a module (not a closure) and one argument. Job, argument, result and words go from one
-    process to the other, so they are plain values.
+    A job is a function of a module (not a closure) with one argument. Job, argument, result and messages are sent
+    between processes, so they must be picklable values.
     """
 
     def start(
-        self, job: Callable[[Workplace, Given], Gain], argument: Given, on_report: Callable[[object], None]
-    ) -> Errand[Gain]:
-        """Begin at once; ``on_report`` is called on the loop with what the job reports, in order."""
+        self, job: Callable[[WorkerContext, Given], Gain], argument: Given, on_report: Callable[[object], None]
+    ) -> WorkerHandle[Gain]:
+        """Start a job; ``on_report`` is called on the event loop with its progress reports, in order."""
 
     def close(self) -> None:
-        """End the workers that have nothing to do; later work starts new ones."""
+        """End the idle workers; later jobs start new ones."""
 
 
 Part = Bytes | FileSlice
 
 
-class Outlet(Protocol):
-    """The one writer of a connection's socket, and its reader: everything goes through it, in order, never blocking.
+class ConnectionStream(Protocol):
+    """The stream of one connection's socket: everything is sent in order, without blocking, and received through it.
 
-    A slice that is shorter than promised when its turn comes aborts the connection, since its header is on the wire.
+    A file slice that turns out shorter than announced aborts the connection, since its header was sent already.
     """
 
     @property
     def queued_bytes(self) -> int:
-        """Bytes handed over and not yet taken by the kernel."""
+        """Bytes passed to `send` that the kernel has not accepted yet."""
 
     def send(self, parts: Sequence[Part]) -> None:
-        """Hand over; what the kernel takes at once is not queued. Never raises: a failure aborts the connection.
-        Buffers must not change afterwards. On a closed or closing outlet the parts are dropped, slices released."""
+        """Send parts; what the kernel does not accept at once is queued. Never raises: a failure aborts the
+        connection. Buffers must not change afterwards. On a closed or closing stream the parts are dropped and slices
+        released.
+        """
 
     def begin_reading(self, get_buffer: Callable[[int], memoryview], buffer_updated: Callable[[int], None]) -> None:
-        """Read from now on, in place of the transport where that is cheaper; called from ``connection_made``. The two
-        are those of the transport's protocol."""
+        """Start reading, instead of the transport where that is cheaper; called from ``connection_made`` with the
+        methods of the buffered protocol.
+        """
 
     def pause_reading(self) -> None:
-        """Read nothing until `resume_reading`."""
+        """Stop reading until `resume_reading`."""
 
     def resume_reading(self) -> None:
-        """Go on after `pause_reading`."""
+        """Continue reading after `pause_reading`."""
 
     def receive(self, buffer: memoryview) -> int:
-        """Bytes that have come meanwhile, read into ``buffer`` without waiting; 0 when there are none, or when only the
-        transport can read them. Its ``buffer_updated`` is not called for them."""
+        """Read available bytes into ``buffer`` without waiting; 0 when there are none, or when only the transport can
+        read them. ``buffer_updated`` is not called for them.
+        """
 
     def expect_long_requests(self) -> None:
-        """Requests come that are much longer than what the kernel holds of one; may be said any number of times."""
+        """Announce requests much larger than the receive buffer; may be called repeatedly."""
 
     def resume_writing(self) -> None:
-        """The protocol forwards its own ``resume_writing`` here (the outlet sets the transport's limits itself)."""
+        """Called by the protocol's own ``resume_writing`` (the stream sets the transport's write buffer limits)."""
 
     def on_drained(self, callback: Callable[[], None]) -> None:
-        """Call ``callback`` whenever the queue becomes empty after not having been; never from inside ``send``."""
+        """Set the callback for each time the queue becomes empty; it is never called from ``send``."""
 
     def close_when_drained(self) -> None:
-        """Close the transport once everything handed over so far is sent; later sends are dropped."""
+        """Close the transport once everything queued is sent; later sends are dropped."""
 
     def closed(self) -> None:
-        """The connection is gone (called from ``connection_lost``): release every queued slice."""
+        """The connection is closed (called from ``connection_lost``): release all queued slices."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SocketBuffers:
-    """What the kernel holds for a connection in each direction; -1 leaves it to the system."""
+    """The socket buffer sizes of a connection; -1 means the system's default."""
 
     send_bytes: int = -1
     receive_bytes: int = -1
     growth: int = 1
-    """How many times as much it may become on a plain socket with long replies, or with long requests."""
+    """By which factor a plain socket's buffers may grow for long responses or long requests."""
 
     @property
     def send_bytes_max(self) -> int:
@@ -281,8 +300,8 @@ SYSTEM_BUFFERS = SocketBuffers()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Listening:
-    """Bound sockets; ``port`` is the real one when 0 was asked for (the same for IPv4 and IPv6)."""
+class BoundListener:
+    """Bound listening sockets; ``port`` is the actual port when 0 was requested (the same for IPv4 and IPv6)."""
 
     port: int
     close: Callable[[], None]
@@ -295,14 +314,19 @@ class Network(Protocol):
         *,
         host: str,
         port: int,
-        tls: ssl.SSLContext | None = None,
+        tls: TlsSource | None = None,
         backlog: int = 1024,
         buffers: SocketBuffers = SYSTEM_BUFFERS,
-    ) -> Listening:
-        """Bind ``host`` ("" = every interface, both families) and serve; never shares a port with another socket.
+    ) -> BoundListener:
+        """Bind ``host`` ("" means every interface, both address families) and accept; never shares a port with another
+        socket.
 
-        ``close`` ends listening; open connections stay. A buffered protocol hands out a memoryview, never a bytearray:
-        asyncio's TLS layer slices it.
+        ``close`` stops listening; open connections stay.
+
+        With ``tls`` a protocol gets ``connection_made`` when its connection is accepted, so that it counts against
+        limits, and nothing else until its handshake is complete. A protocol with a method ``handshake_completed`` then
+        gets the peer's certificate as DER (None without one). If the handshake fails, ``connection_lost`` gets
+        `TlsFailed`. A buffered protocol must return a memoryview, never a bytearray: the stream slices it.
         """
 
     async def connect(
@@ -311,15 +335,24 @@ class Network(Protocol):
         *,
         host: str,
         port: int,
-        tls: ssl.SSLContext | None = None,
-    ) -> tuple[asyncio.Transport, asyncio.BaseProtocol]: ...
+        tls: TlsSource | None = None,
+    ) -> tuple[asyncio.Transport, asyncio.BaseProtocol]:
+        """Connect; with ``tls``, the protocol gets ``connection_made`` when the handshake is complete. Raises
+        ``OSError``, of which `TlsFailed` is one.
+        """
+
+    def tls_context(self, settings: TlsSettings) -> TlsContext:
+        """A context for `listen` and `connect`. Raises `TlsUnusable`."""
 
     def host_name(self) -> str:
-        """What other hosts can call this one, as far as it knows itself; asks the resolver, so seldom."""
+        """The name by which other hosts can reach this one, as far as it knows; it asks the resolver, so call it
+        rarely.
+        """
 
-    def outlet(self, transport: asyncio.Transport, *, buffers: SocketBuffers = SYSTEM_BUFFERS) -> Outlet:
-        """Sendfile on a plain socket; pread and write under TLS and in the simulator. ``buffers`` are those of the
-        listener that accepted the connection."""
+    def outlet(self, transport: asyncio.Transport, *, buffers: SocketBuffers = SYSTEM_BUFFERS) -> ConnectionStream:
+        """The stream for an accepted connection: sendfile on a plain socket; pread and write under TLS and in the
+        simulator. ``buffers`` are those of the listener.
+        """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,8 +1,8 @@
-"""Every error of Kafka's protocol: one class each, with its code, its name and whether a client may retry.
+"""All errors of Kafka's protocol: one class each, with its code, its name and whether a client may retry.
 
-Raise the narrow class where the fact is known; one place above (dispatch) turns it into the reply. A class's docstring
-is its default text; ``ApiError("...")`` says it more exactly. Code 0 means success and has no class. Other packages may
-derive from these classes without ``code=``: such a class keeps its parent's code and is not in the table.
+Raise the specific class where the cause is known; the dispatcher turns it into the response. A class's docstring is
+its default message; ``ApiError("...")`` replaces it. Code 0 means success and has no class. Other packages may derive
+classes without ``code=``: such a class has its parent's code and is not in the table.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import ClassVar, NamedTuple
 
 NONE = 0
-"""The code of success."""
+"""The error code of success."""
 
 by_code: dict[int, type[ApiError]] = {}
 by_name: dict[str, type[ApiError]] = {}
@@ -21,7 +21,7 @@ _WORD_START = re.compile(r"(?<=[a-z])(?=[A-Z])")
 
 
 class ApiError(Exception):
-    """A failure that has a code in Kafka's protocol."""
+    """A failure with an error code of Kafka's protocol."""
 
     code: ClassVar[int] = -1
     retriable: ClassVar[bool] = False
@@ -47,14 +47,14 @@ class ApiError(Exception):
 
 
 def code_of(exception: BaseException | None) -> int:
-    """The code a reply carries: 0 for None, -1 for an exception that is not an `ApiError`."""
+    """The error code for a response: 0 for None, -1 for an exception that is not an `ApiError`."""
     if exception is None:
         return NONE
     return exception.code if isinstance(exception, ApiError) else UnknownServerError.code
 
 
 def from_code(code: int, message: str = "") -> ApiError:
-    """The error for a code read off the wire; a code newer than this table becomes `UnknownServerError`."""
+    """The error for a received code; an unknown (newer) code becomes `UnknownServerError`."""
     known = by_code.get(code)
     if known is None:
         return UnknownServerError(message or f"error code {code}")
@@ -62,42 +62,42 @@ def from_code(code: int, message: str = "") -> ApiError:
 
 
 class RecordError(NamedTuple):
-    """What is wrong with one record of a refused batch."""
+    """The error of one record in a rejected batch."""
 
     batch_index: int
     message: str
 
 
 class UnknownServerError(ApiError, code=-1):
-    """The server met something it did not expect while handling the request."""
+    """An unexpected error occurred on the server while it handled the request."""
 
 
 class OffsetOutOfRange(ApiError, code=1):
-    """The offset asked for lies outside what this partition's log holds."""
+    """The requested offset is outside the range of offsets in the partition's log."""
 
 
 class CorruptMessage(ApiError, code=2, retriable=True):
-    """A batch fails its checksum, has an impossible size or is malformed in another way."""
+    """The batch has a wrong checksum, an invalid size or is otherwise malformed."""
 
 
 class UnknownTopicOrPartition(ApiError, code=3, retriable=True):
-    """This broker does not host the topic or partition."""
+    """This server does not host this topic-partition."""
 
 
 class InvalidFetchSize(ApiError, code=4):
-    """The fetch size asked for is not valid."""
+    """The requested fetch size is not valid."""
 
 
 class LeaderNotAvailable(ApiError, code=5, retriable=True):
-    """The partition has no leader at the moment; an election is under way."""
+    """The partition has no leader at the moment; an election is in progress."""
 
 
 class NotLeaderOrFollower(ApiError, code=6, retriable=True):
-    """This broker is not the partition's leader, or not a replica where any replica would do."""
+    """This broker is not the partition's leader, or, for requests that any replica can serve, not a replica of it."""
 
 
 class RequestTimedOut(ApiError, code=7, retriable=True):
-    """The request ran into its deadline."""
+    """The request timed out."""
 
 
 class BrokerNotAvailable(ApiError, code=8):
@@ -113,7 +113,7 @@ class MessageTooLarge(ApiError, code=10):
 
 
 class StaleControllerEpoch(ApiError, code=11):
-    """The controller has moved; the epoch in the request is an old one."""
+    """The controller has changed; the controller epoch in the request is outdated."""
 
 
 class OffsetMetadataTooLarge(ApiError, code=12):
@@ -121,7 +121,7 @@ class OffsetMetadataTooLarge(ApiError, code=12):
 
 
 class NetworkException(ApiError, code=13, retriable=True):
-    """The connection was lost before the reply arrived."""
+    """The connection was lost before the response was received."""
 
 
 class CoordinatorLoadInProgress(ApiError, code=14, retriable=True):
@@ -141,7 +141,7 @@ class InvalidTopic(ApiError, code=17, kafka_name="INVALID_TOPIC_EXCEPTION"):
 
 
 class RecordListTooLarge(ApiError, code=18):
-    """A batch is larger than a segment of the log may be."""
+    """The batch is larger than the topic's segment.bytes."""
 
 
 class NotEnoughReplicas(ApiError, code=19, retriable=True):
@@ -157,11 +157,11 @@ class InvalidRequiredAcks(ApiError, code=21):
 
 
 class IllegalGeneration(ApiError, code=22):
-    """The group's generation is another one than the member names."""
+    """The member's generation id is not the group's current one."""
 
 
 class InconsistentGroupProtocol(ApiError, code=23):
-    """The member's protocol type or its assignors do not fit those of the group."""
+    """The member's protocol type or assignors are not compatible with those of the group."""
 
 
 class InvalidGroupId(ApiError, code=24):
@@ -173,11 +173,11 @@ class UnknownMemberId(ApiError, code=25):
 
 
 class InvalidSessionTimeout(ApiError, code=26):
-    """The session timeout lies outside group.min.session.timeout.ms and group.max.session.timeout.ms."""
+    """The session timeout is not between group.min.session.timeout.ms and group.max.session.timeout.ms."""
 
 
 class RebalanceInProgress(ApiError, code=27):
-    """The group is rebalancing; the member has to rejoin."""
+    """The group is rebalancing; the member must rejoin."""
 
 
 class InvalidCommitOffsetSize(ApiError, code=28):
@@ -185,19 +185,19 @@ class InvalidCommitOffsetSize(ApiError, code=28):
 
 
 class TopicAuthorizationFailed(ApiError, code=29):
-    """Not authorized to access the topic."""
+    """Topic authorization failed."""
 
 
 class GroupAuthorizationFailed(ApiError, code=30):
-    """Not authorized to access the group."""
+    """Group authorization failed."""
 
 
 class ClusterAuthorizationFailed(ApiError, code=31):
-    """Not authorized for this operation on the cluster."""
+    """Cluster authorization failed."""
 
 
 class InvalidTimestamp(ApiError, code=32):
-    """A record's timestamp lies outside the range the topic accepts."""
+    """A record's timestamp is outside the range that the topic accepts."""
 
 
 class UnsupportedSaslMechanism(ApiError, code=33):
@@ -205,11 +205,11 @@ class UnsupportedSaslMechanism(ApiError, code=33):
 
 
 class IllegalSaslState(ApiError, code=34):
-    """The request does not fit the state of the SASL exchange."""
+    """The request is not valid in the current state of the SASL exchange."""
 
 
 class UnsupportedVersion(ApiError, code=35):
-    """This version of the API, or what the request asks of it, is not supported."""
+    """This version of the API, or a feature the request needs, is not supported."""
 
 
 class TopicAlreadyExists(ApiError, code=36):
@@ -229,7 +229,7 @@ class InvalidReplicaAssignment(ApiError, code=39):
 
 
 class InvalidConfig(ApiError, code=40):
-    """A setting is not valid."""
+    """A configuration value is not valid."""
 
 
 class NotController(ApiError, code=41, retriable=True):
@@ -237,7 +237,7 @@ class NotController(ApiError, code=41, retriable=True):
 
 
 class InvalidRequest(ApiError, code=42):
-    """The request contradicts itself or breaks the protocol's rules."""
+    """The request is inconsistent or violates the protocol."""
 
 
 class UnsupportedForMessageFormat(ApiError, code=43):
@@ -245,7 +245,7 @@ class UnsupportedForMessageFormat(ApiError, code=43):
 
 
 class PolicyViolation(ApiError, code=44):
-    """The request breaks a configured policy."""
+    """The request violates a configured policy."""
 
 
 class OutOfOrderSequenceNumber(ApiError, code=45):
@@ -253,15 +253,15 @@ class OutOfOrderSequenceNumber(ApiError, code=45):
 
 
 class DuplicateSequenceNumber(ApiError, code=46):
-    """The batch's sequence number was used before."""
+    """The batch's sequence number was used already."""
 
 
 class InvalidProducerEpoch(ApiError, code=47):
-    """The producer's epoch is older than the one on record."""
+    """The producer's epoch is older than its current one."""
 
 
 class InvalidTxnState(ApiError, code=48):
-    """The transaction is not in a state that allows this."""
+    """The transaction's state does not allow this operation."""
 
 
 class InvalidProducerIdMapping(ApiError, code=49):
@@ -273,15 +273,15 @@ class InvalidTransactionTimeout(ApiError, code=50):
 
 
 class ConcurrentTransactions(ApiError, code=51, retriable=True):
-    """Another operation on the same transaction is still under way."""
+    """Another operation on the same transaction is still in progress."""
 
 
 class TransactionCoordinatorFenced(ApiError, code=52):
-    """The transaction marker comes from a coordinator that has been replaced."""
+    """The transaction marker is from a coordinator that has been replaced."""
 
 
 class TransactionalIdAuthorizationFailed(ApiError, code=53):
-    """Not authorized to use the transactional id."""
+    """Transactional Id authorization failed."""
 
 
 class SecurityDisabled(ApiError, code=54):
@@ -289,11 +289,11 @@ class SecurityDisabled(ApiError, code=54):
 
 
 class OperationNotAttempted(ApiError, code=55):
-    """Not tried, because another operation of the same request failed."""
+    """Not attempted, because another operation of the same request failed."""
 
 
 class KafkaStorageError(ApiError, code=56, retriable=True):
-    """The disk or its directory refused the operation."""
+    """The disk or log directory failed or rejected the operation."""
 
 
 class LogDirNotFound(ApiError, code=57):
@@ -305,7 +305,7 @@ class SaslAuthenticationFailed(ApiError, code=58):
 
 
 class UnknownProducerId(ApiError, code=59):
-    """Nothing is on record for the producer id; its records may have been deleted."""
+    """The producer id is unknown to the partition; its records may have been deleted."""
 
 
 class ReassignmentInProgress(ApiError, code=60):
@@ -325,11 +325,11 @@ class DelegationTokenOwnerMismatch(ApiError, code=63):
 
 
 class DelegationTokenRequestNotAllowed(ApiError, code=64):
-    """Delegation tokens cannot be handled over this kind of connection."""
+    """Delegation token requests are not allowed on this kind of connection."""
 
 
 class DelegationTokenAuthorizationFailed(ApiError, code=65):
-    """Not authorized to handle the delegation token."""
+    """Delegation Token authorization failed."""
 
 
 class DelegationTokenExpired(ApiError, code=66):
@@ -353,11 +353,11 @@ class FetchSessionIdNotFound(ApiError, code=70, retriable=True):
 
 
 class InvalidFetchSessionEpoch(ApiError, code=71, retriable=True):
-    """The epoch is not the one the fetch session expects."""
+    """The epoch is not the next one of the fetch session."""
 
 
 class ListenerNotFound(ApiError, code=72, retriable=True):
-    """The leader has no listener of the name the request came in on."""
+    """The leader has no listener with the name of the one that received the request."""
 
 
 class TopicDeletionDisabled(ApiError, code=73):
@@ -373,19 +373,19 @@ class UnknownLeaderEpoch(ApiError, code=75, retriable=True):
 
 
 class UnsupportedCompressionType(ApiError, code=76):
-    """The client's version of the request cannot carry the codec that is used."""
+    """The batch's compression codec is not supported by this version of the request."""
 
 
 class StaleBrokerEpoch(ApiError, code=77):
-    """The broker has registered again since; this epoch is an old one."""
+    """The broker has registered again since; its epoch in the request is outdated."""
 
 
 class OffsetNotAvailable(ApiError, code=78, retriable=True):
-    """A new leader has not caught up enough to answer with an offset that never goes back."""
+    """The new leader's high watermark has not caught up yet, so its offsets could still go back."""
 
 
 class MemberIdRequired(ApiError, code=79):
-    """Join again with the member id in the reply."""
+    """The member must join again with the member id in the response."""
 
 
 class PreferredLeaderNotAvailable(ApiError, code=80, retriable=True):
@@ -393,19 +393,19 @@ class PreferredLeaderNotAvailable(ApiError, code=80, retriable=True):
 
 
 class GroupMaxSizeReached(ApiError, code=81):
-    """The group has as many members as it may have."""
+    """The group has reached its maximum size."""
 
 
 class FencedInstanceId(ApiError, code=82):
-    """Another member uses this group.instance.id by now."""
+    """Another member now uses this group.instance.id."""
 
 
 class EligibleLeadersNotAvailable(ApiError, code=83, retriable=True):
-    """No replica that may lead the partition is available."""
+    """No replica that is eligible as the partition's leader is available."""
 
 
 class ElectionNotNeeded(ApiError, code=84, retriable=True):
-    """The partition already has the leader that was asked for."""
+    """Leader election not needed for topic partition."""
 
 
 class NoReassignmentInProgress(ApiError, code=85):
@@ -413,11 +413,11 @@ class NoReassignmentInProgress(ApiError, code=85):
 
 
 class GroupSubscribedToTopic(ApiError, code=86):
-    """The group still subscribes to the topic, so its offsets stay."""
+    """The group still subscribes to the topic, so its offsets cannot be deleted."""
 
 
 class InvalidRecord(ApiError, code=87):
-    """A record breaks a rule of the topic; the whole batch is refused."""
+    """A record violates a rule of the topic; the whole batch is rejected."""
 
     def __init__(self, message: str = "", record_errors: Sequence[RecordError] = ()) -> None:
         super().__init__(message)
@@ -425,11 +425,11 @@ class InvalidRecord(ApiError, code=87):
 
 
 class UnstableOffsetCommit(ApiError, code=88, retriable=True):
-    """Offsets of a transaction that is not finished yet stand in the way."""
+    """There are pending transactional offsets; retry when the transaction has ended."""
 
 
 class ThrottlingQuotaExceeded(ApiError, code=89, retriable=True):
-    """The quota is used up for now."""
+    """The quota is exceeded."""
 
     def __init__(self, message: str = "", throttle_time_ms: int = 0) -> None:
         super().__init__(message)
@@ -441,11 +441,11 @@ class ProducerFenced(ApiError, code=90):
 
 
 class ResourceNotFound(ApiError, code=91):
-    """The request names a thing that does not exist."""
+    """The requested resource does not exist."""
 
 
 class DuplicateResource(ApiError, code=92):
-    """The request names the same thing twice."""
+    """The request has the same resource twice."""
 
 
 class UnacceptableCredential(ApiError, code=93):
@@ -453,7 +453,7 @@ class UnacceptableCredential(ApiError, code=93):
 
 
 class InconsistentVoterSet(ApiError, code=94):
-    """Sender or receiver is not among the voters the other one expects."""
+    """The sender or receiver is not in the other one's set of voters."""
 
 
 class InvalidUpdateVersion(ApiError, code=95):
@@ -473,27 +473,27 @@ class SnapshotNotFound(ApiError, code=98):
 
 
 class PositionOutOfRange(ApiError, code=99):
-    """The position lies outside the snapshot."""
+    """The position is outside the snapshot."""
 
 
 class UnknownTopicId(ApiError, code=100, retriable=True):
-    """This broker hosts no topic with this id."""
+    """This server does not host this topic ID."""
 
 
 class DuplicateBrokerRegistration(ApiError, code=101):
-    """Another live broker is registered under this id."""
+    """Another live broker is registered with this id."""
 
 
 class BrokerIdNotRegistered(ApiError, code=102):
-    """No broker is registered under this id."""
+    """No broker is registered with this id."""
 
 
 class InconsistentTopicId(ApiError, code=103, retriable=True):
-    """The topic id of the request is not the one of the log."""
+    """The topic id in the request does not match that of the log."""
 
 
 class InconsistentClusterId(ApiError, code=104):
-    """The request is meant for a cluster with another id."""
+    """The cluster id in the request does not match this cluster's."""
 
 
 class TransactionalIdNotFound(ApiError, code=105):
@@ -505,23 +505,23 @@ class FetchSessionTopicIdError(ApiError, code=106, retriable=True):
 
 
 class IneligibleReplica(ApiError, code=107):
-    """The proposed in-sync set holds a replica that may not join it."""
+    """The proposed ISR has a replica that is not eligible to join it."""
 
 
 class NewLeaderElected(ApiError, code=108):
-    """The partition was changed as asked, and a new leader was elected with that."""
+    """The partition was changed as requested, and a new leader was elected by that."""
 
 
 class OffsetMovedToTieredStorage(ApiError, code=109):
-    """The offset is only in the remote tier by now."""
+    """The offset is only in the remote tier."""
 
 
 class FencedMemberEpoch(ApiError, code=110):
-    """The member's epoch is out of date; it has to give up its partitions and join again."""
+    """The member's epoch is outdated; it must release its partitions and rejoin."""
 
 
 class UnreleasedInstanceId(ApiError, code=111):
-    """Another member still holds this instance id and has to leave first."""
+    """Another member still uses this instance id and must leave first."""
 
 
 class UnsupportedAssignor(ApiError, code=112):
@@ -529,11 +529,11 @@ class UnsupportedAssignor(ApiError, code=112):
 
 
 class StaleMemberEpoch(ApiError, code=113):
-    """The member's epoch is an old one; it learns the new one by its next heartbeat."""
+    """The member's epoch is outdated; its next heartbeat response has the new one."""
 
 
 class MismatchedEndpointType(ApiError, code=114):
-    """The request was meant for the other kind of node: broker or controller."""
+    """The request is for the other kind of node (broker or controller)."""
 
 
 class UnsupportedEndpointType(ApiError, code=115):
@@ -553,15 +553,15 @@ class TelemetryTooLarge(ApiError, code=118):
 
 
 class InvalidRegistration(ApiError, code=119):
-    """The controller refuses the broker's registration."""
+    """The controller rejected the broker's registration."""
 
 
 class TransactionAbortable(ApiError, code=120):
-    """The transaction failed, but its producer may abort it and go on."""
+    """The transaction failed, but the producer can abort it and continue."""
 
 
 class InvalidRecordState(ApiError, code=121):
-    """The record is not in a state in which it can be acknowledged like this."""
+    """The record's state does not allow this acknowledgement."""
 
 
 class ShareSessionNotFound(ApiError, code=122, retriable=True):
@@ -569,15 +569,15 @@ class ShareSessionNotFound(ApiError, code=122, retriable=True):
 
 
 class InvalidShareSessionEpoch(ApiError, code=123, retriable=True):
-    """The epoch is not the one the share session expects."""
+    """The epoch is not the next one of the share session."""
 
 
 class FencedStateEpoch(ApiError, code=124):
-    """The state epoch of the share group is another one."""
+    """The share group's state epoch in the request is outdated."""
 
 
 class InvalidVoterKey(ApiError, code=125):
-    """The voter is known with another directory id."""
+    """The voter has another directory id."""
 
 
 class DuplicateVoter(ApiError, code=126):
@@ -593,7 +593,7 @@ class InvalidRegularExpression(ApiError, code=128):
 
 
 class RebootstrapRequired(ApiError, code=129):
-    """What the client knows of the cluster is too old; it has to start from its bootstrap addresses."""
+    """The client's metadata is too old; it must bootstrap again."""
 
 
 class StreamsInvalidTopology(ApiError, code=130):
@@ -605,8 +605,8 @@ class StreamsInvalidTopologyEpoch(ApiError, code=131):
 
 
 class StreamsTopologyFenced(ApiError, code=132):
-    """The epoch of the streams topology is an old one."""
+    """The epoch of the streams topology is outdated."""
 
 
 class ShareSessionLimitReached(ApiError, code=133, retriable=True):
-    """The broker holds as many share sessions as it may."""
+    """The broker has reached its maximum number of share sessions."""

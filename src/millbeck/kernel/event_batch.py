@@ -1,12 +1,12 @@
-"""One loop turn: what handlers marked is done once, in a fixed order, after all of them have run.
+"""Event batch: the work collected in one iteration of the event loop, done once at its end, in a fixed order.
 
-Handlers only mark. At the end of the turn come, in this order: gathered appends (one vectored write for each
-partition), high watermarks, completions, replies. Nothing re-enters another connection from inside a handler, and a
-burst of requests for one partition costs one system call. What a step marks for an earlier step waits for the next
-turn, so a turn always ends.
+Handlers only add work. At the end of the batch come, in this order: staged appends (one vectored write per partition),
+high watermarks, completions, responses. No handler calls into another connection, and a burst of requests for one
+partition costs one system call. Work that a step adds for an earlier step is done in the next batch, so a batch always
+ends.
 
-A turn is arranged with the first mark. Whoever knows that nobody else will mark anything before the loop looks at its
-descriptors again, `begin`s the turn before the handlers and `end`s it behind them, without another round of the loop.
+The first added item schedules the end of the batch. A caller that is the only event of the iteration may instead
+`begin` the batch before its handlers and `end` it after them, which saves an iteration of the event loop.
 """
 
 from __future__ import annotations
@@ -15,18 +15,18 @@ from collections.abc import Callable
 from typing import Protocol
 
 
-class Appends(Protocol):
+class StagedAppends(Protocol):
     def write(self) -> None:
-        """Write what was staged and settle it; must not raise."""
+        """Write the staged batches; `advance_high_watermark` follows in the same event batch."""
 
     def advance_high_watermark(self) -> None: ...
 
 
-class Replies(Protocol):
+class PendingReplies(Protocol):
     def flush_replies(self) -> None: ...
 
 
-class Turn:
+class EventBatch:
     __slots__ = (
         "_appends",
         "_completions",
@@ -44,20 +44,21 @@ class Turn:
         report: Callable[[Exception], None],
         is_alone: Callable[[], bool] | None = None,
     ) -> None:
-        """``schedule`` runs a callback at the end of the loop turn (``loop.call_soon``); ``report`` gets what a step
-        raised by mistake: the other steps go on, since one connection's bug must not cost another its reply.
-        ``is_alone`` says whether what runs now is the only event that the loop serves in this turn."""
+        """``schedule`` runs a callback at the end of the loop iteration (``loop.call_soon``). ``report`` is called
+        with an unexpected exception of a step: the other steps continue, since one connection's bug must not affect
+        another. ``is_alone`` returns whether the current event is the only one in this iteration.
+        """
         self._schedule = schedule
         self._report = report
         self._is_alone = is_alone
         self._is_scheduled = False
-        self._appends: list[Appends] = []
-        self._watermarks: list[Appends] = []
+        self._appends: list[StagedAppends] = []
+        self._watermarks: list[StagedAppends] = []
         self._completions: list[Callable[[], None]] = []
-        self._replies: list[Replies] = []
+        self._replies: list[PendingReplies] = []
 
     def begin(self) -> bool:
-        """True when the caller is alone in this turn: it must call `end`, which does what was marked in between."""
+        """Begin a batch if the caller is the only event of this iteration (True): it must then call `end`."""
         if self._is_scheduled or self._is_alone is None or not self._is_alone():
             return False
         self._is_scheduled = True
@@ -66,23 +67,23 @@ class Turn:
     def end(self) -> None:
         self._run()
 
-    def mark_append(self, partition: Appends) -> None:
-        """``partition`` has staged batches. Each partition marks itself once until it is written."""
+    def add_append(self, partition: StagedAppends) -> None:
+        """Add a partition with staged batches; it must do so only once before they are written."""
         self._appends.append(partition)
         if not self._is_scheduled:
             self._arrange()
 
-    def mark_watermark(self, partition: Appends) -> None:
+    def add_high_watermark(self, partition: StagedAppends) -> None:
         self._watermarks.append(partition)
         if not self._is_scheduled:
             self._arrange()
 
-    def mark_completion(self, callback: Callable[[], None]) -> None:
+    def add_completion(self, callback: Callable[[], None]) -> None:
         self._completions.append(callback)
         if not self._is_scheduled:
             self._arrange()
 
-    def mark_replies(self, connection: Replies) -> None:
+    def mark_replies(self, connection: PendingReplies) -> None:
         self._replies.append(connection)
         if not self._is_scheduled:
             self._arrange()
@@ -92,7 +93,7 @@ class Turn:
         self._schedule(self._run)
 
     def _run(self) -> None:
-        # Marks made from here on arrange another turn unless their step is still to come in this one.
+        # Work added from here on goes into another batch, unless its step is still to come in this one.
         appends, self._appends = self._appends, []
         for partition in appends:
             try:
@@ -100,7 +101,7 @@ class Turn:
             except Exception as error:
                 self._report(error)
         watermarks, self._watermarks = self._watermarks, []
-        for partition in watermarks:
+        for partition in appends + watermarks:
             try:
                 partition.advance_high_watermark()
             except Exception as error:

@@ -1,4 +1,4 @@
-"""A range of an open file that is to be sent: what a reply carries instead of the bytes themselves."""
+"""A range of an open file to be sent: part of a response in place of the bytes themselves."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 class FileSlice:
-    """A range of a leased file that is to be sent. ``release`` is called exactly once, sent or not."""
+    """A range of a leased file to be sent. ``release`` is called exactly once, sent or not."""
 
     __slots__ = ("file", "position", "release", "size")
 

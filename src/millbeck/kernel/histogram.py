@@ -1,10 +1,10 @@
-"""Quantiles of recent values in little, bounded memory.
+"""Quantiles of recent values in small, bounded memory.
 
-Buckets grow geometrically, 32 to the power of two, so a quantile is off by at most 1.1 %. Values are clamped to
-2^-10 .. 2^32 (for milliseconds: a microsecond to 50 days), which bounds the buckets at 1,345; what occurs in practice
-needs some fifty. The window slides in three slots: quantiles cover the current slot and the two before it. Nothing here
-reads a clock: `rotate` starts the next slot, and the registry calls it every 20 seconds or at the next scrape after
-that. ``count`` and ``total`` cover everything since the start.
+Bucket bounds grow geometrically, 32 buckets per power of two, so the error of a quantile is at most 1.1 %. Values are
+limited to 2^-10 .. 2^32 (for milliseconds: a microsecond to 50 days), which bounds the number of buckets at 1,345; in
+practice some fifty are used. The sliding window has three slots: quantiles cover the current slot and the two before
+it. Nothing here reads a clock: `rotate` starts the next slot, and the registry calls it every 20 seconds or at the
+next scrape after that. ``count`` and ``total`` cover everything since the start.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Histogram:
         self.record_many(value, 1)
 
     def record_many(self, value: float, count: int) -> None:
-        """One value that stands for ``count``."""
+        """Record one value ``count`` times."""
         self.total += value * count
         if not _SMALLEST <= value <= _LARGEST:
             value = _LARGEST if value > _LARGEST else _SMALLEST
@@ -46,13 +46,13 @@ class Histogram:
         return self._count_before + sum(self._current.values())
 
     def rotate(self) -> None:
-        """Start the next slot and forget the oldest."""
+        """Start the next slot and drop the oldest."""
         self._count_before = self.count
         self._earlier = [self._current, *self._earlier[:-1]]
         self._current = {}
 
     def quantiles(self, wanted: Sequence[float] = QUANTILES) -> list[float]:
-        """The values below which these shares of the window lie, for ascending shares; NaN when the window is empty."""
+        """The quantiles of the window for ascending shares; NaN when the window is empty."""
         counts = Counter(self._current)
         for slot in self._earlier:
             counts.update(slot)

@@ -1,4 +1,4 @@
-"""Names for the numbers that travel through the whole system."""
+"""Types of identifiers that are used everywhere: node ids, broker epochs, UUIDs, topic partitions."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ def uuid_text(value: Uuid) -> str:
 
 
 def parse_uuid(text: str) -> Uuid:
-    """The inverse of `uuid_text`; raises ValueError for anything else."""
+    """The inverse of `uuid_text`. Raises ValueError for anything else."""
     if _UUID_TEXT.fullmatch(text):
         value = urlsafe_b64decode(text + "==")
-        # The last character holds two bits and four that must be zero; the decoder ignores those.
+        # The last character has two significant bits and four that must be zero, which the decoder does not check.
         if uuid_text(value) == text:
             return value
     raise ValueError(f"{text[:40]!r} is not a uuid of 22 base64 characters")

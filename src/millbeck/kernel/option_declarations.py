@@ -1,13 +1,14 @@
-"""The declaration of one option: everything there is to know about a setting, in one object."""
+"""The declaration of one option: all properties of a setting in one object."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, Final, Generic, NamedTuple, TypedDict, TypeVar, Unpack, overload
 
 from millbeck.kernel.errors import InvalidConfig
-from millbeck.kernel.option_kinds import PASSWORD, Kind
+from millbeck.kernel.option_kinds import PASSWORD, OptionKind
 from millbeck.kernel.validators import Validator
 
 T = TypeVar("T")
@@ -23,7 +24,7 @@ class Scope(Enum):
 
 
 class Update(Enum):
-    """How a broker option can be changed while the broker runs; topic and group options always can."""
+    """Whether a broker option can be changed while the broker runs; topic and group options always can."""
 
     READ_ONLY = "read-only"
     PER_BROKER = "per-broker"
@@ -37,7 +38,7 @@ class Importance(Enum):
 
 
 class Synonym(NamedTuple):
-    """A broker option that stands in for another option; its value is multiplied (hours to ms), -1 stays -1."""
+    """A broker option that gives another option's value; it is multiplied by ``factor`` (hours to ms), -1 stays -1."""
 
     name: str
     factor: int = 1
@@ -48,71 +49,48 @@ class Required(Enum):
 
 
 REQUIRED: Final = Required.REQUIRED
-"""As a default: the option has none and must be set."""
+"""As a default: the option has no default and must be set."""
 
 
-class Details(TypedDict, total=False):
-    """What `option` takes beside name, kind, default, validator and doc."""
+class OptionKeywords(TypedDict, total=False):
+    """The keyword arguments of `option` other than name, kind, default, validator and doc."""
 
     scope: Scope
     update: Update
     importance: Importance
     synonyms: Sequence[Synonym]
-    """The options that are asked when this one is not set, the strongest first."""
+    """The options that are used when this one is not set, in order of precedence."""
     sensitive: bool
-    """Never shown; passwords always are sensitive."""
+    """Never shown in full; passwords are always sensitive."""
     internal: bool
-    """Works, but is left out of docs and listings."""
+    """Works, but is omitted from docs and listings."""
 
 
+@dataclass(slots=True, eq=False, repr=False)
 class Option(Generic[T]):
-    """One declared setting. On a section's class it is the declaration, on an instance it is the value."""
+    """One declared setting. On a section's class it is the declaration, on an instance the value."""
 
-    __slots__ = (
-        "attribute",
-        "default",
-        "doc",
-        "importance",
-        "internal",
-        "kind",
-        "name",
-        "scope",
-        "sensitive",
-        "synonyms",
-        "update",
-        "valid",
-    )
+    name: str
+    kind: OptionKind[Any]
+    default: T | Required
+    valid: Validator[Any] | None
+    doc: str
+    scope: Scope = field(default=Scope.BROKER, kw_only=True)
+    update: Update = field(default=Update.READ_ONLY, kw_only=True)
+    importance: Importance = field(default=Importance.MEDIUM, kw_only=True)
+    synonyms: Sequence[Synonym] = field(default=(), kw_only=True)
+    sensitive: bool = field(default=False, kw_only=True)
+    internal: bool = field(default=False, kw_only=True)
+    attribute: str = field(default="", init=False)
 
-    def __init__(
-        self,
-        name: str,
-        kind: Kind[Any],
-        default: T | Required,
-        valid: Validator[Any] | None,
-        doc: str,
-        *,
-        scope: Scope = Scope.BROKER,
-        update: Update = Update.READ_ONLY,
-        importance: Importance = Importance.MEDIUM,
-        synonyms: Sequence[Synonym] = (),
-        sensitive: bool = False,
-        internal: bool = False,
-    ) -> None:
-        assert doc, f"option {name} has no doc"
-        self.name = name
-        self.kind = kind
-        self.default = default
-        self.valid = valid
-        self.doc = doc
-        self.scope = scope
-        self.update = update
-        self.importance = importance
-        self.synonyms = tuple(synonyms)
-        self.sensitive = sensitive or kind is PASSWORD
-        self.internal = internal
-        self.attribute = ""
-        if valid is not None and default is not None and default is not REQUIRED:
-            assert valid.accepts(default), f"default {default!r} of {name} is not {valid.allowed}"
+    def __post_init__(self) -> None:
+        assert self.doc, f"option {self.name} has no doc"
+        self.synonyms = tuple(self.synonyms)
+        self.sensitive = self.sensitive or self.kind is PASSWORD
+        if self.valid is not None and self.default is not None and self.default is not REQUIRED:
+            assert self.valid.accepts(self.default), (
+                f"default {self.default!r} of {self.name} is not {self.valid.allowed}"
+            )
 
     def __set_name__(self, owner: type, attribute: str) -> None:
         assert not self.attribute, f"option {self.name} is declared twice"
@@ -123,19 +101,19 @@ class Option(Generic[T]):
     @overload
     def __get__(self, instance: object, owner: type) -> T: ...
     def __get__(self, instance: object | None, owner: type) -> Option[T] | T:
-        # There is no __set__, so a value in the instance's own dict is found first: this runs on the class only.
+        # There is no __set__, so the instance's own dict takes precedence: this runs on the class only.
         assert instance is None, f"{self.name} has no value"
         return self
 
     def parse(self, text: str) -> T:
-        """The value of a text; raises `InvalidConfig` that names the setting, the text and what is allowed."""
+        """Parse and validate a text. Raises `InvalidConfig` with the setting, the text and the allowed values."""
         value = self.convert(text)
         if self.valid is not None and not self.valid.accepts(value):
             raise self._refusal(text, f"the value must be {self.valid.allowed}")
         return value
 
     def convert(self, text: str) -> T:
-        """Like `parse`, but asks the type only and not the validator."""
+        """Like `parse`, without the validator."""
         try:
             value: T = self.kind.parse(text)
         except ValueError as problem:
@@ -163,41 +141,41 @@ class Option(Generic[T]):
 @overload
 def option(
     name: str,
-    kind: Kind[T],
+    kind: OptionKind[T],
     default: Required,
     *,
     doc: str,
     valid: Validator[T] | None = None,
-    **details: Unpack[Details],
+    **details: Unpack[OptionKeywords],
 ) -> Option[T]: ...
 @overload
 def option(
     name: str,
-    kind: Kind[T],
+    kind: OptionKind[T],
     default: None,
     *,
     doc: str,
     valid: Validator[T] | None = None,
-    **details: Unpack[Details],
+    **details: Unpack[OptionKeywords],
 ) -> Option[T | None]: ...
 @overload
 def option(
     name: str,
-    kind: Kind[T],
+    kind: OptionKind[T],
     default: T,
     *,
     doc: str,
     valid: Validator[T] | None = None,
-    **details: Unpack[Details],
+    **details: Unpack[OptionKeywords],
 ) -> Option[T]: ...
 def option(
     name: str,
-    kind: Kind[Any],
+    kind: OptionKind[Any],
     default: Any,
     *,
     doc: str,
     valid: Validator[Any] | None = None,
-    **details: Unpack[Details],
+    **details: Unpack[OptionKeywords],
 ) -> Option[Any]:
-    """Declare a setting. A default of None makes its value optional; `REQUIRED` means that it has to be set."""
+    """Declare an option. A default of None makes its value optional; `REQUIRED` means that it must be set."""
     return Option(name, kind, default, valid, doc, **details)

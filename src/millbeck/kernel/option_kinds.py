@@ -1,7 +1,8 @@
-"""The types an option's value can have: text to value and back, as Kafka's configuration files mean it.
+"""The types of option values: conversion from text and back, as in Kafka's configuration files.
 
-Text is trimmed first. Numbers are plain decimal (no underscores, no hexadecimal) and must fit their Java width; a
-boolean is ``true`` or ``false`` in any case; a list is separated by commas, spaces around them ignored.
+Text is trimmed first. Numbers are plain decimal (no underscores, no hexadecimal) and must fit their Java type; a
+boolean is ``true`` or ``false`` in any case; the entries of a list are separated by commas, spaces around them
+ignored.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ _DECIMAL_MAX = 64
 
 
 class Secret:
-    """A password: it never shows in logs, replies or tracebacks; `reveal` is the only way to the text."""
+    """A password: it is never shown in logs, responses or tracebacks; only `reveal` returns its text."""
 
     __slots__ = ("_text",)
 
@@ -40,8 +41,8 @@ class Secret:
         return "[hidden]"
 
 
-class Kind(Generic[T]):
-    """One type of value. ``code`` is the type's number in DescribeConfigs."""
+class OptionKind(Generic[T]):
+    """A type of option values. ``code`` is its number in DescribeConfigs."""
 
     __slots__ = ("code", "name", "parse", "text")
 
@@ -49,7 +50,7 @@ class Kind(Generic[T]):
         self.name = name
         self.code = code
         self.parse = parse
-        """Value of a text; ValueError says what was expected."""
+        """Converts a text to a value; its ValueError has the expected form."""
         self.text = text
 
     def __repr__(self) -> str:
@@ -89,10 +90,12 @@ def _parse_double(text: str) -> float:
 
 
 def _double_text(value: float) -> str:
-    """As Java prints a double: plain between 0.001 and ten million, otherwise with an exponent (``1.0E10``)."""
+    """The text of a double as in Java: plain between 0.001 and ten million, otherwise with an exponent
+    (``1.0E10``).
+    """
     if value == 0 or 1e-3 <= abs(value) < 1e7:
         return repr(float(value))
-    # repr holds the shortest digits that read back the same; only the point and the exponent have to move.
+    # repr has the shortest digits that convert back to the same value; only the point and the exponent are moved.
     sign = "-" if value < 0 else ""
     mantissa, _, exponent_text = repr(abs(float(value))).partition("e")
     whole, _, fraction = mantissa.partition(".")
@@ -108,12 +111,12 @@ def _parse_list(text: str) -> tuple[str, ...]:
     return tuple(_COMMA.split(trimmed)) if trimmed else ()
 
 
-BOOLEAN: Kind[bool] = Kind("boolean", 1, _parse_boolean, _boolean_text)
-STRING: Kind[str] = Kind("string", 2, str.strip, str)
-INT: Kind[int] = Kind("int", 3, _integer_parser(32), str)
-SHORT: Kind[int] = Kind("short", 4, _integer_parser(16), str)
-LONG: Kind[int] = Kind("long", 5, _integer_parser(64), str)
-DOUBLE: Kind[float] = Kind("double", 6, _parse_double, _double_text)
-LIST: Kind[tuple[str, ...]] = Kind("list", 7, _parse_list, ",".join)
-CLASS: Kind[str] = Kind("class", 8, str.strip, str)
-PASSWORD: Kind[Secret] = Kind("password", 9, lambda text: Secret(text.strip()), repr)
+BOOLEAN: OptionKind[bool] = OptionKind("boolean", 1, _parse_boolean, _boolean_text)
+STRING: OptionKind[str] = OptionKind("string", 2, str.strip, str)
+INT: OptionKind[int] = OptionKind("int", 3, _integer_parser(32), str)
+SHORT: OptionKind[int] = OptionKind("short", 4, _integer_parser(16), str)
+LONG: OptionKind[int] = OptionKind("long", 5, _integer_parser(64), str)
+DOUBLE: OptionKind[float] = OptionKind("double", 6, _parse_double, _double_text)
+LIST: OptionKind[tuple[str, ...]] = OptionKind("list", 7, _parse_list, ",".join)
+CLASS: OptionKind[str] = OptionKind("class", 8, str.strip, str)
+PASSWORD: OptionKind[Secret] = OptionKind("password", 9, lambda text: Secret(text.strip()), repr)

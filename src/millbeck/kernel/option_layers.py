@@ -1,9 +1,9 @@
-"""Which value of an option is in force, when several places have one.
+"""Precedence of configuration sources: the effective value of an option that several sources set.
 
-From strong to weak: the topic's or group's own value, this broker's dynamic value, the cluster's dynamic value, the
-server's file, the default. Within one place an option's own name comes before its synonyms, and those in their order
-(``log.retention.ms`` before ``.minutes`` before ``.hours``). Topic and group options are set under their own name on
-the topic or group only; on the broker they are set under their synonyms' names.
+In descending precedence: the topic's or group's own value, this broker's dynamic value, the cluster's dynamic value,
+the server's file, the default. Within a source an option's own name precedes its synonyms, and those have their own
+order (``log.retention.ms`` before ``.minutes`` before ``.hours``). On a topic or group, options are set only by their
+own name; on the broker they are set by the names of their synonyms.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ T = TypeVar("T")
 
 
 class ConfigSource(IntEnum):
-    """Where a value comes from, with the numbers of DescribeConfigs."""
+    """The source of a value, with the numbers of DescribeConfigs."""
 
     UNKNOWN = 0
     DYNAMIC_TOPIC_CONFIG = 1
@@ -37,18 +37,18 @@ _OVERRIDE_SOURCE = {Scope.TOPIC: ConfigSource.DYNAMIC_TOPIC_CONFIG, Scope.GROUP:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Layers:
-    """Texts by name, one mapping per place a value can come from."""
+class ConfigLayers:
+    """The configured texts by name, one mapping per source."""
 
     overrides: Mapping[str, str] = field(default_factory=dict)
-    """The topic's or group's own; broker options do not look here."""
+    """The topic's or group's own values; not used for broker options."""
     dynamic_broker: Mapping[str, str] = field(default_factory=dict)
     dynamic_default: Mapping[str, str] = field(default_factory=dict)
     static: Mapping[str, str] = field(default_factory=dict)
     defaults: Mapping[str, str] = field(default_factory=dict)
-    """`OptionSet.default_texts` of the broker's options, so that synonyms find their defaults."""
+    """`OptionSet.default_texts` of the broker's options, for the defaults of synonyms."""
 
-    def on_the_broker(self) -> tuple[tuple[Mapping[str, str], ConfigSource], ...]:
+    def broker_sources(self) -> tuple[tuple[Mapping[str, str], ConfigSource], ...]:
         return (
             (self.dynamic_broker, ConfigSource.DYNAMIC_BROKER_CONFIG),
             (self.dynamic_default, ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG),
@@ -58,7 +58,7 @@ class Layers:
 
 
 class SynonymValue(NamedTuple):
-    """One link of the chain: under which name, with which text (None when secret), from where."""
+    """One entry of the chain of synonyms: name, text (None when sensitive) and source."""
 
     name: str
     text: str | None
@@ -66,11 +66,11 @@ class SynonymValue(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Resolved(Generic[T]):
+class ResolvedOption(Generic[T]):
     value: T
     source: ConfigSource
     synonyms: tuple[SynonymValue, ...]
-    """Every place that has a value, the one in force first."""
+    """All sources that have a value, in order of precedence."""
 
 
 class _Link(NamedTuple):
@@ -78,32 +78,32 @@ class _Link(NamedTuple):
     text: str
     source: ConfigSource
     factor: int | None
-    """None when the text is the option's own, otherwise what a synonym's value is multiplied by."""
+    """None when the text is the option's own, otherwise the factor of the synonym."""
 
 
-def resolve_option(declared: Option[T], layers: Layers) -> Resolved[T]:
-    """The value in force, its source, and the chain DescribeConfigs shows. Raises `InvalidConfig`."""
+def resolve_option(declared: Option[T], layers: ConfigLayers) -> ResolvedOption[T]:
+    """The effective value, its source, and the synonyms that DescribeConfigs returns. Raises `InvalidConfig`."""
     links = list(_links(declared, layers))
     if not links:
-        return Resolved(value=_default_of(declared), source=ConfigSource.DEFAULT_CONFIG, synonyms=())
+        return ResolvedOption(value=_default_of(declared), source=ConfigSource.DEFAULT_CONFIG, synonyms=())
     shown = (SynonymValue(link.name, None if declared.sensitive else link.text, link.source) for link in links)
-    return Resolved(value=_value_of(declared, links[0]), source=links[0].source, synonyms=tuple(shown))
+    return ResolvedOption(value=_value_of(declared, links[0]), source=links[0].source, synonyms=tuple(shown))
 
 
-def resolve_value(declared: Option[T], layers: Layers) -> T:
-    """The value in force alone. Raises `InvalidConfig`."""
+def resolve_value(declared: Option[T], layers: ConfigLayers) -> T:
+    """Only the effective value. Raises `InvalidConfig`."""
     for link in _links(declared, layers):
         return _value_of(declared, link)
     return _default_of(declared)
 
 
-def _links(declared: Option[Any], layers: Layers) -> Iterator[_Link]:
-    """Every value there is, the strongest first."""
+def _links(declared: Option[Any], layers: ConfigLayers) -> Iterator[_Link]:
+    """All configured values, in order of precedence."""
     name = declared.name
     override_source = _OVERRIDE_SOURCE.get(declared.scope)
     if override_source is not None and name in layers.overrides:
         yield _Link(name, layers.overrides[name], override_source, None)
-    for texts, source in layers.on_the_broker():
+    for texts, source in layers.broker_sources():
         if not texts:
             continue
         if override_source is None and name in texts:
@@ -116,7 +116,7 @@ def _links(declared: Option[Any], layers: Layers) -> Iterator[_Link]:
 def _value_of(declared: Option[T], link: _Link) -> T:
     if link.factor is None:
         return declared.parse(link.text)
-    # A synonym's text obeys the rules of the option whose name it carries, which may differ from this one's.
+    # A synonym's text is validated by the synonym's own option, whose validator may differ.
     value = declared.convert(link.text)
     if link.factor == 1:
         return value

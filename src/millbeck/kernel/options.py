@@ -1,17 +1,16 @@
-"""Options: each setting is declared once, and everything that concerns it is derived from that line.
+"""Options: each setting is declared once, and everything else is derived from its declaration.
 
     class LogOptions(Section):
         segment_bytes = option("segment.bytes", INT, 1 * GIB, valid=at_least(1 * MIB), scope=Scope.TOPIC,
                                synonyms=[Synonym("log.segment.bytes")], doc="Roll the active segment at this size.")
 
-    LogOptions.segment_bytes                    # the declaration: Option[int]
-    LogOptions.resolve(layers).segment_bytes    # the value in force: int
-    TOPIC_OPTIONS = OptionSet(LogOptions)       # all options of one scope, by Kafka's name
+    LogOptions.segment_bytes                  # the declaration: Option[int]
+    LogOptions.resolve(layers).segment_bytes  # the effective value: int
+    TOPIC_OPTIONS = OptionSet(LogOptions)     # all options of one scope, by Kafka's name
 
-A section's instance is an immutable snapshot; reading an attribute of it is an ordinary attribute read. Which text wins
-when several places have one is `option_layers`' business. Declaring a name twice, a default its own validator refuses
-or an option without a doc fails when the module is loaded. This module is the door to the whole family: import from
-here.
+An instance of a section is an immutable snapshot; reading a value is an ordinary attribute access. `option_layers` has
+the precedence of sources. An option that is declared twice, whose default its validator rejects or that has no doc
+fails at import. This module re-exports the whole family: import from here.
 """
 
 from __future__ import annotations
@@ -21,11 +20,23 @@ from typing import Any, Self
 
 from millbeck.kernel.errors import InvalidConfig
 from millbeck.kernel.option_declarations import REQUIRED, Importance, Option, Scope, Synonym, Update, option
-from millbeck.kernel.option_kinds import BOOLEAN, CLASS, DOUBLE, INT, LIST, LONG, PASSWORD, SHORT, STRING, Kind, Secret
+from millbeck.kernel.option_kinds import (
+    BOOLEAN,
+    CLASS,
+    DOUBLE,
+    INT,
+    LIST,
+    LONG,
+    PASSWORD,
+    SHORT,
+    STRING,
+    OptionKind,
+    Secret,
+)
 from millbeck.kernel.option_layers import (
+    ConfigLayers,
     ConfigSource,
-    Layers,
-    Resolved,
+    ResolvedOption,
     SynonymValue,
     resolve_option,
     resolve_value,
@@ -53,13 +64,13 @@ __all__ = [
     "REQUIRED",
     "SHORT",
     "STRING",
+    "ConfigLayers",
     "ConfigSource",
     "Importance",
-    "Kind",
-    "Layers",
     "Option",
+    "OptionKind",
     "OptionSet",
-    "Resolved",
+    "ResolvedOption",
     "Scope",
     "Secret",
     "Section",
@@ -82,7 +93,7 @@ __all__ = [
 
 
 class _OnceNamespace(dict[str, object]):
-    """A class body in which an option's attribute cannot be assigned a second time."""
+    """The namespace of a section's class body, in which an option cannot be assigned twice."""
 
     def __setitem__(self, key: str, value: object) -> None:
         assert not isinstance(self.get(key), Option), f"{key} is declared twice"
@@ -96,7 +107,7 @@ class _SectionType(type):
 
 
 class Section(metaclass=_SectionType):
-    """Options that belong together; an instance holds their values and never changes."""
+    """A group of related options; an instance has their values and is immutable."""
 
     options: tuple[Option[Any], ...] = ()
 
@@ -107,19 +118,19 @@ class Section(metaclass=_SectionType):
         assert len(names) == len(cls.options), f"{cls.__name__} declares an option twice"
 
     @classmethod
-    def resolve(cls, layers: Layers) -> Self:
-        """The section as the layers make it; raises `InvalidConfig`."""
+    def resolve(cls, layers: ConfigLayers) -> Self:
+        """The section with its effective values. Raises `InvalidConfig`."""
         return cls._of_values({declared.attribute: resolve_value(declared, layers) for declared in cls.options})
 
     @classmethod
     def of(cls, **texts_by_attribute: str) -> Self:
-        """The section with its defaults, except the attributes given as text; raises `InvalidConfig`."""
+        """The section with its defaults, except for the attributes given as text. Raises `InvalidConfig`."""
         names = {declared.attribute: declared.name for declared in cls.options}
         texts = {names[attribute]: text for attribute, text in texts_by_attribute.items()}
-        return cls.resolve(Layers(overrides=texts, static=texts))
+        return cls.resolve(ConfigLayers(overrides=texts, static=texts))
 
     def replace(self, **values_by_attribute: object) -> Self:
-        """A copy with other values, unchecked: for values the code itself has decided."""
+        """A copy with other values, which are not validated: for values set by the code itself."""
         unknown = sorted(values_by_attribute.keys() - self.__dict__.keys())
         assert not unknown, f"{type(self).__name__} has no {unknown}"
         return self._of_values(self.__dict__ | values_by_attribute)
@@ -131,7 +142,7 @@ class Section(metaclass=_SectionType):
         return section
 
     def __setattr__(self, attribute: str, value: object) -> None:
-        raise AttributeError(f"{type(self).__name__} never changes; use replace()")
+        raise AttributeError(f"{type(self).__name__} is immutable; use replace()")
 
     def __eq__(self, other: object) -> bool:
         return type(other) is type(self) and other.__dict__ == self.__dict__
@@ -145,7 +156,7 @@ class Section(metaclass=_SectionType):
 
 
 class OptionSet:
-    """All options of one scope by Kafka's name, in the order of declaration."""
+    """All options of one scope, keyed by their Kafka names, in declaration order."""
 
     def __init__(self, *sections: type[Section]) -> None:
         self.sections = sections
@@ -165,17 +176,17 @@ class OptionSet:
         return len(self.by_name)
 
     def __getitem__(self, name: str) -> Option[Any]:
-        """The declaration; raises `InvalidConfig` for a name nobody declared."""
+        """The declaration of an option. Raises `InvalidConfig` for an unknown name."""
         declared = self.by_name.get(name)
         if declared is None:
             raise InvalidConfig(f"Unknown configuration {name}")
         return declared
 
     def parse(self, name: str, text: str) -> Any:
-        """The value of a setting's text; raises `InvalidConfig` for an unknown name or a value not allowed."""
+        """Parse a setting's text. Raises `InvalidConfig` for an unknown name or an invalid value."""
         return self[name].parse(text)
 
     def default_texts(self) -> dict[str, str]:
-        """What `Layers.defaults` is made of: every default that is not null, secret or required."""
+        """The texts for `ConfigLayers.defaults`: every default that is not null, sensitive or required."""
         texts = ((declared.name, declared.default_text) for declared in self)
         return {name: text for name, text in texts if text is not None}

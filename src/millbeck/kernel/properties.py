@@ -1,9 +1,11 @@
-"""Settings as text: ``.properties`` files, ``KAFKA_...`` environment variables, ``key=value`` flags, and who wins.
+"""Settings as text: ``.properties`` files, ``KAFKA_...`` environment variables, ``key=value`` flags, and precedence.
 
-The file's grammar is Java's: ``#`` and ``!`` begin comment lines; a backslash at the end of a line continues it with
-the next one's indentation dropped; the key ends at the first unescaped ``=``, ``:`` or blank; ``\\t \\n \\r \\f`` and
-``\\uXXXX`` are escapes, and a backslash before anything else just drops out. A key given twice has its last value.
-Pure: whoever has a file or an environment passes its contents in.
+The file's grammar is Java's: ``#`` and ``!`` begin comment lines; a backslash at the end of a line continues it,
+without the indentation of the next one; the key ends at the first unescaped ``=``, ``:`` or blank; ``\\t \\n \\r \\f``
+and ``\\uXXXX`` are escapes, and a backslash before any other character is dropped. The last value of a repeated key is
+used.
+
+No I/O: callers pass the contents of the file and the environment.
 """
 
 from __future__ import annotations
@@ -19,9 +21,12 @@ _KEY = re.compile(r"(?:[^\\=: \t\f]|\\.)*", re.DOTALL)
 _SEPARATOR = re.compile(r"[ \t\f]*[=:]?[ \t\f]*")
 _ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|.)", re.DOTALL)
 _CONTROL_ESCAPES = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
+_ESCAPE_OF_CONTROL = {control: letter for letter, control in _CONTROL_ESCAPES.items()}
+_KEY_SPECIALS = re.compile(r"[\\=:#! \t\n\r\f]")
+_VALUE_SPECIALS = re.compile(r"[\\\t\n\r\f]|\A ")
 
 _PREFIXES = ("KAFKA_CFG_", "KAFKA_")
-"""In the order of increasing strength; a name with the first prefix is not read with the second."""
+"""In ascending precedence; a name with the first prefix is not read with the second."""
 
 _NOT_SETTINGS = frozenset(
     {
@@ -45,14 +50,14 @@ _NOT_SETTINGS = frozenset(
         "KAFKA_VERSION",
     }
 )
-"""Variables that scripts and container images set for other purposes."""
+"""Variables that scripts and container images use for other purposes."""
 
 _UNDERSCORES = re.compile(r"_{1,3}")
 _UNDERSCORE_MEANING = {"_": ".", "__": "_", "___": "-"}
 
 
 def parse_properties(text: str) -> dict[str, str]:
-    """The keys and values of a file; raises `InvalidConfig` that names the line of a malformed escape."""
+    """The settings of a file. Raises `InvalidConfig` with the line number of a malformed escape."""
     settings: dict[str, str] = {}
     for number, line in _logical_lines(text):
         key_match = _KEY.match(line)
@@ -64,8 +69,18 @@ def parse_properties(text: str) -> dict[str, str]:
     return settings
 
 
+def properties_text(settings: Mapping[str, str]) -> str:
+    """A file that `parse_properties` reads as these settings."""
+    lines = (f"{_escaped(key, _KEY_SPECIALS)}={_escaped(value, _VALUE_SPECIALS)}\n" for key, value in settings.items())
+    return "".join(lines)
+
+
+def _escaped(text: str, specials: re.Pattern[str]) -> str:
+    return specials.sub(lambda found: "\\" + _ESCAPE_OF_CONTROL.get(found[0], found[0]), text)
+
+
 def _logical_lines(text: str) -> Iterator[tuple[int, str]]:
-    """(number of its first natural line, text without leading blanks) of every line that says something."""
+    """Every logical line that has content: the number of its first line, and its text without leading blanks."""
     pieces: list[str] = []
     first_number = 0
     for number, natural in enumerate(_LINE_END.split(text), start=1):
@@ -96,17 +111,17 @@ def _unescaped(text: str, line_number: int) -> str:
             raise InvalidConfig(f"line {line_number}: \\u must be followed by four hexadecimal digits")
         return _CONTROL_ESCAPES.get(code, code)
 
-    # Java writes a character beyond the first 65,536 as two escapes; UTF-16 joins them.
+    # Java writes a character above U+FFFF as two escapes; the UTF-16 codec joins them.
     try:
         return _ESCAPE.sub(meaning, text).encode("utf-16-le", "surrogatepass").decode("utf-16-le")
     except UnicodeDecodeError:
-        raise InvalidConfig(f"line {line_number}: \\u escapes one half of a surrogate pair") from None
+        raise InvalidConfig(f"line {line_number}: the \\u escape is an unpaired surrogate") from None
 
 
 def settings_of_environment(environment: Mapping[str, str]) -> dict[str, str]:
     """The settings in ``KAFKA_...`` variables: ``_`` means a dot, ``__`` an underscore, ``___`` a dash.
 
-    ``KAFKA_CFG_...`` is an alias that loses against the shorter form.
+    ``KAFKA_CFG_...`` is an alias with lower precedence than the shorter form.
     """
     settings: dict[str, str] = {}
     for prefix in _PREFIXES:
@@ -122,12 +137,12 @@ def settings_of_environment(environment: Mapping[str, str]) -> dict[str, str]:
 
 
 def setting_of_variable(name: str) -> str:
-    """The setting a variable's name stands for, prefix removed: ``LOG_RETENTION_MS`` is ``log.retention.ms``."""
+    """The setting of a variable, given without its prefix: ``LOG_RETENTION_MS`` is ``log.retention.ms``."""
     return _UNDERSCORES.sub(lambda run: _UNDERSCORE_MEANING[run[0]], name).lower()
 
 
 def settings_of_flags(flags: Iterable[str]) -> dict[str, str]:
-    """The settings of ``key=value`` flags; raises `InvalidConfig` for one that is not of this form."""
+    """The settings of ``key=value`` flags. Raises `InvalidConfig` for a flag of another form."""
     settings: dict[str, str] = {}
     for flag in flags:
         key, equals, value = flag.partition("=")
@@ -140,5 +155,5 @@ def settings_of_flags(flags: Iterable[str]) -> dict[str, str]:
 def merged_settings(
     *, file_text: str = "", environment: Mapping[str, str] | None = None, flags: Iterable[str] = ()
 ) -> dict[str, str]:
-    """Flags win over the environment, which wins over the file. Raises `InvalidConfig`."""
+    """Merge all settings: flags precede the environment, which precedes the file. Raises `InvalidConfig`."""
     return parse_properties(file_text) | settings_of_environment(environment or {}) | settings_of_flags(flags)

@@ -1,12 +1,12 @@
-"""State that remembers how it was at certain offsets, can be read as of one and can go back to one.
+"""Timeline data structures: state with snapshots by offset, which can be read as of a snapshot and reverted to it.
 
-Theory of operation. A snapshot costs nothing when it is taken: it is an empty notebook. The first time a key changes
-after it, the old value goes into the notebook of the newest snapshot. So going back to a snapshot means putting the
-notebooks' entries back, newest first; reading as of one means looking for the key in that notebook, then in the later
-ones, then in the present; forgetting one means dropping its notebook. Owners of state (`TimelineDict`, `TimelineValue`)
-belong to one `SnapshotRegistry`, which snapshots and reverts them all together.
+Theory of operation. A snapshot costs nothing when it is taken: it is an empty delta. The first time a key changes
+after it, the old value is stored in the delta of the newest snapshot. Reverting to a snapshot puts the old values
+back, newest delta first; reading as of one looks for the key in that delta, then in the later ones, then in the
+current state; deleting one drops its delta. Owners of state (`TimelineDict`, `TimelineValue`) belong to one
+`SnapshotRegistry`, which takes snapshots of all and reverts all together.
 
-Values must be immutable or timelines themselves. After a revert a dict's order of iteration may differ from before.
+Values must be immutable or timelines themselves. After a revert a dict's iteration order may differ from before.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class _Snapshot:
 
 
 class _Owner:
-    """State that a registry can revert. Equality is identity, so owners can be keys."""
+    """State that a registry can revert. Compared by identity, so that owners can be dict keys."""
 
     __slots__ = ("_notebook", "_registry", "_snapshot")
 
@@ -47,8 +47,12 @@ class _Owner:
         self._snapshot: _Snapshot | None = None
         self._notebook: dict[Any, Any] = {}
 
+    @property
+    def registry(self) -> SnapshotRegistry:
+        return self._registry
+
     def _current_notebook(self) -> dict[Any, Any] | None:
-        """Where to note old values: the newest snapshot's notebook for this owner, None without a snapshot."""
+        """The delta of the newest snapshot for this owner, which gets old values; None without a snapshot."""
         newest = self._registry._newest
         if newest is not self._snapshot:
             self._snapshot = newest
@@ -70,7 +74,7 @@ _offset_of = attrgetter("offset")
 
 
 class SnapshotRegistry:
-    """The snapshots of a family of timelines, by ascending offset."""
+    """The snapshots of a set of timelines, by ascending offset."""
 
     def __init__(self) -> None:
         self._snapshots: list[_Snapshot] = []
@@ -81,9 +85,9 @@ class SnapshotRegistry:
         return [snapshot.offset for snapshot in self._snapshots]
 
     def snapshot(self, offset: int) -> None:
-        """Remember the state as it is now under ``offset``, which must not be below the newest snapshot's.
+        """Take a snapshot of the current state at ``offset``, which must not be below the newest snapshot's.
 
-        A second snapshot at the same offset is the first one: it keeps the state that one remembers.
+        A second snapshot at the same offset has no effect: the first one keeps its state.
         """
         if self._newest is not None:
             assert offset >= self._newest.offset, f"snapshot {offset} is older than {self._newest.offset}"
@@ -93,7 +97,7 @@ class SnapshotRegistry:
         self._snapshots.append(self._newest)
 
     def revert_to(self, offset: int) -> None:
-        """Make everything as it was at the snapshot of exactly this offset, and drop the later ones."""
+        """Revert everything to the snapshot at exactly this offset, and drop the later ones."""
         index = bisect_left(self._snapshots, offset, key=_offset_of)
         assert [s.offset for s in self._snapshots[index : index + 1]] == [offset], f"no snapshot at {offset}"
         for snapshot in reversed(self._snapshots[index:]):
@@ -103,14 +107,14 @@ class SnapshotRegistry:
         self._newest = _Snapshot(offset)
         self._snapshots.append(self._newest)
 
-    def forget_below(self, offset: int) -> None:
-        """Drop the snapshots that are not needed any more to read as of ``offset`` or later."""
+    def delete_snapshots_below(self, offset: int) -> None:
+        """Drop the snapshots that are not needed to read as of ``offset`` or later."""
         keep_from = bisect_right(self._snapshots, offset, key=_offset_of) - 1
         if keep_from > 0:
             del self._snapshots[:keep_from]
 
     def forget_all(self) -> None:
-        """Drop every snapshot and keep the present."""
+        """Drop every snapshot and keep the current state."""
         self._snapshots.clear()
         self._newest = None
 
@@ -123,7 +127,7 @@ class SnapshotRegistry:
 
 
 class TimelineDict(_Owner, MutableMapping[K, V]):
-    """A dict of the present; the ``_at`` methods read as of the newest snapshot at or below an offset."""
+    """A dict of the current state; the ``_at`` methods read as of the newest snapshot at or below an offset."""
 
     __slots__ = ("_present",)
 
@@ -167,7 +171,7 @@ class TimelineDict(_Owner, MutableMapping[K, V]):
     @overload
     def get_at(self, key: K, offset: int, default: D) -> V | D: ...
     def get_at(self, key: K, offset: int, default: Any = None) -> Any:
-        """The value as of an offset; LookupError when nothing that old is remembered."""
+        """The value as of an offset. Raises LookupError when there is no snapshot as old."""
         for notebook in self._notebooks_from(offset):
             if key in notebook:
                 old = notebook[key]
@@ -175,7 +179,7 @@ class TimelineDict(_Owner, MutableMapping[K, V]):
         return self._present.get(key, default)
 
     def copy_at(self, offset: int) -> dict[K, V]:
-        """All of it as of an offset; LookupError when nothing that old is remembered."""
+        """A copy of the dict as of an offset. Raises LookupError when there is no snapshot as old."""
         past: dict[K, V] = dict(self._present)
         for notebook in reversed(list(self._notebooks_from(offset))):
             _restore(past, notebook)
@@ -203,7 +207,7 @@ def _restore(present: dict[Any, Any], notebook: dict[Any, Any]) -> None:
 
 
 class TimelineValue(_Owner, Generic[V]):
-    """One value with a past."""
+    """A single value with snapshots."""
 
     __slots__ = ("_present",)
 
@@ -223,7 +227,7 @@ class TimelineValue(_Owner, Generic[V]):
         self._present = value
 
     def value_at(self, offset: int) -> V:
-        """The value as of an offset; LookupError when nothing that old is remembered."""
+        """The value as of an offset. Raises LookupError when there is no snapshot as old."""
         for notebook in self._notebooks_from(offset):
             old: V = notebook[None]
             return old

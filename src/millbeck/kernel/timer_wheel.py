@@ -1,14 +1,14 @@
 """A hierarchical timing wheel without ticks: adding and cancelling cost the same with ten timers or a million.
 
-Theory of operation. Time is whole milliseconds, written in base 64. The wheel stands at a position; a timer lives on
+Theory of operation. Time is whole milliseconds, written in base 64. The wheel has a current position; a timer is on
 the level of the highest digit in which its deadline differs from the position, in the slot of that digit's value. So
-level 0 holds the rest of the current 64 ms, level 1 the rest of the current 4 s, and so on; everything on a lower
-level is due before anything on a higher one, and within a level slots are due in order, because the position is below
-them all. The position moves from one occupied slot to the next, never through empty ones: a slot of level 0 is due, a
-slot of a higher level is dealt out to the levels below. A bit mask per level says which slots may be occupied (a
-cancelled timer leaves its bit behind; the next search clears it), so finding the next slot is one bit operation.
+level 0 has the rest of the current 64 ms, level 1 the rest of the current 4 s, and so on; everything on a lower level
+is due before anything on a higher one, and within a level slots are due in order, because the position is below them
+all. The position moves from one occupied slot to the next, never through empty ones: a slot of level 0 is due, a slot
+of a higher level is redistributed to the levels below. A bit mask per level has the slots that may be occupied (a
+cancelled timer leaves its bit set; the next search clears it), so finding the next slot is one bit operation.
 
-The wheel never reads a clock. Timers of one deadline come out in the order they were added.
+The wheel never reads a clock. Timers with equal deadlines expire in the order they were added.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Callback = Callable[[], object]
 
 
 class Timer:
-    """One pending call. Cancelling is idempotent, and does nothing once the timer is due."""
+    """A pending timer. Cancelling is idempotent, and has no effect once the timer is due."""
 
     __slots__ = ("_bucket", "callback", "deadline_ms")
 
@@ -38,8 +38,8 @@ class Timer:
         bucket[self] = None
 
     def cancel(self) -> bool:
-        """Forget the timer; False when it was due or cancelled before."""
-        # Every timer is in exactly one bucket, or in none when it is over; then its bucket does not hold it.
+        """Cancel the timer; False when it was due or cancelled before."""
+        # A pending timer is in exactly one bucket; one that is due or cancelled is no longer in its bucket.
         return self._bucket.pop(self, self) is None
 
     @property
@@ -60,7 +60,9 @@ class TimerWheel:
         self._occupied = [0] * _LEVEL_COUNT
 
     def add(self, deadline_ms: int, callback: Callback) -> Timer:
-        """A timer that `advance` hands out at or after the deadline; one in the past is due at the next `advance`."""
+        """Add a timer that `advance` returns at or after the deadline; one in the past is due at the next
+        `advance`.
+        """
         position_ms = self._position_ms
         slot_ms = deadline_ms if deadline_ms > position_ms else position_ms
         level = _LEVEL_OF_BITS[(slot_ms ^ position_ms).bit_length()]
@@ -74,16 +76,16 @@ class TimerWheel:
         return sum(len(bucket) for level in self._levels for bucket in level)
 
     def next_deadline_ms(self) -> int | None:
-        """When to call `advance` next: never later than the earliest deadline, None without timers.
+        """When to call `advance` next: never later than the earliest deadline; None without timers.
 
-        It is exact within the current 64 ms. Farther out it is the start of the earliest timer's slot, where `advance`
-        may return nothing and only move timers closer: that keeps this call as cheap as the others.
+        It is exact within the current 64 ms. Beyond, it is the start of the earliest timer's slot, where `advance` may
+        return nothing and only move timers to lower levels: that keeps this call as cheap as the others.
         """
         found = self._next_slot()
         return None if found is None else found[2]
 
     def advance(self, now_ms: int) -> list[Callback]:
-        """The callbacks of all timers due at ``now_ms``, by deadline. A time before the last one changes nothing."""
+        """The callbacks of all timers due at ``now_ms``, by deadline. A time before the last one has no effect."""
         due: list[Timer] = []
         while (found := self._next_slot()) is not None:
             level, slot, start_ms = found
@@ -103,7 +105,7 @@ class TimerWheel:
         return [timer.callback for timer in due]
 
     def _next_slot(self) -> tuple[int, int, int] | None:
-        """(level, slot, start in ms) of the earliest slot with a timer in it."""
+        """(level, slot, start in ms) of the earliest occupied slot."""
         for level, occupied in enumerate(self._occupied):
             while occupied:
                 lowest_bit = occupied & -occupied
@@ -117,7 +119,7 @@ class TimerWheel:
         return None
 
     def _deal_out(self, bucket: dict[Timer, None]) -> None:
-        """Move a bucket's timers to the levels below; the position is the start of their slot."""
+        """Redistribute a bucket's timers to the levels below; the position is the start of their slot."""
         position_ms = self._position_ms
         for timer in bucket:
             deadline_ms = timer.deadline_ms

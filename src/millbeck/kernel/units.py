@@ -1,4 +1,4 @@
-"""Names for sizes and times, so that ``1 * GIB`` and ``7 * DAY_MS`` read as what they mean."""
+"""Units of size and time, for expressions such as ``1 * GIB`` and ``7 * DAY_MS``."""
 
 from __future__ import annotations
 
@@ -12,6 +12,6 @@ HOUR_MS = 60 * MINUTE_MS
 DAY_MS = 24 * HOUR_MS
 
 INT_MAX = 2**31 - 1
-"""The largest value of Kafka's int: "no limit" for many an option."""
+"""The largest value of Java's int, which means "no limit" for many options."""
 LONG_MAX = 2**63 - 1
-"""The largest value of Kafka's long."""
+"""The largest value of Java's long."""

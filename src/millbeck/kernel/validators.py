@@ -1,4 +1,4 @@
-"""What an option's value may be: a test and the sentence that says what is allowed."""
+"""Validators of option values: a test, and a text with the allowed values."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ T = TypeVar("T")
 
 
 class Validator(Generic[T_contra]):
-    """``accepts`` tests a parsed value; ``allowed`` finishes the sentence "the value must be ..."."""
+    """``accepts`` tests a parsed value; ``allowed`` completes the sentence "the value must be ..."."""
 
     __slots__ = ("accepts", "allowed")
 
@@ -28,7 +28,7 @@ def at_least(minimum: float) -> Validator[float]:
 
 
 def between(minimum: float, maximum: float) -> Validator[float]:
-    """Both ends included."""
+    """Both bounds are included."""
     return Validator(lambda value: minimum <= value <= maximum, f"between {minimum} and {maximum}")
 
 
@@ -37,7 +37,7 @@ def one_of(*choices: T) -> Validator[T]:
 
 
 def each_of(*choices: str) -> Validator[tuple[str, ...]]:
-    """For lists: every entry is one of the choices and none comes twice."""
+    """For lists: every entry must be one of the choices, without repetition."""
 
     def accepts(entries: tuple[str, ...]) -> bool:
         return len(set(entries)) == len(entries) and all(entry in choices for entry in entries)
@@ -46,7 +46,7 @@ def each_of(*choices: str) -> Validator[tuple[str, ...]]:
 
 
 def distinct() -> Validator[tuple[str, ...]]:
-    """For lists: no entry is empty or comes twice."""
+    """For lists: no entry may be empty or repeated."""
     return Validator(
         lambda entries: len(set(entries)) == len(entries) and "" not in entries,
         "a list without empty or repeated entries",
@@ -58,7 +58,7 @@ def non_empty() -> Validator[Sized]:
 
 
 def matching(pattern: str, allowed: str) -> Validator[str]:
-    """The whole text matches the regular expression; ``allowed`` says in words what that means."""
+    """The whole text must match the regular expression; ``allowed`` describes it in words."""
     expression = re.compile(pattern)
     return Validator(lambda value: expression.fullmatch(value) is not None, allowed)
 

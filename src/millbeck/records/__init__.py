@@ -1,1 +1,1 @@
-"""Record batches: header, records, codecs, checksums, control records and the validation pass. Pure."""
+"""Record batches: header, records, compression codecs, checksums, control records and validation. No I/O."""

@@ -1,6 +1,6 @@
-"""Record batches built, checked and taken apart; `header` has their layout.
+"""Building, verifying and decoding of record batches; `header` has their layout.
 
-None of this is on the broker's produce or fetch path; see `validation` for what a leader does with a client's batch.
+None of this is on the broker's produce or fetch path; see `validation` for the leader's checks of a client's batch.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ from millbeck.records.header import (
     prefix,
     read_header,
 )
-from millbeck.records.kernels.read import read_records
-from millbeck.records.kernels.record import NO_TIMESTAMP, Record
-from millbeck.records.kernels.write import encode_records
+from millbeck.records.native.read import read_records
+from millbeck.records.native.record import NO_TIMESTAMP, Record
+from millbeck.records.native.write import encode_records
 
 __all__ = [
     "CONTROL_BIT",
@@ -73,7 +73,7 @@ __all__ = [
 ]
 
 READ_LIMIT_BYTES: Final = 256 * 1024 * 1024
-"""How large a batch may become when it is decompressed for reading, unless the caller says."""
+"""Default limit for the decompressed size of a batch that is read."""
 
 _AFTER_CRC: Final = Struct(">hiqqqhii")
 _CRC: Final = Struct(">I")
@@ -81,7 +81,7 @@ _FIRST: Final = Struct(">qi")
 
 
 class Batch(NamedTuple):
-    """One whole batch inside a larger buffer."""
+    """One whole batch in a larger buffer."""
 
     header: BatchHeader
     position: int
@@ -89,19 +89,19 @@ class Batch(NamedTuple):
 
 
 def checksum(batch: Buffer) -> int:
-    """The CRC the batch should carry. ``batch`` is exactly one batch."""
+    """The computed CRC of ``batch``, which is exactly one batch."""
     return crc32c(memoryview(batch)[CRC_START:])
 
 
 def verify(batch: Buffer, position: int = 0) -> BatchHeader:
-    """The header of the whole batch at ``position``, after checking its checksum; raises `CorruptMessage`.
+    """Verify the checksum of the whole batch at ``position`` and return its header. Raises `CorruptMessage`.
 
-    What a follower, a recovery or a scrub asks of a batch that a leader has validated before.
+    For followers, recovery and the scrub, which read batches that a leader has validated before.
     """
     header = read_header(batch, position)
     end = position + header.size_bytes
     if end > len(batch):
-        raise CorruptMessage(f"batch of {header.size_bytes} bytes is cut off after {len(batch) - position}")
+        raise CorruptMessage(f"batch of {header.size_bytes} bytes is truncated after {len(batch) - position} bytes")
     computed = crc32c(memoryview(batch)[position + CRC_START : end])
     if computed != header.crc:
         raise CorruptMessage(
@@ -111,10 +111,10 @@ def verify(batch: Buffer, position: int = 0) -> BatchHeader:
 
 
 def split(buffer: Buffer, *, partial_tail: bool = False) -> Iterator[Batch]:
-    """The batches that stand one after another in ``buffer``, without looking at checksums.
+    """The consecutive batches in ``buffer``, without checking checksums.
 
-    With ``partial_tail`` a batch that is cut off by the end of the buffer ends the iteration, as in a fetch reply;
-    without it, and for anything else that is no batch, `CorruptMessage`.
+    With ``partial_tail`` a last batch that is truncated ends the iteration, as in a fetch response; otherwise it
+    raises `CorruptMessage`, as any malformed batch does.
     """
     view = memoryview(buffer)
     position = 0
@@ -126,36 +126,38 @@ def split(buffer: Buffer, *, partial_tail: bool = False) -> Iterator[Batch]:
         if header.size_bytes > remaining:
             if partial_tail:
                 return
-            raise CorruptMessage(f"batch of {header.size_bytes} bytes is cut off after {remaining}")
+            raise CorruptMessage(f"batch of {header.size_bytes} bytes is truncated after {remaining} bytes")
         yield Batch(header, position, view[position : position + header.size_bytes])
         position += header.size_bytes
 
 
 def size_at(buffer: Buffer, position: int = 0) -> int:
-    """The size of the batch whose first 12 bytes stand at ``position``; `CorruptMessage` when impossible."""
+    """The size of the batch at ``position``, from its first 12 bytes. Raises `CorruptMessage` when it is
+    impossible.
+    """
     if len(buffer) - position < LOG_OVERHEAD:
         raise CorruptMessage(f"{len(buffer) - position} bytes are too few for a batch")
     length: int = _FIRST.unpack_from(buffer, position)[1]
     if length < LENGTH_MIN:
-        raise CorruptMessage(f"batch claims a length of {length} bytes, less than its header")
+        raise CorruptMessage(f"batch has a length field of {length} bytes, less than its header")
     return LOG_OVERHEAD + length
 
 
 def payload_of(batch: Buffer, header: BatchHeader | None = None, limit_bytes: int = READ_LIMIT_BYTES) -> bytes:
-    """The records' bytes, decompressed. ``batch`` begins with a whole batch."""
+    """The decompressed bytes of the records. ``batch`` begins with a whole batch."""
     header = header or read_header(batch)
     if header.size_bytes > len(batch):
-        raise CorruptMessage(f"batch of {header.size_bytes} bytes is cut off after {len(batch)}")
+        raise CorruptMessage(f"batch of {header.size_bytes} bytes is truncated after {len(batch)} bytes")
     data = memoryview(batch)[HEADER_SIZE : header.size_bytes]
     codec = header.codec
     return bytes(data) if codec is Codec.NONE else decompress(codec, data, limit_bytes)
 
 
 def records_of(batch: Buffer, *, check_crc: bool = True, limit_bytes: int = READ_LIMIT_BYTES) -> list[Record]:
-    """The records of the batch that ``batch`` begins with, control records included.
+    """The records of the batch at the beginning of ``batch``, control records included.
 
-    Raises `CorruptMessage` for a bad header or checksum, `InvalidRecord` for records or compressed data that make no
-    sense, `DecompressionLimit` when they would become larger than ``limit_bytes``.
+    Raises `CorruptMessage` for a bad header or checksum, `InvalidRecord` for malformed records or compressed data,
+    `DecompressionLimit` when they would become larger than ``limit_bytes``.
     """
     header = verify(batch) if check_crc else read_header(batch)
     append_timestamp = header.max_timestamp if header.attributes & LOG_APPEND_TIME_BIT else -1
@@ -182,7 +184,7 @@ def assemble(
     producer_epoch: int = NO_PRODUCER_EPOCH,
     base_sequence: int = NO_SEQUENCE,
 ) -> bytes:
-    """A batch around records that are encoded, and compressed as ``attributes`` says, already."""
+    """Build a batch from encoded records, which are already compressed as ``attributes`` says."""
     covered = _AFTER_CRC.pack(
         attributes,
         last_offset_delta,
@@ -214,11 +216,11 @@ def build(
     delete_horizon_ms: int | None = None,
     last_offset: int | None = None,
 ) -> bytes:
-    """One batch that holds ``records``.
+    """Build one batch from ``records``.
 
-    A record whose offset is `UNASSIGNED` takes the one after its predecessor (the first, ``base_offset``); given
-    offsets rise and are not below ``base_offset``. ``append_timestamp`` makes it a LogAppendTime batch. ``last_offset``
-    keeps a compacted batch's end; without records it is required.
+    A record whose offset is `UNASSIGNED` gets the next offset (the first one, ``base_offset``); given offsets must
+    ascend and be at least ``base_offset``. ``append_timestamp`` makes it a LogAppendTime batch. ``last_offset``
+    preserves the end of a compacted batch; without records it is required.
     """
     given = records if isinstance(records, list) else list(records)
     base_timestamp = delete_horizon_ms

@@ -1,6 +1,6 @@
-"""`BatchBuilder`: a producer's open batch, filled record by record until it is full or due.
+"""`BatchBuilder`: a producer's open batch, filled record by record until it is full or ``linger.ms`` has passed.
 
-`batch.build` is the way when all records are at hand.
+When all records are at hand, use `batch.build`.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from millbeck.records.batch import (
     assemble,
 )
 from millbeck.records.compression import compress
-from millbeck.records.kernels.record import Header
-from millbeck.records.kernels.write import PayloadWriter
+from millbeck.records.native.record import Header
+from millbeck.records.native.write import PayloadWriter
 
 
 class BatchBuilder:
-    """Records with offsets 0, 1, 2, ...; `build` may be called again with other producer fields."""
+    """A batch of records with offsets 0, 1, 2, ...; `build` may be called again with other producer fields."""
 
     __slots__ = ("_codec", "_compressed", "_level", "_writer")
 
@@ -57,7 +57,7 @@ class BatchBuilder:
         base_sequence: int = NO_SEQUENCE,
         is_transactional: bool = False,
     ) -> bytes:
-        """The batch as it is to be produced; it needs a record at least."""
+        """The batch to be produced; it needs at least one record."""
         writer = self._writer
         if writer.record_count == 0:
             raise ValueError("a produced batch needs a record")

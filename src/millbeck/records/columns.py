@@ -1,16 +1,16 @@
-"""The kernels between records and columns, compiled where that works, from their Python files elsewhere."""
+"""Converters between records and columns: compiled if the extension can be loaded, else from their Python files."""
 
 from __future__ import annotations
 
 from typing import Final
 
-from millbeck.records.kernels import load_pure
+from millbeck.records.native import load_pure
 
 try:
-    from millbeck.records.kernels import columns as _columns
-    from millbeck.records.kernels import rows as _rows
+    from millbeck.records.native import columns as _columns
+    from millbeck.records.native import rows as _rows
 except (ImportError, ValueError):
-    # The extensions need the librt they were compiled for; the Python files do with another one, or with none.
+    # The extensions need the version of librt they were compiled with; the Python files work with any, or without.
     _pure = load_pure("millbeck.records.python_kernels")
     _columns, _rows = _pure["columns"], _pure["rows"]
 

@@ -1,12 +1,12 @@
-"""The codecs of record batches: gzip, snappy, lz4 and zstd, with limits on what comes out.
+"""Compression codecs of record batches: gzip, snappy, lz4 and zstd, with limits on the decompressed size.
 
-Decompression streams and stops at the limit, so a small batch cannot become a large allocation. Two limits hold: the
-caller's ``limit_bytes`` and, above 1 MiB of output, a ratio of 1000 to 1. Bad input raises `CompressionError`, too much
-output its subclass `DecompressionLimit`; both are `InvalidRecord`, which a producer does not retry.
+Decompression streams and stops at the limit, so a small batch cannot become a large allocation. There are two limits:
+the caller's ``limit_bytes`` and, above 1 MiB of output, a ratio of 1000 to 1. Bad input raises `CompressionError`, too
+much output its subclass `DecompressionLimit`; both are `InvalidRecord`, which a producer does not retry.
 
-What is written is what Kafka's own clients read: gzip with a zero modification time, snappy in the Java library's block
-framing ("xerial") of 32 KiB blocks, lz4 frames of independent 64 KiB blocks without checksums, one zstd frame. What is
-read is wider: snappy raw or framed, and up to `FRAMES_MAX` gzip members, lz4 frames or zstd frames in a row.
+The output is readable by Kafka's own clients: gzip with a zero modification time, snappy in the Java library's block
+framing ("xerial") of 32 KiB blocks, lz4 frames of independent 64 KiB blocks without checksums, one zstd frame. More is
+accepted as input: snappy raw or framed, and up to `FRAMES_MAX` consecutive gzip members, lz4 frames or zstd frames.
 
 The libraries are imported when a codec is first used; a broker whose clients do not compress never loads them.
 """
@@ -25,7 +25,7 @@ Buffer = bytes | bytearray | memoryview
 
 RATIO_MAX: Final = 1000
 RATIO_EXEMPT_BYTES: Final = 1024 * 1024
-"""Output up to this size is never refused for its ratio: a batch of equal records compresses beyond any ratio."""
+"""Output up to this size is never rejected for its ratio: a batch of equal records can exceed any ratio."""
 FRAMES_MAX: Final = 64
 
 SNAPPY_BLOCK_SIZE: Final = 32 * 1024
@@ -36,7 +36,7 @@ _GZIP_WINDOW: Final = 31  # 15 bits of window, and the gzip wrapper
 
 
 class Codec(IntEnum):
-    """The number a batch's attributes carry."""
+    """Codec number in a batch's attributes."""
 
     NONE = 0
     GZIP = 1
@@ -46,19 +46,19 @@ class Codec(IntEnum):
 
 
 CODEC_NAMES: Final = {codec.name.lower(): codec for codec in Codec}
-"""By the names that ``compression.type`` uses, except ``producer``."""
+"""Codecs by their ``compression.type`` names; ``producer`` is not one."""
 
 
 class CompressionError(InvalidRecord):
-    """Compressed data that its codec cannot read."""
+    """Compressed data that is malformed."""
 
 
 class DecompressionLimit(CompressionError):
-    """Compressed data that would become larger than allowed."""
+    """Compressed data that would exceed the limit when decompressed."""
 
 
 class _Decompressor(Protocol):
-    """What zlib, isal, lz4 and zstd decompressors have in common."""
+    """The common interface of the zlib, isal, lz4 and zstd decompressors."""
 
     eof: bool
     unused_data: bytes | None
@@ -67,14 +67,14 @@ class _Decompressor(Protocol):
 
 
 def compress(codec: Codec, data: Buffer, level: int | None = None) -> bytes:
-    """``data`` in the codec's format. ``level`` is Kafka's ``compression.<codec>.level``; snappy has none."""
+    """Compress ``data``. ``level`` is Kafka's ``compression.<codec>.level``; snappy has none."""
     if codec is Codec.NONE:
         return bytes(data)
     return _COMPRESS[codec](data, level)
 
 
 def decompress(codec: Codec, data: Buffer, limit_bytes: int) -> bytes:
-    """The data inside ``data``, at most ``limit_bytes`` of it; raises `CompressionError` or `DecompressionLimit`."""
+    """Decompress ``data`` to at most ``limit_bytes``. Raises `CompressionError` or `DecompressionLimit`."""
     if codec is Codec.NONE:
         if len(data) > limit_bytes:
             raise DecompressionLimit(f"{len(data)} bytes exceed the limit of {limit_bytes}")
@@ -93,7 +93,7 @@ def _stream_decompress(
     data: Buffer,
     limit_bytes: int,
 ) -> bytes:
-    """One frame after another until the input is used up; the usual batch is one frame in one call."""
+    """Decompress one frame after another until the end of the input; a batch is usually one frame in one call."""
     parts: list[bytes] = []
     remaining: Buffer = data
     size = 0
@@ -106,9 +106,11 @@ def _stream_decompress(
             raise CompressionError(f"batch is not valid {codec.name.lower()}: {error}") from error
         size += len(part)
         if size > limit_bytes:
-            raise DecompressionLimit(f"batch of {len(data)} bytes becomes larger than the limit of {limit_bytes}")
+            raise DecompressionLimit(
+                f"batch of {len(data)} bytes exceeds the limit of {limit_bytes} bytes when decompressed"
+            )
         if not decompressor.eof:
-            raise CompressionError(f"batch's {codec.name.lower()} data is cut short")
+            raise CompressionError(f"batch's {codec.name.lower()} data is truncated")
         remaining = decompressor.unused_data or b""
         if not remaining:
             return b"".join((*parts, part)) if parts else part
@@ -118,7 +120,7 @@ def _stream_decompress(
 
 @cache
 def _gzip_module() -> Any:
-    """isal's drop-in for zlib where it is installed: the same format, three to five times as fast."""
+    """The isal replacement for zlib where it is installed: the same format, three to five times as fast."""
     try:
         from isal import isal_zlib
     except ImportError:
@@ -132,7 +134,7 @@ def _gzip_stream() -> tuple[Callable[[], _Decompressor], tuple[type[Exception], 
 
 
 def _gzip_compress(data: Buffer, level: int | None) -> bytes:
-    # isal knows levels 0 to 3 only; a level that was asked for is zlib's.
+    # isal has only the levels 0 to 3; an explicit level is passed to zlib.
     module = _gzip_module() if level is None or level == -1 else zlib
     if module is zlib:
         compressor = zlib.compressobj(-1 if level is None else level, zlib.DEFLATED, _GZIP_WINDOW)
@@ -149,13 +151,13 @@ def _lz4_stream() -> tuple[Callable[[], _Decompressor], tuple[type[Exception], .
 
 
 LZ4_LEVEL_DEFAULT: Final = 9
-"""Kafka's default, which stands for the fast compressor and not for the ninth level."""
+"""Kafka's default, which means the fast compressor and not level nine."""
 
 
 def _lz4_compress(data: Buffer, level: int | None) -> bytes:
     from lz4 import frame
 
-    # The Java reader refuses blocks that depend on each other.
+    # The Java reader rejects blocks that depend on each other.
     compressed: bytes = frame.compress(
         data,
         compression_level=0 if level is None or level == LZ4_LEVEL_DEFAULT else level,
@@ -208,20 +210,20 @@ def _snappy_decompress(data: Buffer, limit_bytes: int) -> bytes:
         block_size = int.from_bytes(view[position : position + 4], "big")
         position += 4
         if block_size == 0 or block_size > len(view) - position:
-            raise CompressionError("batch's snappy blocks do not fit together")
+            raise CompressionError("batch's snappy blocks have invalid lengths")
         part = _snappy_block(view[position : position + block_size], limit_bytes - size)
         size += len(part)
         parts.append(part)
         position += block_size
     if position != len(view):
-        raise CompressionError("batch's snappy header is cut short")
+        raise CompressionError("batch's snappy header is truncated")
     return b"".join(parts)
 
 
 def _snappy_block(data: Buffer, limit_bytes: int) -> bytes:
     from cramjam import DecompressionError, snappy
 
-    # The length stands in front of the block, so nothing is allocated for one that is too large.
+    # The block begins with its length, so a block that is too large is rejected before any allocation.
     size, shift = 0, 0
     for byte in data[:5]:
         size |= (byte & 0x7F) << shift
@@ -229,9 +231,11 @@ def _snappy_block(data: Buffer, limit_bytes: int) -> bytes:
         if byte < 0x80:
             break
     else:
-        raise CompressionError("batch is not valid snappy: it has no length")
+        raise CompressionError("batch is not valid snappy: its length field is malformed")
     if size > limit_bytes:
-        raise DecompressionLimit(f"batch's snappy block becomes {size} bytes, more than the limit of {limit_bytes}")
+        raise DecompressionLimit(
+            f"batch's snappy block has {size} bytes decompressed, more than the limit of {limit_bytes}"
+        )
     try:
         return bytes(snappy.decompress_raw(data))
     except DecompressionError as error:

@@ -1,8 +1,8 @@
-"""Control records: what the log says about itself inside control batches.
+"""Control records: transaction markers, and the metadata log's own records.
 
-A control record's key is a version and a type; its value depends on the type. Transaction markers end a producer's
-transaction on a partition; the others belong to the metadata log. The quorum's values are flexible messages that carry
-their version as a first field; they are encoded by hand here, since `records` and `wire` do not know each other.
+The key of a control record is a version and a type; the value depends on the type. A transaction marker ends a
+producer's transaction on a partition; the other types belong to the metadata log. Their values are flexible messages
+with the version as first field; they are encoded by hand here, since `records` and `wire` do not import each other.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class ControlType(IntEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EndTransaction:
-    """A transaction's outcome on one partition."""
+    """The result of a transaction on one partition."""
 
     committed: bool
     coordinator_epoch: int
@@ -52,7 +52,7 @@ class VoterId:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeaderChange:
-    """The first record of a new leader's epoch. Version 1 carries directory ids, version 0 drops them."""
+    """The first record of a new leader's epoch. Version 1 has directory ids, version 0 omits them."""
 
     leader_id: int
     voters: tuple[VoterId, ...]
@@ -108,9 +108,9 @@ def control_key(control_type: ControlType) -> bytes:
 
 
 def control_type_of(key: bytes | None) -> ControlType | None:
-    """The type in a control record's key; None for a type newer than this code, which readers skip."""
+    """The type in a control record's key; None for an unknown (newer) type, which readers skip."""
     if key is None or len(key) < _KEY.size:
-        raise CorruptMessage("control record has no key that names its type")
+        raise CorruptMessage("control record has no type in its key")
     version, number = _KEY.unpack_from(key)
     if version < 0:
         raise CorruptMessage(f"control record's key has version {version}")
@@ -118,7 +118,7 @@ def control_type_of(key: bytes | None) -> ControlType | None:
 
 
 def encode(value: ControlValue) -> tuple[bytes, bytes]:
-    """The key and value of the record that says ``value``."""
+    """Encode a control record; returns its key and value."""
     match value:
         case EndTransaction():
             kind = ControlType.COMMIT if value.committed else ControlType.ABORT
@@ -138,7 +138,7 @@ def encode(value: ControlValue) -> tuple[bytes, bytes]:
 
 
 def decode(record: Record) -> ControlValue | None:
-    """What a control record says; None for a type newer than this code. Raises `CorruptMessage`."""
+    """Decode a control record; None for an unknown (newer) type. Raises `CorruptMessage`."""
     kind = control_type_of(record.key)
     if kind is None:
         return None
@@ -178,7 +178,7 @@ def control_batch(
     timestamp: int,
     partition_leader_epoch: int,
 ) -> bytes:
-    """A control batch of the metadata log or of a snapshot."""
+    """Build a control batch of the metadata log or of a snapshot."""
     records = [Record(-1, timestamp, *encode(value)) for value in values]
     return batches.build(
         records, base_offset=base_offset, partition_leader_epoch=partition_leader_epoch, is_control=True
@@ -194,7 +194,7 @@ def marker_batch(
     base_offset: int = 0,
     partition_leader_epoch: int = batches.NO_LEADER_EPOCH,
 ) -> bytes:
-    """The batch that ends a producer's transaction on a partition; it takes one offset."""
+    """Build the batch with the marker that ends a producer's transaction on a partition; it takes one offset."""
     return batches.build(
         [Record(-1, timestamp, *encode(marker))],
         base_offset=base_offset,
@@ -272,7 +272,7 @@ def _unsigned_varint(value: int) -> bytes:
 
 
 class _Reader:
-    """A cursor over one value; runs into ``struct.error`` or `IndexError` at the end, which `decode` translates."""
+    """A cursor over one value. At its end it raises ``struct.error`` or `IndexError`, which `decode` translates."""
 
     __slots__ = ("_data", "_position")
 
@@ -299,7 +299,7 @@ class _Reader:
 
     def _take(self, size: int) -> bytes:
         if size > len(self._data) - self._position:
-            raise IndexError(f"{size} bytes wanted, {len(self._data) - self._position} left")
+            raise IndexError(f"{size} bytes expected, {len(self._data) - self._position} left")
         taken = self._data[self._position : self._position + size]
         self._position += size
         return taken
@@ -318,10 +318,12 @@ class _Reader:
         raise IndexError("a varint is too long")
 
     def array_length(self) -> int:
-        """At least one byte follows per element, so a lying length is refused before anything is read."""
+        """Read an array length. An element has at least one byte, so a false length is rejected before any
+        allocation.
+        """
         length = self.unsigned_varint() - 1
         if length < 0 or length > len(self._data) - self._position:
-            raise IndexError(f"array claims {length} elements")
+            raise IndexError(f"array has an invalid length of {length} elements")
         return length
 
     def text(self) -> str:

@@ -1,7 +1,6 @@
 """CRC-32C (Castagnoli), the checksum of record batches and producer snapshots.
 
-A thin name over ``fastcrc``, which reads any contiguous buffer without copying it and releases the interpreter lock on
-large input.
+An alias of ``fastcrc``, which reads any contiguous buffer without copying it and releases the GIL on large input.
 """
 
 from __future__ import annotations
@@ -11,4 +10,4 @@ from collections.abc import Callable
 from fastcrc import crc32 as _crc32
 
 crc32c: Callable[..., int] = _crc32.iscsi
-"""``crc32c(buffer, value=0)``: the checksum of ``buffer``; ``value`` is the checksum of what came before it."""
+"""``crc32c(buffer, value=0)``: the checksum of ``buffer``; ``value`` is the checksum of the preceding bytes."""

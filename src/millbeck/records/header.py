@@ -1,13 +1,14 @@
-"""The 61-byte header of a record batch of format 2: read, and given its offset.
+"""The 61-byte header of a record batch of format 2: decoding, and assignment of its offset.
 
-Layout, all big-endian: base offset i64, length i32 (of what follows it), partition leader epoch i32, magic i8, CRC u32,
-attributes i16, last offset delta i32, base timestamp i64, max timestamp i64, producer id i64, producer epoch i16, base
-sequence i32, record count i32, records. The CRC covers everything from the attributes on, so a leader gives a batch its
-offset and its epoch without touching the checksum (`prefix`, `patch`); any other change needs a new one.
+Layout, all big-endian: base offset i64, length i32 (of what follows it), partition leader epoch i32, magic i8, CRC
+u32, attributes i16, last offset delta i32, base timestamp i64, max timestamp i64, producer id i64, producer epoch i16,
+base sequence i32, record count i32, records. The CRC covers everything from the attributes on, so a leader assigns the
+offset and epoch without changing the checksum (`prefix`, `patch`); any other change needs a new one.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from enum import IntEnum
 from struct import Struct
 from typing import Final
@@ -19,14 +20,14 @@ Buffer = bytes | bytearray | memoryview
 
 HEADER_SIZE: Final = 61
 LOG_OVERHEAD: Final = 12
-"""Base offset and length: what stands before the bytes that the length counts."""
+"""Size of base offset and length, which the length field does not count."""
 PREFIX_SIZE: Final = 16
-"""What a leader rewrites: base offset, length, partition leader epoch."""
+"""Size of the fields that a leader rewrites: base offset, length, partition leader epoch."""
 CRC_START: Final = 21
-"""The first byte the checksum covers."""
+"""Position of the first byte covered by the checksum."""
 MAGIC_POSITION: Final = 16
 ATTRIBUTES_LOW_BYTE: Final = 22
-"""Where the byte stands that holds the codec and the flags."""
+"""Position of the byte with the codec and the flags."""
 MAGIC: Final = 2
 LENGTH_MIN: Final = HEADER_SIZE - LOG_OVERHEAD
 
@@ -71,7 +72,7 @@ _FIELDS: Final = (
 
 
 class BatchHeader:
-    """The header's fields as they stand in the batch, and what follows from them."""
+    """The fields of a batch header, and values derived from them."""
 
     __slots__ = _FIELDS
 
@@ -107,7 +108,7 @@ class BatchHeader:
 
     @property
     def size_bytes(self) -> int:
-        """The whole batch, header included."""
+        """Size of the whole batch, header included."""
         return LOG_OVERHEAD + self.length
 
     @property
@@ -120,11 +121,11 @@ class BatchHeader:
 
     @property
     def codec(self) -> Codec:
-        """The codec of the records; `CorruptMessage` for a number that names none."""
+        """The codec of the records. Raises `CorruptMessage` for an unknown number."""
         try:
             return Codec(self.attributes & CODEC_MASK)
         except ValueError:
-            raise CorruptMessage(f"batch names codec {self.attributes & CODEC_MASK}, which does not exist") from None
+            raise CorruptMessage(f"batch has the unknown codec {self.attributes & CODEC_MASK}") from None
 
     @property
     def is_compressed(self) -> bool:
@@ -148,7 +149,7 @@ class BatchHeader:
 
     @property
     def delete_horizon_ms(self) -> int | None:
-        """When the batch's tombstones or marker may go; it takes the place of the base timestamp."""
+        """When the batch's tombstones or marker may be removed; stored in place of the base timestamp."""
         return self.base_timestamp if self.attributes & DELETE_HORIZON_BIT else None
 
     @property
@@ -157,7 +158,7 @@ class BatchHeader:
 
     @property
     def last_sequence(self) -> int:
-        """The last record's sequence number; they wrap from 2^31-1 to 0. -1 when the batch has none."""
+        """The last record's sequence number, wrapping from 2^31-1 to 0; -1 when the batch has none."""
         if self.base_sequence < 0:
             return NO_SEQUENCE
         return (self.base_sequence + self.last_offset_delta) & 0x7FFFFFFF
@@ -178,8 +179,8 @@ class BatchHeader:
 
 
 def unpack_header(buffer: Buffer, position: int = 0) -> BatchHeader:
-    """The fields as they stand there, whatever they say; there must be 61 bytes."""
-    # One by one: compiled, a call with a starred tuple takes three times as long as a plain one.
+    """Decode a header without any check; 61 bytes must be available."""
+    # Unpacked one by one: compiled, a call with a starred tuple takes three times as long as a plain one.
     (
         base_offset,
         length,
@@ -213,9 +214,9 @@ def unpack_header(buffer: Buffer, position: int = 0) -> BatchHeader:
 
 
 def read_header(buffer: Buffer, position: int = 0) -> BatchHeader:
-    """The header at ``position``. Its length and magic are plausible; the checksum is not looked at.
+    """Decode the header at ``position`` and check its length and magic, but not the checksum.
 
-    Raises `CorruptMessage`. The records may lie outside ``buffer``: 61 bytes are enough.
+    Raises `CorruptMessage`. The records need not be in ``buffer``: 61 bytes are enough.
     """
     if position < 0 or len(buffer) - position < HEADER_SIZE:
         raise CorruptMessage(f"{len(buffer) - position} bytes are too few for a batch header")
@@ -223,16 +224,16 @@ def read_header(buffer: Buffer, position: int = 0) -> BatchHeader:
     if header.magic != MAGIC:
         raise CorruptMessage(f"batch has magic {header.magic}; only format 2 is supported")
     if header.length < LENGTH_MIN:
-        raise CorruptMessage(f"batch claims a length of {header.length} bytes, less than its header")
+        raise CorruptMessage(f"batch has a length of {header.length} bytes, less than its header")
     return header
 
 
-def prefix(base_offset: int, length: int, leader_epoch: int) -> bytes:
-    """The first 16 bytes of a batch that is given an offset and a leader epoch; the rest stays as it is."""
-    return _PREFIX.pack(base_offset, length, leader_epoch)
+prefix: Final[Callable[[int, int, int], bytes]] = _PREFIX.pack
+"""``(base_offset, length, leader_epoch)``: the new first 16 bytes of a batch that is assigned an offset and a leader
+epoch; the rest is unchanged."""
 
 
 def patch(batch: bytearray | memoryview, base_offset: int, leader_epoch: int, position: int = 0) -> None:
-    """Give the batch at ``position`` its offset and leader epoch in place; the checksum stays valid."""
+    """Write the offset and leader epoch into the batch at ``position``, in place; the checksum stays valid."""
     _OFFSET.pack_into(batch, position, base_offset)
     _EPOCH.pack_into(batch, position + LOG_OVERHEAD, leader_epoch)

@@ -1,7 +1,7 @@
-"""Records as objects: the client's side. The broker's data path never makes one."""
+"""Record objects for clients. The broker's data path never creates one."""
 
 from __future__ import annotations
 
-from millbeck.records.kernels.record import NO_TIMESTAMP, UNASSIGNED, Header, Record
+from millbeck.records.native.record import NO_TIMESTAMP, UNASSIGNED, Header, Record
 
 __all__ = ["NO_TIMESTAMP", "UNASSIGNED", "Header", "Record"]

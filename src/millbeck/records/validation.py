@@ -1,13 +1,13 @@
-"""What a leader asks of a batch that a client produced, before it gets an offset.
+"""Validation of a produced batch by the leader, before it gets an offset.
 
 `validate` is a pure function of immutable arguments, so a large batch may be validated on a worker thread. The usual
-batch (nothing to decompress, nothing to rewrite) costs a header, a checksum and one walk of the kernel, and is returned
-as it came. A batch is made anew when the topic stamps its own time, when it stores another codec than the producer
-used, or when the header's largest timestamp is not the records'.
+batch (nothing to decompress, nothing to rewrite) costs a header, a checksum and one pass of `walk`, and is returned
+unchanged. A batch is rebuilt when the topic uses LogAppendTime, when it stores another codec than the producer used,
+or when the header's largest timestamp is not the records'.
 
 Order of the checks: shape and format (`InvalidRecord`, `CorruptMessage`), codec (`UnsupportedCompressionType`), size
-(`MessageTooLarge`), checksum (`CorruptMessage`), the header's claims (`InvalidRecord`), the records themselves
-(`InvalidRecord`), and at last the topic's rules about keys and timestamps, which name the records they refuse.
+(`MessageTooLarge`), checksum (`CorruptMessage`), header fields (`InvalidRecord`), the records themselves
+(`InvalidRecord`), and at last the topic's rules about keys and timestamps, whose errors list the rejected records.
 """
 
 from __future__ import annotations
@@ -43,13 +43,13 @@ from millbeck.records.header import (
     read_header,
     unpack_header,
 )
-from millbeck.records.kernels.read import read_records
-from millbeck.records.kernels.record import NO_TIMESTAMP
-from millbeck.records.kernels.walk import OK, PROBLEMS, walk
+from millbeck.records.native.read import read_records
+from millbeck.records.native.record import NO_TIMESTAMP
+from millbeck.records.native.walk import OK, PROBLEMS, walk
 
 INT64_MAX: Final = 2**63 - 1
 RECORD_ERRORS_MAX: Final = 100
-"""How many refused records an error names."""
+"""Maximum number of rejected records listed in an error."""
 DECOMPRESSED_BYTES_MIN: Final = 16 * 1024 * 1024
 
 _LENGTH: Final = Struct(">8xi")
@@ -60,7 +60,7 @@ _walk: Final = walk
 
 
 class InvalidTimestamps(InvalidTimestamp):
-    """Timestamps of some records lie outside the range the topic accepts."""
+    """Some records have timestamps outside the range that the topic accepts."""
 
     def __init__(self, message: str, record_errors: list[RecordError]) -> None:
         super().__init__(message)
@@ -68,26 +68,26 @@ class InvalidTimestamps(InvalidTimestamp):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Rules:
-    """A topic's settings as far as they concern a produced batch; made once per topic, not per batch."""
+class ValidationRules:
+    """The topic settings that apply to a produced batch; created once per topic, not per batch."""
 
     max_message_bytes: int = 1_048_588
     codec: Codec | None = None
-    """``compression.type``; None keeps what the producer chose."""
+    """The codec of ``compression.type``; None keeps the producer's."""
     level: int | None = None
     timestamp_type: TimestampType = TimestampType.CREATE_TIME
     timestamp_before_max_ms: int = INT64_MAX
     timestamp_after_max_ms: int = 3_600_000
     keys_required: bool = False
-    """Compacted topics need a key on every record."""
+    """Compacted topics require a key on every record."""
 
     @property
     def decompressed_bytes_max(self) -> int:
         return max(self.max_message_bytes * 10, DECOMPRESSED_BYTES_MIN)
 
 
-class Validated:
-    """A batch that may be appended: ``batch`` as it is to be stored, and its header."""
+class ValidatedBatch:
+    """A batch that may be appended, as it is to be stored, and its header."""
 
     __slots__ = ("append_time_ms", "batch", "header", "max_timestamp", "record_count")
 
@@ -99,16 +99,16 @@ class Validated:
         self.max_timestamp = max_timestamp
         self.record_count = record_count
         self.append_time_ms = append_time_ms
-        """-1, or the time the topic stamped, for the reply."""
+        """The LogAppendTime for the response, or -1."""
 
 
 def validate(
-    batch: bytes, rules: Rules, now_ms: int, allow_zstd: bool = True, raw_bytes_max: int = INT64_MAX
-) -> Validated:
-    """Check one produced batch and make it what the topic stores; its offset and leader epoch are the log's to give.
+    batch: bytes, rules: ValidationRules, now_ms: int, allow_zstd: bool = True, raw_bytes_max: int = INT64_MAX
+) -> ValidatedBatch:
+    """Validate one produced batch and convert it to what the topic stores; the log assigns offset and leader epoch.
 
     ``allow_zstd`` is false for Produce requests older than version 7. Raises the errors listed above, and
-    `DecompressionLimit` also when a compressed batch holds more than ``raw_bytes_max``.
+    `DecompressionLimit` also when a compressed batch has more than ``raw_bytes_max``.
     """
     size = len(batch)
     if size < HEADER_SIZE:
@@ -119,11 +119,11 @@ def validate(
     attributes = header.attributes
     codec = attributes & CODEC_MASK
     if codec and (codec > _CODEC_LAST or (codec == Codec.ZSTD and not allow_zstd)):
-        raise UnsupportedCompressionType(f"codec {codec} is not known, or not in this version of the request")
+        raise UnsupportedCompressionType(f"codec {codec} is unknown, or not allowed in this version of the request")
     if size > rules.max_message_bytes:
         raise MessageTooLarge(f"batch of {size} bytes exceeds max.message.bytes of {rules.max_message_bytes}")
     if _crc32c(memoryview(batch)[CRC_START:]) != header.crc:
-        raise CorruptMessage("batch fails its checksum")
+        raise CorruptMessage("batch has a wrong checksum")
     count = header.record_count
     if (
         count <= 0
@@ -160,36 +160,38 @@ def validate(
         or (rules.codec is not None and rules.codec != codec)
     ):
         return _rewritten(batch, header, payload, max_timestamp, rules, now_ms)
-    return Validated(batch, header, max_timestamp, count, NO_TIMESTAMP)
+    return ValidatedBatch(batch, header, max_timestamp, count, NO_TIMESTAMP)
 
 
 def _misshapen(batch: bytes) -> InvalidRecord | CorruptMessage:
-    """Why these bytes are not exactly one batch of format 2."""
+    """The error for bytes that are not exactly one batch of format 2."""
     size = len(batch)
     if size <= MAGIC_POSITION:
-        return InvalidRecord(f"a produce request needs one batch for each partition; {size} bytes are none")
+        return InvalidRecord(
+            f"a produce request needs one batch for each partition; {size} bytes are too short for one"
+        )
     magic = batch[MAGIC_POSITION]
     if magic < MAGIC:
         return InvalidRecord(f"batch has the old magic {magic}; only format 2 is accepted")
     if magic > MAGIC:
-        return CorruptMessage(f"batch has magic {magic}, which does not exist")
+        return CorruptMessage(f"batch has the unknown magic {magic}")
     length = _LENGTH.unpack_from(batch)[0]
     if length < LENGTH_MIN:
-        return CorruptMessage(f"batch claims a length of {length} bytes, less than its header")
+        return CorruptMessage(f"batch has a length field of {length} bytes, less than its header")
     if LOG_OVERHEAD + length > size:
-        return InvalidRecord(f"batch of {LOG_OVERHEAD + length} bytes is cut off after {size}")
+        return InvalidRecord(f"batch of {LOG_OVERHEAD + length} bytes is truncated after {size} bytes")
     return InvalidRecord(f"{size - LOG_OVERHEAD - length} bytes follow the one batch allowed for each partition")
 
 
 def _check_claims(header: BatchHeader) -> None:
-    """What the header says about the batch must be possible and must be a client's to say."""
+    """Check that the header fields are consistent, and allowed for clients."""
     if header.base_offset != 0:
         raise InvalidRecord(f"a produced batch begins at offset 0, not {header.base_offset}")
     if header.record_count <= 0:
-        raise InvalidRecord(f"batch claims {header.record_count} records")
+        raise InvalidRecord(f"batch has an invalid record count, {header.record_count}")
     if header.last_offset_delta != header.record_count - 1:
         raise InvalidRecord(
-            f"batch claims {header.record_count} records and a last offset delta of {header.last_offset_delta}"
+            f"batch has {header.record_count} records but a last offset delta of {header.last_offset_delta}"
         )
     if header.is_control:
         raise InvalidRecord("clients may not write control records")
@@ -203,9 +205,11 @@ def _check_claims(header: BatchHeader) -> None:
 
 
 def _refusal(
-    payload: bytes, start: int, header: BatchHeader, oldest: int, newest: int, rules: Rules
+    payload: bytes, start: int, header: BatchHeader, oldest: int, newest: int, rules: ValidationRules
 ) -> InvalidRecord | InvalidTimestamps:
-    """The error that names the records which break the topic's rules; off the fast path, so it may make objects."""
+    """The error that lists the records which violate the topic's rules; off the fast path, so it may create
+    objects.
+    """
     errors: list[RecordError] = []
     out_of_range = False
     for index, record in enumerate(read_records(payload, start, header.record_count, 0, header.base_timestamp, -1)):
@@ -219,14 +223,16 @@ def _refusal(
     if out_of_range:
         return InvalidTimestamps("one or more records have a timestamp that the topic does not accept", errors)
     return InvalidRecord(
-        f"one or more records were refused; record {errors[0].batch_index}: {errors[0].message}", errors
+        f"one or more records were rejected; record {errors[0].batch_index}: {errors[0].message}", errors
     )
 
 
 def _rewritten(
-    batch: bytes, header: BatchHeader, payload: bytes, max_timestamp: int, rules: Rules, now_ms: int
-) -> Validated:
-    """The batch with the topic's codec and timestamps, and a new checksum; records and producer fields stay."""
+    batch: bytes, header: BatchHeader, payload: bytes, max_timestamp: int, rules: ValidationRules, now_ms: int
+) -> ValidatedBatch:
+    """The batch with the topic's codec and timestamps, and a new checksum; records and producer fields are
+    unchanged.
+    """
     codec = header.attributes & CODEC_MASK
     attributes = header.attributes
     stored: bytes | memoryview = memoryview(batch)[HEADER_SIZE:]
@@ -252,7 +258,7 @@ def _rewritten(
     )
     if len(rewritten) > rules.max_message_bytes:
         raise MessageTooLarge(
-            f"batch becomes {len(rewritten)} bytes as the topic stores it, more than max.message.bytes of "
+            f"batch has {len(rewritten)} bytes with the topic's compression.type, more than max.message.bytes of "
             f"{rules.max_message_bytes}"
         )
-    return Validated(rewritten, read_header(rewritten), max_timestamp, header.record_count, append_time_ms)
+    return ValidatedBatch(rewritten, read_header(rewritten), max_timestamp, header.record_count, append_time_ms)

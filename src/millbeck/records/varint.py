@@ -1,24 +1,24 @@
-"""Zigzag varints, as records use them; `wire` has its own unsigned ones.
+"""Zigzag varints as used in records; `wire` has its own unsigned ones.
 
-The kernels carry their own copies of these loops (a call per number would be most of their cost); this module is for
-everything that is not hot, and the kernels' tests compare with it.
+The native modules have their own copies of these loops (a call per number would be most of their cost). This module is
+for all code that is not hot, and the tests of the native modules compare with it.
 """
 
 from __future__ import annotations
 
 from millbeck.kernel.errors import InvalidRecord
-from millbeck.records.kernels.varints import VARINT_SIZE_MAX, VARLONG_SIZE_MAX, encode, size_of
+from millbeck.records.native.varints import VARINT_SIZE_MAX, VARLONG_SIZE_MAX, encode, size_of
 
 __all__ = ["VARINT_SIZE_MAX", "VARLONG_SIZE_MAX", "encode", "read_varint", "read_varlong", "size_of"]
 
 
 def read_varint(buffer: bytes | bytearray | memoryview, position: int) -> tuple[int, int]:
-    """The signed 32-bit number at ``position`` and where it ends; `InvalidRecord` when cut short or too wide."""
+    """The signed 32-bit number at ``position`` and its end. Raises `InvalidRecord` when truncated or too large."""
     return _read(buffer, position, VARINT_SIZE_MAX, 0xFFFFFFFF)
 
 
 def read_varlong(buffer: bytes | bytearray | memoryview, position: int) -> tuple[int, int]:
-    """The signed 64-bit number at ``position`` and where it ends; `InvalidRecord` when cut short or too wide."""
+    """The signed 64-bit number at ``position`` and its end. Raises `InvalidRecord` when truncated or too large."""
     return _read(buffer, position, VARLONG_SIZE_MAX, 0xFFFFFFFFFFFFFFFF)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from pathlib import Path
 
-from millbeck.host.clock import HostClock
+from millbeck.host.environment import HostClock
 
 
 def test_both_clocks_are_the_systems() -> None:

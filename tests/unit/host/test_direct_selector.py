@@ -7,7 +7,7 @@ import os
 import select
 import socket
 import threading
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from typing import TypeVar
 
 import pytest
@@ -32,7 +32,7 @@ def _run(main: Callable[[HostLoop], Awaitable[T]]) -> T:
 
 
 @pytest.fixture
-def pair():
+def pair() -> Iterator[tuple[socket.socket, socket.socket]]:
     ours, peer = socket.socketpair()
     ours.setblocking(False)
     yield ours, peer
@@ -40,7 +40,9 @@ def pair():
     peer.close()
 
 
-def test_a_callback_that_schedules_nothing_is_called_again_and_again_and_timers_still_run(pair) -> None:
+def test_a_callback_that_schedules_nothing_is_called_again_and_again_and_timers_still_run(
+    pair: tuple[socket.socket, socket.socket],
+) -> None:
     """While a descriptor is always ready the loop is not gone round; a timer must come all the same."""
     ours, peer = pair
     calls = 0
@@ -59,7 +61,7 @@ def test_a_callback_that_schedules_nothing_is_called_again_and_again_and_timers_
     assert calls > 10
 
 
-def test_a_timer_that_a_callback_sets_is_not_slept_over(pair) -> None:
+def test_a_timer_that_a_callback_sets_is_not_slept_over(pair: tuple[socket.socket, socket.socket]) -> None:
     ours, peer = pair
 
     async def main(loop: HostLoop) -> float:
@@ -79,16 +81,16 @@ def test_a_timer_that_a_callback_sets_is_not_slept_over(pair) -> None:
     assert _run(main) < 2
 
 
-def test_another_thread_wakes_it(pair) -> None:
+def test_another_thread_wakes_it(pair: tuple[socket.socket, socket.socket]) -> None:
     async def main(loop: HostLoop) -> str:
-        done = loop.create_future()
+        done: asyncio.Future[str] = loop.create_future()
         threading.Thread(target=loop.call_soon_threadsafe, args=(done.set_result, "woken")).start()
         return await done
 
     assert _run(main) == "woken"
 
 
-def test_a_callback_may_stop_the_loop(pair) -> None:
+def test_a_callback_may_stop_the_loop(pair: tuple[socket.socket, socket.socket]) -> None:
     ours, peer = pair
     loop = HostLoop()
     try:
@@ -100,7 +102,7 @@ def test_a_callback_may_stop_the_loop(pair) -> None:
         loop.close()
 
 
-def test_a_callback_that_raises_is_reported_and_the_others_run(pair) -> None:
+def test_a_callback_that_raises_is_reported_and_the_others_run(pair: tuple[socket.socket, socket.socket]) -> None:
     ours, peer = pair
 
     async def main(loop: HostLoop) -> list[str]:
@@ -147,7 +149,7 @@ def test_what_one_callback_takes_off_is_not_called_in_the_same_look() -> None:
                 end.close()
 
 
-def test_readers_and_writers_of_one_descriptor_are_apart(pair) -> None:
+def test_readers_and_writers_of_one_descriptor_are_apart(pair: tuple[socket.socket, socket.socket]) -> None:
     ours, peer = pair
 
     async def main(loop: HostLoop) -> list[str]:
@@ -178,7 +180,9 @@ def test_a_descriptor_that_was_closed_too_early_can_be_taken_off() -> None:
     assert _run(main)
 
 
-def test_the_loop_may_rest_when_one_descriptor_is_ready_and_nothing_is_queued(pair) -> None:
+def test_the_loop_may_rest_when_one_descriptor_is_ready_and_nothing_is_queued(
+    pair: tuple[socket.socket, socket.socket],
+) -> None:
     ours, peer = pair
 
     async def answers(loop: HostLoop) -> list[bool]:

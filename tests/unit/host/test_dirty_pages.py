@@ -47,9 +47,9 @@ class Machine:
         """Whether pages gather from just so many on."""
         pages = self.pages()
         self.dirty(mib, less_pages=1)
-        is_before = pages.are_gathering()
+        is_before = pages.should_write_back()
         self.dirty(mib)
-        return not is_before and pages.are_gathering()
+        return not is_before and pages.should_write_back()
 
 
 @pytest.fixture
@@ -63,11 +63,11 @@ def test_pages_gather_from_a_quarter_of_the_kernels_threshold_on(machine: Machin
 
 def test_the_counters_are_read_each_time(machine: Machine) -> None:
     pages = machine.pages()
-    assert not pages.are_gathering()
+    assert not pages.should_write_back()
     machine.dirty(3000)
-    assert pages.are_gathering()
+    assert pages.should_write_back()
     machine.dirty(3000, threshold_mib=40_000)
-    assert not pages.are_gathering()
+    assert not pages.should_write_back()
 
 
 def test_a_small_limit_of_the_group_counts_where_the_machine_is_far_from_its_own(machine: Machine) -> None:
@@ -137,22 +137,22 @@ def test_limits_are_read_once_at_the_first_question(machine: Machine) -> None:
     pages = machine.pages()
     machine.limit("", 400 * MIB)
     machine.dirty(20)
-    assert pages.are_gathering()
+    assert pages.should_write_back()
     machine.limit("", "max")
-    assert pages.are_gathering()
+    assert pages.should_write_back()
 
 
 @pytest.mark.parametrize("missing", ["proc/vmstat", "proc/self/cgroup", "cgroup", "proc/sys/vm/dirty_background_ratio"])
 def test_what_cannot_be_read_counts_as_gathering(machine: Machine, missing: str) -> None:
     machine.limit("", 400 * MIB)
-    assert not machine.pages().are_gathering()
+    assert not machine.pages().should_write_back()
     (machine.directory / missing).rename(machine.directory / "away")
-    assert machine.pages().are_gathering()
+    assert machine.pages().should_write_back()
 
 
 def test_groups_of_the_older_kind_that_are_not_where_they_should_be_count_as_gathering(machine: Machine) -> None:
     machine.write("proc/self/cgroup", "4:memory:/one\n")
-    assert machine.pages().are_gathering()
+    assert machine.pages().should_write_back()
 
 
 @pytest.mark.parametrize(
@@ -169,14 +169,14 @@ def test_groups_of_the_older_kind_that_are_not_where_they_should_be_count_as_gat
 def test_what_cannot_be_understood_counts_as_gathering(machine: Machine, path: str, text: str) -> None:
     machine.limit("", 400 * MIB)
     machine.write(path, text)
-    assert machine.pages().are_gathering()
+    assert machine.pages().should_write_back()
 
 
 def test_a_limit_that_exists_and_cannot_be_read_counts_as_gathering(machine: Machine) -> None:
     (machine.directory / "cgroup/memory.max").mkdir()
-    assert machine.pages().are_gathering()
+    assert machine.pages().should_write_back()
 
 
 @pytest.mark.skipif(not linux.IS_LINUX, reason="only Linux has these files")
 def test_this_machine_can_be_asked() -> None:
-    assert of_this_machine.are_gathering() in (True, False)
+    assert of_this_machine.should_write_back() in (True, False)

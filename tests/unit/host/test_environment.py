@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from millbeck import host
 from millbeck.host.environment import real_environment
 from millbeck.host.linux import IS_LINUX
@@ -16,7 +18,7 @@ def test_every_part_is_there_and_threads_are_counted() -> None:
     assert host.real_environment is real_environment
 
 
-def test_portable_mode_does_without_linux(tmp_path) -> None:
+def test_portable_mode_does_without_linux(tmp_path: Path) -> None:
     files = {
         portable: real_environment(portable=portable).files.open(f"{tmp_path}/{portable}", OpenMode.WRITE)
         for portable in (False, True)

@@ -3,28 +3,35 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import errno
 import socket
+from typing import Any
 
 import pytest
 
 from millbeck.host import network as network_module
 from millbeck.host.network import HostNetwork
-from millbeck.host.outlet import SocketOutlet
+from millbeck.host.socket_stream import SocketStream
+from millbeck.host.threads import HostThreads
 from millbeck.kernel.environment import SocketBuffers
 
 
 class Accepted(asyncio.Protocol):
-    def __init__(self, accepted: list) -> None:
+    def __init__(self, accepted: list[Any]) -> None:
         self.accepted = accepted
 
-    def connection_made(self, transport) -> None:
+    def connection_made(self, transport: Any) -> None:
         self.accepted.append(transport)
 
 
-async def _accept_one(**options):
-    accepted: list = []
-    network = HostNetwork(is_linux=True)
+def _network() -> HostNetwork:
+    return HostNetwork(is_linux=True, threads=HostThreads(thread_count=1))
+
+
+async def _accept_one(**options: Any) -> Any:
+    accepted: list[Any] = []
+    network = _network()
     listening = await network.listen(lambda: Accepted(accepted), host="127.0.0.1", port=0, **options)
     transport, _ = await network.connect(asyncio.Protocol, host="127.0.0.1", port=listening.port)
     while not accepted:
@@ -34,7 +41,7 @@ async def _accept_one(**options):
 
 
 def test_both_ends_send_at_once_and_keep_alive() -> None:
-    async def scenario():
+    async def scenario() -> Any:
         settings = []
         for transport in await _accept_one():
             connected = transport.get_extra_info("socket")
@@ -46,8 +53,21 @@ def test_both_ends_send_at_once_and_keep_alive() -> None:
     assert all(asyncio.run(scenario()))
 
 
+def test_a_late_loop_turns_no_connection_away() -> None:
+    """The kernel drops a handshake for which its queue has no place, and the client waits a second to try again."""
+
+    async def scenario() -> None:
+        listening = await _network().listen(asyncio.Protocol, host="127.0.0.1", port=0, backlog=50)
+        with contextlib.ExitStack() as stack:
+            for _ in range(200):  # on the loop, which accepts nobody meanwhile
+                stack.enter_context(socket.create_connection(("127.0.0.1", listening.port), timeout=0.9))
+        listening.close()
+
+    asyncio.run(scenario())
+
+
 def test_buffer_sizes_reach_accepted_sockets() -> None:
-    async def scenario():
+    async def scenario() -> Any:
         accepted, transport = await _accept_one(buffers=SocketBuffers(send_bytes=4096, receive_bytes=8192))
         connected = accepted.get_extra_info("socket")
         sizes = [connected.getsockopt(socket.SOL_SOCKET, option) for option in (socket.SO_SNDBUF, socket.SO_RCVBUF)]
@@ -71,8 +91,8 @@ def _has_ipv6() -> bool:
 
 @pytest.mark.skipif(not _has_ipv6(), reason="this machine has no IPv6")
 def test_one_port_serves_both_families() -> None:
-    async def scenario():
-        network = HostNetwork(is_linux=True)
+    async def scenario() -> Any:
+        network = _network()
         listening = await network.listen(lambda: Accepted([]), host="", port=0)
         ports = []
         for host in ("127.0.0.1", "::1"):
@@ -90,10 +110,11 @@ def test_one_port_serves_both_families() -> None:
 
 
 @pytest.mark.skipif(not _has_ipv6(), reason="this machine has no IPv6")
-def test_a_port_that_is_taken_on_the_other_family_is_given_up_for_another(monkeypatch) -> None:
-    real_bind, tried = network_module._bind, []
+def test_a_port_that_is_taken_on_the_other_family_is_given_up_for_another(monkeypatch: pytest.MonkeyPatch) -> None:
+    real_bind: Any = network_module._bind
+    tried: list[int] = []
 
-    def bind(family, address, port):
+    def bind(family: int, address: str, port: int) -> Any:
         if family == socket.AF_INET6:
             tried.append(port)
             if len(tried) < 3:
@@ -102,26 +123,26 @@ def test_a_port_that_is_taken_on_the_other_family_is_given_up_for_another(monkey
 
     monkeypatch.setattr(network_module, "_bind", bind)
 
-    async def scenario():
-        listening = await HostNetwork(is_linux=True).listen(lambda: Accepted([]), host="", port=0)
+    async def scenario() -> object:
+        listening = await _network().listen(lambda: Accepted([]), host="", port=0)
         listening.close()
         return listening.port
 
     assert asyncio.run(scenario()) == tried[2]
 
 
-def test_a_host_without_the_other_family_serves_one(monkeypatch) -> None:
-    real_bind = network_module._bind
+def test_a_host_without_the_other_family_serves_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    real_bind: Any = network_module._bind
 
-    def bind(family, address, port):
+    def bind(family: int, address: str, port: int) -> Any:
         if family == socket.AF_INET6:
             raise OSError(errno.EAFNOSUPPORT, "no such family")
         return real_bind(family, address, port)
 
     monkeypatch.setattr(network_module, "_bind", bind)
 
-    async def scenario():
-        network = HostNetwork(is_linux=True)
+    async def scenario() -> Any:
+        network = _network()
         listening = await network.listen(lambda: Accepted([]), host="", port=0)
         transport, _ = await network.connect(asyncio.Protocol, host="127.0.0.1", port=listening.port)
         transport.abort()
@@ -132,8 +153,8 @@ def test_a_host_without_the_other_family_serves_one(monkeypatch) -> None:
 
 
 def test_a_chosen_port_that_is_taken_is_an_error_and_leaks_nothing() -> None:
-    async def scenario():
-        network = HostNetwork(is_linux=True)
+    async def scenario() -> object:
+        network = _network()
         with socket.socket() as holder:
             holder.bind(("127.0.0.1", 0))
             holder.listen()
@@ -145,14 +166,14 @@ def test_a_chosen_port_that_is_taken_is_an_error_and_leaks_nothing() -> None:
 
 
 def test_a_plain_socket_gets_the_outlet_that_owns_it() -> None:
-    async def scenario():
+    async def scenario() -> object:
         accepted, transport = await _accept_one()
-        outlet = HostNetwork(is_linux=True).outlet(accepted)
+        outlet = _network().outlet(accepted)
         accepted.abort()
         transport.abort()
         return outlet
 
-    assert isinstance(asyncio.run(scenario()), SocketOutlet)
+    assert isinstance(asyncio.run(scenario()), SocketStream)
 
 
 def test_a_window_grows_with_the_receive_buffer_of_a_connection_that_exists() -> None:
@@ -173,12 +194,12 @@ def test_a_window_grows_with_the_receive_buffer_of_a_connection_that_exists() ->
                 continue
         return count
 
-    async def scenario():
+    async def scenario() -> Any:
         # So small that four times as much is within the limits of every system.
         buffers = SocketBuffers(receive_bytes=32_768, growth=4)
         accepted, transport = await _accept_one(buffers=buffers)
         accepted.pause_reading()
-        outlet = HostNetwork(is_linux=True).outlet(accepted, buffers=buffers)
+        outlet = _network().outlet(accepted, buffers=buffers)
         connected, peer = (one.get_extra_info("socket")._sock for one in (accepted, transport))
         sizes = [connected.getsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF)]
         counts = [await filled(connected, peer)]

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from millbeck.host.part_queue import PartQueue, SliceShrank, release_slices
+from millbeck.host.part_queue import FileSliceTruncated, SendQueue, release_slices
 from millbeck.kernel.environment import FileSlice
 
 CONTENT = bytes(range(256)) * 8
@@ -22,7 +24,7 @@ class MemoryFile:
         return self.content[position : position + size]
 
 
-class Releases(list):
+class Releases(list[int]):
     def slice(self, position: int, size: int, file: MemoryFile | None = None) -> FileSlice:
         number = len(self)
         self.append(0)
@@ -30,7 +32,8 @@ class Releases(list):
         def release() -> None:
             self[number] += 1
 
-        return FileSlice(file or MemoryFile(), position, size, release)
+        read: Any = file or MemoryFile()
+        return FileSlice(read, position, size, release)
 
 
 part_plans = st.lists(st.tuples(st.booleans(), st.integers(0, 500), st.integers(0, 300)), max_size=12)
@@ -42,8 +45,8 @@ part_plans = st.lists(st.tuples(st.booleans(), st.integers(0, 500), st.integers(
     steps=st.lists(st.tuples(st.integers(1, 200), st.integers(0, 400)), min_size=1, max_size=30),
     copied=st.sampled_from([0, 50, 10_000]),
 )
-def test_bytes_come_out_in_order_and_slices_are_released_once(plan, steps, copied) -> None:
-    queue, releases, expected = PartQueue(), Releases(), b""
+def test_bytes_come_out_in_order_and_slices_are_released_once(plan: Any, steps: Any, copied: Any) -> None:
+    queue, releases, expected = SendQueue(), Releases(), b""
     parts = []
     for is_slice, position, size in plan:
         expected += CONTENT[position : position + size]
@@ -73,7 +76,7 @@ def test_bytes_come_out_in_order_and_slices_are_released_once(plan, steps, copie
 
 
 def test_clearing_releases_what_is_left_once() -> None:
-    queue, releases = PartQueue(), Releases()
+    queue, releases = SendQueue(), Releases()
     queue.extend([b"abc", releases.slice(0, 100), releases.slice(0, 200), releases.slice(0, 0)])
     queue.take(50, copied_slice_bytes_max=1000)
     queue.clear()
@@ -84,27 +87,27 @@ def test_clearing_releases_what_is_left_once() -> None:
 
 
 def test_a_slice_that_shrank_is_noticed_when_it_is_read() -> None:
-    queue, releases = PartQueue(), Releases()
+    queue, releases = SendQueue(), Releases()
     queue.extend([releases.slice(0, 100, MemoryFile(b"short"))])
-    with pytest.raises(SliceShrank):
+    with pytest.raises(FileSliceTruncated):
         queue.take(1000, copied_slice_bytes_max=1000)
     queue.clear()
     assert list(releases) == [1]
 
 
 def test_taking_stops_before_a_long_slice() -> None:
-    queue, releases = PartQueue(), Releases()
+    queue, releases = SendQueue(), Releases()
     queue.extend([b"header", releases.slice(0, 50), releases.slice(5, 500), b"next"])
     assert not queue.begins_with_slice()
     assert queue.take(10_000, copied_slice_bytes_max=100) == [b"header", CONTENT[:50]]
     assert queue.begins_with_slice()
     assert queue.take(10_000, copied_slice_bytes_max=100) == []
     assert queue.first_slice()[1:] == (5, 500)
-    assert not PartQueue().begins_with_slice()
+    assert not SendQueue().begins_with_slice()
 
 
 def test_no_more_buffers_are_gathered_than_one_system_call_takes() -> None:
-    queue = PartQueue()
+    queue = SendQueue()
     queue.extend([b"x"] * 5000)
     assert len(queue.take(10_000, copied_slice_bytes_max=0)) <= 1024
 

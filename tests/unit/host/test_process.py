@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import builtins
 import os
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 
+from millbeck.host import process
 from millbeck.host.process import process_numbers
 
 
@@ -29,10 +28,16 @@ def test_open_files_memory_and_disk_bytes_are_counted(tmp_path: Path) -> None:
     assert after["disk_read_bytes"] >= before["disk_read_bytes"]
 
 
-def test_what_the_system_does_not_tell_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(*arguments: Any, **options: Any) -> Any:
-        raise FileNotFoundError
+@pytest.mark.skipif(sys.platform != "linux", reason="/proc is Linux's")
+def test_an_older_kernel_is_asked_for_the_list_of_open_files(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Empty:
+        st_size = 0
 
-    monkeypatch.setattr(os, "listdir", refuse)
-    monkeypatch.setattr(builtins, "open", refuse)
+    known = process_numbers()["process_open_fds"]
+    monkeypatch.setattr(os, "stat", lambda path: Empty())
+    assert process_numbers()["process_open_fds"] == known
+
+
+def test_what_the_system_does_not_tell_is_left_out(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(process, "_PROC", str(tmp_path / "missing"))
     assert set(process_numbers()) == {"process_max_fds", "process_cpu_seconds_total"}

@@ -37,14 +37,14 @@ class Client:
         waited = []
         for _ in range(count):
             self.now += self.gap_s
-            rest_s = self.moderation.note_readable(self.now)
+            rest_s = self.moderation.on_readable(self.now)
             waited.append(rest_s > 0)
             if rest_s > 0:
                 self.rests.append(rest_s)
                 self.now += rest_s
-            self.moderation.note_read(self.now, self.read_bytes)
+            self.moderation.read_at, self.moderation.size_bytes = self.now, self.read_bytes
             self.now += HANDLING_S
-            self.moderation.note_handled(self.now)
+            self.moderation.handled_at = self.now
         return waited
 
 
@@ -93,7 +93,8 @@ def test_rests_go_on_while_enough_reads_find_something_waiting(found: int) -> No
     while client.moderation._read_count:
         client.send(1)
     at_once_s = client.gap_s
-    for index in range(TRIAL_READS):
+    # The read that ended the window is the first of the trial, and found something.
+    for index in range(1, TRIAL_READS):
         client.gap_s = at_once_s if index < found else 5 * AT_ONCE_S
         client.send(1)
     client.gap_s = at_once_s
@@ -129,10 +130,9 @@ def _waits(read_bytes: int, bytes_per_second: float) -> bool:
     moderation = ReadModeration()
     now = 100.0
     for _ in range(2_000):
-        if moderation.note_readable(now) > 0:
+        if moderation.on_readable(now) > 0:
             return True
-        moderation.note_read(now, read_bytes)
-        moderation.note_handled(now)
+        moderation.read_at, moderation.size_bytes, moderation.handled_at = now, read_bytes, now
         now += read_bytes / bytes_per_second
     return False
 
@@ -171,7 +171,7 @@ def test_what_had_no_room_in_the_read_before_is_read_at_once_and_proves_nothing(
     client = Client(waits_for_replies=False)
     client.send(_reads_of(4 * WINDOW_S))
     waiting = client.moderation._waiting_count
-    client.moderation.note_unfinished()
+    client.moderation.handled_at = 0.0
     assert client.send(1) == [False]
     assert client.moderation._waiting_count == waiting
 
@@ -189,7 +189,7 @@ def test_a_window_with_a_pause_in_it_says_nothing() -> None:
     for _ in range(50):
         # The rate over burst and pause is that of a stream, and the next burst must not wait for company.
         for _ in range(75):
-            assert moderation.note_readable(now) <= 0
-            moderation.note_read(now, REQUEST_BYTES)
+            assert moderation.on_readable(now) <= 0
+            moderation.read_at, moderation.size_bytes = now, REQUEST_BYTES
             now += HANDLING_S
         now += 3 * WINDOW_S

@@ -8,25 +8,29 @@ import os
 import socket
 import struct
 import time
+from collections.abc import Callable, Coroutine, Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
 
 import pytest
 
-from millbeck.host import outlet as outlet_module
-from millbeck.host.files import HostFiles
+from millbeck.host import socket_stream as outlet_module
+from millbeck.host.files import HostFile, HostFiles
 from millbeck.host.loop import HostLoop
-from millbeck.host.outlet import SocketOutlet
+from millbeck.host.socket_stream import SocketStream
 from millbeck.kernel.environment import SYSTEM_BUFFERS, FileSlice, OpenMode, SocketBuffers
 
 CONTENT = os.urandom(1 << 18) * 8
 
 
 @pytest.fixture(params=[True, False], ids=["linux", "portable"])
-def is_linux(request) -> bool:
-    return request.param
+def is_linux(request: pytest.FixtureRequest) -> bool:
+    return bool(request.param)
 
 
 @pytest.fixture
-def file(tmp_path):
+def file(tmp_path: Path) -> Iterator[Any]:
     opened = HostFiles(is_linux=True).open(f"{tmp_path}/content", OpenMode.WRITE)
     opened.write([CONTENT], 0)
     yield opened
@@ -40,9 +44,9 @@ class Connection(asyncio.Protocol):
         self.lost = asyncio.Event()
         self.drained_count = 0
 
-    def connection_made(self, transport) -> None:
+    def connection_made(self, transport: Any) -> None:
         self.transport = transport
-        self.outlet = SocketOutlet(
+        self.outlet = SocketStream(
             transport, transport.get_extra_info("socket")._sock, is_linux=self.is_linux, buffers=self.buffers
         )
         self.outlet.on_drained(self._drained)
@@ -50,14 +54,14 @@ class Connection(asyncio.Protocol):
     def _drained(self) -> None:
         self.drained_count += 1
 
-    def connection_lost(self, error) -> None:
+    def connection_lost(self, error: Exception | None) -> None:
         self.outlet.closed()
         self.lost.set()
 
 
 async def _connected(
     is_linux: bool, *, send_buffer_bytes: int = 4096, receive_buffer_bytes: int = 4096, growth: int = 1
-):
+) -> Any:
     """A connection over a real TCP socket, and the peer as a plain non-blocking socket."""
     loop = asyncio.get_running_loop()
     with socket.socket() as listener:
@@ -74,7 +78,7 @@ async def _connected(
     return connection, peer
 
 
-def _slice(file, position: int, size: int, released: list) -> FileSlice:
+def _slice(file: HostFile, position: int, size: int, released: list[int]) -> FileSlice:
     return FileSlice(file, position, size, lambda: released.append(size))
 
 
@@ -97,10 +101,10 @@ def _descriptors() -> int:
     return len(os.listdir("/dev/fd"))
 
 
-def test_a_full_socket_is_not_asked_again_before_it_has_room(file, monkeypatch) -> None:
-    refused = []
+def test_a_full_socket_is_not_asked_again_before_it_has_room(file: HostFile, monkeypatch: pytest.MonkeyPatch) -> None:
+    refused: list[Any] = []
 
-    def sendfile(*arguments):
+    def sendfile(*arguments: Any) -> Any:
         try:
             return real(*arguments)
         except BlockingIOError:
@@ -114,7 +118,7 @@ def test_a_full_socket_is_not_asked_again_before_it_has_room(file, monkeypatch) 
         connection, peer = await _connected(True, send_buffer_bytes=1 << 15)
         released: list[int] = []
         connection.outlet.send([_slice(file, 0, 1 << 20, released)])
-        queued_bytes = connection.outlet.queued_bytes
+        queued_bytes: int = connection.outlet.queued_bytes
         _reset(peer)
         await connection.lost.wait()
         return queued_bytes
@@ -124,7 +128,9 @@ def test_a_full_socket_is_not_asked_again_before_it_has_room(file, monkeypatch) 
 
 
 @pytest.mark.parametrize(("part", "growth"), [("slice", 4), ("slice", 1), ("bytes", 4)])
-def test_a_long_slice_that_does_not_fit_makes_the_send_buffer_larger_once(file, part, growth) -> None:
+def test_a_long_slice_that_does_not_fit_makes_the_send_buffer_larger_once(
+    file: HostFile, part: str, growth: int
+) -> None:
     async def scenario() -> list[int]:
         connection, peer = await _connected(True, send_buffer_bytes=1 << 14, growth=growth)
         connected = connection.transport.get_extra_info("socket")
@@ -141,8 +147,8 @@ def test_a_long_slice_that_does_not_fit_makes_the_send_buffer_larger_once(file, 
     assert first == second == (4 * before if (part, growth) == ("slice", 4) else before)
 
 
-def test_a_tiny_send_buffer_and_a_slow_reader(is_linux, file) -> None:
-    async def scenario():
+def test_a_tiny_send_buffer_and_a_slow_reader(is_linux: bool, file: HostFile) -> None:
+    async def scenario() -> object:
         connection, peer = await _connected(is_linux)
         released: list[int] = []
         expected = b"h" * 100 + CONTENT[7 : 7 + 90_000] + b"t" * 10 + CONTENT[:1000]
@@ -164,11 +170,13 @@ def test_a_tiny_send_buffer_and_a_slow_reader(is_linux, file) -> None:
 
 
 @pytest.mark.parametrize("reply", ["bytes", "small slice", "large slice"])
-def test_a_reset_at_every_byte_position(is_linux, file, reply, monkeypatch) -> None:
+def test_a_reset_at_every_byte_position(
+    is_linux: bool, file: HostFile, reply: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The peer reads so many bytes and resets; nothing is left behind, and every slice was released once."""
     monkeypatch.setattr(outlet_module, "COPIED_SLICE_BYTES_MAX", 1000)
 
-    async def scenario():
+    async def scenario() -> None:
         for position in (*range(24), 700, 4096, 9000, 20_000):
             connection, peer = await _connected(is_linux)
             released: list[int] = []
@@ -192,8 +200,8 @@ def test_a_reset_at_every_byte_position(is_linux, file, reply, monkeypatch) -> N
     assert _descriptors() == before
 
 
-def test_a_writer_that_is_blocked_notices_a_reset_while_reading_is_paused(is_linux, file) -> None:
-    async def scenario():
+def test_a_writer_that_is_blocked_notices_a_reset_while_reading_is_paused(is_linux: bool, file: HostFile) -> None:
+    async def scenario() -> object:
         connection, peer = await _connected(is_linux)
         released: list[int] = []
         connection.transport.pause_reading()
@@ -208,8 +216,8 @@ def test_a_writer_that_is_blocked_notices_a_reset_while_reading_is_paused(is_lin
     assert asyncio.run(scenario()) == [1 << 20]
 
 
-def test_a_connection_holds_one_descriptor_blocked_or_not(is_linux, file) -> None:
-    async def scenario():
+def test_a_connection_holds_one_descriptor_blocked_or_not(is_linux: bool, file: HostFile) -> None:
+    async def scenario() -> object:
         connection, peer = await _connected(is_linux)
         idle = _descriptors()
         connection.outlet.send([b"x" * 100_000])
@@ -225,8 +233,8 @@ def test_a_connection_holds_one_descriptor_blocked_or_not(is_linux, file) -> Non
     assert asyncio.run(scenario()) == (0, 0)
 
 
-def test_nothing_is_sent_or_read_once_the_transport_closes(is_linux) -> None:
-    async def scenario():
+def test_nothing_is_sent_or_read_once_the_transport_closes(is_linux: bool) -> None:
+    async def scenario() -> None:
         connection, peer = await _connected(is_linux)
         connection.transport.pause_reading()
         peer.send(b"unread")
@@ -243,8 +251,8 @@ def test_nothing_is_sent_or_read_once_the_transport_closes(is_linux) -> None:
     asyncio.run(scenario())
 
 
-def test_an_aborted_transport_stops_the_writer(is_linux, file) -> None:
-    async def scenario():
+def test_an_aborted_transport_stops_the_writer(is_linux: bool, file: HostFile) -> None:
+    async def scenario() -> Any:
         connection, peer = await _connected(is_linux)
         released: list[int] = []
         connection.outlet.send([_slice(file, 0, 1 << 20, released)])
@@ -262,24 +270,24 @@ def test_an_aborted_transport_stops_the_writer(is_linux, file) -> None:
     assert released == [5, 1 << 20]
 
 
-def test_one_reader_cannot_take_the_whole_turn(is_linux, file, monkeypatch) -> None:
+def test_one_reader_cannot_take_the_whole_turn(is_linux: bool, file: HostFile, monkeypatch: pytest.MonkeyPatch) -> None:
     """With room for everything in the socket, a large reply still leaves in several turns."""
     monkeypatch.setattr(outlet_module, "TURN_BYTES_MAX", 100_000)
     sizes = []
     real_writev, real_sendfile = os.writev, os.sendfile
 
-    def writev(descriptor, buffers):
+    def writev(descriptor: int, buffers: Any) -> Any:
         sizes.append(sum(map(len, buffers)))
         return real_writev(descriptor, buffers)
 
-    def sendfile(target, source, position, count):
+    def sendfile(target: int, source: int, position: int, count: int) -> Any:
         sizes.append(count)
         return real_sendfile(target, source, position, count)
 
     monkeypatch.setattr(os, "writev", writev)
     monkeypatch.setattr(os, "sendfile", sendfile)
 
-    async def scenario():
+    async def scenario() -> Any:
         connection, peer = await _connected(is_linux, send_buffer_bytes=1 << 20, receive_buffer_bytes=1 << 20)
         released: list[int] = []
         connection.outlet.send([b"head", _slice(file, 0, 300_000, released)])
@@ -296,11 +304,11 @@ def test_one_reader_cannot_take_the_whole_turn(is_linux, file, monkeypatch) -> N
     assert max(sizes) <= 120_000
 
 
-def test_a_failing_write_aborts_instead_of_raising(is_linux, monkeypatch) -> None:
+def test_a_failing_write_aborts_instead_of_raising(is_linux: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(*arguments: object) -> int:
         raise OSError(errno.EIO, "broken")
 
-    async def scenario(parts):
+    async def scenario(parts: Any) -> object:
         connection, peer = await _connected(is_linux)
         monkeypatch.setattr(os, "write", broken)
         monkeypatch.setattr(os, "writev", broken)
@@ -318,7 +326,7 @@ def test_a_failing_write_aborts_instead_of_raising(is_linux, monkeypatch) -> Non
 class Reading(Connection):
     """Lets its outlet read."""
 
-    def connection_made(self, transport) -> None:
+    def connection_made(self, transport: Any) -> None:
         super().connection_made(transport)
         self.buffer = bytearray(1 << 16)
         self.received = bytearray()
@@ -334,22 +342,25 @@ class Reading(Connection):
         self.received += self.buffer[:count]
 
 
-async def _until(condition) -> None:
+async def _until(condition: Callable[[], object]) -> None:
     async with asyncio.timeout(5):
         while not condition():
             await asyncio.sleep(0.001)
 
 
+Runs = Callable[[Coroutine[Any, Any, Any]], Any]
+
+
 @pytest.fixture(params=[asyncio.SelectorEventLoop, HostLoop, lambda: HostLoop(has_epoll=False)])
-def run(request):
-    def run(scenario):
+def run(request: pytest.FixtureRequest) -> Runs:
+    def run(scenario: Coroutine[Any, Any, Any]) -> Any:
         with asyncio.Runner(loop_factory=request.param) as runner:
             return runner.run(scenario)
 
     return run
 
 
-async def _reading(is_linux: bool):
+async def _reading(is_linux: bool) -> Any:
     ours, peer = socket.socketpair()
     peer.setblocking(False)
     _, connection = await asyncio.get_running_loop().connect_accepted_socket(lambda: Reading(is_linux), ours)
@@ -357,12 +368,12 @@ async def _reading(is_linux: bool):
     return connection, peer
 
 
-def test_it_reads_in_place_of_the_transport_until_the_peer_has_closed(run) -> None:
+def test_it_reads_in_place_of_the_transport_until_the_peer_has_closed(run: Runs) -> None:
     async def scenario() -> bytes:
         connection, peer = await _reading(True)
         for piece in (b"one", b"two"):
             peer.send(piece)
-            await _until(lambda piece=piece: connection.received.endswith(piece))
+            await _until(partial(connection.received.endswith, piece))
         peer.close()
         async with asyncio.timeout(5):
             await connection.lost.wait()
@@ -371,7 +382,7 @@ def test_it_reads_in_place_of_the_transport_until_the_peer_has_closed(run) -> No
     assert run(scenario()) == b"onetwo"
 
 
-def test_nothing_is_read_while_paused(run) -> None:
+def test_nothing_is_read_while_paused(run: Runs) -> None:
     async def scenario() -> tuple[bytes, bytes]:
         connection, peer = await _reading(True)
         connection.outlet.pause_reading()
@@ -388,7 +399,7 @@ def test_nothing_is_read_while_paused(run) -> None:
     assert run(scenario()) == (b"", b"later")
 
 
-def test_it_may_be_paused_before_it_has_begun(run) -> None:
+def test_it_may_be_paused_before_it_has_begun(run: Runs) -> None:
     async def scenario() -> tuple[bytes, bytes]:
         ours, peer = socket.socketpair()
         _, connection = await asyncio.get_running_loop().connect_accepted_socket(lambda: Reading(True), ours)
@@ -406,7 +417,7 @@ def test_it_may_be_paused_before_it_has_begun(run) -> None:
     assert run(scenario()) == (b"", b"later")
 
 
-def test_it_reads_on_while_a_reply_cannot_leave(run, file) -> None:
+def test_it_reads_on_while_a_reply_cannot_leave(run: Runs, file: HostFile) -> None:
     async def scenario() -> tuple[bytes, bytes]:
         connection, peer = await _reading(True)
         connection.outlet.send([b"x" * 3_000_000])
@@ -423,7 +434,7 @@ def test_it_reads_on_while_a_reply_cannot_leave(run, file) -> None:
     assert run(scenario()) == (b"meanwhile, after", b"x" * 3_000_000)
 
 
-def test_a_reset_ends_the_connection(run) -> None:
+def test_a_reset_ends_the_connection(run: Runs) -> None:
     async def scenario() -> None:
         connection, peer = await _connected(True)
         connection.outlet.begin_reading(lambda _: memoryview(bytearray(10)), lambda count: None)
@@ -435,7 +446,7 @@ def test_a_reset_ends_the_connection(run) -> None:
     run(scenario())
 
 
-def test_a_receiver_that_raises_loses_its_connection_and_is_reported(run) -> None:
+def test_a_receiver_that_raises_loses_its_connection_and_is_reported(run: Runs) -> None:
     async def scenario() -> list[type]:
         reported = []
         asyncio.get_running_loop().set_exception_handler(lambda loop, context: reported.append(context["exception"]))
@@ -450,11 +461,11 @@ def test_a_receiver_that_raises_loses_its_connection_and_is_reported(run) -> Non
     assert run(scenario()) == [ValueError]
 
 
-def test_a_release_that_raises_does_not_leave_a_spinning_writer(is_linux, file) -> None:
+def test_a_release_that_raises_does_not_leave_a_spinning_writer(is_linux: bool, file: HostFile) -> None:
     def fail() -> None:
         raise ValueError("a bug in the caller")
 
-    async def scenario():
+    async def scenario() -> object:
         reported = []
         asyncio.get_running_loop().set_exception_handler(lambda loop, context: reported.append(context["exception"]))
         connection, peer = await _connected(is_linux, send_buffer_bytes=1 << 16, receive_buffer_bytes=1 << 16)
@@ -469,7 +480,7 @@ def test_a_release_that_raises_does_not_leave_a_spinning_writer(is_linux, file) 
     assert asyncio.run(scenario()) == [ValueError]
 
 
-async def _rests_of_a_stream(monkeypatch, others: str) -> list[float]:
+async def _rests_of_a_stream(monkeypatch: pytest.MonkeyPatch, others: str) -> list[float]:
     """How long the loop sleeps before it reads a request of a connection that is to rest until some time to come."""
     loop = asyncio.get_running_loop()
     connection, peer = await _connected(True)
@@ -495,9 +506,9 @@ async def _rests_of_a_stream(monkeypatch, others: str) -> list[float]:
     await asyncio.sleep(0.01)
     moderation = connection.outlet._moderation
     at = time.monotonic() + 10
-    while moderation.note_readable(at) <= 0:
+    while moderation.on_readable(at) <= 0:
         at += 0.0001
-        moderation.note_read(at, 16 << 10)
+        moderation.read_at, moderation.size_bytes, moderation.handled_at = at, 16 << 10, at
     monkeypatch.setattr(time, "sleep", sleep)
     one, other = socket.socketpair()
     one.setblocking(False)
@@ -508,8 +519,8 @@ async def _rests_of_a_stream(monkeypatch, others: str) -> list[float]:
     async with asyncio.timeout(10):
         count = await read
     assert bytes(received[:count]) == (b"a request and more" if rests else b"a request")
-    assert not slept_until or slept_until[0] <= moderation._read_at
-    assert moderation._read_at <= handled_at[0] <= moderation._handled_at
+    assert not slept_until or slept_until[0] <= moderation.read_at
+    assert moderation.read_at <= handled_at[0] <= moderation.handled_at
     one.close()
     other.close()
     _reset(peer)
@@ -517,19 +528,21 @@ async def _rests_of_a_stream(monkeypatch, others: str) -> list[float]:
     return rests
 
 
-def test_a_stream_is_left_to_gather(monkeypatch) -> None:
+def test_a_stream_is_left_to_gather(monkeypatch: pytest.MonkeyPatch) -> None:
     with asyncio.Runner(loop_factory=HostLoop) as runner:
         (rest_s,) = runner.run(_rests_of_a_stream(monkeypatch, "nobody"))
     assert 9 < rest_s < 11
 
 
-def test_nobody_rests_while_another_descriptor_is_ready(monkeypatch) -> None:
+def test_nobody_rests_while_another_descriptor_is_ready(monkeypatch: pytest.MonkeyPatch) -> None:
     with asyncio.Runner(loop_factory=HostLoop) as runner:
         assert runner.run(_rests_of_a_stream(monkeypatch, "a descriptor")) == []
 
 
 @pytest.mark.parametrize("loop_factory", [asyncio.SelectorEventLoop, lambda: HostLoop(has_epoll=False)])
-def test_nobody_rests_on_a_loop_that_cannot_tell_what_else_is_ready(monkeypatch, loop_factory) -> None:
+def test_nobody_rests_on_a_loop_that_cannot_tell_what_else_is_ready(
+    monkeypatch: pytest.MonkeyPatch, loop_factory: Callable[[], asyncio.AbstractEventLoop]
+) -> None:
     with asyncio.Runner(loop_factory=loop_factory) as runner:
         assert runner.run(_rests_of_a_stream(monkeypatch, "nobody")) == []
 
@@ -557,10 +570,10 @@ def test_a_read_that_fills_the_buffer_is_followed_at_once() -> None:
         while len(counts) < 1:
             await asyncio.sleep(0)
         moderation = connection.outlet._moderation
-        after_full = moderation._read_at
+        after_full = moderation.handled_at
         while len(counts) < 2:
             await asyncio.sleep(0)
-        after_rest = moderation._read_at
+        after_rest = moderation.handled_at
         assert reported == []
         _reset(peer)
         await connection.lost.wait()

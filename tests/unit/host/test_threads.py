@@ -6,6 +6,7 @@ import asyncio
 import subprocess
 import sys
 import threading
+from typing import Any
 
 from millbeck.host.threads import HostThreads
 
@@ -52,7 +53,7 @@ def test_jobs_start_in_order() -> None:
 
 def test_a_cancelled_job_that_has_not_started_never_does() -> None:
     release = threading.Event()
-    ran = []
+    ran: list[Any] = []
 
     async def scenario() -> None:
         threads = HostThreads(thread_count=1)

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
 import pytest
 
-from millbeck.host.transport_outlet import HANDED_BYTES_MAX, TransportOutlet
+from millbeck.host.transport_stream import HANDED_BYTES_MAX, TransportStream
 from millbeck.kernel.environment import FileSlice
 
 
 class CountingTransport(asyncio.Transport):
     """Buffers everything when ``takes`` is False, nothing when it is True."""
 
-    def __init__(self, *, takes: bool = False, is_tls: bool = False) -> None:
-        super().__init__({"sslcontext": object()} if is_tls else {})
+    def __init__(self, *, takes: bool = False) -> None:
+        super().__init__()
         self.takes = takes
         self.buffered = 0
         self.written = bytearray()
@@ -27,7 +28,7 @@ class CountingTransport(asyncio.Transport):
     def get_write_buffer_size(self) -> int:
         return self.buffered
 
-    def write(self, data) -> None:
+    def write(self, data: bytes | bytearray | memoryview) -> None:
         self.written += data
         if not self.takes:
             self.buffered += len(data)
@@ -51,20 +52,21 @@ class MemoryFile:
 
 
 def _slice(size: int, released: list[int], held: int | None = None) -> FileSlice:
-    return FileSlice(MemoryFile(size if held is None else held), 0, size, lambda: released.append(size))
+    file: Any = MemoryFile(size if held is None else held)
+    return FileSlice(file, 0, size, lambda: released.append(size))
 
 
 def test_pauses_mark_exactly_when_something_is_buffered() -> None:
-    plain, tls = CountingTransport(), CountingTransport(is_tls=True)
-    TransportOutlet(plain)
-    TransportOutlet(tls)
-    assert plain.limits == (0, 0)
-    assert tls.limits == (1, 0)
+    transport = CountingTransport()
+    TransportStream(transport)
+    assert transport.limits == (0, 0)
 
 
 def test_about_a_mebibyte_is_handed_over_at_a_time() -> None:
-    transport, released, drained = CountingTransport(), [], []
-    outlet = TransportOutlet(transport)
+    transport = CountingTransport()
+    released: list[int] = []
+    drained: list[int] = []
+    outlet = TransportStream(transport)
     outlet.on_drained(lambda: drained.append(transport.buffered))
     size = 5 << 20
     outlet.send([b"head", _slice(size, released), b"tail"])
@@ -81,9 +83,11 @@ def test_about_a_mebibyte_is_handed_over_at_a_time() -> None:
 
 
 def test_a_transport_that_takes_everything_gets_its_share_per_turn() -> None:
-    async def scenario():
-        transport, released, drained = CountingTransport(takes=True), [], []
-        outlet = TransportOutlet(transport)
+    async def scenario() -> Any:
+        transport = CountingTransport(takes=True)
+        released: list[int] = []
+        drained: list[int] = []
+        outlet = TransportStream(transport)
         outlet.on_drained(lambda: drained.append(len(transport.written)))
         outlet.send([_slice(3 << 20, released)])
         turns = [len(transport.written)]
@@ -101,7 +105,7 @@ def test_a_transport_that_takes_everything_gets_its_share_per_turn() -> None:
 
 def test_a_resume_without_anything_queued_is_nothing() -> None:
     transport, drained = CountingTransport(takes=True), []
-    outlet = TransportOutlet(transport)
+    outlet = TransportStream(transport)
     outlet.on_drained(lambda: drained.append(1))
     outlet.resume_writing()
     outlet.send([b"small"])
@@ -110,16 +114,18 @@ def test_a_resume_without_anything_queued_is_nothing() -> None:
 
 
 def test_a_slice_that_shrank_aborts_and_releases_all() -> None:
-    transport, released = CountingTransport(), []
-    outlet = TransportOutlet(transport)
+    transport = CountingTransport()
+    released: list[int] = []
+    outlet = TransportStream(transport)
     outlet.send([_slice(1000, released, held=10), _slice(5, released)])
     assert transport.calls == ["abort"]
     assert released == [1000, 5]
 
 
 def test_closing_waits_for_the_transport() -> None:
-    transport, released = CountingTransport(), []
-    outlet = TransportOutlet(transport)
+    transport = CountingTransport()
+    released: list[int] = []
+    outlet = TransportStream(transport)
     outlet.send([_slice(2 << 20, released)])
     outlet.close_when_drained()
     assert transport.calls == []
@@ -133,9 +139,10 @@ def test_closing_waits_for_the_transport() -> None:
 
 
 @pytest.mark.parametrize("end", ["closed", "closing transport"])
-def test_the_end_releases_what_is_queued(end) -> None:
-    transport, released = CountingTransport(), []
-    outlet = TransportOutlet(transport)
+def test_the_end_releases_what_is_queued(end: Any) -> None:
+    transport = CountingTransport()
+    released: list[int] = []
+    outlet = TransportStream(transport)
     outlet.send([_slice(3 << 20, released), _slice(9, released)])
     if end == "closed":
         outlet.closed()

@@ -19,13 +19,13 @@ from millbeck.host.worker_process import (
     STOP,
     TELL,
     BadFrame,
-    Desk,
-    LocalWorkplace,
+    LocalWorkerContext,
+    WorkerChannel,
     encode_failure,
     encode_frame,
     read_frame,
 )
-from millbeck.kernel.environment import Files, WorkStopped
+from millbeck.kernel.environment import Files, WorkCancelled
 
 
 def files() -> Files:
@@ -41,7 +41,7 @@ def frames_of(content: bytes) -> list[tuple[Any, ...]]:
 
 def answers(*frames: bytes) -> list[tuple[Any, ...]]:
     sink = io.BytesIO()
-    desk = Desk(io.BytesIO(b"".join(frames)), sink, files())
+    desk = WorkerChannel(io.BytesIO(b"".join(frames)), sink, files())
     ended: list[bool] = []
     desk.listen(lambda: ended.append(True))
     desk.work()
@@ -103,16 +103,16 @@ def test_an_exception_that_does_not_survive_the_journey_is_told_in_words() -> No
 
 def test_a_workplace_tells_when_the_work_is_not_wanted() -> None:
     reports: list[object] = []
-    place = LocalWorkplace(files(), reports.append)
+    place = LocalWorkerContext(files(), reports.append)
     place.pause(0)
     place.report(1)
     place.tell("word")
     assert place.word() == "word"
     place.stop()
-    with pytest.raises(WorkStopped):
+    with pytest.raises(WorkCancelled):
         place.pause(0)
-    with pytest.raises(WorkStopped):
+    with pytest.raises(WorkCancelled):
         place.pause(60)
-    with pytest.raises(WorkStopped):
+    with pytest.raises(WorkCancelled):
         place.report(2)
     assert reports == [1]

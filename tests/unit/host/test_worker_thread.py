@@ -5,14 +5,14 @@ from __future__ import annotations
 import asyncio
 
 from millbeck.host.worker_process import STOP, TELL
-from millbeck.host.worker_thread import HostErrand
+from millbeck.host.worker_thread import HostWorkerHandle
 
 
 def test_words_wait_for_the_job_and_keep_their_order() -> None:
     heard: list[tuple[object, ...]] = []
 
     async def scenario() -> None:
-        errand = HostErrand(5, b"", lambda report: None, asyncio.get_running_loop())
+        errand = HostWorkerHandle(5, b"", lambda report: None, asyncio.get_running_loop())
         errand.tell("one")
         errand.stop()
         assert heard == []
@@ -29,7 +29,7 @@ def test_giving_up_is_stopping() -> None:
     heard: list[tuple[object, ...]] = []
 
     async def scenario() -> None:
-        errand = HostErrand(1, b"", lambda report: None, asyncio.get_running_loop())
+        errand = HostWorkerHandle(1, b"", lambda report: None, asyncio.get_running_loop())
         errand.connect(heard.append)
         errand.result.cancel()
         await asyncio.sleep(0)
@@ -41,8 +41,8 @@ def test_giving_up_is_stopping() -> None:
 def test_a_loop_that_is_gone_is_no_error() -> None:
     calls: list[object] = []
 
-    async def scenario() -> HostErrand:
-        return HostErrand(1, b"", calls.append, asyncio.get_running_loop())
+    async def scenario() -> HostWorkerHandle:
+        return HostWorkerHandle(1, b"", calls.append, asyncio.get_running_loop())
 
     errand = asyncio.run(scenario())
     errand.post(calls.append, "too late")

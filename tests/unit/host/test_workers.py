@@ -16,7 +16,7 @@ import pytest
 
 from millbeck.host.files import HostFiles
 from millbeck.host.workers import HostWorkers
-from millbeck.kernel.environment import WorkerDied, WorkStopped
+from millbeck.kernel.environment import WorkCancelled, WorkerDied
 
 JOBS = """
 import os, time
@@ -97,7 +97,8 @@ def test_work_is_done_in_another_process_that_steps_back_and_is_kept(jobs: Any) 
 
 def test_without_processes_a_thread_does_it(jobs: Any) -> None:
     async def scenario() -> tuple[int, int, int]:
-        return await workers(in_processes=False).start(jobs.who, None, ignore).result
+        found: tuple[int, int, int] = await workers(in_processes=False).start(jobs.who, None, ignore).result
+        return found
 
     assert asyncio.run(scenario())[0] == os.getpid()
 
@@ -109,7 +110,8 @@ def test_where_no_process_can_be_started_a_thread_does_it(
     monkeypatch.setattr(sys, "executable", executable)
 
     async def scenario() -> tuple[int, int, int]:
-        return await workers().start(jobs.who, None, ignore).result
+        found: tuple[int, int, int] = await workers().start(jobs.who, None, ignore).result
+        return found
 
     assert asyncio.run(scenario())[0] == os.getpid()
 
@@ -150,7 +152,7 @@ def test_a_running_job_is_stopped(jobs: Any) -> None:
         errand = pool.start(jobs.work_forever, None, started.set_result)
         await started
         errand.stop()
-        with pytest.raises(WorkStopped):
+        with pytest.raises(WorkCancelled):
             await asyncio.wait_for(errand.result, 10)
         pool.close()
 
@@ -160,7 +162,7 @@ def test_a_running_job_is_stopped(jobs: Any) -> None:
 def test_words_for_a_worker_that_died_are_lost_without_a_sound(jobs: Any) -> None:
     async def scenario() -> None:
         pool = workers()
-        started: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+        started: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
         errand = pool.start(jobs.deaf, None, started.set_result)
         os.kill(await started, signal.SIGKILL)
         while not errand.result.done():

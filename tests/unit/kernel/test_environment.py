@@ -7,7 +7,7 @@ from typing import cast
 
 import pytest
 
-from millbeck.kernel.environment import File, FileSlice, Listening, OpenMode
+from millbeck.kernel.environment import BoundListener, File, FileSlice, OpenMode
 
 
 def test_a_slice_is_small_and_calls_its_release() -> None:
@@ -20,7 +20,7 @@ def test_a_slice_is_small_and_calls_its_release() -> None:
 
 
 def test_values_do_not_change() -> None:
-    listening = Listening(port=9092, close=lambda: None)
+    listening = BoundListener(port=9092, close=lambda: None)
     with pytest.raises(FrozenInstanceError):
         listening.port = 1  # type: ignore[misc]
 

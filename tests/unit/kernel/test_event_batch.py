@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from millbeck.replication.turn import Turn
+from millbeck.kernel.event_batch import EventBatch
 
 
 class Scheduler:
@@ -21,26 +21,25 @@ class Scheduler:
 
 
 class Part:
-    def __init__(self, story: list[str], turn: Turn) -> None:
+    def __init__(self, story: list[str], turn: EventBatch) -> None:
         self.story = story
         self.turn = turn
 
     def write(self) -> None:
         self.story.append("write")
-        self.turn.mark_watermark(self)
 
     def advance_high_watermark(self) -> None:
         self.story.append("watermark")
-        self.turn.mark_completion(lambda: self.story.append("complete"))
+        self.turn.add_completion(lambda: self.story.append("complete"))
 
     def flush_replies(self) -> None:
         self.story.append("reply")
 
 
-def make() -> tuple[Turn, Scheduler, list[Exception]]:
+def make() -> tuple[EventBatch, Scheduler, list[Exception]]:
     scheduler = Scheduler()
     errors: list[Exception] = []
-    return Turn(scheduler, errors.append), scheduler, errors
+    return EventBatch(scheduler, errors.append), scheduler, errors
 
 
 def test_steps_run_in_order_within_one_turn_whatever_the_order_of_marks() -> None:
@@ -48,7 +47,7 @@ def test_steps_run_in_order_within_one_turn_whatever_the_order_of_marks() -> Non
     story: list[str] = []
     part = Part(story, turn)
     turn.mark_replies(part)
-    turn.mark_append(part)
+    turn.add_append(part)
     assert len(scheduler.callbacks) == 1
     scheduler.run_turn()
     assert story == ["write", "watermark", "complete", "reply"]
@@ -59,7 +58,7 @@ def test_a_mark_for_an_earlier_step_waits_for_the_next_turn() -> None:
     turn, scheduler, _ = make()
     story: list[str] = []
     part = Part(story, turn)
-    turn.mark_completion(lambda: turn.mark_append(part))
+    turn.add_completion(lambda: turn.add_append(part))
     scheduler.run_turn()
     assert story == []
     scheduler.run_turn()
@@ -73,8 +72,8 @@ def test_what_raises_is_reported_and_the_rest_goes_on() -> None:
     def explode() -> None:
         raise ValueError("a bug")
 
-    turn.mark_completion(explode)
-    turn.mark_completion(lambda: story.append("after"))
+    turn.add_completion(explode)
+    turn.add_completion(lambda: story.append("after"))
     turn.mark_replies(Part(story, turn))
     scheduler.run_turn()
     assert story == ["after", "reply"]
@@ -92,10 +91,10 @@ def test_the_turn_can_be_marked_again_after_it_ran() -> None:
 
 def test_whoever_is_alone_runs_the_turn_without_arranging_one() -> None:
     scheduler = Scheduler()
-    turn = Turn(scheduler, [].append, lambda: True)
+    turn = EventBatch(scheduler, list[Exception]().append, lambda: True)
     story: list[str] = []
     assert turn.begin()
-    turn.mark_append(Part(story, turn))
+    turn.add_append(Part(story, turn))
     turn.mark_replies(Part(story, turn))
     turn.end()
     assert story == ["write", "watermark", "complete", "reply"]
@@ -104,10 +103,10 @@ def test_whoever_is_alone_runs_the_turn_without_arranging_one() -> None:
 
 def test_in_company_or_within_a_turn_nobody_is_alone() -> None:
     scheduler = Scheduler()
-    assert not Turn(scheduler, [].append).begin()
-    assert not Turn(scheduler, [].append, lambda: False).begin()
-    turn = Turn(scheduler, [].append, lambda: True)
-    turn.mark_append(Part([], turn))
+    assert not EventBatch(scheduler, list[Exception]().append).begin()
+    assert not EventBatch(scheduler, list[Exception]().append, lambda: False).begin()
+    turn = EventBatch(scheduler, list[Exception]().append, lambda: True)
+    turn.add_append(Part([], turn))
     assert not turn.begin()
     scheduler.run_turn()
     assert turn.begin()
@@ -116,11 +115,11 @@ def test_in_company_or_within_a_turn_nobody_is_alone() -> None:
 
 def test_what_the_last_steps_mark_is_arranged_as_ever() -> None:
     scheduler = Scheduler()
-    turn = Turn(scheduler, [].append, lambda: True)
+    turn = EventBatch(scheduler, list[Exception]().append, lambda: True)
     story: list[str] = []
     part = Part(story, turn)
     assert turn.begin()
-    turn.mark_completion(lambda: turn.mark_append(part))
+    turn.add_completion(lambda: turn.add_append(part))
     turn.end()
     assert story == []
     scheduler.run_turn()

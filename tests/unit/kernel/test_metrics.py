@@ -6,7 +6,7 @@ from math import inf, nan
 
 import pytest
 
-from millbeck.kernel.metrics import HISTOGRAM_SLOT_MS, PART_LINES, Declaration, MetricKind, Registry
+from millbeck.kernel.metrics import HISTOGRAM_SLOT_MS, PART_LINES, MetricDeclaration, MetricKind, Registry, RowsInParts
 
 
 @pytest.fixture
@@ -50,8 +50,8 @@ def test_a_gauge_can_be_a_function(registry: Registry) -> None:
 
 def test_a_family_can_be_a_function(registry: Registry) -> None:
     sizes = {("a", 0): 10, ("a", 1): 20}
-    registry.gauge_from("log_size", "Bytes.", ["topic", "partition"], lambda: sizes.items())
-    registry.counter_from("seen_total", "Seen.", [], lambda: [((), 5)])
+    registry.callback_gauge("log_size", "Bytes.", ["topic", "partition"], lambda: sizes.items())
+    registry.callback_counter("seen_total", "Seen.", [], lambda: [((), 5)])
     sizes["b", 0] = 30
     assert samples(registry, "log_size") == [
         'log_size{topic="a",partition="0"} 10',
@@ -142,10 +142,12 @@ def test_a_removed_child_makes_room() -> None:
 def test_parts_are_short_and_make_the_whole() -> None:
     registry = Registry()
     many = [((f"topic {number}", number), number) for number in range(3500)]
-    registry.gauge_from("before", "Little.", [], lambda: [((), 1)])
-    registry.gauge_from("first", "Many.", ["topic", "partition"], lambda: many)
-    registry.gauge_from("second", "The same labels.", ["topic", "partition"], lambda: [(row, -1.5) for row, _ in many])
-    registry.gauge_from("third", "Other labels.", ["name", "number"], lambda: many[:2])
+    registry.callback_gauge("before", "Little.", [], lambda: [((), 1)])
+    registry.callback_gauge("first", "Many.", ["topic", "partition"], lambda: many)
+    registry.callback_gauge(
+        "second", "The same labels.", ["topic", "partition"], lambda: [(row, -1.5) for row, _ in many]
+    )
+    registry.callback_gauge("third", "Other labels.", ["name", "number"], lambda: many[:2])
     parts = list(registry.render_parts())
     assert "".join(parts) == registry.render()
     assert max(part.count("\n") for part in parts) <= 2 * PART_LINES
@@ -156,10 +158,45 @@ def test_parts_are_short_and_make_the_whole() -> None:
     assert lines.index("# TYPE second gauge") == lines.index('first{topic="topic 3499",partition="3499"} 3499') + 2
 
 
+def test_a_family_in_parts_is_read_as_it_is_sent_and_may_pause(registry: Registry) -> None:
+    read: list[int] = []
+
+    def rows() -> RowsInParts:
+        for number in range(3 * PART_LINES):
+            read.append(number)
+            yield (number,), number
+        for _ in range(3):
+            yield None
+        yield ("last",), 1
+
+    registry.callback_gauge("many", "Many.", ["n"], rows, in_parts=True)
+    parts = registry.render_parts()
+    for number in range(1, 4):
+        assert next(parts).count("\n") == PART_LINES
+        assert len(read) == number * PART_LINES - 2, "no row is read before its part is due; two lines are the head"
+    rest = list(parts)
+    assert rest[:3] == ['many{n="1498"} 1498\nmany{n="1499"} 1499\n', "", ""]
+    assert 'many{n="last"} 1\n' in "".join(rest[3:])
+
+
+def test_metrics_can_be_asked_for_by_name(registry: Registry) -> None:
+    def unwanted() -> int:
+        raise AssertionError("nobody asked for this one")
+
+    registry.gauge("a", "A gauge.").child().value = 1
+    registry.gauge("b", "Another.").child().read = unwanted
+    registry.histogram("c", "A summary.").child().record(3)
+    text = "".join(registry.render_parts({"a", "c_count", "no_such"}))
+    assert [line.split()[2] for line in text.splitlines() if line.startswith("# TYPE")] == ["a", "c"]
+    assert "c_count 1\n" in text
+    assert "".join(registry.render_parts({"no_such"})) == ""
+    assert registry.render().endswith("millbeck_metrics_failures_total 1\n")
+
+
 def test_a_full_function_family_adds_up_the_rest() -> None:
     registry = Registry(children_max=2)
-    registry.gauge_from("g", "A gauge.", ["n"], lambda: [([number], number) for number in range(6)])
-    registry.gauge_from("h", "Just full.", ["n"], lambda: [([number], number) for number in range(2)])
+    registry.callback_gauge("g", "A gauge.", ["n"], lambda: [([number], number) for number in range(6)])
+    registry.callback_gauge("h", "Just full.", ["n"], lambda: [([number], number) for number in range(2)])
     assert samples(registry, "g{") == ['g{n="0"} 0', 'g{n="1"} 1', 'g{n="other"} 14']
     assert samples(registry, "h{") == ['h{n="0"} 0', 'h{n="1"} 1']
 
@@ -171,7 +208,7 @@ def test_what_cannot_be_read_is_left_out_and_counted(registry: Registry) -> None
     gauges = registry.gauge("g", "A gauge.", ["n"])
     gauges.child("bad").read = broken
     gauges.child("good").value = 1
-    registry.gauge_from("f", "A family.", [], lambda: [((), broken())])
+    registry.callback_gauge("f", "A family.", [], lambda: [((), broken())])
     assert samples(registry, "g{") == ['g{n="good"} 1']
     assert samples(registry, "f ") == []
     assert registry.render().endswith("millbeck_metrics_failures_total 6\n")
@@ -179,10 +216,10 @@ def test_what_cannot_be_read_is_left_out_and_counted(registry: Registry) -> None
 
 def test_declarations_list_everything_for_the_docs(registry: Registry) -> None:
     registry.histogram("time_ms", "Milliseconds.", ["request"])
-    registry.gauge_from("g", "A gauge.", [], list)
+    registry.callback_gauge("g", "A gauge.", [], list)
     assert registry.declarations[1:] == [
-        Declaration(name="time_ms", kind=MetricKind.HISTOGRAM, help="Milliseconds.", labels=("request",)),
-        Declaration(name="g", kind=MetricKind.GAUGE, help="A gauge.", labels=()),
+        MetricDeclaration(name="time_ms", kind=MetricKind.HISTOGRAM, help="Milliseconds.", labels=("request",)),
+        MetricDeclaration(name="g", kind=MetricKind.GAUGE, help="A gauge.", labels=()),
     ]
 
 

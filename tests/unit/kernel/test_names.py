@@ -8,9 +8,9 @@ from millbeck.kernel.errors import InvalidGroupId, InvalidTopic
 from millbeck.kernel.names import (
     check_group_id,
     check_topic_name,
-    collision_key,
+    has_collision,
     is_internal_topic,
-    names_collide,
+    unify_collision_chars,
 )
 
 
@@ -55,10 +55,10 @@ def test_internal_topics() -> None:
 
 
 def test_dots_and_underscores_collide() -> None:
-    assert names_collide("a.b", "a_b")
-    assert names_collide("a.b_c", "a_b.c")
-    assert not names_collide("a-b", "a_b")
-    assert collision_key("a.b_c") == "a_b_c"
+    assert has_collision("a.b", "a_b")
+    assert has_collision("a.b_c", "a_b.c")
+    assert not has_collision("a-b", "a_b")
+    assert unify_collision_chars("a.b_c") == "a_b_c"
 
 
 def test_group_ids() -> None:

@@ -18,11 +18,11 @@ from millbeck.kernel.option_kinds import (
     PASSWORD,
     SHORT,
     STRING,
-    Kind,
+    OptionKind,
     Secret,
 )
 
-PARSED: list[tuple[Kind[Any], str, object]] = [
+PARSED: list[tuple[OptionKind[Any], str, object]] = [
     (BOOLEAN, "true", True),
     (BOOLEAN, " FALSE ", False),
     (STRING, "  a b ", "a b"),
@@ -47,11 +47,11 @@ PARSED: list[tuple[Kind[Any], str, object]] = [
 
 
 @pytest.mark.parametrize(("kind", "text", "value"), PARSED, ids=lambda item: repr(item))
-def test_parse(kind: Kind[Any], text: str, value: object) -> None:
+def test_parse(kind: OptionKind[Any], text: str, value: object) -> None:
     assert kind.parse(text) == value
 
 
-REFUSED: list[tuple[Kind[Any], str]] = [
+REFUSED: list[tuple[OptionKind[Any], str]] = [
     (BOOLEAN, "yes"),
     (BOOLEAN, "1"),
     (BOOLEAN, ""),
@@ -74,12 +74,12 @@ REFUSED: list[tuple[Kind[Any], str]] = [
 
 
 @pytest.mark.parametrize(("kind", "text"), REFUSED, ids=lambda item: repr(item)[:20])
-def test_parse_refuses(kind: Kind[Any], text: str) -> None:
+def test_parse_refuses(kind: OptionKind[Any], text: str) -> None:
     with pytest.raises(ValueError, match="expected"):
         kind.parse(text)
 
 
-TEXTS: list[tuple[Kind[Any], Any, str]] = [
+TEXTS: list[tuple[OptionKind[Any], Any, str]] = [
     (BOOLEAN, True, "true"),
     (BOOLEAN, False, "false"),
     (LONG, -1, "-1"),
@@ -101,7 +101,7 @@ TEXTS: list[tuple[Kind[Any], Any, str]] = [
 
 
 @pytest.mark.parametrize(("kind", "value", "text"), TEXTS, ids=lambda item: repr(item))
-def test_text(kind: Kind[Any], value: object, text: str) -> None:
+def test_text(kind: OptionKind[Any], value: object, text: str) -> None:
     assert kind.text(value) == text
 
 
@@ -116,7 +116,7 @@ def test_double_round_trip(value: float) -> None:
 
 
 def test_kinds_have_the_codes_of_describe_configs() -> None:
-    kinds: list[Kind[Any]] = [BOOLEAN, STRING, INT, SHORT, LONG, DOUBLE, LIST, CLASS, PASSWORD]
+    kinds: list[OptionKind[Any]] = [BOOLEAN, STRING, INT, SHORT, LONG, DOUBLE, LIST, CLASS, PASSWORD]
     assert [kind.code for kind in kinds] == list(range(1, 10))
 
 

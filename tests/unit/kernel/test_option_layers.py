@@ -7,7 +7,7 @@ import pytest
 from millbeck.kernel.errors import InvalidConfig
 from millbeck.kernel.option_declarations import REQUIRED, Scope, Synonym, option
 from millbeck.kernel.option_kinds import INT, LONG, PASSWORD, STRING, Secret
-from millbeck.kernel.option_layers import ConfigSource, Layers, SynonymValue, resolve_option, resolve_value
+from millbeck.kernel.option_layers import ConfigLayers, ConfigSource, SynonymValue, resolve_option, resolve_value
 from millbeck.kernel.validators import at_least
 
 TOPIC, BROKER, CLUSTER, STATIC, DEFAULT, GROUP = (
@@ -42,7 +42,7 @@ def test_sources_have_the_numbers_of_describe_configs() -> None:
 
 
 def test_every_place_in_its_order() -> None:
-    layers = Layers(
+    layers = ConfigLayers(
         overrides={"retention.ms": "1"},
         dynamic_broker={"log.retention.ms": "2"},
         dynamic_default={"log.retention.ms": "3"},
@@ -62,31 +62,35 @@ def test_every_place_in_its_order() -> None:
     )
 
 
-PLACES: dict[str, tuple[Layers, int, ConfigSource]] = {
-    "own value": (Layers(overrides={"retention.ms": "9"}, static={"log.retention.ms": "1"}), 9, TOPIC),
+PLACES: dict[str, tuple[ConfigLayers, int, ConfigSource]] = {
+    "own value": (ConfigLayers(overrides={"retention.ms": "9"}, static={"log.retention.ms": "1"}), 9, TOPIC),
     "this broker": (
-        Layers(dynamic_broker={"log.retention.ms": "9"}, dynamic_default={"log.retention.ms": "1"}),
+        ConfigLayers(dynamic_broker={"log.retention.ms": "9"}, dynamic_default={"log.retention.ms": "1"}),
         9,
         BROKER,
     ),
-    "the cluster": (Layers(dynamic_default={"log.retention.ms": "9"}, static={"log.retention.ms": "1"}), 9, CLUSTER),
-    "ms over minutes": (Layers(static={"log.retention.ms": "9", "log.retention.minutes": "1"}), 9, STATIC),
+    "the cluster": (
+        ConfigLayers(dynamic_default={"log.retention.ms": "9"}, static={"log.retention.ms": "1"}),
+        9,
+        CLUSTER,
+    ),
+    "ms over minutes": (ConfigLayers(static={"log.retention.ms": "9", "log.retention.minutes": "1"}), 9, STATIC),
     "minutes over hours": (
-        Layers(static={"log.retention.hours": "1", "log.retention.minutes": "2"}),
+        ConfigLayers(static={"log.retention.hours": "1", "log.retention.minutes": "2"}),
         120_000,
         STATIC,
     ),
-    "hours": (Layers(static={"log.retention.hours": "2"}), 7_200_000, STATIC),
-    "minus one hour is no limit": (Layers(static={"log.retention.hours": "-1"}), -1, STATIC),
-    "no hours at all": (Layers(static={"log.retention.hours": "0"}), 0, STATIC),
-    "the synonym's default": (Layers(defaults=BROKER_DEFAULTS), 604_800_000, DEFAULT),
-    "the default": (Layers(), 7, DEFAULT),
-    "a topic's name means nothing in the server's file": (Layers(static={"retention.ms": "1"}), 7, DEFAULT),
+    "hours": (ConfigLayers(static={"log.retention.hours": "2"}), 7_200_000, STATIC),
+    "minus one hour is no limit": (ConfigLayers(static={"log.retention.hours": "-1"}), -1, STATIC),
+    "no hours at all": (ConfigLayers(static={"log.retention.hours": "0"}), 0, STATIC),
+    "the synonym's default": (ConfigLayers(defaults=BROKER_DEFAULTS), 604_800_000, DEFAULT),
+    "the default": (ConfigLayers(), 7, DEFAULT),
+    "a topic's name means nothing in the server's file": (ConfigLayers(static={"retention.ms": "1"}), 7, DEFAULT),
 }
 
 
 @pytest.mark.parametrize(("layers", "value", "source"), PLACES.values(), ids=PLACES.keys())
-def test_strongest_place_wins(layers: Layers, value: int, source: ConfigSource) -> None:
+def test_strongest_place_wins(layers: ConfigLayers, value: int, source: ConfigSource) -> None:
     resolved = resolve_option(RETENTION, layers)
     assert (resolved.value, resolved.source) == (value, source)
     assert resolve_value(RETENTION, layers) == value
@@ -94,36 +98,36 @@ def test_strongest_place_wins(layers: Layers, value: int, source: ConfigSource) 
 
 def test_a_broker_option_looks_under_its_own_name_and_then_under_its_synonyms() -> None:
     declared = option("log.dirs", STRING, None, synonyms=[Synonym("log.dir")], doc="Where.")
-    assert resolve_value(declared, Layers(static={"log.dir": "a", "log.dirs": "b"})) == "b"
-    assert resolve_value(declared, Layers(static={"log.dir": "a"})) == "a"
-    assert resolve_value(declared, Layers(static={"log.dirs": "b"}, dynamic_broker={"log.dirs": "c"})) == "c"
-    assert resolve_value(declared, Layers(overrides={"log.dirs": "b"})) is None
+    assert resolve_value(declared, ConfigLayers(static={"log.dir": "a", "log.dirs": "b"})) == "b"
+    assert resolve_value(declared, ConfigLayers(static={"log.dir": "a"})) == "a"
+    assert resolve_value(declared, ConfigLayers(static={"log.dirs": "b"}, dynamic_broker={"log.dirs": "c"})) == "c"
+    assert resolve_value(declared, ConfigLayers(overrides={"log.dirs": "b"})) is None
 
 
 def test_a_group_option_names_the_group_as_its_source() -> None:
     declared = option("share.lock", INT, 1, scope=Scope.GROUP, doc="A lock.")
-    assert resolve_option(declared, Layers(overrides={"share.lock": "3"})).source == GROUP
+    assert resolve_option(declared, ConfigLayers(overrides={"share.lock": "3"})).source == GROUP
 
 
 def test_own_values_are_validated_and_synonyms_only_typed() -> None:
     with pytest.raises(InvalidConfig, match=r"retention\.ms"):
-        resolve_value(RETENTION, Layers(overrides={"retention.ms": "-2"}))
-    assert resolve_value(RETENTION, Layers(static={"log.retention.ms": "-2"})) == -2
+        resolve_value(RETENTION, ConfigLayers(overrides={"retention.ms": "-2"}))
+    assert resolve_value(RETENTION, ConfigLayers(static={"log.retention.ms": "-2"})) == -2
     with pytest.raises(InvalidConfig):
-        resolve_value(RETENTION, Layers(static={"log.retention.ms": "soon"}))
+        resolve_value(RETENTION, ConfigLayers(static={"log.retention.ms": "soon"}))
 
 
 def test_a_required_option_must_be_set() -> None:
     declared = option("node.id", INT, REQUIRED, doc="Who.")
-    assert resolve_value(declared, Layers(static={"node.id": "4"})) == 4
+    assert resolve_value(declared, ConfigLayers(static={"node.id": "4"})) == 4
     for resolve in (resolve_value, resolve_option):
         with pytest.raises(InvalidConfig, match=r"node\.id"):
-            resolve(declared, Layers())
+            resolve(declared, ConfigLayers())
 
 
 def test_secrets_are_left_out_of_the_chain() -> None:
     declared = option("secret", PASSWORD, None, doc="A secret.")
-    resolved = resolve_option(declared, Layers(static={"secret": "hush"}))
+    resolved = resolve_option(declared, ConfigLayers(static={"secret": "hush"}))
     assert resolved.value == Secret("hush")
     assert resolved.synonyms == (SynonymValue("secret", None, STATIC),)
     assert "hush" not in repr(resolved)

@@ -12,7 +12,7 @@ from millbeck.kernel.options import (
     PASSWORD,
     REQUIRED,
     STRING,
-    Layers,
+    ConfigLayers,
     OptionSet,
     Scope,
     Section,
@@ -43,7 +43,7 @@ class SocketOptions(Section):
 
 def test_class_gives_the_declaration_and_instance_the_value() -> None:
     assert LogOptions.segment_bytes.name == "segment.bytes"
-    section = LogOptions.resolve(Layers(overrides={"segment.bytes": "200"}))
+    section = LogOptions.resolve(ConfigLayers(overrides={"segment.bytes": "200"}))
     # The annotations are the test for the type checker.
     size: int = section.segment_bytes
     preallocate: bool = section.preallocate
@@ -60,7 +60,7 @@ def test_of_takes_texts_for_topic_and_broker_options_alike() -> None:
 
 def test_sections_never_change_but_can_be_replaced() -> None:
     section = LogOptions.of()
-    with pytest.raises(AttributeError, match="never changes"):
+    with pytest.raises(AttributeError, match="is immutable"):
         section.segment_bytes = 5
     other = section.replace(segment_bytes=1)
     assert (other.segment_bytes, section.segment_bytes) == (1, 100)

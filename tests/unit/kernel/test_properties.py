@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from millbeck.kernel.errors import InvalidConfig
 from millbeck.kernel.properties import (
     merged_settings,
     parse_properties,
+    properties_text,
     setting_of_variable,
     settings_of_environment,
     settings_of_flags,
@@ -137,3 +138,9 @@ def test_flags_over_environment_over_file() -> None:
     )
     assert merged == {"a": "file", "b": "environment", "c": "flag"}
     assert merged_settings() == {}
+
+
+@given(st.dictionaries(st.text(min_size=1), st.text()))
+@example({"a b": " x=\\y\n", "#k": "  v "})
+def test_a_file_that_is_written_reads_as_the_same_settings(settings: dict[str, str]) -> None:
+    assert parse_properties(properties_text(settings)) == settings

@@ -80,14 +80,14 @@ def test_forgetting_keeps_what_reading_at_the_offset_needs(registry: SnapshotReg
         value.value = str(offset)
         registry.snapshot(offset)
     value.value = "now"
-    registry.forget_below(25)
+    registry.delete_snapshots_below(25)
     assert registry.offsets == [20, 30]
     assert value.value_at(25) == "20"
-    registry.forget_below(30)
+    registry.delete_snapshots_below(30)
     assert registry.offsets == [30]
     with pytest.raises(LookupError):
         value.value_at(29)
-    registry.forget_below(5)
+    registry.delete_snapshots_below(5)
     assert registry.offsets == [30]
 
 
@@ -186,7 +186,7 @@ class TimelineMachine(RuleBasedStateMachine):
     @rule(pick=st.integers(0))
     def forget(self, pick: int) -> None:
         offset = list(self.copies)[pick % len(self.copies)]
-        self.registry.forget_below(offset)
+        self.registry.delete_snapshots_below(offset)
         self.copies = {key: copy for key, copy in self.copies.items() if key >= offset}
 
     @invariant()

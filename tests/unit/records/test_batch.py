@@ -12,13 +12,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from kafka.record.default_records import DefaultRecordBatchBuilder as KafkaPythonBuilder
 from kafka.record.memory_records import MemoryRecords as KafkaPythonRecords
-from tests.unit.records.strategies import records
 
 from millbeck.kernel.errors import CorruptMessage, InvalidRecord
 from millbeck.records import batch
 from millbeck.records.batch import Codec
 from millbeck.records.compression import DecompressionLimit
 from millbeck.records.record import Record
+from tests.unit.records.strategies import records
 
 SAMPLE = [
     Record(-1, 1_700_000_000_000, b"k0", b"value", (("trace", b"1"), ("trace", b"1"), ("none", None))),

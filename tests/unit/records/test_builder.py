@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.unit.records.strategies import records
 
 from millbeck.records import batch
 from millbeck.records.builder import BatchBuilder
 from millbeck.records.compression import Codec
 from millbeck.records.record import Record
+from tests.unit.records.strategies import records
 
 
 @given(records(), st.sampled_from(Codec))

@@ -90,17 +90,18 @@ def test_leader_change_is_written_as_kio_writes_it(
 @given(st.lists(VOTERS, max_size=4).map(tuple))
 @settings(max_examples=30)
 def test_voters_are_written_as_kio_writes_them(voters: tuple[Voter, ...]) -> None:
-    theirs = voters_v0.VotersRecord(
+    kio: Any = voters_v0.data
+    theirs = kio.VotersRecord(
         version=0,
         voters=tuple(
-            voters_v0.data.Voter(
+            kio.Voter(
                 voter_id=voter.node_id,
                 voter_directory_id=uuid.UUID(bytes=voter.directory_id),
                 endpoints=tuple(
-                    voters_v0.data.Endpoint(name=endpoint.name, host=endpoint.host, port=endpoint.port)
+                    kio.Endpoint(name=endpoint.name, host=endpoint.host, port=endpoint.port)
                     for endpoint in voter.endpoints
                 ),
-                k_raft_version_feature=voters_v0.data.KRaftVersionFeature(
+                k_raft_version_feature=kio.KRaftVersionFeature(
                     min_supported_version=voter.kraft_version_min, max_supported_version=voter.kraft_version_max
                 ),
             )
@@ -112,9 +113,11 @@ def test_voters_are_written_as_kio_writes_them(voters: tuple[Voter, ...]) -> Non
 
 
 def test_snapshot_records_are_written_as_kio_writes_them() -> None:
-    header = snapshot_header_v0.SnapshotHeaderRecord(version=0, last_contained_log_timestamp=1234567890123)
+    headers: Any = snapshot_header_v0
+    footers: Any = snapshot_footer_v0
+    header = headers.SnapshotHeaderRecord(version=0, last_contained_log_timestamp=1234567890123)
     assert control.encode(SnapshotHeader(last_contained_log_timestamp=1234567890123))[1] == by_kio(header)
-    assert control.encode(SnapshotFooter())[1] == by_kio(snapshot_footer_v0.SnapshotFooterRecord(version=0))
+    assert control.encode(SnapshotFooter())[1] == by_kio(footers.SnapshotFooterRecord(version=0))
 
 
 BY_HAND: dict[str, tuple[ControlValue, str, str]] = {

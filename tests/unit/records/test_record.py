@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from millbeck.records import batch, record
-from millbeck.records.kernels.record import Record
+from millbeck.records.native.record import Record
 
 
 def test_a_record_that_was_read_is_a_record() -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.unit.records.strategies import records
 
 from millbeck.kernel.errors import (
     ApiError,
@@ -24,13 +23,14 @@ from millbeck.records.validation import (
     INT64_MAX,
     RECORD_ERRORS_MAX,
     InvalidTimestamps,
-    Rules,
-    Validated,
+    ValidatedBatch,
+    ValidationRules,
     validate,
 )
+from tests.unit.records.strategies import records
 
 NOW = 1_700_000_000_000
-RULES = Rules()
+RULES = ValidationRules()
 SAMPLE = [Record(-1, NOW + index, b"k%d" % index, b"value", (("h", None),)) for index in range(5)]
 
 
@@ -43,7 +43,7 @@ def with_field(data: bytes, position: int, value: int, size: int) -> bytes:
     return signed(data[:position] + value.to_bytes(size, "big", signed=True) + data[position + size :])
 
 
-def refused(error: type[ApiError], data: bytes, rules: Rules = RULES, *, allow_zstd: bool = True) -> ApiError:
+def refused(error: type[ApiError], data: bytes, rules: ValidationRules = RULES, *, allow_zstd: bool = True) -> ApiError:
     with pytest.raises(error) as caught:
         validate(data, rules, NOW, allow_zstd)
     return caught.value
@@ -64,7 +64,7 @@ def test_a_good_batch_is_stored_as_it_came(codec: Codec) -> None:
 @settings(max_examples=60)
 def test_whatever_a_producer_builds_passes(given_records: list[Record], codec: Codec) -> None:
     data = batch.build(given_records, codec=codec)
-    rules = Rules(timestamp_after_max_ms=INT64_MAX)
+    rules = ValidationRules(timestamp_after_max_ms=INT64_MAX)
     assert validate(data, rules, 0).batch is data
 
 
@@ -140,13 +140,13 @@ def test_zstd_needs_a_request_that_may_carry_it() -> None:
 
 
 def test_size_limit_is_on_the_whole_batch() -> None:
-    assert validate(GOOD, Rules(max_message_bytes=len(GOOD)), NOW).batch is GOOD
-    refused(MessageTooLarge, GOOD, Rules(max_message_bytes=len(GOOD) - 1))
+    assert validate(GOOD, ValidationRules(max_message_bytes=len(GOOD)), NOW).batch is GOOD
+    refused(MessageTooLarge, GOOD, ValidationRules(max_message_bytes=len(GOOD) - 1))
 
 
 def test_a_decompression_bomb_is_refused() -> None:
-    assert Rules(max_message_bytes=1000).decompressed_bytes_max == DECOMPRESSED_BYTES_MIN
-    assert Rules(max_message_bytes=10**8).decompressed_bytes_max == 10**9
+    assert ValidationRules(max_message_bytes=1000).decompressed_bytes_max == DECOMPRESSED_BYTES_MIN
+    assert ValidationRules(max_message_bytes=10**8).decompressed_bytes_max == 10**9
     bomb = batch.build([Record(-1, NOW, None, bytes(DECOMPRESSED_BYTES_MIN))], codec=Codec.GZIP)
     assert isinstance(refused(InvalidRecord, bomb), DecompressionLimit)
 
@@ -155,7 +155,7 @@ def test_a_decompression_bomb_is_refused() -> None:
 def test_compacted_topics_need_keys(codec: Codec) -> None:
     mixed = [Record(-1, NOW, key, b"v") for key in (b"k", None, b"", None)]
     data = batch.build(mixed, codec=codec)
-    error = refused(InvalidRecord, data, Rules(keys_required=True))
+    error = refused(InvalidRecord, data, ValidationRules(keys_required=True))
     assert isinstance(error, InvalidRecord)
     assert [one.batch_index for one in error.record_errors] == [1, 3]
     assert all("key" in one.message for one in error.record_errors)
@@ -163,13 +163,15 @@ def test_compacted_topics_need_keys(codec: Codec) -> None:
 
 
 def test_an_error_names_a_bounded_number_of_records() -> None:
-    error = refused(InvalidRecord, batch.build([Record(-1, NOW, None, b"v")] * 500), Rules(keys_required=True))
+    error = refused(
+        InvalidRecord, batch.build([Record(-1, NOW, None, b"v")] * 500), ValidationRules(keys_required=True)
+    )
     assert isinstance(error, InvalidRecord)
     assert len(error.record_errors) == RECORD_ERRORS_MAX
 
 
 def test_timestamps_stay_between_the_topics_bounds() -> None:
-    rules = Rules(timestamp_before_max_ms=100, timestamp_after_max_ms=50)
+    rules = ValidationRules(timestamp_before_max_ms=100, timestamp_after_max_ms=50)
     edges = [Record(-1, NOW - 100, b"k", b"v"), Record(-1, NOW + 50, b"k", b"v"), Record(-1, -1, b"k", b"v")]
     assert validate(batch.build(edges), rules, NOW).max_timestamp == NOW + 50
     outside = [Record(-1, timestamp, b"k", b"v") for timestamp in (NOW, NOW - 101, NOW + 51, NOW - 100)]
@@ -180,7 +182,7 @@ def test_timestamps_stay_between_the_topics_bounds() -> None:
 
 
 def test_a_missing_key_and_a_bad_timestamp_together_are_a_timestamp_error() -> None:
-    rules = Rules(timestamp_before_max_ms=100, keys_required=True)
+    rules = ValidationRules(timestamp_before_max_ms=100, keys_required=True)
     error = refused(InvalidTimestamp, batch.build([Record(-1, NOW, None, b""), Record(-1, 0, b"k", b"")]), rules)
     assert isinstance(error, InvalidTimestamps)
     assert [one.batch_index for one in error.record_errors] == [0, 1]
@@ -194,7 +196,9 @@ def test_default_bounds_allow_the_past_and_an_hour_ahead() -> None:
 @pytest.mark.parametrize("codec", Codec)
 def test_append_time_is_stamped(codec: Codec) -> None:
     data = batch.build(SAMPLE, codec=codec, producer_id=4, producer_epoch=1, base_sequence=9)
-    rules = Rules(timestamp_type=TimestampType.LOG_APPEND_TIME, timestamp_before_max_ms=0, timestamp_after_max_ms=0)
+    rules = ValidationRules(
+        timestamp_type=TimestampType.LOG_APPEND_TIME, timestamp_before_max_ms=0, timestamp_after_max_ms=0
+    )
     validated = validate(data, rules, NOW + 99)
     header = batch.verify(validated.batch)
     assert header == validated.header
@@ -211,7 +215,7 @@ def test_append_time_is_stamped(codec: Codec) -> None:
 @pytest.mark.parametrize("target", Codec)
 def test_the_topics_codec_replaces_the_producers(source: Codec, target: Codec) -> None:
     data = batch.build(SAMPLE, codec=source, is_transactional=True, producer_id=4, producer_epoch=1, base_sequence=9)
-    validated = validate(data, Rules(codec=target), NOW)
+    validated = validate(data, ValidationRules(codec=target), NOW)
     header = batch.verify(validated.batch)
     assert header == validated.header
     assert header.codec is target
@@ -223,13 +227,13 @@ def test_the_topics_codec_replaces_the_producers(source: Codec, target: Codec) -
 
 def test_the_topics_level_is_used() -> None:
     many = batch.build([Record(-1, NOW, b"k%d" % index, b"some text %d" % (index * 7)) for index in range(2000)])
-    fast, dense = (validate(many, Rules(codec=Codec.ZSTD, level=level), NOW).batch for level in (-7, 19))
+    fast, dense = (validate(many, ValidationRules(codec=Codec.ZSTD, level=level), NOW).batch for level in (-7, 19))
     assert len(dense) < len(fast)
 
 
 def test_size_is_checked_again_after_the_codec_changed() -> None:
     data = batch.build([Record(-1, NOW, None, bytes(5000))], codec=Codec.ZSTD)
-    refused(MessageTooLarge, data, Rules(codec=Codec.NONE, max_message_bytes=1000))
+    refused(MessageTooLarge, data, ValidationRules(codec=Codec.NONE, max_message_bytes=1000))
 
 
 def test_a_wrong_largest_timestamp_is_set_right() -> None:
@@ -243,19 +247,23 @@ def test_a_wrong_largest_timestamp_is_set_right() -> None:
     st.lists(st.tuples(st.integers(0, 10_000), st.integers(0, 255)), max_size=4),
     st.integers(0, 3),
     st.sampled_from(
-        [RULES, Rules(keys_required=True, codec=Codec.GZIP), Rules(timestamp_type=TimestampType.LOG_APPEND_TIME)]
+        [
+            RULES,
+            ValidationRules(keys_required=True, codec=Codec.GZIP),
+            ValidationRules(timestamp_type=TimestampType.LOG_APPEND_TIME),
+        ]
     ),
 )
 @settings(max_examples=300)
 def test_mutated_batches_get_an_api_error_or_a_sound_batch(
-    data: bytes, mutations: list[tuple[int, int]], cut: int, rules: Rules
+    data: bytes, mutations: list[tuple[int, int]], cut: int, rules: ValidationRules
 ) -> None:
     broken = bytearray(data)
     for position, byte in mutations:
         broken[position % len(broken)] = byte
     attempt = bytes(broken[: len(broken) - cut])
     try:
-        validated: Validated = validate(signed(attempt), rules, NOW)
+        validated: ValidatedBatch = validate(signed(attempt), rules, NOW)
     except ApiError:
         return
     header = batch.verify(validated.batch)

@@ -1,12 +1,12 @@
-"""The hot loops over records, as ordinary modules that are also compiled.
+"""Native modules: the hot loops over records, written in Python and compiled with mypyc where possible.
 
 Each module here is typed Python that mypyc compiles into an extension beside it; without a compiler the Python file
-itself runs, with the same results and the same bounds checks. An extension wins over its Python file, so
-``MILLBECK_PURE=1`` in the environment loads the Python files by hand before anyone imports them. `COMPILED` says which
-is in use; ``tools/compiled.py`` builds the extensions in place and finds stale ones.
+itself runs, with the same results and the same bounds checks. Python prefers an extension to the file beside it, so
+the Python files are loaded by hand, before anyone imports them, when ``MILLBECK_PURE=1`` is set or when one of them was
+edited since the last build. `COMPILED` says which is in use; ``tools/compiled.py`` builds the extensions in place.
 
-Reading the environment here is the one exception to the purity of this package: it chooses between two equal
-implementations when they are loaded, and nothing afterwards depends on it.
+Reading the environment is the one exception to this package's rule of no I/O: it selects one of two equivalent
+implementations at import, and nothing afterwards depends on it.
 """
 
 from __future__ import annotations
@@ -16,6 +16,8 @@ import sys
 from importlib.util import module_from_spec, spec_from_file_location
 from types import ModuleType
 from typing import Final
+
+from millbeck.compiled import NATIVE_STAMPS, is_stale
 
 MODULES: Final = (
     "record",
@@ -29,14 +31,14 @@ MODULES: Final = (
     "columns",
     "rows",
 )
-"""In the order they import each other."""
+"""In import order."""
 
 
 def load_pure(prefix: str = __name__) -> dict[str, ModuleType]:
-    """The Python files as modules, whatever extensions exist.
+    """Load the Python files as modules, even if there are extensions.
 
-    Under another ``prefix`` than this package's own they stand beside the ones in use, for tests that compare; their
-    imports of each other then still go to the modules in use.
+    With a ``prefix`` other than this package's name they are loaded beside the ones in use, for tests that compare
+    both; their imports of each other then still refer to the modules in use.
     """
     loaded: dict[str, ModuleType] = {}
     for name in MODULES:
@@ -49,10 +51,10 @@ def load_pure(prefix: str = __name__) -> dict[str, ModuleType]:
     return loaded
 
 
-if os.environ.get("MILLBECK_PURE", "") not in ("", "0"):
+if os.environ.get("MILLBECK_PURE", "") not in ("", "0") or is_stale(stamps=NATIVE_STAMPS):
     globals().update(load_pure())
 
-from millbeck.records.kernels import walk as _walk  # noqa: E402  (the switch above comes first)
+from millbeck.records.native import walk as _walk  # noqa: E402  (the switch above comes first)
 
 COMPILED: Final = not (_walk.__file__ or "").endswith(".py")
 """Whether the extensions are in use."""

@@ -1,4 +1,4 @@
-"""librt's growing buffer, in Python, for machines that do not have librt."""
+"""A Python replacement of librt's growing buffer, for installations without librt."""
 
 from __future__ import annotations
 

@@ -1,16 +1,16 @@
-"""A batch's (decompressed) records as columns of numbers: where keys, values and headers lie, and when they were made.
+"""Decoder from a batch's (decompressed) records to columns of numbers: positions of keys, values, headers; timestamps.
 
-No object is made for a record. What is found goes into growing buffers of 64-bit little-endian numbers:
+No object is created per record. The results are appended to growing buffers of 64-bit little-endian numbers:
 
-- ``rows``: six for each record: begin and size of its key, begin and size of its value, offset, timestamp. Begins are
-  positions in ``payload``; a size of -1 stands for null.
-- ``header_counts``: one for each record, if headers are wanted.
-- ``header_slots``: four for each header: begin and size of its name, begin and size of its value.
+- ``rows``: six for each record: position and size of its key, position and size of its value, offset, timestamp.
+  Positions are in ``payload``; a size of -1 means null.
+- ``header_counts``: one for each record, if headers are requested.
+- ``header_slots``: four for each header: position and size of its name, position and size of its value.
 
-Every number is checked against the end of its record and every record against the end of the batch, compiled or not;
-the outcome is how many records were taken, or -1 for records that make no sense. The buffers come from librt, the
-runtime library of the compiler, which makes this module a group of its own when it is compiled; without librt a
-stand-in in Python does the same.
+Every number is checked against the end of its record and every record against the end of the batch, compiled or not.
+The result is the number of records taken, or -1 for malformed records. The buffers are from librt, mypyc's runtime
+library, which requires that this module is compiled in a group of its own; without librt a Python replacement is used.
+For the same reason it has its own loops over varints: a call into another group passes Python objects (docs/adr/0017).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Final
 try:
     from librt.strings import BytesWriter, write_i64_le
 except ImportError:
-    from millbeck.records.kernels.bytes_writer import BytesWriter, write_i64_le  # type: ignore[assignment]
+    from millbeck.records.native.bytes_writer import BytesWriter, write_i64_le  # type: ignore[assignment]
 
 if TYPE_CHECKING:
     from mypy_extensions import i64
@@ -33,7 +33,7 @@ _NO_NUMBER: Final = -1
 
 
 class ColumnBuffers:
-    """What is gathered from several batches whose records lie in one payload."""
+    """Columns collected from several batches whose records are in one payload."""
 
     def __init__(self, with_headers: bool) -> None:
         self.rows = BytesWriter()
@@ -45,7 +45,7 @@ class ColumnBuffers:
 
 
 def _varint(payload: bytes, position: i64, end: i64) -> tuple[i64, i64]:
-    """A 32-bit zigzag number and where it ends; the end is -1 when there is none before ``end``."""
+    """Decode a 32-bit zigzag varint; returns it and its end, which is -1 for a malformed or truncated one."""
     raw: i64 = 0
     shift: i64 = 0
     while position < end and shift < 35:
@@ -61,7 +61,7 @@ def _varint(payload: bytes, position: i64, end: i64) -> tuple[i64, i64]:
 
 
 def _varlong(payload: bytes, position: i64, end: i64) -> tuple[i64, i64]:
-    """A 64-bit zigzag number and where it ends; the end is -1 when there is none before ``end``."""
+    """Decode a 64-bit zigzag varint; returns it and its end, which is -1 for a malformed or truncated one."""
     raw: i64 = 0
     shift: i64 = 0
     while position < end and shift < 70:
@@ -71,15 +71,15 @@ def _varlong(payload: bytes, position: i64, end: i64) -> tuple[i64, i64]:
             return 0, _NO_NUMBER
         raw |= (byte & 0x7F) << shift
         if byte < 0x80:
-            # Compiled, the 64th bit makes ``raw`` negative and the shift drags it along; the mask drops it.
+            # Compiled, the 64th bit makes ``raw`` negative and the right shift keeps the sign; the mask removes it.
             return ((raw >> 1) & _INT64_MAX) ^ -(raw & 1), position
         shift += 7
     return 0, _NO_NUMBER
 
 
 def _take_headers(payload: bytes, position: i64, end: i64, count: i64, slots: BytesWriter) -> bool:
-    """Whether exactly ``count`` headers fill the bytes to ``end``; they are noted on the way."""
-    # A header takes two bytes at least; checked before anything grows with the count.
+    """Append the positions of ``count`` headers; returns whether they are well-formed and end exactly at ``end``."""
+    # A header has at least two bytes; checked before anything is allocated for the count.
     if count < 0 or count > (end - position) >> 1:
         return False
     index: i64 = 0
@@ -103,7 +103,7 @@ def _take_headers(payload: bytes, position: i64, end: i64, count: i64, slots: By
 
 
 def _headers_fit(payload: bytes, position: i64, end: i64, count: i64) -> bool:
-    """The same check for who does not want the headers."""
+    """The same check without collecting the headers."""
     if count < 0 or count > (end - position) >> 1:
         return False
     index: i64 = 0
@@ -130,16 +130,16 @@ def take_records(
     end_offset: i64,
     columns: ColumnBuffers,
 ) -> i64:
-    """Note the ``count`` records between ``start`` and ``payload_end`` whose offsets lie in the range; how many do.
+    """Append the ``count`` records between ``start`` and ``payload_end`` with offsets in the range; returns how many.
 
-    ``append_timestamp`` is -1, or the timestamp that all records of a LogAppendTime batch have. After -1 ``columns``
-    holds part of the batch and is of no use any more.
+    ``append_timestamp`` is -1, or the timestamp of all records of a LogAppendTime batch. After a result of -1
+    ``columns`` has part of the batch and must be discarded.
     """
     if start < 0 or payload_end > len(payload) or start > payload_end:
         return _BAD
     if count < 0 or count > (payload_end - start) // RECORD_SIZE_MIN:
         return _BAD
-    # A local: compiled, a constant of 63 bits is an object that each use would turn into a number again.
+    # A local: compiled, a 63-bit constant is an object that each use would convert to a number again.
     int64_max: i64 = _INT64_MAX
     rows = columns.rows
     header_counts = columns.header_counts

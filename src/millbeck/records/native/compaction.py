@@ -1,19 +1,19 @@
-"""Compaction's walks over a batch's (decompressed) records: gather their keys, choose among them, move their base time.
+"""The inner loops of compaction over a batch's (decompressed) records: collect keys, select records, change base time.
 
-`gather` numbers the records it meets, notes the latest number of each key, and marks the records that a later one makes
-needless; `choose` says which records stay, as runs of bytes, so that what stays is copied and never decoded; `rebase`
-writes records anew whose batch gets another base timestamp. A record that is marked costs `choose` no look at its key,
-which in a large table is most of the cost.
+`gather` numbers the records, keeps the latest number of each key, and marks the superseded records; `choose` selects
+the retained records, as runs of bytes that are copied and never decoded; `rebase` rewrites the records of a batch that
+gets another base timestamp. For a marked record `choose` needs no lookup of its key, which is most of the cost with a
+large table.
 
-Only what compaction needs is decoded, and each number is checked against the end of its record. The outcome's first
-number is 0, or -1 for records that make no sense.
+Only the necessary fields are decoded, and each number is checked against the end of its record. The first number of a
+result is 0, or -1 for malformed records.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from millbeck.records.kernels.varints import NO_NUMBER, encode, read_varint, read_varlong
+from millbeck.records.native.varints import NO_NUMBER, encode, read_varint, read_varlong
 
 if TYPE_CHECKING:
     from mypy_extensions import i64
@@ -36,11 +36,12 @@ def gather(
     latest: dict[bytes, int],
     dead: bytearray,
 ) -> tuple[i64, i64, i64]:
-    """Note the keys of ``count`` records, numbered on from ``len(dead)``: ``(problem, key_bytes, keyless)``.
+    """Collect the keys of ``count`` records, numbered from ``len(dead)`` on; returns ``(problem, key_bytes,
+    keyless)``.
 
-    ``dead`` gets a byte for each of them: `KEYLESS` for those without a key, 0 for others; those whose key a later one
-    has become `NEEDLESS`.
-    Records below ``first_offset`` have numbers and are not noted. ``key_bytes`` is the size of new keys.
+    ``dead`` gets a byte for each of them: `KEYLESS` for those without a key, else 0. Records superseded by a later one
+    become `NEEDLESS`. Records below ``first_offset`` are numbered but their keys are not collected. ``key_bytes`` is
+    the total size of new keys.
     """
     payload_end: i64 = len(payload)
     key_bytes: i64 = 0
@@ -73,7 +74,7 @@ def gather(
         if position == NO_NUMBER or size < _RECORD_SIZE_MIN - 1 or size > payload_end - position:
             return _BAD, key_bytes, keyless
         end = position + size
-        # The timestamp is of no interest: over it to the byte without the high bit.
+        # Skip the timestamp: up to the byte without the high bit.
         position += 1
         while position < end and payload[position] >= 0x80:
             position += 1
@@ -130,13 +131,13 @@ def choose(
     drops_tombstones: bool,
     runs: list[int],
 ) -> tuple[i64, i64, i64, i64, i64]:
-    """Which records stay: ``(problem, kept, tombstones, max_timestamp, keyless)``.
+    """Select the retained records; returns ``(problem, kept, tombstones, max_timestamp, keyless)``.
 
-    A record stays when it has a key, no later record has it, and it is no tombstone whose time is over. ``dead`` has a
-    byte for each record, not 0 for those to go, or is empty: then a record is needless when the number noted for its
-    key is above its own, and these begin with ``first_number``. ``runs`` gets begin and end of each run of bytes that
-    stays. ``tombstones`` counts those kept, ``keyless`` those without a key. ``max_timestamp`` is the largest of those
-    kept, -1 when there are none.
+    A record is retained when it has a key, no later record has the same one, and it is not a tombstone past its delete
+    horizon. ``dead`` has a byte for each record, non-zero for those to be removed, or is empty: then a record is
+    superseded when the number of its key in ``latest`` is above its own, and numbering begins at ``first_number``. The
+    begin and end of each retained run of bytes are appended to ``runs``. ``tombstones`` counts the retained ones,
+    ``keyless`` the records without a key. ``max_timestamp`` is the largest of the retained ones, or -1.
     """
     int64_max: i64 = _INT64_MAX
     payload_end: i64 = len(payload)
@@ -202,7 +203,7 @@ def choose(
             return _BAD, kept, tombstones, max_timestamp, keyless
         timestamp += base_timestamp
 
-        # The offset's delta stays as it is: over it to the byte without the high bit.
+        # The offset delta does not change: skip to the byte without the high bit.
         while position < end and payload[position] >= 0x80:
             position += 1
         position += 1
@@ -224,7 +225,8 @@ def choose(
                 newest = latest.get(payload[position : position + size], -1)
             position += size
             if newest <= first_number + index or newest < 0:
-                # The null value's length is -1, one byte in this encoding unless somebody spelled it longer.
+                # A null value has the length -1, one byte in this encoding unless it was encoded in more bytes than
+                # needed.
                 byte = payload[position]
                 if byte < 0x80:
                     value = (byte >> 1) ^ -(byte & 1)
@@ -255,9 +257,9 @@ def choose(
 
 
 def rebase(payload: bytes, start: i64, shift: i64) -> bytes:
-    """The records from ``start`` to the end of ``payload`` with ``shift`` added to each timestamp's delta.
+    """The records from ``start`` to the end of ``payload`` with ``shift`` added to each timestamp delta.
 
-    They were found well-formed by `choose`.
+    `choose` must have checked them before.
     """
     pieces: list[bytes] = []
     payload_end: i64 = len(payload)
@@ -268,12 +270,12 @@ def rebase(payload: bytes, start: i64, shift: i64) -> bytes:
     while position < payload_end:
         size, position = read_varint(payload, position, payload_end)
         if position == NO_NUMBER or size < _RECORD_SIZE_MIN - 1 or size > payload_end - position:
-            raise ValueError("records that are not well-formed cannot be rebased")
+            raise ValueError("malformed records cannot be rebased")
         end = position + size
         attributes = payload[position : position + 1]
         delta, position = read_varlong(payload, position + 1, end)
         if position == NO_NUMBER:
-            raise ValueError("records that are not well-formed cannot be rebased")
+            raise ValueError("malformed records cannot be rebased")
         timestamp = encode(delta + shift)
         pieces.append(encode(1 + len(timestamp) + end - position))
         pieces.append(attributes)

@@ -1,7 +1,7 @@
-"""Murmur2, the hash by which Kafka's clients choose a keyed record's partition.
+"""Murmur2, the hash that Kafka's clients use for the partition of a record with a key.
 
-32-bit arithmetic with the seed the Java client uses. Every product is masked to 32 bits at once, and both factors are
-below 2^32, so the compiled 64-bit product may wrap without changing the bits that are kept.
+32-bit arithmetic with the seed of the Java client. Every product is masked to 32 bits at once, and both factors are
+below 2^32, so the compiled 64-bit product may overflow without changing the bits that are kept.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Reading the records of a batch's (decompressed) payload into objects.
+"""Decoder from a batch's (decompressed) payload to record objects.
 
 Every number is checked against the end of its record and every record against the end of the payload, so malformed
 bytes raise `InvalidRecord` and nothing else, compiled or not.
@@ -9,55 +9,37 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from millbeck.kernel.errors import InvalidRecord
-from millbeck.records.kernels.record import Header, Record
+from millbeck.records.native.record import Header, Record
+from millbeck.records.native.varints import read_varint, read_varlong
 
 if TYPE_CHECKING:
     from mypy_extensions import i64
 
-_INT32_RAW_MAX: Final = 0xFFFFFFFF
-_MASK_63: Final = 0x7FFFFFFFFFFFFFFF
 _TIMESTAMP_MAX: Final = 0x7FFFFFFFFFFFFFFF
 _NO_HEADERS: Final[tuple[Header, ...]] = ()
 
 
 def _varint(payload: bytes, position: i64, end: i64) -> tuple[i64, i64]:
-    """A 32-bit zigzag number before ``end``, and where it ends."""
-    raw: i64 = 0
-    shift: i64 = 0
-    while position < end and shift < 35:
-        byte: i64 = payload[position]
-        position += 1
-        raw |= (byte & 0x7F) << shift
-        if byte < 0x80:
-            if raw > _INT32_RAW_MAX:
-                break
-            return (raw >> 1) ^ -(raw & 1), position
-        shift += 7
-    raise InvalidRecord(f"record holds a number that is cut short or too wide before byte {position}")
+    """Decode a 32-bit zigzag varint that ends before ``end``; returns it and its end."""
+    value, after = read_varint(payload, position, end)
+    if after < 0:
+        raise InvalidRecord(f"record has a malformed or truncated number at byte {position}")
+    return value, after
 
 
 def _varlong(payload: bytes, position: i64, end: i64) -> tuple[i64, i64]:
-    """A 64-bit zigzag number before ``end``, and where it ends."""
-    raw: i64 = 0
-    shift: i64 = 0
-    while position < end and shift < 70:
-        byte: i64 = payload[position]
-        position += 1
-        if shift == 63 and byte > 1:
-            break
-        raw |= (byte & 0x7F) << shift
-        if byte < 0x80:
-            # Compiled, the 64th bit makes ``raw`` negative and the shift drags it along; the mask drops it.
-            return ((raw >> 1) & _MASK_63) ^ -(raw & 1), position
-        shift += 7
-    raise InvalidRecord(f"record holds a number that is cut short or too wide before byte {position}")
+    """Decode a 64-bit zigzag varint that ends before ``end``; returns it and its end."""
+    value, after = read_varlong(payload, position, end)
+    if after < 0:
+        raise InvalidRecord(f"record has a malformed or truncated number at byte {position}")
+    return value, after
 
 
 def _headers(payload: bytes, position: i64, end: i64, count: i64) -> tuple[Header, ...]:
     """Exactly ``count`` headers between ``position`` and ``end``."""
-    # A header takes two bytes at least; checked before anything grows with the count.
+    # A header has at least two bytes; checked before anything is allocated for the count.
     if count < 0 or count > (end - position) >> 1:
-        raise InvalidRecord(f"record claims {count} headers in {end - position} bytes")
+        raise InvalidRecord(f"record cannot have {count} headers in {end - position} bytes")
     headers: list[Header] = []
     size: i64
     for _ in range(count):
@@ -82,14 +64,14 @@ def _headers(payload: bytes, position: i64, end: i64, count: i64) -> tuple[Heade
 def read_records(
     payload: bytes, start: i64, count: i64, base_offset: i64, base_timestamp: i64, append_timestamp: i64
 ) -> list[Record]:
-    """The ``count`` records that fill ``payload`` from ``start`` to its end.
+    """Decode the ``count`` records that fill ``payload`` from ``start`` to its end.
 
-    ``append_timestamp`` is -1, or the timestamp that all records of a LogAppendTime batch have.
+    ``append_timestamp`` is -1, or the timestamp of all records of a LogAppendTime batch.
     """
     payload_end: i64 = len(payload)
     # The smallest record has seven bytes.
     if start < 0 or start > payload_end or count < 0 or count > (payload_end - start) // 7:
-        raise InvalidRecord(f"batch claims {count} records in {payload_end - start} bytes")
+        raise InvalidRecord(f"batch cannot have {count} records in {payload_end - start} bytes")
     records: list[Record] = []
     position: i64 = start
     size: i64

@@ -1,14 +1,14 @@
-"""`Record`: one record as it is read from a batch or handed to one."""
+"""`Record`: one record of a batch as an object."""
 
 from __future__ import annotations
 
 from typing import Final
 
 Header = tuple[str, bytes | None]
-"""A header's name and value. A name that is not UTF-8 keeps its bytes as surrogate escapes."""
+"""A header's name and value. Bytes of a name that are not UTF-8 are kept as surrogate escapes."""
 
 UNASSIGNED: Final = -1
-"""The offset of a record that has none yet: it takes the one after the record before it."""
+"""Offset of a record that has none yet: it gets the one after the record before it."""
 
 NO_TIMESTAMP: Final = -1
 

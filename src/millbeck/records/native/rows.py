@@ -1,8 +1,8 @@
-"""Rows of columns as records: which partition each goes to, and their bytes in a batch.
+"""Encoder from columns to records: the partition of each row, and the encoded records of a batch.
 
-The way back from `columns`, for who has many rows at once: keys, values and headers lie one after another in a buffer
-each, with borders between them as 64-bit little-endian numbers, and the bytes of a batch grow in one buffer. Borders
-are checked against their buffer before anything is written.
+The reverse of `columns`, for many rows at once. Keys, values and headers are concatenated in one buffer each, with
+their boundaries as 64-bit little-endian numbers, and the records of a batch are appended to one buffer. Boundaries are
+checked against their buffer before anything is written.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 try:
     from librt.strings import BytesWriter, read_i64_le, write_i64_le
 except ImportError:
-    from millbeck.records.kernels.bytes_writer import (  # type: ignore[assignment]
+    from millbeck.records.native.bytes_writer import (  # type: ignore[assignment]
         BytesWriter,
         read_i64_le,
         write_i64_le,
@@ -28,7 +28,7 @@ _POSITIVE: Final = 0x7FFFFFFF
 
 
 class Pieces:
-    """A column of byte strings, each between two borders; ``nulls`` has a byte for each of them, or none at all."""
+    """A column of byte strings with their boundaries; ``nulls`` has a byte for each of them, or is empty."""
 
     def __init__(self, payload: bytes, borders: bytes, nulls: bytes) -> None:
         self.payload = payload
@@ -37,7 +37,9 @@ class Pieces:
         count: i64 = len(borders) // 8 - 1
         self.count = count
         if count < 0 or (len(nulls) != 0 and len(nulls) != count):
-            raise ValueError("a column needs a border more than it has pieces, and a null mark for each or for none")
+            raise ValueError(
+                "a column needs one boundary more than it has values, and null marks for all values or none"
+            )
         _check_borders(borders, count, len(payload))
 
 
@@ -48,13 +50,13 @@ def _check_borders(borders: bytes, count: i64, end: i64) -> None:
     while index <= count:
         border = read_i64_le(borders, index * 8)
         if border < before or border > end:
-            raise ValueError(f"border {index} is {border}, after {before} and of {end} bytes")
+            raise ValueError(f"boundary {index} is {border}, not between {before} and {end}")
         before = border
         index += 1
 
 
 def _murmur2(payload: bytes, begin: i64, size: i64) -> i64:
-    """As `murmur2.murmur2`, of a part of the payload, in 32 bits without a sign."""
+    """The unsigned 32-bit murmur2 hash of a part of the payload (see `murmur2.murmur2`)."""
     value: i64 = (_SEED ^ size) & _MASK
     position: i64 = begin
     end: i64 = begin + size
@@ -89,9 +91,11 @@ def _murmur2(payload: bytes, begin: i64, size: i64) -> i64:
 
 
 def partitions_of(keys: Pieces, partition_count: i64) -> bytes:
-    """Where Kafka's clients send each key, as 64-bit little-endian numbers; -1 for rows without a key."""
+    """The partition of each key by the default partitioner, as 64-bit little-endian numbers; -1 for rows without a
+    key.
+    """
     if partition_count < 1:
-        raise ValueError(f"{partition_count} partitions")
+        raise ValueError(f"invalid partition count {partition_count}")
     found = BytesWriter()
     payload = keys.payload
     borders = keys.borders
@@ -112,7 +116,7 @@ def partitions_of(keys: Pieces, partition_count: i64) -> bytes:
 
 
 def _size_of(value: i64) -> i64:
-    """Of a zigzag number that is not negative."""
+    """Encoded size of a non-negative number as zigzag varint."""
     size: i64 = 1
     value >>= 6
     while value != 0:
@@ -122,7 +126,7 @@ def _size_of(value: i64) -> i64:
 
 
 def _put(out: BytesWriter, value: i64) -> None:
-    """A number that is not negative, as zigzag varint."""
+    """Append a non-negative number as zigzag varint."""
     value <<= 1
     while value >= 0x80:
         out.append(value & 0x7F | 0x80)
@@ -131,7 +135,7 @@ def _put(out: BytesWriter, value: i64) -> None:
 
 
 def _piece_size(pieces: Pieces, index: i64) -> i64:
-    """-1 for null."""
+    """The size of a byte string, or -1 for null."""
     if len(pieces.nulls) != 0 and pieces.nulls[index] != 0:
         return -1
     return read_i64_le(pieces.borders, index * 8 + 8) - read_i64_le(pieces.borders, index * 8)
@@ -148,7 +152,9 @@ def _put_piece(out: BytesWriter, pieces: Pieces, index: i64, size: i64) -> None:
 
 
 class Rows:
-    """Columns of records to be: headers of row ``index`` are those between two of ``header_borders``, if there are."""
+    """Columns to be encoded: the headers of row ``index`` are between ``header_borders[index]`` and the next one, if
+    any.
+    """
 
     def __init__(
         self, keys: Pieces, values: Pieces, header_borders: bytes, header_names: Pieces, header_values: Pieces
@@ -163,12 +169,12 @@ class Rows:
             raise ValueError("columns of different lengths")
         if len(header_borders) != 0:
             if len(header_borders) // 8 != keys.count + 1:
-                raise ValueError("headers need a border more than there are rows")
+                raise ValueError("headers need one boundary more than there are rows")
             _check_borders(header_borders, keys.count, header_names.count)
 
 
 class RecordBuffer:
-    """The records of a batch that is being filled; every timestamp is the batch's own."""
+    """The encoded records of a batch that is being filled; every record has the batch's timestamp."""
 
     def __init__(self, size_bytes_max: int) -> None:
         self.record_count = 0
@@ -176,9 +182,9 @@ class RecordBuffer:
         self._out = BytesWriter()
 
     def take(self, rows: Rows, order: bytes, first: int, end: int) -> int:
-        """Add the rows that ``order`` names from ``first`` to ``end``; where it stopped for want of room.
+        """Append the rows in ``order`` from ``first`` to ``end``; returns the index at which the batch was full.
 
-        At least one is taken when nothing is in it yet.
+        At least one row is taken when the batch is empty.
         """
         stopped = _encode(rows, order, first, end, self.record_count, self._size_bytes_max, self._out)
         self.record_count += stopped - first
@@ -194,7 +200,7 @@ class RecordBuffer:
 
 def _encode(rows: Rows, order: bytes, first: i64, end: i64, delta: i64, size_max: i64, out: BytesWriter) -> i64:
     if first < 0 or end > len(order) // 8:
-        raise ValueError(f"rows {first} to {end} of {len(order) // 8}")
+        raise ValueError(f"rows {first} to {end} are outside the {len(order) // 8} rows")
     count: i64 = rows.keys.count
     index: i64 = first
     row: i64

@@ -1,9 +1,9 @@
-"""Zigzag varints for the kernels.
+"""Zigzag varints of the native modules.
 
-A number is written as its magnitude doubled, plus one when negative: ``value`` if it is not negative, else ``~value``,
-which always fits in 63 bits. Everything here works on that magnitude, so compiled (64-bit) and interpreted (unbounded)
-arithmetic agree. The passes over records decode numbers of one and two bytes in place, since a call for each would be
-most of their cost, and come here for the rest.
+The encoding is the magnitude doubled, plus one when negative. The magnitude is ``value``, or ``~value`` when it is
+negative, which always fits in 63 bits. All arithmetic is on the magnitude, so that compiled (64-bit) and interpreted
+(unbounded) code agree. The loops over records decode numbers of one and two bytes inline, since a call for each would
+be most of their cost, and call these functions for longer ones.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 VARINT_SIZE_MAX: Final = 5
 VARLONG_SIZE_MAX: Final = 10
 NO_NUMBER: Final = -1
-"""Where a number ends that is not there, or is too long."""
+"""The end position returned for a number that is missing, malformed or too long."""
 
 _INT64_MAX: Final = 0x7FFFFFFFFFFFFFFF
 _UINT32_MAX: Final = 0xFFFFFFFF
@@ -51,7 +51,7 @@ def encode(value: i64) -> bytes:
 
 
 def size_of(value: i64) -> i64:
-    """How many bytes `encode` makes of ``value``."""
+    """The size in bytes of ``encode(value)``."""
     if value < 0:
         value = ~value
     rest: i64 = value >> 6
@@ -63,7 +63,7 @@ def size_of(value: i64) -> i64:
 
 
 def read_varint(payload: bytes, position: i64, end: i64) -> tuple[i64, i64]:
-    """A 32-bit zigzag number and where it ends; the end is -1 when there is none before ``end``."""
+    """Decode a 32-bit zigzag varint; returns it and its end, which is `NO_NUMBER` for a malformed or truncated one."""
     raw: i64 = 0
     shift: i64 = 0
     while position < end and shift < 35:
@@ -79,7 +79,7 @@ def read_varint(payload: bytes, position: i64, end: i64) -> tuple[i64, i64]:
 
 
 def read_varlong(payload: bytes, position: i64, end: i64) -> tuple[i64, i64]:
-    """A 64-bit zigzag number and where it ends; the end is -1 when there is none before ``end``."""
+    """Decode a 64-bit zigzag varint; returns it and its end, which is `NO_NUMBER` for a malformed or truncated one."""
     raw: i64 = 0
     shift: i64 = 0
     while position < end and shift < 70:
@@ -89,7 +89,7 @@ def read_varlong(payload: bytes, position: i64, end: i64) -> tuple[i64, i64]:
             return 0, NO_NUMBER
         raw |= (byte & 0x7F) << shift
         if byte < 0x80:
-            # Compiled, the 64th bit makes ``raw`` negative and the shift drags it along; the mask drops it.
+            # Compiled, the 64th bit makes ``raw`` negative and the right shift keeps the sign; the mask removes it.
             return ((raw >> 1) & _INT64_MAX) ^ -(raw & 1), position
         shift += 7
     return 0, NO_NUMBER

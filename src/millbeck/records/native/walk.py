@@ -1,16 +1,16 @@
-"""The validation walk: one pass over a batch's (decompressed) records that makes no object.
+"""Validation of a batch's (decompressed) records in one pass that creates no objects.
 
-It proves that the payload is exactly ``count`` well-formed records with offset deltas 0, 1, 2, ..., finds the largest
-timestamp, and counts the records that break the topic's rules (no key where one is needed, timestamp out of range).
-Numbers of one byte, nearly all of them, are decoded in place. Every read is checked against the end of the record, in
-the compiled module and in this one.
+It checks that the payload is exactly ``count`` well-formed records with offset deltas 0, 1, 2, ..., finds the largest
+timestamp, and counts the records that violate the topic's rules (missing key, timestamp out of range). One-byte
+numbers, the most frequent ones, are decoded inline. Every read is checked against the end of the record, compiled or
+not.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from millbeck.records.kernels.varints import NO_NUMBER, read_varint, read_varlong
+from millbeck.records.native.varints import NO_NUMBER, read_varint, read_varlong
 
 if TYPE_CHECKING:
     from mypy_extensions import i64
@@ -26,10 +26,10 @@ BAD_HEADERS: Final = 7
 TRAILING_BYTES: Final = 8
 
 PROBLEMS: Final = {
-    BAD_COUNT: "there are fewer bytes than so many records need",
+    BAD_COUNT: "the batch is too short for its record count",
     BAD_LENGTH: "its length is malformed or does not fit in the batch",
     BAD_TIMESTAMP: "its timestamp is malformed or out of range",
-    BAD_OFFSET: "its offset delta is not its place in the batch",
+    BAD_OFFSET: "its offset delta is not its index in the batch",
     BAD_KEY: "its key does not fit in the record",
     BAD_VALUE: "its value does not fit in the record",
     BAD_HEADERS: "its headers do not fit in the record",
@@ -68,12 +68,12 @@ def walk(
     newest: i64,
     keys_required: bool,
 ) -> tuple[i64, i64, i64, i64]:
-    """``(problem, index, max_timestamp, refused)`` for the records from ``start`` to the end of ``payload``.
+    """Validate the records from ``start`` to the end of ``payload``: ``(problem, index, max_timestamp, refused)``.
 
-    ``problem`` is `OK` or what is wrong with the record ``index``. ``refused`` counts the well-formed records that lack
-    a required key or whose timestamp, unless it is -1, lies outside ``oldest`` to ``newest``.
+    ``problem`` is `OK` or the problem of the record ``index``. ``refused`` counts the well-formed records that lack a
+    required key or whose timestamp, unless it is -1, is not between ``oldest`` and ``newest``.
     """
-    # A local: compiled, a constant of 63 bits is an object that each use would turn into a number again.
+    # A local: compiled, a 63-bit constant is an object that each use would convert to a number again.
     int64_max: i64 = _INT64_MAX
     payload_end: i64 = len(payload)
     max_timestamp: i64 = -1

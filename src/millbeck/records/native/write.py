@@ -1,15 +1,15 @@
-"""Writing records into a batch's payload.
+"""Encoder from records to a batch's payload.
 
-Records are gathered as a list of small pieces that is joined once; a piece is a number, a key or a value. Keys, values
-and header values are not copied before that.
+The payload is collected as a list of small pieces (numbers, keys, values) that is joined once, so keys, values and
+header values are copied only once.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from millbeck.records.kernels.record import Header, Record
-from millbeck.records.kernels.varints import encode, size_of
+from millbeck.records.native.record import Header, Record
+from millbeck.records.native.varints import encode, size_of
 
 if TYPE_CHECKING:
     from mypy_extensions import i64
@@ -22,7 +22,7 @@ _NO_ATTRIBUTES: Final = b"\x00"
 def record_size(
     offset_delta: i64, timestamp_delta: i64, key: bytes | None, value: bytes | None, headers: tuple[Header, ...]
 ) -> i64:
-    """How many bytes the record takes in a batch, its own length included."""
+    """The encoded size of the record in a batch, including its length field."""
     size: i64 = _body_size(offset_delta, timestamp_delta, key, value, headers)
     return size_of(size) + size
 
@@ -60,7 +60,7 @@ def _append(
     value: bytes | None,
     headers: tuple[Header, ...],
 ) -> i64:
-    """Add one record's pieces; returns its size."""
+    """Append the pieces of one record; returns its size."""
     size: i64 = _body_size(offset_delta, timestamp_delta, key, value, headers)
     pieces.append(encode(size))
     pieces.append(_NO_ATTRIBUTES)
@@ -93,9 +93,9 @@ def _append(
 
 
 def encode_records(records: list[Record], base_offset: i64, base_timestamp: i64) -> tuple[bytes, i64, i64]:
-    """The payload of these records, the offset after the last one, and their largest timestamp or -1.
+    """Encode records; returns the payload, the offset after the last one, and their largest timestamp or -1.
 
-    A record's offset of -1 stands for the one after its predecessor's. Raises ValueError for one that does not rise.
+    A record offset of -1 means the next offset. Raises ValueError for an offset that does not ascend.
     """
     pieces: list[bytes] = []
     next_offset: i64 = base_offset
@@ -115,7 +115,9 @@ def encode_records(records: list[Record], base_offset: i64, base_timestamp: i64)
 
 
 class PayloadWriter:
-    """A payload that grows record by record, with offset deltas 0, 1, 2, ...; a producer's open batch."""
+    """A payload to which records are appended one by one, with offset deltas 0, 1, 2, ...; used for producer
+    batches.
+    """
 
     def __init__(self) -> None:
         self.record_count = 0

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from millbeck.records import kernels as package
+from millbeck.records import native as package
 
 IN_USE = SimpleNamespace(**{name: import_module(f"{package.__name__}.{name}") for name in package.MODULES})
 PURE = SimpleNamespace(**package.load_pure("pure_kernels")) if package.COMPILED else IN_USE

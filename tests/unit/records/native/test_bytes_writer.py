@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from millbeck.records.kernels import bytes_writer
+from millbeck.records.native import bytes_writer
 
 librt = pytest.importorskip("librt.strings", reason="librt is not installed: there is nothing to compare with")
 

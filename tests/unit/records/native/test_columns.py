@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from tests.unit.records.kernels.test_read import MALFORMED, MUTATIONS
-from tests.unit.records.strategies import records
 
 from millbeck.kernel.errors import InvalidRecord
 from millbeck.records.record import Header, Record
+from tests.unit.records.native.test_read import MALFORMED, MUTATIONS
+from tests.unit.records.strategies import records
 
 FAR = 1 << 62
 

@@ -8,13 +8,13 @@ from types import SimpleNamespace
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from tests.unit.records.kernels.test_read import MALFORMED, MUTATIONS
-from tests.unit.records.strategies import records
 
 from millbeck.kernel.errors import InvalidRecord
-from millbeck.records.kernels.read import read_records
-from millbeck.records.kernels.write import encode_records
+from millbeck.records.native.read import read_records
+from millbeck.records.native.write import encode_records
 from millbeck.records.record import Record
+from tests.unit.records.native.test_read import MALFORMED, MUTATIONS
+from tests.unit.records.strategies import records
 
 BASE_OFFSET, BASE_TIMESTAMP = 1000, 5000
 KEYS = st.sampled_from([None, b"", b"a", b"b", b"key-" * 40])

@@ -7,14 +7,14 @@ import subprocess
 import sys
 from importlib.machinery import EXTENSION_SUFFIXES
 
-from millbeck.records import kernels
+from millbeck.records import native
 
 SCRIPT = """
 import sys
-from millbeck.records import batch, kernels, partitioning, validation
-from millbeck.records.kernels import bytes_writer, columns, compaction, rows
-modules = [sys.modules[f"{kernels.__name__}.{name}"] for name in kernels.MODULES]
-print(kernels.COMPILED, {module.__file__.endswith(".py") for module in modules})
+from millbeck.records import batch, native, partitioning, validation
+from millbeck.records.native import bytes_writer, columns, compaction, rows
+modules = [sys.modules[f"{native.__name__}.{name}"] for name in native.MODULES]
+print(native.COMPILED, {module.__file__.endswith(".py") for module in modules})
 print(len(batch.records_of(batch.build([batch.Record(-1, 0, b"k", b"v")]))))
 """
 
@@ -30,12 +30,12 @@ def test_python_files_run_when_asked() -> None:
 
 
 def test_extensions_run_where_they_exist() -> None:
-    folder = kernels.__path__[0]
+    folder = native.__path__[0]
     exist = any(os.path.exists(f"{folder}/walk{suffix}") for suffix in EXTENSION_SUFFIXES)
     for unset in ("", "0"):
         assert run(unset)[:2] == [f"{exist} {{{not exist}}}", "1"]
 
 
 def test_every_module_is_listed() -> None:
-    names = {name.removesuffix(".py") for name in os.listdir(kernels.__path__[0]) if name.endswith(".py")}
-    assert names == {*kernels.MODULES, "__init__"}
+    names = {name.removesuffix(".py") for name in os.listdir(native.__path__[0]) if name.endswith(".py")}
+    assert names == {*native.MODULES, "__init__"}

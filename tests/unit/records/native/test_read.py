@@ -7,11 +7,11 @@ from types import SimpleNamespace
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from tests.unit.records.strategies import records
 
 from millbeck.kernel.errors import InvalidRecord
 from millbeck.records.record import Record
 from millbeck.records.varint import encode
+from tests.unit.records.strategies import records
 
 MUTATIONS = st.lists(st.tuples(st.integers(0, 10_000), st.integers(0, 255)), min_size=1, max_size=4)
 

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from tests.unit.records.strategies import records
 
 from millbeck.records.partitioning import partition_for_key
 from millbeck.records.record import Record
+from tests.unit.records.strategies import records
 
 
 def numbers(values: list[int]) -> bytes:
@@ -89,17 +89,17 @@ def test_columns_that_do_not_fit_are_refused(kernels: SimpleNamespace) -> None:
     nothing = pieces(kernel, [])
     with pytest.raises(ValueError, match="different lengths"):
         kernel.Rows(two, three, b"", nothing, nothing)
-    with pytest.raises(ValueError, match="a border more"):
+    with pytest.raises(ValueError, match="one boundary more"):
         kernel.Rows(two, two, numbers([0, 1]), three, three)
-    with pytest.raises(ValueError, match="border 2 is 4"):
+    with pytest.raises(ValueError, match="boundary 2 is 4"):
         kernel.Rows(two, two, numbers([0, 1, 4]), three, three)
     for borders in ([0, 3, 2], [0, 9], [-1, 2]):
-        with pytest.raises(ValueError, match="border"):
+        with pytest.raises(ValueError, match="boundary"):
             kernel.Pieces(b"abc", numbers(borders), b"")
     for bad in ((b"", b""), (numbers([0, 1]), b"\0\0")):
         with pytest.raises(ValueError, match="a column needs"):
             kernel.Pieces(b"abc", *bad)
-    with pytest.raises(ValueError, match="0 partitions"):
+    with pytest.raises(ValueError, match="partition count 0"):
         kernel.partitions_of(two, 0)
     rows = kernel.Rows(two, two, b"", nothing, nothing)
     for order, first, end in (([5], 0, 1), ([-1], 0, 1), ([0], 0, 2), ([0], -1, 1)):

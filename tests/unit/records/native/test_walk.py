@@ -7,13 +7,13 @@ from types import SimpleNamespace
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from tests.unit.records.kernels.test_read import MALFORMED, MUTATIONS, record_bytes
-from tests.unit.records.strategies import records
 
 from millbeck.kernel.errors import InvalidRecord
-from millbeck.records.kernels import walk as codes
+from millbeck.records.native import walk as codes
 from millbeck.records.record import Record
 from millbeck.records.varint import encode
+from tests.unit.records.native.test_read import MALFORMED, MUTATIONS, record_bytes
+from tests.unit.records.strategies import records
 
 ALWAYS = (-(2**63) + 1, 2**63 - 1, False)
 

@@ -6,9 +6,9 @@ from types import SimpleNamespace
 
 import pytest
 from hypothesis import HealthCheck, given, settings
-from tests.unit.records.strategies import records
 
 from millbeck.records.record import Header, Record
+from tests.unit.records.strategies import records
 
 BY_HAND = bytes.fromhex("1c 00 0a 02 02 6b 02 76 04 02 61 01 02 62 00".replace(" ", ""))
 """Length 14; no attributes; timestamp +5; offset +1; key k; value v; headers a = null, b = empty."""
