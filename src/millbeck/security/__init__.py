@@ -1,1 +1,1 @@
-"""Who may do what: principals and the authorizer. Pure."""
+"""Authorization: principals and the authorizer. Pure."""

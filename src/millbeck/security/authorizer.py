@@ -1,4 +1,4 @@
-"""May this principal do that? The question, its vocabulary with Kafka's numbers, and the answer of an open house."""
+"""The authorizer interface, its operations and resource types with Kafka's numbers, and one that allows everything."""
 
 from __future__ import annotations
 
@@ -54,10 +54,10 @@ class Permission(IntEnum):
 
 
 CLUSTER_NAME = "kafka-cluster"
-"""The name of the one resource of type CLUSTER."""
+"""Name of the only resource of type CLUSTER."""
 
 OPERATIONS_NOT_ASKED = -(2**31)
-"""What a reply's field of authorized operations holds when the request did not ask for them."""
+"""Value of a response's authorized operations if the request did not ask for them."""
 
 SUPPORTED_OPERATIONS: dict[ResourceType, tuple[Operation, ...]] = {
     ResourceType.TOPIC: (
@@ -90,21 +90,27 @@ SUPPORTED_OPERATIONS: dict[ResourceType, tuple[Operation, ...]] = {
     ResourceType.DELEGATION_TOKEN: (Operation.DESCRIBE,),
     ResourceType.USER: (Operation.CREATE_TOKENS, Operation.DESCRIBE_TOKENS),
 }
-"""The operations that make sense on each type of resource."""
+"""The operations supported by each resource type."""
 
 
 class Authorizer(Protocol):
+    @property
+    def epoch(self) -> int:
+        """Changes whenever decisions may have changed: a cached answer that depends on decisions is of one epoch."""
+
     def authorize(
         self, principal: Principal, host: str, operation: Operation, resource_type: ResourceType, resource_name: str
     ) -> bool:
-        """Whether the principal, calling from ``host``, may do this to the resource."""
+        """Whether the principal, connected from ``host``, may perform the operation on the resource."""
 
     def authorize_any(self, principal: Principal, host: str, operation: Operation, resource_type: ResourceType) -> bool:
-        """Whether there is at least one resource of the type to which it may do this."""
+        """Whether the principal may perform the operation on at least one resource of the type."""
 
 
 class AllowAll:
     """The authorizer of a node without ACLs."""
+
+    epoch = 0
 
     def authorize(
         self, principal: Principal, host: str, operation: Operation, resource_type: ResourceType, resource_name: str
@@ -118,7 +124,7 @@ class AllowAll:
 def authorized_operations(
     authorizer: Authorizer, principal: Principal, host: str, resource_type: ResourceType, resource_name: str
 ) -> int:
-    """The bit field of replies: bit n is set when the operation with code n is allowed."""
+    """The bit field of authorized operations: bit n is set if the operation with code n is allowed."""
     bits = 0
     for operation in SUPPORTED_OPERATIONS[resource_type]:
         if authorizer.authorize(principal, host, operation, resource_type, resource_name):

@@ -1,30 +1,41 @@
-"""Who is asking."""
+"""Principals: the identities of clients."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 USER_TYPE = "User"
 
 
 @dataclass(frozen=True, slots=True)
 class Principal:
-    """An identity as ACLs name it: ``User:alice``. ``is_token`` tells that a delegation token stood in for it."""
+    """An identity as named in ACLs: ``User:alice``. ``is_token`` is True if it authenticated with a delegation
+    token."""
 
     type: str
     name: str
     is_token: bool = False
+    text: str = field(init=False, repr=False, compare=False)
+    """As ACLs name it; made once because every decision needs it."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "text", f"{self.type}:{self.name}")
 
     def __str__(self) -> str:
-        return f"{self.type}:{self.name}"
+        return self.text
 
 
 ANONYMOUS = Principal(USER_TYPE, "ANONYMOUS")
-"""Whoever did not have to say who it is."""
+"""The principal of an unauthenticated client."""
+
+
+class NoPrincipal(Exception):
+    """What a client authenticated with gives no principal; the message says why."""
 
 
 def parse_principal(text: str) -> Principal:
-    """The inverse of ``str(principal)``; raises ValueError unless it is ``type:name`` with neither of them empty."""
+    """Parse ``type:name``, the inverse of ``str(principal)``; raises ValueError if malformed or if either part is
+    empty."""
     kind, colon, name = text.partition(":")
     if not (kind and colon and name):
         raise ValueError(f"expected a principal written as type:name, such as User:alice, but got {text!r}")

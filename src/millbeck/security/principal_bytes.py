@@ -1,4 +1,4 @@
-"""A principal as bytes, as brokers send it along with what they forward to a controller."""
+"""Encodes principals in the requests that brokers forward to a controller."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _VERSION: Final = Struct(">h")
 
 @message(kind=Kind.DATA, versions="0", flexible="0+")
 class EncodedPrincipal:
-    """Whatever may follow in later versions is tagged."""
+    """The encoded fields; later versions may only add tagged ones."""
 
     type: str = string()
     name: str = string()
@@ -30,12 +30,12 @@ def encode_principal(principal: Principal) -> bytes:
 
 
 def decode_principal(data: bytes) -> Principal:
-    """Raises `DecodeError`."""
+    """Decode a principal; raises `DecodeError`."""
     try:
         (version,) = _VERSION.unpack_from(data)
     except StructError as error:
         raise DecodeError(f"principal: {error}") from None
     if version != VERSION:
-        raise DecodeError(f"principal of version {version}, only {VERSION} is known")
+        raise DecodeError(f"unsupported principal version {version}; supported is {VERSION}")
     content, _ = decoder(EncodedPrincipal, VERSION)(data, _VERSION.size)
     return Principal(content.type, content.name, content.token_authenticated)

@@ -21,6 +21,8 @@ from millbeck.security.principal import ANONYMOUS, Principal
 class AllowSome:
     """Allows a fixed set of operations on one resource and remembers who asked."""
 
+    epoch = 0
+
     def __init__(self, *allowed: Operation) -> None:
         self.allowed = allowed
         self.asked: list[tuple[str, str, ResourceType, str]] = []

@@ -1,0 +1,179 @@
+"""An index of ACLs that finds those of one principal, host and resource in a few dictionary lookups.
+
+Entries are grouped by pattern (resource type, literal or prefixed, name), and within it by principal and host. A group
+has two bit masks, one bit an operation: what it allows, implied operations included, and what it denies. A question
+looks at the literal pattern, the wildcard, and one prefix for each length that occurs among the prefixes.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+from millbeck.security.acls import WILDCARD, WILDCARD_PRINCIPAL, AccessControlEntry
+from millbeck.security.authorizer import Operation, PatternType, Permission
+from millbeck.security.hosts import canonical_host
+
+EVERY_OPERATION: Final = (1 << (max(Operation) + 1)) - 1
+"""The mask with all operations."""
+
+_IMPLIED: Final[dict[int, int]] = {
+    Operation.READ: 1 << Operation.DESCRIBE,
+    Operation.WRITE: 1 << Operation.DESCRIBE,
+    Operation.DELETE: 1 << Operation.DESCRIBE,
+    Operation.ALTER: 1 << Operation.DESCRIBE,
+    Operation.ALTER_CONFIGS: 1 << Operation.DESCRIBE_CONFIGS,
+}
+"""The mask of what an ALLOW of each operation allows as well. A DENY denies only what it names."""
+
+ENTRIES_AT_ONCE: Final = 500
+"""How many entries are indexed in one step: about half a millisecond of work."""
+
+Pattern = tuple[int, bool, str]
+"""Resource type, whether it is a prefix, and the name."""
+Subject = tuple[str, str]
+"""Principal and canonical host of an entry."""
+
+
+class Group:
+    """The entries of one pattern, principal and host."""
+
+    __slots__ = ("allowed", "denied", "entries")
+
+    def __init__(self) -> None:
+        self.entries: list[AccessControlEntry] = []
+        self.allowed = 0
+        self.denied = 0
+
+    def add(self, entry: AccessControlEntry) -> None:
+        self.entries.append(entry)
+        self._count(entry)
+
+    def remove(self, entry: AccessControlEntry) -> None:
+        self.entries.remove(entry)
+        self.allowed = self.denied = 0
+        for left in self.entries:
+            self._count(left)
+
+    def deciding(self, bit: int, *, is_allowed: bool) -> AccessControlEntry:
+        """An entry that allows, or denies, the operation of this bit; there must be one."""
+        masks = ((entry, *_masks(entry)) for entry in self.entries)
+        return next(entry for entry, allowed, denied in masks if (allowed if is_allowed else denied) & bit)
+
+    def _count(self, entry: AccessControlEntry) -> None:
+        allowed, denied = _masks(entry)
+        self.allowed |= allowed
+        self.denied |= denied
+
+
+def _masks(entry: AccessControlEntry) -> tuple[int, int]:
+    """The operations an entry allows and denies. As in Kafka, any permission but ALLOW denies."""
+    named = EVERY_OPERATION if entry.operation == Operation.ALL else 1 << entry.operation
+    if entry.permission_type != Permission.ALLOW:
+        return 0, named
+    return named | _IMPLIED.get(entry.operation, 0), 0
+
+
+Groups = dict[Subject, Group]
+
+
+class AclIndex:
+    """Changed in place; the caller drops what it derived from an earlier state."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self._patterns: dict[Pattern, Groups] = {}
+        self._by_subject: dict[Subject, dict[Pattern, Group]] = {}
+        self._prefix_counts: dict[int, Counter[int]] = {}
+        """How many prefixes there are, by resource type and length."""
+        self._prefix_lengths: dict[int, tuple[int, ...]] = {}
+        """The lengths that occur, ascending."""
+
+    def add_all(self, entries: Iterable[AccessControlEntry]) -> Iterator[None]:
+        """Add entries in steps; it is for the caller to use the index only after the last one."""
+        for position, entry in enumerate(entries, 1):
+            self.add(entry)
+            if position % ENTRIES_AT_ONCE == 0:
+                yield
+
+    def take_apart(self) -> Iterator[None]:
+        """Free an index that is no longer used, in steps: all at once would take as long as building it."""
+        for parts in (self._by_subject, self._patterns):
+            position = 0
+            while parts:
+                parts.popitem()
+                position += 1
+                if position % ENTRIES_AT_ONCE == 0:
+                    yield
+
+    def add(self, entry: AccessControlEntry) -> None:
+        pattern, subject = _pattern(entry), _subject(entry)
+        groups = self._patterns.get(pattern)
+        if groups is None:
+            groups = self._patterns[pattern] = {}
+            self._count_prefix(pattern, 1)
+        group = groups.get(subject)
+        if group is None:
+            group = groups[subject] = self._by_subject.setdefault(subject, {})[pattern] = Group()
+        group.add(entry)
+        self.count += 1
+
+    def remove(self, entry: AccessControlEntry) -> None:
+        """Remove one entry equal to this one; it must be there."""
+        pattern, subject = _pattern(entry), _subject(entry)
+        groups = self._patterns[pattern]
+        group = groups[subject]
+        group.remove(entry)
+        self.count -= 1
+        if group.entries:
+            return
+        del groups[subject]
+        of_subject = self._by_subject[subject]
+        del of_subject[pattern]
+        if not of_subject:
+            del self._by_subject[subject]
+        if not groups:
+            del self._patterns[pattern]
+            self._count_prefix(pattern, -1)
+
+    def _count_prefix(self, pattern: Pattern, change: int) -> None:
+        resource_type, is_prefix, name = pattern
+        if not is_prefix:
+            return
+        counts = self._prefix_counts.setdefault(resource_type, Counter())
+        counts[len(name)] += change
+        if counts[len(name)] == (1 if change > 0 else 0):
+            self._prefix_lengths[resource_type] = tuple(sorted(+counts))
+
+    def covering(self, resource_type: int, name: str) -> list[Groups]:
+        """The groups of every pattern that applies to the resource."""
+        patterns = self._patterns
+        found = [patterns.get((resource_type, False, name))]
+        if name != WILDCARD:
+            found.append(patterns.get((resource_type, False, WILDCARD)))
+        for length in self._prefix_lengths.get(resource_type, ()):
+            if length > len(name):
+                break
+            found.append(patterns.get((resource_type, True, name[:length])))
+        return [groups for groups in found if groups is not None]
+
+    def patterns_of(self, subjects: Iterable[Subject], resource_type: int) -> Iterator[tuple[bool, str, Group]]:
+        """Whether it is a prefix, the name and the group, of each pattern of the type for these subjects."""
+        for subject in subjects:
+            for (kind, is_prefix, name), group in self._by_subject.get(subject, {}).items():
+                if kind == resource_type:
+                    yield is_prefix, name, group
+
+
+def subjects_of(principal: str, host: str) -> tuple[Subject, ...]:
+    """The subjects whose entries apply to a principal at a host, which is canonical."""
+    return ((principal, host), (principal, WILDCARD), (WILDCARD_PRINCIPAL, host), (WILDCARD_PRINCIPAL, WILDCARD))
+
+
+def _pattern(entry: AccessControlEntry) -> Pattern:
+    return entry.resource_type, entry.pattern_type == PatternType.PREFIXED, entry.resource_name
+
+
+def _subject(entry: AccessControlEntry) -> Subject:
+    return entry.principal, canonical_host(entry.host)

@@ -1,0 +1,87 @@
+"""What the mechanisms of SASL have in common: one exchange of tokens, on the server's side and on the client's.
+
+A `ServerExchange` gets the client's tokens one after the other and answers each with a `Challenge`, the last one with
+`Completed`. What is too slow for the event loop it returns as `Work`, and gets the result back: every step stays
+synchronous, and the simulator runs the same code.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Final, Protocol
+
+from millbeck.security.principal import Principal
+
+PLAIN: Final = "PLAIN"
+SCRAM_SHA_256: Final = "SCRAM-SHA-256"
+SCRAM_SHA_512: Final = "SCRAM-SHA-512"
+OAUTHBEARER: Final = "OAUTHBEARER"
+GSSAPI: Final = "GSSAPI"
+
+
+class AuthenticationFailed(Exception):
+    """Authentication failed, and the client is told this text."""
+
+
+class InvalidToken(Exception):
+    """Authentication failed, and the client is told a text that is the same for every reason; this one is logged."""
+
+
+class ServerNotTrusted(Exception):
+    """The server's answer is wrong: it may not be the broker it claims to be. On the client's side only."""
+
+
+@dataclass(frozen=True, slots=True)
+class Challenge:
+    token: bytes = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Completed:
+    """The client is authenticated; ``token`` is the server's last."""
+
+    principal: Principal
+    token: bytes = field(default=b"", repr=False)
+    expires_at_ms: int | None = None
+    """Wall clock time at which the credential expires."""
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """A pure function to run off the event loop; ``then`` gets its result and returns the step."""
+
+    job: Callable[..., Any]
+    arguments: tuple[Any, ...] = field(repr=False)
+    then: Callable[[Any], Challenge | Completed]
+
+
+Step = Challenge | Completed | Work
+
+
+class ServerExchange(Protocol):
+    def step(self, token: bytes) -> Step:
+        """Answer the client's next token; raises `AuthenticationFailed` or `InvalidToken`."""
+
+
+class ClientExchange(Protocol):
+    """The client's side; `begin` and `step` return the next token."""
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether the server has proved what the mechanism lets it prove."""
+
+    def begin(self) -> bytes: ...
+
+    def step(self, challenge: bytes) -> bytes | ClientWork | None:
+        """Answer the server's challenge, None when there is nothing more to send. Raises `AuthenticationFailed` or
+        `ServerNotTrusted`."""
+
+
+@dataclass(frozen=True, slots=True)
+class ClientWork:
+    """As `Work`, for a client: ``then`` returns the next token."""
+
+    job: Callable[..., Any]
+    arguments: tuple[Any, ...] = field(repr=False)
+    then: Callable[[Any], bytes]

@@ -1,0 +1,1 @@
+"""Certificates and key stores as bytes: reading them, naming their owners, comparing them. No files, no sockets."""
