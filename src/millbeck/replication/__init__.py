@@ -1,1 +1,1 @@
-"""Partitions as the node serves them: leader epoch, high watermark, waits."""
+"""Partitions on a broker: leader and follower state, high watermark, ISR, and delayed appends."""

@@ -1,18 +1,18 @@
-"""What a follower asks one leader, and what it does with the answers; without the connection.
+"""Replica fetcher: builds a follower's fetch requests to one leader and applies the responses; does no I/O.
 
-A fetcher copies any number of partitions from one leader, one request at a time, in an incremental fetch session: after
-the first request it names only what has changed, so an idle fetcher costs nothing per partition.
+A fetcher copies any number of partitions from one leader, one request at a time, in an incremental fetch session:
+after the first request it lists only changed partitions, so an idle fetcher costs nothing per partition.
 
-    request = fetcher.request()             # None: nothing to ask now; look again at `due_ms`, or after a step
-    steps = fetcher.replied(response)       # records are in the logs; what is left needs time, and the driver
-    fetcher.failed()                        # the connection is gone: the next request begins a new session
+    request = fetcher.request()    # None: nothing to fetch now; call again at `due_ms`, or after a `resume`
+    steps = fetcher.replied(response)    # records are appended; the driver runs the remaining steps
+    fetcher.failed()      # the connection is lost: the next request begins a new session
 
-States of a partition. *Fetching*: in the session. *Resting*: after an error, out of the session until its time comes.
-*Busy*: out of the session while its log is cut, flushed or compared with the leader's (`Step`); `resume` ends that.
-A partition whose epoch the leader has left behind is *fenced*: it waits for the metadata to say who leads.
+States of a partition. *Fetching*: in the session. *Resting*: out of the session after an error, until its backoff
+ends. *Busy*: not fetched while its log is truncated, flushed or compared (`FetchEffect`); `resume` ends that.
+*Fenced*: its leader epoch is older than the leader's, so it waits for new metadata.
 
-With ``flush.messages=1`` a fetch says what is on the disk: a partition with unflushed batches holds the next request
-back.
+With ``flush.messages=1`` the fetch offset is the flushed offset: a partition with unflushed batches delays the next
+request.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from millbeck.kernel.errors import (
 from millbeck.kernel.ids import Uuid
 from millbeck.replication.divergence import EpochEnd, truncation_offset
 from millbeck.replication.partition import Partition
-from millbeck.storage.following import UnexpectedAppendOffset
+from millbeck.storage.follower_append import UnexpectedAppendOffset
 from millbeck.wire.messages.fetch import (
     FetchedPartition,
     FetchPartition,
@@ -49,7 +49,7 @@ from millbeck.wire.messages.fetch import (
 
 NO_SESSION: Final = 0
 THROTTLED_MS: Final = 200
-"""How long a throttled partition stays out of requests before it is looked at again."""
+"""Backoff of a throttled partition before it is checked again."""
 _EPOCH_MAX: Final = 0x7FFFFFFF
 _SESSION_ERRORS: Final = (FetchSessionIdNotFound.code, InvalidFetchSessionEpoch.code, FetchSessionTopicIdError.code)
 
@@ -60,24 +60,29 @@ Key = tuple[Uuid, int]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FetchLimits:
-    """The ``replica.fetch.*`` settings."""
+    """The ``replica.fetch.*`` settings, and how many partitions a request examines, which costs time on both event
+    loops.
+
+    The leader does not delay a request that has not examined all changed partitions, and the next one continues.
+    """
 
     wait_ms_max: int = 500
     size_bytes_min: int = 1
     partition_size_bytes_max: int = 1024 * 1024
     size_bytes_max: int = 10 * 1024 * 1024
     backoff_ms: int = 1000
+    looked_at_max: int = 250
 
 
-class State(Enum):
+class FetcherState(Enum):
     FETCHING = "fetching"
     RESTING = "resting"
     BUSY = "busy"
     FENCED = "fenced"
 
 
-class Step:
-    """Something to be done for one partition before it is fetched again."""
+class FetchEffect:
+    """A step that must be run for one partition before it is fetched again."""
 
     __slots__ = ("leader_epoch", "partition")
 
@@ -87,12 +92,12 @@ class Step:
 
     @property
     def is_wanted(self) -> bool:
-        """Whether the partition still follows the leader for whose sake the step was asked for."""
+        """Whether the partition still follows the leader, in the epoch, for which the step was requested."""
         return not self.partition.is_leader and self.partition.leader_epoch == self.leader_epoch
 
 
-class Truncate(Step):
-    """Cut the log to ``offset``, or start it over there."""
+class TruncateLog(FetchEffect):
+    """Truncate the log to ``offset``, or fully, to start at ``offset``."""
 
     __slots__ = ("offset", "starts_over")
 
@@ -102,31 +107,31 @@ class Truncate(Step):
         self.starts_over = starts_over
 
 
-class FindOffsets(Step):
-    """Ask the leader where its log begins and ends, and give that to `Fetcher.offsets_found`."""
+class FetchOffsets(FetchEffect):
+    """Ask the leader for its log start and end offsets, and pass them to `Fetcher.on_offsets`."""
 
     __slots__ = ()
 
 
-class AwaitFlush(Step):
-    """Flush the log; other partitions wait for that, too."""
+class WaitForFlush(FetchEffect):
+    """Flush the log; requests of the fetcher wait for it."""
 
     __slots__ = ()
 
 
-class Followed:
-    """One partition of a fetcher. ``told`` is what the leader knows of it in the present session."""
+class FollowedPartition:
+    """One partition of a fetcher. ``told`` is its last entry in a request of the current session."""
 
     __slots__ = ("lag", "partition", "rest_until_ms", "state", "step", "told")
 
     def __init__(self, partition: Partition) -> None:
         self.partition = partition
         self.lag = 0
-        """Records between our end and the leader's high watermark, as of its last answer."""
-        self.state = State.FETCHING
+        """The leader's high watermark minus our end offset, as of its last response."""
+        self.state = FetcherState.FETCHING
         self.rest_until_ms = 0
-        self.step: Step | None = None
-        """What keeps it busy."""
+        self.step: FetchEffect | None = None
+        """The step for which it is busy."""
         self.told: FetchPartition | None = None
 
 
@@ -143,8 +148,9 @@ class Fetcher:
         is_held_back: Callable[[Partition], bool] = lambda partition: False,
         copied: Callable[[Partition, int], None] = lambda partition, size_bytes: None,
     ) -> None:
-        """``now_ms`` is a monotonic clock, ``wall_ms`` stamps appends. ``is_held_back`` says whether a partition's
-        replication is throttled for now; ``copied`` is told what came for each."""
+        """``now_ms`` is a monotonic clock, ``wall_ms`` the wall clock for appends. ``is_held_back`` returns whether a
+        partition's replication is throttled; ``copied`` is called with the bytes fetched for each partition.
+        """
         self.leader_id = leader_id
         self.limits = limits
         self._node_id = node_id
@@ -153,46 +159,48 @@ class Fetcher:
         self._broker_epoch = broker_epoch
         self._is_held_back = is_held_back
         self._copied = copied
-        self._followed: dict[Key, Followed] = {}
-        self._changed: dict[Key, Followed] = {}
-        """In the session, or to come into it, with something to tell."""
-        self._resting: dict[Key, Followed] = {}
+        self._followed: dict[Key, FollowedPartition] = {}
+        self._changed: dict[Key, FollowedPartition] = {}
+        """Partitions of the session, or to be added to it, with a changed entry."""
+        self._resting: dict[Key, FollowedPartition] = {}
         self._forgotten: dict[Key, None] = {}
-        """In the leader's session, and to leave it."""
+        """Partitions to be removed from the leader's session."""
         self._unflushed: dict[Key, None] = {}
         self._session_id = NO_SESSION
         self._session_epoch = 0
+        self._is_sessionless = False
+        """The leader has granted no session: each request must list every partition."""
         self.bytes_in = 0
 
     def __len__(self) -> int:
         return len(self._followed)
 
     @property
-    def followed(self) -> list[Followed]:
+    def followed(self) -> list[FollowedPartition]:
         return list(self._followed.values())
 
     @property
     def partitions(self) -> list[Partition]:
         return [followed.partition for followed in self._followed.values()]
 
-    def state_of(self, partition: Partition) -> State | None:
+    def state_of(self, partition: Partition) -> FetcherState | None:
         followed = self._followed.get(_key(partition))
         return None if followed is None else followed.state
 
-    # who is followed
+    # Followed partitions.
 
-    def add(self, partition: Partition) -> Step | None:
-        """Follow a partition from the end of its log on; one that is known starts anew, in its present epoch."""
+    def add(self, partition: Partition) -> FetchEffect | None:
+        """Follow a partition from its log end offset on; a known one starts again in its current leader epoch."""
         self.remove(partition)
         key = _key(partition)
-        followed = self._followed[key] = Followed(partition)
+        followed = self._followed[key] = FollowedPartition(partition)
         return self._go_on(key, followed)
 
-    def _go_on(self, key: Key, followed: Followed) -> Step | None:
+    def _go_on(self, key: Key, followed: FollowedPartition) -> FetchEffect | None:
         partition = followed.partition
         if _fetch_offset(partition) < partition.log.end_offset:
             self._unflushed[key] = None
-            return self._busy(key, followed, AwaitFlush(partition))
+            return self._busy(key, followed, WaitForFlush(partition))
         self._changed[key] = followed
         return None
 
@@ -204,8 +212,8 @@ class Fetcher:
             self._resting.pop(key, None)
             self._unflushed.pop(key, None)
 
-    def resume(self, step: Step, error: ApiError | None = None) -> None:
-        """A step is done, or has failed; either way the partition is fetched again, in the second case later."""
+    def resume(self, step: FetchEffect, error: ApiError | None = None) -> None:
+        """A step has finished or failed; fetch the partition again, after a backoff if it failed."""
         key = _key(step.partition)
         followed = self._followed.get(key)
         if followed is None or followed.step is not step:
@@ -215,48 +223,55 @@ class Fetcher:
         if error is not None:
             self._rest(key, followed, str(error) or type(error).__name__)
             return
-        followed.state = State.FETCHING
+        followed.state = FetcherState.FETCHING
         self._changed[key] = followed
 
-    def offsets_found(self, step: FindOffsets, start_offset: int, end_offset: int) -> Truncate | None:
-        """The leader's log spans these offsets: how ours has to be cut to go on; None when it goes on as it is."""
+    def on_offsets(self, step: FetchOffsets, start_offset: int, end_offset: int) -> TruncateLog | None:
+        """Compare the leader's start and end offsets with our log; returns the truncation needed, None to continue as
+        is.
+        """
         followed = self._followed.get(_key(step.partition))
         log = step.partition.log
-        truncate: Truncate | None = None
+        truncate: TruncateLog | None = None
         if end_offset < log.end_offset:
-            truncate = Truncate(step.partition, end_offset)
+            truncate = TruncateLog(step.partition, end_offset)
         elif start_offset > log.end_offset:
-            truncate = Truncate(step.partition, start_offset, starts_over=True)
+            truncate = TruncateLog(step.partition, start_offset, starts_over=True)
         if truncate is None or followed is None or followed.step is not step:
             self.resume(step)
             return None
         followed.step = truncate
         return truncate
 
-    # asking
+    # Requests.
 
     @property
     def due_ms(self) -> int | None:
-        """When the next resting partition wants to be asked for."""
+        """When the backoff of the next resting partition ends."""
         return min((followed.rest_until_ms for followed in self._resting.values()), default=None)
 
     @property
-    def has_questions(self) -> bool:
-        """Whether some partition is to be asked for now; none is while another waits for its flush."""
-        return not self._unflushed and any(each.state is State.FETCHING for each in self._followed.values())
+    def has_fetchable_partitions(self) -> bool:
+        """Whether a partition can be fetched now; none can while another one waits for its flush."""
+        return not self._unflushed and any(each.state is FetcherState.FETCHING for each in self._followed.values())
 
     def request(self) -> FetchRequest | None:
-        """The next request. None when there is nothing to ask for, or something is to be flushed first."""
+        """The next request; None when there is nothing to fetch, or a log must be flushed first."""
         self._wake_rested()
         if self._unflushed:
             return None
         if self._session_id == NO_SESSION:
             self._forgotten.clear()
             self._changed = {
-                key: followed for key, followed in self._followed.items() if followed.state is State.FETCHING
+                key: followed for key, followed in self._followed.items() if followed.state is FetcherState.FETCHING
             }
         topics: dict[Uuid, FetchTopic] = {}
+        left = len(self._changed) if self._is_sessionless else self.limits.looked_at_max
         for key, followed in list(self._changed.items()):
+            if left == 0:
+                break
+            left -= 1
+            del self._changed[key]
             if self._is_held_back(followed.partition):
                 self._rest(key, followed, "its replication is throttled", THROTTLED_MS)
                 continue
@@ -268,17 +283,16 @@ class Fetcher:
             if topic is None:
                 topic = topics[key[0]] = FetchTopic(topic_id=key[0])
             topic.partitions.append(asked)
-        self._changed.clear()
         forgotten = self._take_forgotten()
         if not topics and not any(followed.told is not None for followed in self._followed.values()):
-            # The session is left to its end at the leader; a new one begins when there is something to fetch.
+            # Abandon the session to expire at the leader; a new one begins when there is something to fetch.
             self._session_id = NO_SESSION
             self._session_epoch = 0
             return None
         limits = self.limits
         return FetchRequest(
             replica_state=ReplicaState(self._node_id, self._broker_epoch()),
-            max_wait_ms=limits.wait_ms_max,
+            max_wait_ms=0 if self._changed else limits.wait_ms_max,
             min_bytes=limits.size_bytes_min,
             max_bytes=limits.size_bytes_max,
             session_id=self._session_id,
@@ -315,31 +329,32 @@ class Fetcher:
         for key, followed in list(self._resting.items()):
             if followed.rest_until_ms <= now_ms:
                 del self._resting[key]
-                followed.state = State.FETCHING
+                followed.state = FetcherState.FETCHING
                 self._changed[key] = followed
 
-    # answers
+    # Responses.
 
     def failed(self) -> None:
-        """There will be no answer, or one that cannot be read: the next request begins a new session."""
+        """The request failed or its response was unreadable: the next request begins a new session."""
         self._session_id = NO_SESSION
         self._session_epoch = 0
         for followed in self._followed.values():
             followed.told = None
 
-    def replied(self, response: FetchResponse) -> list[Step]:
-        """Put what came into the logs; the steps that partitions need before they can go on."""
+    def replied(self, response: FetchResponse) -> list[FetchEffect]:
+        """Append the fetched records to the logs; returns the steps that partitions need before they continue."""
         if response.error_code:
             self.failed()
             if response.error_code not in _SESSION_ERRORS:
                 for key, followed in self._followed.items():
-                    if followed.state is State.FETCHING:
+                    if followed.state is FetcherState.FETCHING:
                         self._rest(key, followed, _error(response.error_code).__name__)
             return []
         if response.session_id != NO_SESSION:
             self._session_id = response.session_id
+            self._is_sessionless = False
             self._session_epoch = 1 if self._session_epoch == _EPOCH_MAX else self._session_epoch + 1
-        steps: list[Step] = []
+        steps: list[FetchEffect] = []
         for topic in response.responses:
             for result in topic.partitions:
                 key = (topic.topic_id, result.partition_index)
@@ -348,13 +363,14 @@ class Fetcher:
                 if step is not None:
                     steps.append(step)
         if response.session_id == NO_SESSION:
-            # None was granted: everything is named again with every request.
+            # No session was granted: every request lists all partitions.
             self.failed()
+            self._is_sessionless = True
         return steps
 
-    def _take(self, key: Key, followed: Followed, result: FetchedPartition) -> Step | None:
+    def _take(self, key: Key, followed: FollowedPartition, result: FetchedPartition) -> FetchEffect | None:
         partition = followed.partition
-        if followed.state is not State.FETCHING or partition.is_leader:
+        if followed.state is not FetcherState.FETCHING or partition.is_leader:
             return None
         told = followed.told
         if (
@@ -362,24 +378,24 @@ class Fetcher:
             or told.fetch_offset != _fetch_offset(partition)
             or told.current_leader_epoch != partition.leader_epoch
         ):
-            # The answer to a question that would be another one now.
+            # The offset or epoch has changed since the request: ignore the response and fetch again.
             self._changed[key] = followed
             return None
         if result.error_code:
             return self._refused(key, followed, _error(result.error_code))
         if result.diverging_epoch.epoch >= 0:
             leader = EpochEnd(result.diverging_epoch.epoch, result.diverging_epoch.end_offset)
-            return self._busy(key, followed, Truncate(partition, truncation_offset(partition.log, leader)))
+            return self._busy(key, followed, TruncateLog(partition, truncation_offset(partition.log, leader)))
         return self._append(key, followed, result)
 
-    def _append(self, key: Key, followed: Followed, result: FetchedPartition) -> Step | None:
+    def _append(self, key: Key, followed: FollowedPartition, result: FetchedPartition) -> FetchEffect | None:
         partition = followed.partition
         try:
             if result.records:
                 partition.append_as_follower(result.records, self._wall_ms())
                 self.bytes_in += len(result.records)
                 self._copied(partition, len(result.records))
-            partition.leader_said(result.high_watermark, result.log_start_offset)
+            partition.update_from_leader(result.high_watermark, result.log_start_offset)
             followed.lag = max(0, result.high_watermark - partition.log.end_offset)
         except (UnexpectedAppendOffset, ApiError) as error:
             if partition.log.is_offline:
@@ -389,37 +405,40 @@ class Fetcher:
             return None
         return self._go_on(key, followed)
 
-    def _refused(self, key: Key, followed: Followed, error: type[ApiError]) -> Step | None:
+    def _refused(self, key: Key, followed: FollowedPartition, error: type[ApiError]) -> FetchEffect | None:
         if error is OffsetOutOfRange:
-            return self._busy(key, followed, FindOffsets(followed.partition))
+            return self._busy(key, followed, FetchOffsets(followed.partition))
         if error is FencedLeaderEpoch:
-            followed.state = State.FENCED
+            followed.state = FetcherState.FENCED
             self._leave_session(key, followed)
             return None
         self._rest(key, followed, error.__name__)
         return None
 
-    def _busy(self, key: Key, followed: Followed, step: Step) -> Step:
-        followed.state = State.BUSY
+    def _busy(self, key: Key, followed: FollowedPartition, step: FetchEffect) -> FetchEffect:
+        followed.state = FetcherState.BUSY
         followed.step = step
-        if isinstance(step, AwaitFlush):
-            # It stays in the session: nothing is asked before the flush has ended.
+        if isinstance(step, WaitForFlush):
+            # It stays in the session: no request is sent before the flush has finished.
             self._changed.pop(key, None)
         else:
             self._leave_session(key, followed)
         return step
 
-    def _rest(self, key: Key, followed: Followed, reason: str, rest_ms: int | None = None) -> None:
+    def _rest(self, key: Key, followed: FollowedPartition, reason: str, rest_ms: int | None = None) -> None:
         if rest_ms is None:
             logger.info(
-                "%s rests before it fetches from broker %s again: %s", followed.partition.name, self.leader_id, reason
+                "backing off before fetching %s from broker %s again: %s",
+                followed.partition.name,
+                self.leader_id,
+                reason,
             )
-        followed.state = State.RESTING
+        followed.state = FetcherState.RESTING
         followed.rest_until_ms = self._now_ms() + (self.limits.backoff_ms if rest_ms is None else rest_ms)
         self._resting[key] = followed
         self._leave_session(key, followed)
 
-    def _leave_session(self, key: Key, followed: Followed) -> None:
+    def _leave_session(self, key: Key, followed: FollowedPartition) -> None:
         self._changed.pop(key, None)
         if followed.told is not None:
             followed.told = None
@@ -432,7 +451,7 @@ def _key(partition: Partition) -> Key:
 
 
 def _fetch_offset(partition: Partition) -> int:
-    """What the leader may count on: everything below is in our log, and on our disk where that is asked for."""
+    """The offset up to which the leader may count on this replica: our log end, or the flushed end where required."""
     return partition.log.flushed_offset if partition.waits_for_flush else partition.log.end_offset
 
 

@@ -1,16 +1,16 @@
-"""Who is in sync: what the leader of a partition knows of its followers, and what follows for its high watermark.
+"""In-sync replicas: the state of a leader's followers, and the high watermark that follows from it.
 
-A follower's progress is the offset it fetches from: everything below it is in its log. It is caught up when it was at
-the leader's end not longer than ``replica.lag.time.max.ms`` ago.
+A follower's progress is its fetch offset: everything below it is in its log. A follower is caught up when it was at
+the leader's end offset not longer than ``replica.lag.time.max.ms`` ago.
 
-Theory of operation. ``isr`` is what the controller has committed. A change is proposed to the controller, one at a
-time, and compared with epochs there. While a proposal is out, either set may be the true one, so whatever must hold
-for the in-sync replicas must hold for both: the high watermark waits for the union of them (``maximal``), and
-``min.insync.replicas`` counts only those committed. An answer, or the metadata log, decides; that somebody has left is
-for the metadata log alone to say.
+Theory of operation. ``isr`` is the set committed by the controller. A change is proposed to the controller, one at a
+time, which checks the epochs. While a proposal is pending, either set may be the committed one, so what must hold for
+the in-sync replicas must hold for both: the high watermark waits for their union (``maximal``), and
+``min.insync.replicas`` counts only the committed set. The controller's response or the metadata log decides; a removal
+from the ISR takes effect only by the metadata log.
 
-The high watermark also waits for a replica that is not in sync yet but has kept up for a while: otherwise a leader
-that is alone in its ISR would run ahead of every follower forever.
+The high watermark also waits for a replica that is caught up but not in the ISR yet: otherwise a leader that is alone
+in its ISR would advance the high watermark ahead of every follower forever.
 
 Nothing here does I/O or reads a clock; times are milliseconds of a monotonic clock.
 """
@@ -29,12 +29,12 @@ UNKNOWN: Final = -1
 NO_BROKER_EPOCH: Final = -1
 
 
-class FetchTimes(Protocol):
-    """A follower's fetch session: each of its fetches speaks for all partitions in it."""
+class FetchSessionTimes(Protocol):
+    """A follower's fetch session: each fetch in it counts for all partitions of the session."""
 
     used_ms: int
     epoch: int
-    """Counts its fetches."""
+    """The number of its fetches."""
 
     def readable_grew(self, partition: Partition) -> None: ...
 
@@ -42,7 +42,7 @@ class FetchTimes(Protocol):
 
 
 class Follower:
-    """One follower of a partition this node leads."""
+    """State of one follower of a partition that this node leads."""
 
     __slots__ = (
         "broker_epoch",
@@ -64,14 +64,14 @@ class Follower:
         self.caught_up_ms = caught_up_ms
         self.fetched_ms = 0
         self.leader_end_offset = UNKNOWN
-        """Where our log ended when it fetched last."""
-        self.session: FetchTimes | None = None
+        """The leader's log end offset at its last fetch."""
+        self.session: FetchSessionTimes | None = None
         self.stale_epoch: int | None = None
-        """The fetch of its session after which it left the ISR: what was known of it then no longer counts."""
+        """The session's fetch number at which it was removed from the ISR: its earlier state no longer counts."""
 
     @property
-    def is_fresh(self) -> bool:
-        """Whether it has fetched since it left the ISR, be it by an idle session's fetch."""
+    def has_fetched_since_removal(self) -> bool:
+        """Whether it has fetched since it was removed from the ISR, including an idle session's fetch."""
         return self.stale_epoch is None or (self.session is not None and self.session.epoch != self.stale_epoch)
 
     def leaves(self) -> None:
@@ -88,9 +88,10 @@ class Follower:
         self.leader_end_offset = max(leader_end_offset, self.leader_end_offset)
         self.fetched_ms = now_ms
 
-    def left_behind(self, old_end_offset: int) -> None:
-        """Our log is about to grow beyond ``old_end_offset``. An idle session does not name each of its partitions
-        with every fetch: the last one counts for this partition, too, when the follower had all of it."""
+    def on_log_end_advanced(self, old_end_offset: int) -> None:
+        """The leader's log is about to grow beyond ``old_end_offset``. An idle session does not list all its
+        partitions in every fetch: its last fetch also counts for this partition if the follower was at the log end.
+        """
         if self.end_offset >= old_end_offset and self.session is not None:
             self.caught_up_ms = max(self.caught_up_ms, self.session.used_ms)
 
@@ -98,37 +99,37 @@ class Follower:
         return self.end_offset == leader_end_offset or now_ms - self.caught_up_ms <= lag_ms_max
 
 
-class Member(NamedTuple):
-    """A replica as a proposal names it."""
+class IsrMember(NamedTuple):
+    """A replica in an ISR proposal."""
 
     broker_id: int
     broker_epoch: int
 
 
 class IsrProposal:
-    """A set of in-sync replicas that the controller is asked to commit, if nothing else has changed meanwhile."""
+    """An ISR that the controller is asked to commit, provided that the partition epoch is unchanged."""
 
     __slots__ = ("grows", "isr", "leader_epoch", "members", "partition_epoch")
 
     def __init__(
-        self, members: tuple[Member, ...], leader_epoch: int, partition_epoch: int, *, grows: bool = False
+        self, members: tuple[IsrMember, ...], leader_epoch: int, partition_epoch: int, *, grows: bool = False
     ) -> None:
         self.members = members
         self.isr = tuple(member.broker_id for member in members)
         self.leader_epoch = leader_epoch
         self.partition_epoch = partition_epoch
         self.grows = grows
-        """Whether it has more members than what was committed when it was made."""
+        """Whether it has more members than the committed ISR had at the time."""
 
     def __repr__(self) -> str:
         return f"<ISR {self.isr} at leader epoch {self.leader_epoch}, partition epoch {self.partition_epoch}>"
 
 
-class Surroundings:
-    """What every partition of a node has to know about the cluster, in one place.
+class ReplicaContext:
+    """Cluster state and settings that every partition of a node needs.
 
-    ``is_eligible(broker_id, broker_epoch)`` says whether a replica may be in sync: its broker is registered with that
-    epoch (-1 is not compared), not fenced and not shutting down.
+    ``is_eligible(broker_id, broker_epoch)`` returns whether a replica may be in sync: its broker is registered with
+    that epoch (-1 is not compared), not fenced and not shutting down.
     """
 
     __slots__ = ("broker_epoch", "is_eligible", "lag_ms_max", "node_id", "now_ms", "wakes_followers", "write_failed")
@@ -141,32 +142,36 @@ class Surroundings:
         lag_ms_max: int,
         broker_epoch: Callable[[], int] = lambda: NO_BROKER_EPOCH,
     ) -> None:
-        """``broker_epoch`` is that of this node's own registration."""
+        """``broker_epoch`` returns that of this node's own registration."""
         self.node_id = node_id
         self.now_ms = now_ms
         self.is_eligible = is_eligible
         self.lag_ms_max = lag_ms_max
         self.broker_epoch = broker_epoch
         self.write_failed: Callable[[Partition], None] = lambda partition: None
-        """Told of a replica that cannot write, because its disk is full or gone."""
+        """Called with a partition whose log cannot be written, because its disk is full or has failed."""
         self.wakes_followers = False
-        """Tell followers of a high watermark at once: where consumers read from them."""
+        """Wake delayed follower fetches when the high watermark advances: needed where consumers read from
+        followers.
+        """
 
 
-class InSync:
-    """The replicas of one partition that this node leads."""
+class IsrState:
+    """The ISR and the followers of one partition that this node leads."""
 
-    __slots__ = ("_around", "followers", "isr", "lost", "maximal", "pending", "replicas")
+    __slots__ = ("_context", "followers", "isr", "lost", "maximal", "pending", "replicas")
 
-    def __init__(self, around: Surroundings) -> None:
-        self._around = around
+    def __init__(self, context: ReplicaContext) -> None:
+        self._context = context
         self.replicas: tuple[int, ...] = ()
         self.isr: tuple[int, ...] = ()
         self.maximal: tuple[int, ...] = ()
-        """The committed set and what is added by a proposal on its way."""
+        """The committed ISR plus the replicas that a pending proposal adds."""
         self.lost: tuple[int, ...] = ()
-        """Followers that live and cannot keep a log, for want of room or a sound disk, as the controller knows. One may
-        go on fetching from the same offset: nobody waits for it, and it is not proposed before it has a place."""
+        """Live followers without a usable log directory (full or failed disk), according to the controller. Such a
+        follower may keep fetching from the same offset: the high watermark does not wait for it, and it is not
+        proposed for the ISR until it has a directory.
+        """
         self.pending: IsrProposal | None = None
         self.followers: dict[int, Follower] = {}
 
@@ -179,21 +184,21 @@ class InSync:
         is_new_leader: bool,
         is_known: bool = False,
     ) -> None:
-        """The controller says so. What a new leader knew of its followers is from another epoch, and forgotten.
+        """Apply the controller's state. A new leader forgets its followers' progress, which is of an earlier epoch.
 
-        With ``is_known`` its answer to a proposal has said the same of ``isr``: a later proposal goes on.
+        With ``is_known`` the response to a proposal had the same ``isr`` already, and a later proposal stays pending.
         """
-        now_ms = self._around.now_ms()
+        now_ms = self._context.now_ms()
         known = {} if is_new_leader else self.followers
         self.replicas = replicas
         self.lost = lost
         self.followers = {}
         for broker_id in replicas:
-            if broker_id == self._around.node_id:
+            if broker_id == self._context.node_id:
                 continue
             follower = known.get(broker_id)
             if follower is None:
-                follower = Follower(broker_id, now_ms if broker_id in isr else now_ms - self._around.lag_ms_max - 1)
+                follower = Follower(broker_id, now_ms if broker_id in isr else now_ms - self._context.lag_ms_max - 1)
             elif broker_id in isr and broker_id not in self.isr:
                 follower.caught_up_ms = max(follower.caught_up_ms, now_ms)
             self.followers[broker_id] = follower
@@ -208,17 +213,19 @@ class InSync:
         self.pending = None
 
     def withdraw(self) -> None:
-        """The proposal has come to nothing."""
+        """The pending proposal has failed."""
         self.maximal = self.isr
         self.pending = None
 
-    # the high watermark
+    # High watermark.
 
     def is_under(self, min_insync_replicas: int) -> bool:
         return len(self.isr) < min(min_insync_replicas, len(self.replicas))
 
     def watermark(self, own_offset: int, leader_end_offset: int) -> int:
-        """How far the high watermark may go, when we count with ``own_offset``; ``leader_end_offset`` is our end."""
+        """The highest possible high watermark when the leader counts with ``own_offset``; ``leader_end_offset`` is its
+        log end.
+        """
         watermark = own_offset
         maximal = self.maximal
         for follower in self.followers.values():
@@ -229,66 +236,68 @@ class InSync:
         return watermark
 
     def _may_join(self, follower: Follower, leader_end_offset: int) -> bool:
-        around = self._around
+        context = self._context
         return (
-            follower.is_caught_up(leader_end_offset, around.now_ms(), around.lag_ms_max)
+            follower.is_caught_up(leader_end_offset, context.now_ms(), context.lag_ms_max)
             and follower.broker_id not in self.lost
-            and around.is_eligible(follower.broker_id, follower.broker_epoch)
+            and context.is_eligible(follower.broker_id, follower.broker_epoch)
         )
 
     def grows(self, old_end_offset: int) -> None:
         for follower in self.followers.values():
-            follower.left_behind(old_end_offset)
+            follower.on_log_end_advanced(old_end_offset)
 
-    # progress and changes
+    # Progress and proposals.
 
     def follower(self, broker_id: int, broker_epoch: int) -> Follower:
-        """The follower that fetches; NOT_LEADER_OR_FOLLOWER for one that is none, or for its former life."""
+        """The state of the follower that fetches. Raises NOT_LEADER_OR_FOLLOWER for an unknown one or an old broker
+        epoch.
+        """
         follower = self.followers.get(broker_id)
         if follower is None:
-            raise NotLeaderOrFollower(f"broker {broker_id} is no replica of the partition")
+            raise NotLeaderOrFollower(f"broker {broker_id} has no replica of the partition")
         if broker_epoch != NO_BROKER_EPOCH and broker_epoch < follower.broker_epoch:
-            raise NotLeaderOrFollower(f"broker {broker_id} has registered anew since epoch {broker_epoch}")
+            raise NotLeaderOrFollower(f"broker {broker_id} has a newer registration than broker epoch {broker_epoch}")
         return follower
 
     def expansion(self, follower: Follower, high_watermark: int, epoch_start_offset: int) -> tuple[int, ...] | None:
-        """The ISR with this follower, when it belongs there now and nothing is proposed yet."""
+        """The ISR with this follower added; None when it may not join now or a proposal is pending."""
         if (
             self.pending is not None
             or follower.broker_id in self.isr
             or follower.end_offset < high_watermark
             or follower.end_offset < epoch_start_offset
             or follower.broker_id in self.lost
-            or not self._around.is_eligible(follower.broker_id, follower.broker_epoch)
+            or not self._context.is_eligible(follower.broker_id, follower.broker_epoch)
         ):
             return None
         return (*self.isr, follower.broker_id)
 
     def reduction(self, leader_end_offset: int) -> tuple[int, ...] | None:
-        """The ISR without those who have lagged for too long, when there are any and nothing is proposed yet."""
+        """The ISR without the followers that lag for too long; None when there are none or a proposal is pending."""
         if self.pending is not None:
             return None
-        around = self._around
-        now_ms = around.now_ms()
+        context = self._context
+        now_ms = context.now_ms()
         kept = []
         for broker_id in self.isr:
             follower = self.followers.get(broker_id)
-            if follower is None or follower.is_caught_up(leader_end_offset, now_ms, around.lag_ms_max):
+            if follower is None or follower.is_caught_up(leader_end_offset, now_ms, context.lag_ms_max):
                 kept.append(broker_id)
         return tuple(kept) if len(kept) < len(self.isr) else None
 
     def without(self, broker_id: int) -> tuple[int, ...] | None:
-        """The ISR without one of its members, when nothing is proposed yet."""
+        """The ISR without one of its members; None when a proposal is pending."""
         if self.pending is not None:
             return None
         return tuple(member for member in self.isr if member != broker_id)
 
     def propose(self, isr: tuple[int, ...], leader_epoch: int, partition_epoch: int) -> IsrProposal:
-        around = self._around
+        context = self._context
         members = tuple(
-            Member(broker_id, self.followers[broker_id].broker_epoch)
+            IsrMember(broker_id, self.followers[broker_id].broker_epoch)
             if broker_id in self.followers
-            else Member(broker_id, around.broker_epoch())
+            else IsrMember(broker_id, context.broker_epoch())
             for broker_id in isr
         )
         self.pending = IsrProposal(members, leader_epoch, partition_epoch, grows=len(isr) > len(self.isr))

@@ -1,7 +1,7 @@
-"""Which replica a consumer is told to read from (KIP-392).
+"""Selection of the replica that a consumer should read from (KIP-392).
 
-``replica.selector.class`` names a selector, by the names of Kafka's own. Only the leader selects, and only among
-replicas that are in sync and have what is asked for.
+``replica.selector.class`` names a selector by Kafka's class name. Only the leader selects, and only among in-sync
+replicas that have the requested offset.
 """
 
 from __future__ import annotations
@@ -16,23 +16,25 @@ RACK_AWARE_SELECTOR: Final = "org.apache.kafka.common.replica.RackAwareReplicaSe
 
 
 class ReplicaView(NamedTuple):
-    """A replica a consumer could read from."""
+    """A replica that a consumer could read from."""
 
     broker_id: int
     rack: str | None
     end_offset: int
     lag_ms: int
-    """Since it was caught up last; 0 for the leader."""
+    """Time since it was last caught up; 0 for the leader."""
     is_leader: bool
 
 
 class ReplicaSelector(Protocol):
     def select(self, rack: str, replicas: Sequence[ReplicaView]) -> ReplicaView | None:
-        """The replica for a consumer in ``rack``; None leaves it with the leader."""
+        """The preferred replica for a consumer in ``rack``; None means the leader."""
 
 
 class RackAwareSelector:
-    """The leader if it is near; else the near replica that has most, and of those the one that lagged least."""
+    """Prefers the leader if it is in the consumer's rack, else the replica there with the highest end, then least
+    lag.
+    """
 
     def select(self, rack: str, replicas: Sequence[ReplicaView]) -> ReplicaView | None:
         near = [replica for replica in replicas if rack and replica.rack == rack]
@@ -41,10 +43,12 @@ class RackAwareSelector:
         return max(near, key=lambda replica: (replica.is_leader, replica.end_offset, -replica.lag_ms))
 
 
-def selector_named(name: str | None) -> ReplicaSelector | None:
-    """None where consumers read from the leader. Raises `InvalidConfig` for a selector nobody knows."""
+def make_replica_selector(name: str | None) -> ReplicaSelector | None:
+    """The selector, or None where consumers read from the leader. Raises `InvalidConfig` for an unknown selector."""
     if not name or name == LEADER_SELECTOR:
         return None
     if name == RACK_AWARE_SELECTOR:
         return RackAwareSelector()
-    raise InvalidConfig(f"replica.selector.class: {name} is not known; there is {RACK_AWARE_SELECTOR}")
+    raise InvalidConfig(
+        f"replica.selector.class: {name} is not supported; use {LEADER_SELECTOR} or {RACK_AWARE_SELECTOR}"
+    )

@@ -1,8 +1,10 @@
-"""How fast replicas that are not in sync may be copied, so that moving data leaves room for clients.
+"""Replication throttle: limits the rate at which out-of-sync replicas are copied, so that moving data leaves bandwidth
+to clients.
 
-``leader.replication.throttled.replicas`` and its sibling for followers name replicas as ``partition:broker``, or all
-with ``*``; the rates are a broker's. The rate is that of the last so many windows, the present one among them
-(``replication.quota.window.*``). Who is above it is not slowed down but left out, until enough time has passed.
+``leader.replication.throttled.replicas`` and ``follower.replication.throttled.replicas`` list replicas as
+``partition:broker``, or all with ``*``; the rates are per broker. The rate is measured over the last windows,
+including the current one (``replication.quota.window.*``). Partitions above the rate are not slowed down but left out
+of fetches until enough time has passed.
 """
 
 from __future__ import annotations
@@ -17,12 +19,12 @@ EVERYBODY: Final = "*"
 
 
 def is_listed(entries: Sequence[str], partition_index: int, broker_id: int) -> bool:
-    """Whether a topic's list of throttled replicas has this one."""
+    """Whether a topic's list of throttled replicas contains this one."""
     return bool(entries) and (entries[0] == EVERYBODY or f"{partition_index}:{broker_id}" in entries)
 
 
 class Throttle:
-    """Counts bytes and says when it is too many. ``rate`` may change at any time."""
+    """Measures a byte rate and compares it with ``rate``, which may change at any time."""
 
     __slots__ = ("_now_ms", "_rate", "_samples", "_total", "_window_count", "_window_ms")
 
@@ -34,7 +36,7 @@ class Throttle:
         window_count: int = WINDOW_COUNT,
         window_ms: int = WINDOW_MS,
     ) -> None:
-        """``rate`` is in bytes a second, ``now_ms`` a monotonic clock."""
+        """``rate`` is in bytes per second, ``now_ms`` a monotonic clock."""
         self._rate = rate
         self._now_ms = now_ms
         self._window_count = window_count
@@ -52,9 +54,10 @@ class Throttle:
 
     @property
     def rate_now(self) -> float:
-        """Bytes a second since the oldest sample; the first window counts whole, or its first bytes were too many.
+        """Bytes per second since the oldest sample, over at least one whole window, or the first bytes would always
+        exceed it.
 
-        If all of them counted as full from the start, their whole worth would be let through at once, again and again.
+        Dividing by all windows from the start would instead let their whole quota through at once, again and again.
         """
         now_ms = self._now_ms()
         self._forget(now_ms)

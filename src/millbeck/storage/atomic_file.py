@@ -1,7 +1,8 @@
-"""Small files that are replaced as a whole: either the old content is there after a crash, or the new one.
+"""Atomic replacement of small files: after a crash the file has either its old or its new content.
 
-Written beside the old one as ``.tmp``, synced, renamed over it, and the directory synced: the rename alone would not
-survive a power cut. A leftover ``.tmp`` is never read; `recovery` and `directory` remove it.
+The new content is written to a ``.tmp`` file beside the old one, synced, renamed over it, and the directory is synced:
+the rename alone would not survive a power failure. A leftover ``.tmp`` is never read; `recovery` and `directory`
+remove it.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ def parent_of(path: str) -> str:
 
 
 def make_directory_durably(files: Files, path: str) -> None:
-    """Create a directory with its parents, so that it is still there after a crash; nothing when it exists."""
+    """Create a directory and its missing parents durably; do nothing when it exists."""
     missing = []
     while path != "/" and not files.exists(path):
         missing.append(path)
@@ -28,7 +29,9 @@ def make_directory_durably(files: Files, path: str) -> None:
 
 
 def replace_file(files: Files, path: str, content: bytes) -> None:
-    """Durably give ``path`` this content. Raises OSError; the old content is there until the rename."""
+    """Replace the content of ``path`` atomically and durably. Raises OSError; the old content stays until the
+    rename.
+    """
     temporary = path + TEMPORARY_SUFFIX
     write_file(files, temporary, content, sync=True)
     files.rename(temporary, path)
@@ -49,7 +52,7 @@ def write_file(files: Files, path: str, content: bytes, *, sync: bool) -> None:
 
 
 def read_file(files: Files, path: str, size_bytes_max: int) -> bytes | None:
-    """The whole content, or None when there is no such file. Raises OSError when it is too large."""
+    """The whole content, or None when the file does not exist. Raises OSError when it is too large."""
     try:
         file = files.open(path, OpenMode.READ)
     except FileNotFoundError:

@@ -1,7 +1,9 @@
-"""The recovery-point and log-start checkpoints of a log directory: what is on disk, and how it changes.
+"""The recovery-point and log-start-offset checkpoints of a log directory: their content on disk and how it is
+rewritten.
 
-They are written from threads (every minute) and from the loop (before a log is cut or its name is used anew), so writes
-are put in order here: each has a number when its content is taken, and an older content never replaces a newer one.
+They are written from threads (every minute) and from the event loop (before a log is truncated or its name is reused).
+Writes are therefore ordered here: each gets a number when its content is taken, and older content never replaces
+newer.
 """
 
 from __future__ import annotations
@@ -34,36 +36,38 @@ class CheckpointWriter:
     )
 
     def __init__(self, files: Files, directory: str) -> None:
-        """Read what is there. A damaged file counts as missing: slow, since every log is then verified, and safe."""
+        """Read both files. A corrupt file counts as missing: every log is then verified, which is slow but safe."""
         self._files = files
         self._directory = directory
         self._token: SimpleQueue[None] = SimpleQueue()
         self._token.put(None)
         self._taken = 0
         self._pending: dict[int, tuple[Offsets, Offsets]] = {}
-        """What jobs on their way will write, by their numbers."""
+        """Content of the jobs that have not finished, by number."""
         self._written = 0
         self.is_damaged = False
         self.recovery_points = self._read(checkpoints.RECOVERY_POINTS)
-        """What the file on disk says."""
+        """The content of the file on disk."""
         self.log_start_offsets = self._read(checkpoints.LOG_START_OFFSETS)
 
-    def may_claim(self, key: TopicPartition, beyond_offset: int) -> bool:
-        """Whether the files name an offset above ``beyond_offset`` for a log, or will when a job on its way has run.
+    def may_exceed(self, key: TopicPartition, beyond_offset: int) -> bool:
+        """Whether a file has an offset above ``beyond_offset`` for a log, or will have one when a pending job has run.
 
-        Other logs have jobs on their way all the time: those that claim less are nothing to wait for.
+        Pending jobs of other logs are frequent; those with lower offsets for this log need not be waited for.
         """
         claims = [(self.recovery_points, self.log_start_offsets), *list(self._pending.values())]
         return any(max(points.get(key, -1), starts.get(key, -1)) > beyond_offset for points, starts in claims)
 
     def job(self, recovery_points: Offsets, log_start_offsets: Offsets) -> Callable[[], None]:
-        """A job that writes this content unless newer content is there when it runs. It raises OSError."""
+        """A job that writes this content, unless newer content has been written when it runs. The job raises
+        OSError.
+        """
         self._taken += 1
         number = self._taken
         self._pending[number] = (recovery_points, log_start_offsets)
 
         def write() -> None:
-            # Whoever holds the token writes; a writer on the loop waits for one on a thread at most a sync or two.
+            # Only the holder of the token writes; the event loop waits for a thread at most one or two syncs long.
             self._token.get()
             try:
                 if number > self._written:
@@ -77,7 +81,8 @@ class CheckpointWriter:
         return write
 
     def _write(self, recovery_points: Offsets, log_start_offsets: Offsets) -> None:
-        # Log starts first: with a log start ahead of its recovery point nothing is lost that is wanted.
+        # Log start offsets first: a crash that leaves a log start offset above the recovery point loses no needed
+        # record.
         checkpoints.write_offsets(self._files, self._directory, checkpoints.LOG_START_OFFSETS, log_start_offsets)
         self.log_start_offsets = log_start_offsets
         checkpoints.write_offsets(self._files, self._directory, checkpoints.RECOVERY_POINTS, recovery_points)

@@ -1,8 +1,8 @@
-"""The text files of offsets that lie in a log directory.
+"""The offset checkpoint files (text) of a log directory.
 
-Format: a line with the version (0), a line with the number of entries, then one entry a line. Entries are
-``topic partition offset`` in the log directory's files and ``epoch start_offset`` in ``leader-epoch-checkpoint``
-(see `epoch_cache`). They are replaced atomically, so a malformed one means damage, not a crash.
+Format: a line with the version (0), a line with the number of entries, then one entry a line. Entries are ``topic
+partition offset`` in the log directory's files and ``epoch start_offset`` in ``leader-epoch-checkpoint`` (see
+`epoch_cache`). The files are replaced atomically, so a malformed one means corruption, not a crash.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ SIZE_BYTES_MAX = 256 * 1024 * 1024
 
 
 class CheckpointError(Exception):
-    """A checkpoint file that does not have the expected form."""
+    """A malformed checkpoint file."""
 
 
 def encode_lines(lines: Iterable[str]) -> bytes:
@@ -32,17 +32,17 @@ def encode_lines(lines: Iterable[str]) -> bytes:
 
 
 def decode_lines(content: bytes, fields: int) -> list[list[str]]:
-    """The entries, each split into exactly ``fields`` words; raises `CheckpointError`."""
+    """The entries, each split into exactly ``fields`` words. Raises `CheckpointError`."""
     try:
         lines = content.decode("utf-8").split("\n")
         version, count = int(lines[0]), int(lines[1])
     except (ValueError, IndexError) as error:
         raise CheckpointError("version or count line is missing") from error
     if version != VERSION:
-        raise CheckpointError(f"version {version} is not known")
+        raise CheckpointError(f"version {version} is not supported")
     entries = [line.split() for line in lines[2:] if line.strip()]
     if len(entries) != count:
-        raise CheckpointError(f"{count} entries were promised and {len(entries)} found")
+        raise CheckpointError(f"the header says {count} entries, the file has {len(entries)}")
     for entry in entries:
         if len(entry) != fields:
             raise CheckpointError(f"malformed entry {' '.join(entry)!r}")
@@ -69,11 +69,11 @@ def decode_offsets(content: bytes) -> dict[TopicPartition, int]:
 
 
 def read_offsets(files: Files, directory: str, name: str) -> dict[TopicPartition, int]:
-    """The offsets of a checkpoint file; empty when it does not exist. Raises `CheckpointError` when it is damaged."""
+    """The offsets in a checkpoint file; empty when it does not exist. Raises `CheckpointError` when it is corrupt."""
     content = read_file(files, f"{directory}/{name}", SIZE_BYTES_MAX)
     return {} if content is None else decode_offsets(content)
 
 
 def write_offsets(files: Files, directory: str, name: str, offsets: Mapping[TopicPartition, int]) -> None:
-    """Replace a checkpoint file durably (a job: it syncs)."""
+    """Replace a checkpoint file durably. It syncs, so it runs as a job."""
     replace_file(files, f"{directory}/{name}", encode_offsets(offsets))

@@ -1,8 +1,8 @@
-"""Every topic option Kafka 4.3 knows, declared once; `LogConfig` is their typed values for one topic.
+"""All topic options of Kafka 4.3; `LogConfig` holds their typed values for one topic.
 
-The broker-wide defaults live under other names (``log.retention.hours`` for ``retention.ms``): those are the synonyms,
-the strongest first. Options that belong to compaction, tiering and throttling are declared here too, so that they are
-stored, listed and checked even while the code that obeys them is elsewhere.
+The broker-wide defaults have other names (``log.retention.hours`` for ``retention.ms``): these are the synonyms, in
+order of precedence. Options of compaction, tiering and throttling are declared here too, so that they are stored,
+listed and validated even though other packages apply them.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ LOG_APPEND_TIME = "LogAppendTime"
 CREATE_TIME = "CreateTime"
 UNLIMITED = -1
 AS_THE_WHOLE_LOG = -2
-"""Of ``local.retention.*``: the same limit as ``retention.*``."""
+"""For ``local.retention.*``: the same limit as ``retention.*``."""
 
 TOPIC = Scope.TOPIC
 _HOUR = HOUR_MS
@@ -56,7 +56,7 @@ _GZIP_LEVEL: Validator[int] = Validator(lambda level: level == -1 or 1 <= level 
 
 
 class LogConfig(Section):
-    """The options of one topic's logs; `Section.resolve` and `Section.of` make one."""
+    """The options of one topic's logs, created by `Section.resolve` or `Section.of`."""
 
     cleanup_policy = option(
         "cleanup.policy",
@@ -65,7 +65,7 @@ class LogConfig(Section):
         valid=each_of(COMPACT, DELETE),
         scope=TOPIC,
         synonyms=[Synonym("log.cleanup.policy")],
-        doc="How old data goes: delete drops whole segments past the retention limits, compact keeps the newest "
+        doc="How old data is removed: delete drops whole segments past the retention limits, compact keeps the newest "
         "record of every key. Both may be set; an empty list keeps everything.",
     )
     compression_type = option(
@@ -166,7 +166,7 @@ class LogConfig(Section):
         valid=at_least(1),
         scope=TOPIC,
         internal=True,
-        doc="Takes the place of segment.bytes without its lower limit: for tests that want many small segments.",
+        doc="Overrides segment.bytes without its lower limit: for tests that need many small segments.",
     )
     leader_replication_throttled_replicas = option(
         "leader.replication.throttled.replicas",
@@ -174,7 +174,7 @@ class LogConfig(Section):
         (),
         valid=_THROTTLED_REPLICAS,
         scope=TOPIC,
-        doc="Replicas that are served under a throttle on the leader's side, as partition:broker pairs; * means all.",
+        doc="Replicas whose fetches are throttled on the leader's side, as partition:broker pairs; * means all.",
     )
     local_retention_bytes = option(
         "local.retention.bytes",
@@ -201,7 +201,7 @@ class LogConfig(Section):
         valid=at_least(1),
         scope=TOPIC,
         synonyms=[Synonym("log.cleaner.max.compaction.lag.ms")],
-        doc="A record of a compacted log is considered for compaction at the latest after this time.",
+        doc="The longest time a record may stay uncompacted in a compacted log.",
     )
     max_message_bytes = option(
         "max.message.bytes",
@@ -237,7 +237,7 @@ class LogConfig(Section):
         valid=one_of(CREATE_TIME, LOG_APPEND_TIME),
         scope=TOPIC,
         synonyms=[Synonym("log.message.timestamp.type")],
-        doc="Whose clock stamps a record: its producer's (CreateTime) or the broker's (LogAppendTime).",
+        doc="The clock of record timestamps: the producer's (CreateTime) or the broker's (LogAppendTime).",
     )
     min_cleanable_dirty_ratio = option(
         "min.cleanable.dirty.ratio",
@@ -246,7 +246,7 @@ class LogConfig(Section):
         valid=between(0, 1),
         scope=TOPIC,
         synonyms=[Synonym("log.cleaner.min.cleanable.ratio")],
-        doc="The share of uncompacted bytes from which a compacted log is worth a pass of the cleaner.",
+        doc="The cleaner compacts a log when the share of its uncompacted bytes is above this ratio.",
     )
     min_compaction_lag_ms = option(
         "min.compaction.lag.ms",
@@ -255,7 +255,7 @@ class LogConfig(Section):
         valid=at_least(0),
         scope=TOPIC,
         synonyms=[Synonym("log.cleaner.min.compaction.lag.ms")],
-        doc="A record of a compacted log stays uncompacted at least this long.",
+        doc="The shortest time a record of a compacted log stays uncompacted.",
     )
     min_insync_replicas = option(
         "min.insync.replicas",
@@ -272,28 +272,28 @@ class LogConfig(Section):
         False,
         scope=TOPIC,
         synonyms=[Synonym("log.preallocate")],
-        doc="Reserve a new segment's full size on disk when it is created; what is unused is given back on roll.",
+        doc="Reserve a new segment's full size on disk when it is created; the unused rest is freed on roll.",
     )
     remote_log_copy_disable = option(
         "remote.log.copy.disable",
         BOOLEAN,
         False,
         scope=TOPIC,
-        doc="Stop copying segments of a tiered topic to the remote tier; what is there stays readable.",
+        doc="Stop copying segments of a tiered topic to the remote tier; segments already there stay readable.",
     )
     remote_log_delete_on_disable = option(
         "remote.log.delete.on.disable",
         BOOLEAN,
         False,
         scope=TOPIC,
-        doc="When tiering is switched off for a topic, delete what the remote tier holds of it.",
+        doc="When tiering is disabled for a topic, delete its data in the remote tier.",
     )
     dead_letters_enable = option(
         "errors.deadletterqueue.group.enable",
         BOOLEAN,
         False,
         scope=TOPIC,
-        doc="Whether share groups may have their dead letters written to this topic.",
+        doc="Whether share groups may use this topic as their dead letter queue.",
     )
     remote_storage_enable = option(
         "remote.storage.enable",
@@ -308,7 +308,7 @@ class LogConfig(Section):
         UNLIMITED,
         scope=TOPIC,
         synonyms=[Synonym("log.retention.bytes")],
-        doc="With the delete policy, how many bytes a partition may hold before its oldest segments go; -1: no limit.",
+        doc="With the delete policy, delete a partition's oldest segments above this size in bytes; -1: no limit.",
     )
     retention_ms = option(
         "retention.ms",
@@ -330,7 +330,7 @@ class LogConfig(Section):
         valid=at_least(1 * MIB),
         scope=TOPIC,
         synonyms=[Synonym("log.segment.bytes")],
-        doc="The size at which a new segment file is begun. Retention and compaction work on whole segments.",
+        doc="The size at which a new segment is rolled. Retention and compaction work on whole segments.",
     )
     segment_index_bytes = option(
         "segment.index.bytes",
@@ -339,7 +339,7 @@ class LogConfig(Section):
         valid=at_least(4),
         scope=TOPIC,
         synonyms=[Synonym("log.index.size.max.bytes")],
-        doc="The largest size of a segment's offset and time indexes; a new segment is begun when one is full.",
+        doc="The largest size of a segment's offset and time indexes; a new segment is rolled when one is full.",
     )
     segment_jitter_ms = option(
         "segment.jitter.ms",
@@ -348,7 +348,7 @@ class LogConfig(Section):
         valid=at_least(0),
         scope=TOPIC,
         synonyms=[Synonym("log.roll.jitter.ms"), Synonym("log.roll.jitter.hours", _HOUR)],
-        doc="A random part up to this is taken off segment.ms, so that partitions do not all roll together.",
+        doc="A random jitter up to this is subtracted from segment.ms, so that partitions do not all roll at once.",
     )
     segment_ms = option(
         "segment.ms",
@@ -357,7 +357,7 @@ class LogConfig(Section):
         valid=at_least(1),
         scope=TOPIC,
         synonyms=[Synonym("log.roll.ms"), Synonym("log.roll.hours", _HOUR)],
-        doc="A new segment is begun when a batch is this much younger than the first one of the current segment.",
+        doc="A new segment is rolled when a batch is this much newer than the first one of the active segment.",
     )
     unclean_leader_election_enable = option(
         "unclean.leader.election.enable",
@@ -365,7 +365,7 @@ class LogConfig(Section):
         False,
         scope=TOPIC,
         synonyms=[Synonym("unclean.leader.election.enable")],
-        doc="Allow a replica that was not in sync to lead when no other is left, at the price of lost records.",
+        doc="Allow an out-of-sync replica to become leader when no in-sync replica is left; records may be lost.",
     )
 
     @property
@@ -379,12 +379,12 @@ class LogConfig(Section):
 
     @property
     def segment_size_bytes(self) -> int:
-        """The size that is in force: the internal one where it is set."""
+        """The segment size in effect: ``internal.segment.bytes`` where it is set."""
         return self.segment_bytes if self.internal_segment_bytes is None else self.internal_segment_bytes
 
     @property
     def segment_age_ms_max(self) -> int:
-        """After how long a segment is sealed: in a compacted log also as soon as compaction may be due."""
+        """The age at which a segment is rolled: in a compacted log at most ``max.compaction.lag.ms``."""
         return min(self.segment_ms, self.max_compaction_lag_ms) if self.is_compacted else self.segment_ms
 
     @property
@@ -400,7 +400,7 @@ TOPIC_OPTIONS = OptionSet(LogConfig)
 
 
 def check_log_config(config: LogConfig) -> None:
-    """Refuse values that are fine alone and impossible together; raises `InvalidConfig`."""
+    """Reject combinations of values that contradict each other. Raises `InvalidConfig`."""
     if config.min_compaction_lag_ms > config.max_compaction_lag_ms:
         raise InvalidConfig(
             f"min.compaction.lag.ms ({config.min_compaction_lag_ms}) is larger than max.compaction.lag.ms "

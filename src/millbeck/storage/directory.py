@@ -1,19 +1,19 @@
-"""One entry of ``log.dirs``: many logs, and the few files that speak for all of them.
+"""One entry of ``log.dirs``: its logs and the checkpoint files they share.
 
-It is locked while in use (``.lock``). The clean-shutdown marker is read and removed at once, before anything is
-written, and comes back only when every log was closed cleanly. Checkpoints of recovery points and log starts are
-replaced as a whole; an entry on disk never claims more than is true of the log that has that name now, which is why
-creating and truncating a log may rewrite them first.
+The directory is locked while in use (``.lock``). The clean-shutdown marker is read and removed at once, before
+anything is written, and is written again only when every log was closed cleanly. Checkpoints of recovery points and
+log start offsets are replaced as a whole. An entry on disk is never higher than is true of the log that has that name
+now, which is why creating and truncating a log may rewrite the checkpoints first.
 
-A failure that makes the disk untrustworthy (a sync that failed, a write that could not be undone) takes all logs of the
-directory offline; ``on_failure`` tells the node.
+A failure after which the disk cannot be trusted (a failed sync, a write that could not be rolled back) takes all logs
+of the directory offline; ``on_failure`` tells the node.
 """
 
 from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 
 from millbeck.kernel.environment import Files
 from millbeck.kernel.errors import KafkaStorageError
@@ -29,13 +29,14 @@ from millbeck.storage.atomic_file import (
 from millbeck.storage.checkpoint_writer import CheckpointWriter
 from millbeck.storage.checkpoints import CheckpointError
 from millbeck.storage.config import LogConfig
+from millbeck.storage.damage_removal import RepairJob, RepairResult
 from millbeck.storage.file_cache import FileCache
 from millbeck.storage.flush import SmallFile
 from millbeck.storage.index_cache import IndexCache
 from millbeck.storage.log import Log
 from millbeck.storage.log_environment import LogEnvironment
-from millbeck.storage.mending import Mended, MendingJob
-from millbeck.storage.partition_directory import Kind
+from millbeck.storage.log_state import LogState
+from millbeck.storage.partition_directory import DirectoryKind
 from millbeck.storage.properties import MetaProperties, read_meta_properties
 
 logger = logging.getLogger(__name__)
@@ -44,11 +45,13 @@ LOCK_FILE_NAME = ".lock"
 CLEAN_SHUTDOWN_FILE_NAME = ".kafka_cleanshutdown"
 NO_BROKER_EPOCH = -1
 
-_End = tuple[Log, int, int]
-"""Where a log ends, and after how many cuts: it may come to the same offset again with other batches."""
+_End = tuple[LogState, int, int]
+"""A log, its truncation count and its end offset: the same end offset may recur after a truncation with other
+batches.
+"""
 
 
-def _end_of(log: Log) -> _End:
+def _end_of(log: LogState) -> _End:
     return log, log.durability.generation, log.end_offset
 
 
@@ -56,8 +59,8 @@ class DirectoryLocked(Exception):
     """Another process uses this log directory."""
 
 
-class TreeRemoval:
-    """A deleted log's directory; `run` removes it, off the loop, once ``delay_ms`` has passed."""
+class DirectoryDeletion:
+    """The removal of a deleted log's directory; `run` is called off the event loop once ``delay_ms`` has passed."""
 
     __slots__ = ("_files", "delay_ms", "path")
 
@@ -84,19 +87,21 @@ class LogDirectory:
         jitter_below: Callable[[int], int],
         on_failure: Callable[[str], None],
     ) -> None:
-        """Lock the directory and read what it says of itself.
+        """Lock the directory and read its metadata files.
 
         Raises `DirectoryLocked`, `MetaPropertiesError` or OSError. The directory is created when it does not exist.
         """
         self.path = path
         self.logs: dict[TopicPartition, Log] = {}
         self.futures: dict[TopicPartition, Log] = {}
-        """Logs on their way here from another directory."""
+        """Future logs: replicas that are being moved here from another directory."""
         self.offline_reason: str | None = None
         self.offline_count = 0
-        """How many logs have gone offline, wanted or not; it only rises."""
+        """How many logs have gone offline, deliberately or not; it only rises."""
         self.on_flush_wanted: Callable[[Log], None] | None = None
-        """Told of a log that takes no writes until it is flushed."""
+        """Called with a log that accepts no writes until it is flushed."""
+        self.on_damage: Callable[[], None] | None = None
+        """Called when a log goes offline because of corruption, synchronously from the operation that found it."""
         self._files = files
         self._on_failure = on_failure
         self._environment = LogEnvironment(files, cache, index_cache, jitter_below, self)
@@ -111,10 +116,12 @@ class LogDirectory:
             self.had_clean_shutdown, self.previous_broker_epoch = self._take_clean_shutdown_marker()
             self._checkpoints = CheckpointWriter(files, path)
             self.had_clean_shutdown = self.had_clean_shutdown and not self._checkpoints.is_damaged
-            # Logs that are still to be opened: what the checkpoints say of them stays as it is.
+            # Logs that are still to be opened: their checkpoint entries are kept.
             self._unopened = dict.fromkeys([*self._checkpoints.recovery_points, *self._checkpoints.log_start_offsets])
             self._cutting: dict[TopicPartition, tuple[int, _End]] = {}
-            """Logs that are about to be cut: what may be claimed of them, as long as they end where they do."""
+            """Logs that are about to be truncated: the highest checkpoint entry allowed while their end is
+            unchanged.
+            """
         except BaseException:
             self._lock.release()
             raise
@@ -122,17 +129,21 @@ class LogDirectory:
     # Logs.
 
     def partitions(self) -> list[tuple[TopicPartition, Uuid]]:
-        """The logs that are there, with the topic id each was created for (zero when unknown)."""
+        """The logs in the directory, each with the topic id it was created for (zero when unknown)."""
         found = []
         for name in self._files.names(self.path):
             parsed = partition_directory.parse_name(name)
-            if parsed is not None and parsed.kind is Kind.LOG and self._files.is_directory(f"{self.path}/{name}"):
+            if (
+                parsed is not None
+                and parsed.kind is DirectoryKind.LOG
+                and self._files.is_directory(f"{self.path}/{name}")
+            ):
                 topic_id = partition_directory.read_metadata(self._files, f"{self.path}/{name}")
                 found.append((parsed.topic_partition, topic_id))
         return found
 
     def open_log(self, topic_partition: TopicPartition, topic_id: Uuid, config: LogConfig, *, now_ms: int) -> Log:
-        """Open a log that is there. Raises OSError; a damaged log is returned offline."""
+        """Open an existing log. Raises OSError; a corrupt log is returned offline."""
         assert topic_partition not in self.logs, f"{topic_partition} is open already"
         self._check_online()
         log = loading.open_log(
@@ -147,7 +158,7 @@ class LogDirectory:
             had_clean_shutdown=self.had_clean_shutdown,
         )
         if not self.had_clean_shutdown:
-            # It may have been created just before the crash, with nothing of it synced yet.
+            # The log may have been created just before the crash, with none of its files synced.
             log.durability.note_new(self._write_metadata(topic_partition, topic_id))
         self._add(log)
         return log
@@ -174,19 +185,20 @@ class LogDirectory:
         self._unopened.pop(log.topic_partition, None)
         self.logs[log.topic_partition] = log
 
-    def mending_job(self, damaged: Log, *, now_ms: int) -> MendingJob:
-        """For a thread: the files of a damaged log without its first bad batch and what came after, which another
-        replica has. What it returns is for `finish_mending`; until then nobody else may touch the log's files.
+    def mending_job(self, damaged: Log, *, now_ms: int) -> RepairJob:
+        """A job that truncates a damaged log before its first corrupt batch; the records are then fetched from another
+        replica.
 
+        Run it on a thread and pass its result to `finish_mending`; until then nothing else may touch the log's files.
         First run what `lowering_job` returns for ``damaged_offset``, until it returns None. Raises OSError.
         """
         assert self.logs.get(damaged.topic_partition) is damaged, f"{damaged} is not here"
         self._check_online()
         damaged.close_files()
-        return MendingJob(self._files, damaged, now_ms)
+        return RepairJob(self._files, damaged, now_ms)
 
-    def finish_mending(self, damaged: Log, mended: Mended, *, now_ms: int) -> Log:
-        """The log opened anew, or the damaged one, when it is damaged further back, too. Raises OSError."""
+    def finish_mending(self, damaged: Log, mended: RepairResult, *, now_ms: int) -> Log:
+        """Reopen the repaired log; return the damaged one when earlier damage was found. Raises OSError."""
         key = damaged.topic_partition
         assert self.logs.get(key) is damaged, f"{damaged} is not here"
         self._check_online()
@@ -208,7 +220,7 @@ class LogDirectory:
         self._add(log)
         return log
 
-    # Logs that move here from another directory.
+    # Replicas that are moved here from another directory (future logs).
 
     def create_future_log(
         self,
@@ -220,9 +232,9 @@ class LogDirectory:
         start_offset: int,
         unique: Uuid,
     ) -> Log:
-        """An empty log that will take the place of one in another directory. Raises OSError."""
+        """Create an empty log that will replace the one in another directory. Raises OSError."""
         self._check_online()
-        path = f"{self.path}/{partition_directory.renamed(topic_partition, Kind.FUTURE, unique)}"
+        path = f"{self.path}/{partition_directory.renamed(topic_partition, DirectoryKind.FUTURE, unique)}"
         self._files.make_directory(path)
         metadata = f"{path}/{partition_directory.METADATA_FILE_NAME}"
         write_file(self._files, metadata, partition_directory.encode_metadata(topic_id), sync=False)
@@ -233,15 +245,15 @@ class LogDirectory:
         self.futures[topic_partition] = log
         return log
 
-    def drop_future(self, future: Log) -> TreeRemoval:
+    def delete_future_log(self, future: Log) -> DirectoryDeletion:
         del self.futures[future.topic_partition]
-        future.go_offline("it was not needed any more", is_wanted=True)
+        future.mark_offline("it was not needed any more", is_wanted=True)
         self.offline_count -= 1
         future.close_files()
-        return TreeRemoval(self._files, future.directory, 0)
+        return DirectoryDeletion(self._files, future.directory, 0)
 
-    def adopt_future(self, future: Log) -> None:
-        """The future log is the log from now on; no flush of it may be under way. Raises OSError."""
+    def replace_current_with_future(self, future: Log) -> None:
+        """Make the future log the current one; no flush of it may be running. Raises OSError."""
         key = future.topic_partition
         assert key not in self.logs, f"{key} is open already"
         path = self._path_of(key)
@@ -251,51 +263,55 @@ class LogDirectory:
         future.durability.note_new(SmallFile(f"{path}/{partition_directory.METADATA_FILE_NAME}", None))
         self._add(future)
 
-    def all_opened(self) -> None:
-        """Every log that is to be served has been opened: the checkpoints forget the others."""
-        self._unopened.clear()
+    def all_opened(self, *, keep: Collection[TopicPartition] = ()) -> None:
+        """Drop the checkpoint entries of unopened logs except ``keep``, once every log to be served has been
+        opened.
+        """
+        self._unopened = dict.fromkeys(key for key in self._unopened if key in keep)
 
-    def delete_log(self, topic_partition: TopicPartition, unique: Uuid) -> TreeRemoval:
+    def delete_log(self, topic_partition: TopicPartition, unique: Uuid) -> DirectoryDeletion:
         """Take a log out of service; the returned job removes its files later. Raises OSError."""
         delay_ms = self.logs[topic_partition].config.file_delete_delay_ms
-        return TreeRemoval(self._files, self._set_aside(topic_partition, Kind.DELETED, unique), delay_ms)
+        return DirectoryDeletion(self._files, self._set_aside(topic_partition, DirectoryKind.DELETED, unique), delay_ms)
 
-    def discard_unfinished(self, topic_partition: TopicPartition, unique: Uuid) -> TreeRemoval | None:
-        """What is left when a process died between the first two steps of `create_log`: a directory with nothing in it
-        but perhaps a piece of the file that says whose it is. None when there is more. Raises OSError.
+    def delete_unfinished(self, topic_partition: TopicPartition, unique: Uuid) -> DirectoryDeletion | None:
+        """Delete the remains of a `create_log` that a crash interrupted: a directory that is empty or has only its
+        metadata file.
+
+        Returns None when it has other files. Raises OSError.
         """
         if set(self._files.names(self._path_of(topic_partition))) - {partition_directory.METADATA_FILE_NAME}:
             return None
-        return TreeRemoval(self._files, self._set_aside(topic_partition, Kind.DELETED, unique), 0)
+        return DirectoryDeletion(self._files, self._set_aside(topic_partition, DirectoryKind.DELETED, unique), 0)
 
-    def set_aside_as_stray(self, topic_partition: TopicPartition, unique: Uuid) -> str:
-        """Keep, under another name, a log whose topic the metadata does not have; returns where it is now."""
-        return self._set_aside(topic_partition, Kind.STRAY, unique)
+    def mark_as_stray(self, topic_partition: TopicPartition, unique: Uuid) -> str:
+        """Rename the directory of a log whose topic is not in the metadata, and keep it; returns the new path."""
+        return self._set_aside(topic_partition, DirectoryKind.STRAY, unique)
 
     def interrupted_moves(self) -> list[tuple[TopicPartition, Uuid]]:
-        """Logs that were on their way here when the last process ended, with their topics as far as that is known.
+        """Future logs that were being moved here when the last process ended, with their topic ids where known.
 
-        Their files are among the `leftovers`.
+        Their directories are among the `leftovers`.
         """
         found = []
         for name in sorted(self._files.names(self.path)):
             parsed = partition_directory.parse_name(name)
-            if parsed is not None and parsed.kind is Kind.FUTURE:
+            if parsed is not None and parsed.kind is DirectoryKind.FUTURE:
                 topic_id = partition_directory.read_metadata(self._files, f"{self.path}/{name}")
                 found.append((parsed.topic_partition, topic_id))
         return found
 
-    def leftovers(self) -> list[TreeRemoval]:
-        """Directories of logs that were deleted before the last stop and not removed yet, or had begun to move here."""
+    def leftovers(self) -> list[DirectoryDeletion]:
+        """Directories left by the last process: deleted logs not yet removed, and unfinished future logs."""
         removals = []
         for name in self._files.names(self.path):
             parsed = partition_directory.parse_name(name)
-            if parsed is not None and parsed.kind in (Kind.DELETED, Kind.FUTURE):
-                removals.append(TreeRemoval(self._files, f"{self.path}/{name}", 0))
+            if parsed is not None and parsed.kind in (DirectoryKind.DELETED, DirectoryKind.FUTURE):
+                removals.append(DirectoryDeletion(self._files, f"{self.path}/{name}", 0))
         return removals
 
     def _write_metadata(self, topic_partition: TopicPartition, topic_id: Uuid) -> SmallFile:
-        """Write ``partition.metadata`` unless it is right; returns it as a file that is still to be synced."""
+        """Write ``partition.metadata`` unless it is correct; returns it as a file that is still to be synced."""
         directory = self._path_of(topic_partition)
         path = f"{directory}/{partition_directory.METADATA_FILE_NAME}"
         if not self._files.exists(path) or partition_directory.read_metadata(self._files, directory) != topic_id:
@@ -305,30 +321,32 @@ class LogDirectory:
     def _path_of(self, topic_partition: TopicPartition) -> str:
         return f"{self.path}/{partition_directory.directory_name(topic_partition)}"
 
-    def _set_aside(self, topic_partition: TopicPartition, kind: Kind, unique: Uuid) -> str:
+    def _set_aside(self, topic_partition: TopicPartition, kind: DirectoryKind, unique: Uuid) -> str:
         log = self.logs.pop(topic_partition, None)
         self._unopened.pop(topic_partition, None)
         if log is not None:
-            log.go_offline("it was deleted", is_wanted=True)
+            log.mark_offline("it was deleted", is_wanted=True)
             log.close_files()
         target = f"{self.path}/{partition_directory.renamed(topic_partition, kind, unique)}"
         self._files.rename(self._path_of(topic_partition), target)
         return target
 
-    # Files for all logs.
+    # Checkpoints and other files of the whole directory.
 
     def checkpoint_job(self) -> Callable[[], None]:
-        """Note recovery points and log starts now; the returned job writes them, on any thread."""
+        """Take recovery points and log start offsets now; the returned job writes them, on any thread."""
         self._check_online()
         return self._checkpoint_job()
 
-    def securing_job(self, log: Log, offset: int) -> Callable[[], None] | None:
+    def securing_job(self, log: LogState, offset: int) -> Callable[[], None] | None:
         assert log.recovery_point >= offset
         is_secure = self._checkpoints.recovery_points.get(log.topic_partition, 0) >= offset
         return None if is_secure else self._checkpoint_job()
 
-    def _limit_of(self, key: TopicPartition, log: Log) -> int:
-        """What may be claimed of a log: less than its end while it is about to be cut, whoever asks for the job."""
+    def _limit_of(self, key: TopicPartition, log: LogState) -> int:
+        """The highest offset the checkpoints may have for a log: below its end offset while it is about to be
+        truncated.
+        """
         limit, end = self._cutting.get(key, (0, None))
         if end is not None and end == _end_of(log):
             return limit
@@ -346,42 +364,46 @@ class LogDirectory:
                 log_starts[key] = min(log.log_start_offset, limit)
         return self._checkpoints.job(recovery_points, log_starts)
 
-    def raising_job(self, log: Log) -> Callable[[], None] | None:
+    def raising_job(self, log: LogState) -> Callable[[], None] | None:
         key = log.topic_partition
         if self.logs.get(key) is not log or self._checkpoints.recovery_points.get(key, 0) >= log.log_start_offset:
             return None
         return self._checkpoint_job()
 
-    def lowering_job(self, log: Log, offset: int) -> Callable[[], None] | None:
+    def lowering_job(self, log: LogState, offset: int) -> Callable[[], None] | None:
         key = log.topic_partition
-        # Whole batches go: the new end may be any boundary of the segment that holds the offset.
+        # Truncation removes whole batches: the new end may be any batch boundary in the segment that contains the
+        # offset.
         limit = min(offset, log.base_offsets[log.segment_index_for(offset)])
-        is_lower = self._checkpoints.may_claim(key, offset if limit == offset else offset - 1)
+        is_lower = self._checkpoints.may_exceed(key, offset if limit == offset else offset - 1)
         if not is_lower:
             return None
-        # It holds until the log ends elsewhere, which it does when it was cut.
+        # Valid until the log's end changes, which the truncation does.
         self._cutting[key] = (limit, _end_of(log))
         return self._checkpoint_job()
 
     def creating_job(self, topic_partition: TopicPartition, start_offset: int = 0) -> Callable[[], None] | None:
-        """What must have run before a log of this name is created; `create_log` runs it itself where it has not.
+        """The job to run before a log of this name is created, or None; `create_log` runs it when the caller has not.
 
-        The checkpoints may still speak of a deleted log of that name: after a crash that would be taken for the new
-        one's. The job syncs and raises OSError."""
+        The checkpoints may still have entries of a deleted log of that name, which after a crash would be applied to
+        the new one. The job syncs and raises OSError.
+        """
         self._check_online()
         self._unopened.pop(topic_partition, None)
-        return self._checkpoint_job() if self._checkpoints.may_claim(topic_partition, start_offset) else None
+        return self._checkpoint_job() if self._checkpoints.may_exceed(topic_partition, start_offset) else None
 
     def read_high_watermarks(self) -> dict[TopicPartition, int]:
-        """Empty when there are none yet or the file is damaged: high watermarks then start from the log starts."""
+        """Read the high watermark checkpoint; empty when it is missing or corrupt: high watermarks then start at log
+        start.
+        """
         try:
             return checkpoints.read_offsets(self._files, self.path, checkpoints.HIGH_WATERMARKS)
         except CheckpointError as error:
-            logger.error("high watermarks of %s are not used: %s", self.path, error)
+            logger.error("ignoring the high watermark checkpoint of %s: %s", self.path, error)
             return {}
 
     def write_high_watermarks(self, offsets: dict[TopicPartition, int]) -> None:
-        """Syncs: a job."""
+        """Replace the high watermark checkpoint. It syncs, so it runs as a job."""
         checkpoints.write_offsets(self._files, self.path, checkpoints.HIGH_WATERMARKS, offsets)
 
     def _take_clean_shutdown_marker(self) -> tuple[bool, int]:
@@ -402,10 +424,12 @@ class LogDirectory:
             if name.endswith(TEMPORARY_SUFFIX) and not self._files.is_directory(f"{self.path}/{name}"):
                 self._files.unlink(f"{self.path}/{name}")
 
-    # Ending.
+    # Closing.
 
     def close(self, *, broker_epoch: int = NO_BROKER_EPOCH) -> bool:
-        """Close every log and unlock. True when all of it was clean, so that the next start need not recover."""
+        """Close every log and unlock the directory. True when all logs were closed cleanly, so the next start skips
+        recovery.
+        """
         is_clean = self.offline_reason is None
         try:
             for future in self.futures.values():
@@ -425,7 +449,9 @@ class LogDirectory:
         return is_clean
 
     def abandon(self) -> None:
-        """Let go of files and lock without a promise: the next start recovers. For a start that failed."""
+        """Close files and release the lock without a clean-shutdown marker: the next start recovers. For a failed
+        start.
+        """
         for log in (*self.logs.values(), *self.futures.values()):
             log.close_files()
         self._lock.release()
@@ -440,11 +466,14 @@ class LogDirectory:
             return False
         return not log.is_offline
 
-    def went_offline(self, log: Log) -> None:
+    def went_offline(self, log: LogState) -> None:
         self.offline_count += 1
+        if self.on_damage is not None and log.damaged_offset >= 0:
+            self.on_damage()
 
-    def wants_flush(self, log: Log) -> None:
+    def wants_flush(self, log: LogState) -> None:
         if self.on_flush_wanted is not None:
+            assert isinstance(log, Log)
             self.on_flush_wanted(log)
 
     def failed(self, reason: str) -> None:
@@ -452,7 +481,7 @@ class LogDirectory:
             self.offline_reason = reason
             logger.critical("log directory %s is offline: %s", self.path, reason)
             for log in self.logs.values():
-                log.go_offline(f"log directory {self.path} is offline: {reason}")
+                log.mark_offline(f"log directory {self.path} is offline: {reason}")
             self._on_failure(reason)
 
     def _check_online(self) -> None:

@@ -1,12 +1,12 @@
-"""What of one log is not on disk yet, and the flush that puts it there.
+"""The parts of one log that are not durable yet, and the flush that makes them durable.
 
-Beside the batches themselves these are: the indexes of sealed segments, producer snapshots taken at rolls, the leader
-epochs, names created or removed in the directory, and, for a new log, its own name and ``partition.metadata``. A flush
-makes all of it durable up to the log's present end; changes that come while it runs are counted by versions, so that
-they wait for the next one. A log that was truncated meanwhile (its *generation* has changed) takes nothing from it.
+Besides the batches these are: indexes of sealed segments, producer snapshots taken at rolls, leader epochs, files
+created or removed in the directory and, for a new log, its directory and ``partition.metadata``. A flush makes all of
+them durable up to the present log end. Changes during a flush are detected by version numbers and left to the next
+flush. A flush of a log that was truncated meanwhile (its *generation* has changed) is ignored.
 
-A *cut* is an end that was cut off a file, by truncation or after a failed write. What was cut off must not come back
-after a crash, in the middle of newer batches: until a flush has synced the cut, the log takes no writes.
+A *cut* is the removal of the end of a file, by truncation or after a failed write. The removed bytes must not come
+back after a crash in the middle of newer batches, so the log accepts no writes until a flush has synced the cut.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from __future__ import annotations
 import logging
 from bisect import insort
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import TYPE_CHECKING
 
 from millbeck.storage import producer_snapshot, rebuild
@@ -23,19 +24,24 @@ from millbeck.storage.flush import FlushJob, FlushOutcome, FlushResult, SmallFil
 from millbeck.storage.segment import file_name
 
 if TYPE_CHECKING:
-    from millbeck.storage.log import Log
+    from millbeck.storage.log_state import LogState
 
 logger = logging.getLogger(__name__)
 
 
-class Durability:
+class FlushState:
+    """Flush state of one log, which passes itself in every call.
+
+    It holds no reference to the log: that would be a reference cycle, and the logs of deleted topics would stay in
+    memory until the garbage collector runs, or for good where it is disabled.
+    """
+
     __slots__ = (
         "_cut_version",
         "_directory_version",
         "_generation",
         "_is_new",
         "_is_running",
-        "_log",
         "_saved_epoch_version",
         "_small_files",
         "_synced_directory_version",
@@ -45,10 +51,9 @@ class Durability:
         "snapshot_offsets",
     )
 
-    def __init__(self, log: Log, snapshot_offsets: list[int]) -> None:
-        self._log = log
+    def __init__(self, log: LogState, snapshot_offsets: list[int]) -> None:
         self.snapshot_offsets = snapshot_offsets
-        """Where there are producer snapshots, saved or not; they rise."""
+        """Offsets of all producer snapshots, saved or not, ascending."""
         self.has_unsaved_sealed = False
         self._unsaved_snapshots: dict[int, bytes] = {}
         self._small_files: list[SmallFile] = []
@@ -60,9 +65,9 @@ class Durability:
         self._synced_directory_version = 0
         self._saved_epoch_version = log.epochs.version
         self._unflushed_since_ms: int | None = None
-        self.look_for_unsaved()
+        self.look_for_unsaved(log)
 
-    # What changes.
+    # Changes to be flushed.
 
     def note_written(self, now_ms: int) -> None:
         if self._unflushed_since_ms is None:
@@ -71,17 +76,17 @@ class Durability:
     def note_directory_changed(self) -> None:
         self._directory_version += 1
 
-    def note_cut(self) -> None:
-        """The active file was cut, or names that were not durable yet are gone again: to be synced before any write."""
+    def note_cut(self, log: LogState) -> None:
+        """The active file was cut, or files that were not durable yet were removed: sync before any write."""
         self._cut_version += 1
         self._directory_version += 1
-        self._log.must_settle = True
-        self._log.environment.home.wants_flush(self._log)
+        log.must_settle = True
+        log.environment.home.wants_flush(log)
 
-    def note_truncated(self) -> None:
+    def note_truncated(self, log: LogState) -> None:
         self._generation += 1
         self._directory_version += 1
-        self.look_for_unsaved()
+        self.look_for_unsaved(log)
 
     def note_new(self, partition_metadata: SmallFile) -> None:
         self._is_new = True
@@ -89,62 +94,60 @@ class Durability:
         self._directory_version += 1
 
     def note_recovered(self, snapshots: dict[int, bytes]) -> None:
-        """Recovery has made these snapshots and the epochs anew, and may have removed names."""
+        """Recovery has rebuilt these snapshots and the leader epochs, and may have removed files."""
         self._unsaved_snapshots.update(snapshots)
         self._saved_epoch_version = -1
         self._directory_version += 1
 
-    def look_for_unsaved(self) -> None:
-        self.has_unsaved_sealed = any(segment.has_unsaved_indexes for segment in self._log.segments[:-1])
+    def look_for_unsaved(self, log: LogState) -> None:
+        self.has_unsaved_sealed = any(segment.has_unsaved_indexes for segment in log.segments[:-1])
 
     # Producer snapshots.
 
-    def take_snapshot(self) -> None:
-        """Keep the producers as of the end offset, to be saved by the next flush."""
-        offset = self._log.end_offset
+    def take_snapshot(self, log: LogState) -> None:
+        """Take a snapshot of the producer state at the end offset, to be saved by the next flush."""
+        offset = log.end_offset
         if not self.snapshot_offsets or self.snapshot_offsets[-1] < offset:
             insort(self.snapshot_offsets, offset)
-            self._unsaved_snapshots[offset] = producer_snapshot.encode(self._log.producer_state.producers.values())
+            self._unsaved_snapshots[offset] = producer_snapshot.encode(log.producer_state.producers.values())
 
-    def snapshot_path(self, offset: int) -> str:
-        return f"{self._log.directory}/{file_name(offset, producer_snapshot.SUFFIX)}"
+    def snapshot_path(self, log: LogState, offset: int) -> str:
+        return f"{log.directory}/{file_name(offset, producer_snapshot.SUFFIX)}"
 
-    def read_snapshot(self, offset: int) -> bytes | None:
+    def read_snapshot(self, log: LogState, offset: int) -> bytes | None:
         content = self._unsaved_snapshots.get(offset)
         if content is not None:
             return content
-        files = self._log.environment.files
-        return read_file(files, self.snapshot_path(offset), producer_snapshot.SIZE_BYTES_MAX)
+        files = log.environment.files
+        return read_file(files, self.snapshot_path(log, offset), producer_snapshot.SIZE_BYTES_MAX)
 
-    def forget_snapshots(self, keep: Callable[[int], bool]) -> list[str]:
-        """Drop snapshots; returns the paths of those that may have a file."""
+    def forget_snapshots(self, log: LogState, keep: Callable[[int], bool]) -> list[str]:
+        """Forget snapshots; returns the paths of those that may have a file."""
         gone = [offset for offset in self.snapshot_offsets if not keep(offset)]
         self.snapshot_offsets = [offset for offset in self.snapshot_offsets if keep(offset)]
-        return [self.snapshot_path(offset) for offset in gone if self._unsaved_snapshots.pop(offset, None) is None]
+        return [self.snapshot_path(log, offset) for offset in gone if self._unsaved_snapshots.pop(offset, None) is None]
 
-    def make_snapshot(self, offset: int) -> None:
-        """See to it that there is a snapshot at a segment's base, saved by the next flush. Raises `CorruptSegment`."""
+    def make_snapshot(self, log: LogState, offset: int) -> None:
+        """Ensure a producer snapshot at a segment's base offset, saved by the next flush. Raises `CorruptSegment`."""
         if offset not in self.snapshot_offsets:
-            log = self._log
-            state = rebuild.load_producers(log.segments, self.snapshot_offsets, self.read_snapshot, offset, offset)
+            state = rebuild.load_producers(
+                log.segments, self.snapshot_offsets, partial(self.read_snapshot, log), offset, offset
+            )
             self._unsaved_snapshots[offset] = producer_snapshot.encode(state.producers.values())
             insort(self.snapshot_offsets, offset)
 
-    def may_begin_at(self, offset: int) -> bool:
-        """Whether all is durable that a start after a crash needs when the log begins at ``offset``, a segment's base.
+    def may_begin_at(self, log: LogState, offset: int) -> bool:
+        """Whether all is durable that recovery needs when the log starts at ``offset``, the base offset of a segment.
 
-        The producers that earlier segments have seen live on in the snapshot there.
+        The state of producers seen in earlier segments is kept in the snapshot at that offset.
         """
         return (
-            offset <= self._log.recovery_point
-            and offset in self.snapshot_offsets
-            and offset not in self._unsaved_snapshots
+            offset <= log.recovery_point and offset in self.snapshot_offsets and offset not in self._unsaved_snapshots
         )
 
     # Flushing.
 
-    def is_due(self, now_ms: int) -> bool:
-        log = self._log
+    def is_due(self, log: LogState, now_ms: int) -> bool:
         if self._is_running or log.offline_reason is not None:
             return False
         if self.has_unsaved_sealed or log.must_settle:
@@ -156,17 +159,16 @@ class Durability:
         since = self._unflushed_since_ms
         return unflushed >= config.flush_messages or (since is not None and now_ms - since >= config.flush_ms)
 
-    def job(self) -> FlushJob | None:
-        log = self._log
+    def job(self, log: LogState) -> FlushJob | None:
         if self._is_running or log.offline_reason is not None:
             return None
         if log.must_settle:
-            return self._cut_job()
+            return self._cut_job(log)
         job = FlushJob(log.environment.files, log.end_offset, self._generation)
         job.epoch_version, job.directory_version = log.epochs.version, self._directory_version
         try:
-            self._add_segments(job)
-            for small in self._small_files_due(job):
+            self._add_segments(log, job)
+            for small in self._small_files_due(log, job):
                 job.add_small_file(small)
         except OSError as error:
             job.abandon()
@@ -181,8 +183,7 @@ class Durability:
         self._is_running = True
         return job
 
-    def _cut_job(self) -> FlushJob | None:
-        log = self._log
+    def _cut_job(self, log: LogState) -> FlushJob | None:
         job = FlushJob(log.environment.files, log.flushed_offset, self._generation)
         job.cut_version = self._cut_version
         handle = log.active.handle
@@ -196,21 +197,19 @@ class Durability:
         self._is_running = True
         return job
 
-    def _small_files_due(self, job: FlushJob) -> Iterator[SmallFile]:
-        log = self._log
+    def _small_files_due(self, log: LogState, job: FlushJob) -> Iterator[SmallFile]:
         for segment in log.segments[:-1]:
             if segment.base_offset in job.saved_segments:
                 for path, content in segment.index_files():
                     yield SmallFile(path, content)
         for offset, content in self._unsaved_snapshots.items():
             job.snapshot_offsets.append(offset)
-            yield SmallFile(self.snapshot_path(offset), content)
+            yield SmallFile(self.snapshot_path(log, offset), content)
         if log.epochs.version != self._saved_epoch_version:
             yield SmallFile(f"{log.directory}/{EPOCH_FILE_NAME}", log.epochs.encode())
         yield from self._small_files
 
-    def _add_segments(self, job: FlushJob) -> None:
-        log = self._log
+    def _add_segments(self, log: LogState, job: FlushJob) -> None:
         for index in range(log.segment_index_for(log.recovery_point), len(log.segments)):
             segment = log.segments[index]
             is_sealed = segment is not log.active
@@ -225,13 +224,12 @@ class Durability:
                 job.trims.append((file, segment.size))
             job.syncs.append(file)
 
-    def finish(self, job: FlushJob, result: FlushResult) -> None:
-        log = self._log
+    def finish(self, log: LogState, job: FlushJob, result: FlushResult) -> None:
         self._is_running = False
         for release in job.releases:
             release()
         if log.offline_reason is not None:
-            # Deleted or failed meanwhile; what the job could not find does not matter any more.
+            # Deleted or failed meanwhile: missing files do not matter any more.
             return
         if result.outcome is FlushOutcome.FAILED:
             log.directory_failed(f"sync of {log.topic_partition} failed and is not retried: {result.error}")
@@ -248,7 +246,7 @@ class Durability:
             if segment.base_offset in job.saved_segments:
                 segment.is_preallocated = False
                 segment.indexes_saved()
-        self.look_for_unsaved()
+        self.look_for_unsaved(log)
         for offset in job.snapshot_offsets:
             self._unsaved_snapshots.pop(offset, None)
         self._saved_epoch_version = job.epoch_version
@@ -258,24 +256,23 @@ class Durability:
         log.flushed_offset = max(log.flushed_offset, job.target_offset)
         self._unflushed_since_ms = None if log.flushed_offset == log.end_offset else log.now_ms
 
-    def save_active_indexes(self) -> None:
-        """The log is closing: its active segment's indexes are saved like those of a sealed one."""
-        active = self._log.active
+    def save_active_indexes(self, log: LogState) -> None:
+        """Save the active segment's indexes like those of a sealed one, because the log is closing."""
+        active = log.active
         active.seal()
         if active.has_unsaved_indexes:
             self._small_files.extend(SmallFile(path, content) for path, content in active.index_files())
 
     @property
     def generation(self) -> int:
-        """How often the log was cut since it was opened."""
+        """How often the log was truncated since it was opened."""
         return self._generation
 
     @property
     def is_running(self) -> bool:
-        """Whether a flush is under way."""
+        """Whether a flush is running."""
         return self._is_running
 
-    @property
-    def is_complete(self) -> bool:
-        is_flushed = self._log.flushed_offset == self._log.end_offset and not self._unsaved_snapshots
+    def is_complete(self, log: LogState) -> bool:
+        is_flushed = log.flushed_offset == log.end_offset and not self._unsaved_snapshots
         return is_flushed and not self._small_files and not self._is_running

@@ -1,8 +1,8 @@
-"""Where each leader epoch begins in one log: the lineage by which replicas find where they diverge.
+"""The leader epoch cache of one log: the start offset of each epoch, by which replicas find where they diverge.
 
-Entries rise in both epoch and start offset. An epoch is entered when its first batch is written, or when a leader is
-elected. ``leader-epoch-checkpoint`` holds them as text; it is written by the flush job whenever it changed, always
-before the recovery point passes the data it describes, and `recovery` rebuilds the rest from the batches.
+Entries ascend in both epoch and start offset. An epoch is added when its first batch is written, or when a leader is
+elected. ``leader-epoch-checkpoint`` holds them as text. The flush job writes it whenever it has changed, always before
+the recovery point passes the data it describes; `recovery` rebuilds the later entries from the batches.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ UNDEFINED_OFFSET = -1
 
 
 class EpochEndOffset(NamedTuple):
-    """The largest known epoch not above the one asked for, and the offset after its last record."""
+    """The largest known epoch not above the requested one, and the offset after its last record."""
 
     leader_epoch: int
     end_offset: int
 
 
-class EpochCache:
+class LeaderEpochCache:
     __slots__ = ("_epochs", "_start_offsets", "latest_epoch", "version")
 
     def __init__(self, entries: list[tuple[int, int]] | None = None) -> None:
@@ -32,7 +32,7 @@ class EpochCache:
         self._start_offsets: list[int] = []
         self.latest_epoch = UNDEFINED_EPOCH
         self.version = 0
-        """Rises with every change, so that a saved state can be told from a later one."""
+        """Rises with every change, to tell whether the saved state is current."""
         for epoch, start_offset in entries or []:
             self.assign(epoch, start_offset)
 
@@ -40,7 +40,7 @@ class EpochCache:
         return list(zip(self._epochs, self._start_offsets, strict=True))
 
     def assign(self, epoch: int, start_offset: int) -> None:
-        """Enter ``epoch`` when it is news. Entries that contradict it (same or later start) give way to it."""
+        """Add ``epoch`` when it is above the latest. Entries with the same or a higher start offset are removed."""
         if epoch <= self.latest_epoch or epoch < 0:
             return
         keep = bisect_left(self._start_offsets, start_offset)
@@ -50,14 +50,14 @@ class EpochCache:
         self._changed()
 
     def truncate_from_end(self, end_offset: int) -> None:
-        """Forget epochs that begin at or after ``end_offset``."""
+        """Remove epochs that begin at or after ``end_offset``."""
         keep = bisect_left(self._start_offsets, end_offset)
         if keep < len(self._epochs):
             del self._epochs[keep:], self._start_offsets[keep:]
             self._changed()
 
     def truncate_from_start(self, start_offset: int) -> None:
-        """Forget what lies before ``start_offset``; the epoch it falls into now begins there."""
+        """Remove entries before ``start_offset``; the epoch that contains it now begins there."""
         floor = bisect_right(self._start_offsets, start_offset) - 1
         if floor < 0 or (floor == 0 and self._start_offsets[0] == start_offset):
             return
@@ -72,7 +72,9 @@ class EpochCache:
             self._changed()
 
     def epoch_of(self, offset: int) -> int:
-        """The epoch in which ``offset`` was or would be written, `UNDEFINED_EPOCH` when before all that is known."""
+        """The epoch of ``offset``, or the latest one when it is not written yet; `UNDEFINED_EPOCH` before the first
+        entry.
+        """
         index = bisect_right(self._start_offsets, offset) - 1
         return self._epochs[index] if index >= 0 else UNDEFINED_EPOCH
 
@@ -80,10 +82,10 @@ class EpochCache:
         return (self._epochs[0], self._start_offsets[0]) if self._epochs else None
 
     def end_offset_for(self, epoch: int, log_end_offset: int) -> EpochEndOffset:
-        """Where ``epoch`` ended here: the answer of OffsetForLeaderEpoch and of the divergence check in Fetch.
+        """The end offset of ``epoch`` in this log, for OffsetForLeaderEpoch and the divergence check in Fetch.
 
-        The latest epoch ends at the log's end. An epoch above all known is undefined. One below all known ended where
-        the first known began, and is answered with the epoch asked for.
+        The latest epoch ends at the log end offset. An epoch above all known ones is undefined. One below all known
+        ones ended where the first known one began, and is returned with the requested epoch.
         """
         if epoch == UNDEFINED_EPOCH or not self._epochs:
             return EpochEndOffset(UNDEFINED_EPOCH, UNDEFINED_OFFSET)
@@ -104,7 +106,7 @@ class EpochCache:
 
 
 def decode_epochs(content: bytes) -> list[tuple[int, int]]:
-    """The entries of a checkpoint file; raises `CheckpointError` unless both columns rise."""
+    """Parse a checkpoint file. Raises `CheckpointError` unless both columns ascend."""
     entries: list[tuple[int, int]] = []
     for epoch_text, start_text in decode_lines(content, 2):
         try:
@@ -112,6 +114,6 @@ def decode_epochs(content: bytes) -> list[tuple[int, int]]:
         except ValueError as error:
             raise CheckpointError(f"malformed epoch entry {epoch_text} {start_text}") from error
         if entry[0] < 0 or entry[1] < 0 or (entries and (entry[0] <= entries[-1][0] or entry[1] <= entries[-1][1])):
-            raise CheckpointError(f"epoch entry {entry} does not rise")
+            raise CheckpointError(f"epoch entry {entry} is not above the one before")
         entries.append(entry)
     return entries

@@ -1,13 +1,13 @@
-"""Bounded open files: a log may have thousands of segments, a process only so many descriptors.
+"""A bounded cache of open files: logs may have thousands of segments, a process only so many file descriptors.
 
-Each segment has one `CachedFile`, which opens its file when it is needed and may lose it again to make room. A *lease*
-keeps it open: whoever uses a file beyond the current call (a reply that is being sent, a flush on a thread) takes one
-and gives it back exactly once. Eviction, retention, truncation and closing never close a leased file; the last release
-closes a retired one. Room is made by second chance: a file used since the hand last passed is spared once.
+Each segment has one `CachedFile`, which opens its file on demand and may be evicted to make room. A *lease* keeps it
+open: code that uses a file beyond the current call (a reply that is being sent, a flush on a thread) takes a lease and
+releases it exactly once. Eviction, retention, truncation and closing never close a leased file; the last release
+closes a retired one. Eviction is second-chance (clock): a file used since the last pass is spared once.
 
-When more files are leased than the limit allows, the cache goes above its limit rather than fail, and comes back as
-they are released; only the operating system's own refusal (EMFILE) is an error, and even then everything idle is closed
-and the open is tried again.
+When more files are leased than the limit allows, the cache exceeds its limit rather than fail, and shrinks as they are
+released. Only a refusal of the operating system (EMFILE) is an error, and even then all idle files are closed and the
+open is retried.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from millbeck.kernel.environment import File, Files, OpenMode
 
 
 class CachedFile:
-    """One path that may be open. ``file`` is None while it is not; use `get` or `lease`."""
+    """One path whose file may be open. ``file`` is None while it is closed; use `get` or `lease`."""
 
     __slots__ = ("_cache", "file", "is_retired", "leases", "mode", "path", "was_used")
 
@@ -51,7 +51,7 @@ class CachedFile:
             self._cache.close(self)
 
     def retire(self) -> None:
-        """The file is no longer part of its log: close it as soon as nobody leases it."""
+        """The file is no longer part of its log: close it as soon as it has no leases."""
         self.is_retired = True
         if not self.leases:
             self._cache.close(self)
@@ -93,19 +93,19 @@ class FileCache:
         return file
 
     def close(self, entry: CachedFile) -> None:
-        """Close an unleased file; nothing when it is not open."""
+        """Close a file without leases; do nothing when it is not open."""
         if entry.file is not None:
             assert not entry.leases, f"{entry.path} is leased and cannot be closed"
             self._open.remove(entry)
             self._close_file(entry)
 
     def close_idle(self) -> None:
-        """Close every file nobody leases."""
+        """Close every file without leases."""
         for entry in [entry for entry in self._open if not entry.leases]:
             self.close(entry)
 
     def _make_room(self) -> None:
-        # The hand passes each file at most twice: once to take its chance away, once to find it unused.
+        # The clock hand passes each file at most twice: first it clears ``was_used``, then it evicts.
         for _ in range(2 * len(self._open)):
             entry = self._open[0]
             if entry.leases or entry.was_used:

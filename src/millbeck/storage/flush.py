@@ -1,15 +1,15 @@
-"""Making a log durable, in two halves: the loop says what, a thread does it.
+"""Flushing a log in two halves: the event loop prepares a job, a thread runs it.
 
 A `FlushJob` holds leased files and the bytes of small files; its ``run`` writes, trims and syncs and touches nothing
-else. Order matters: everything that describes data (indexes of sealed segments, producer snapshots, leader epochs,
-names in the directory) is durable before `Log.finish_flush` moves the recovery point past that data, so after a crash
-what lies below the recovery point never needs rebuilding.
+else. Order matters: all metadata of the data (indexes of sealed segments, producer snapshots, leader epochs, directory
+entries) is durable before `Log.finish_flush` moves the recovery point past that data, so after a crash nothing below
+the recovery point needs to be rebuilt.
 
-Small files are written in place. A crash in the middle leaves one torn, which is noticed when it is read, and made anew
-from the batches.
+Small files are written in place. A crash during the write leaves a torn one, which is detected when it is read, and
+rebuilt from the batches.
 
 Writing a small file may fail for lack of space: the job is then *deferred* and the next one tries again. A failed sync
-is another matter: the kernel may have dropped the pages, and a second sync would lie. It is never retried.
+is different: the kernel may have dropped the pages, and a second sync would wrongly succeed. It is never retried.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class FlushResult:
 
 
 class SmallFile:
-    """A file that is written whole, in place; without content it is there already and only to be synced."""
+    """A file that is written whole, in place; without content it already exists and is only synced."""
 
     __slots__ = ("content", "path")
 
@@ -44,9 +44,9 @@ class SmallFile:
 
 
 class FlushJob:
-    """One flush of one log. ``target_offset`` is what will be durable when `run` returns DONE.
+    """One flush of one log. ``target_offset`` is durable once `run` returns DONE.
 
-    One with a ``cut_version`` makes a cut durable and nothing else, so that it needs no room on the disk.
+    A job with a ``cut_version`` makes a cut durable and nothing else, so that it needs no disk space.
     """
 
     __slots__ = (
@@ -81,19 +81,21 @@ class FlushJob:
         self.cut_version: int | None = None
 
     def add_small_file(self, small: SmallFile) -> None:
-        """Open it now: on the thread its name may belong to another log (deleted and created anew). Raises OSError."""
+        """Open the file now: when the thread runs, its path may belong to another log (deleted and recreated). Raises
+        OSError.
+        """
         file = self._files.open(small.path, OpenMode.WRITE)
         self.small_files.append((file, small.content))
 
     def abandon(self) -> None:
-        """Give everything back without having run."""
+        """Release files and leases of a job that will not run."""
         for file, _ in self.small_files:
             file.close()
         for release in self.releases:
             release()
 
     def run(self) -> FlushResult:
-        """Off the loop. Never raises OSError."""
+        """Write and sync; called off the event loop. Never raises OSError."""
         syncing = False
         try:
             for file, size in self.trims:

@@ -1,8 +1,8 @@
-"""Appending as a follower: a leader's batches keep the offsets and epochs they have.
+"""Appending as a follower: batches keep the offsets and epochs that the leader has given them.
 
-Checksums are verified. Offsets may jump (the leader's log may be compacted) and never go back. Batches of an epoch
-above the one the follower fetches in end the append, since the leader they come from has changed while they were on
-their way; so does a tail that the fetch's size limit has cut off.
+Checksums are verified. Offsets may have gaps (the leader's log may be compacted) and never go back. A batch with an
+epoch above the one the follower fetches in ends the append, since the leader has changed while the batches were in
+flight; so does a last batch cut short by the fetch's size limit.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from millbeck.storage import rebuild
 from millbeck.storage.staging import NO_APPEND_TIME, Staged
 
 if TYPE_CHECKING:
-    from millbeck.storage.log import Log
+    from millbeck.storage.log_state import LogState
 
 
 class UnexpectedAppendOffset(Exception):
-    """Replicated batches that do not continue this log: they begin before its end."""
+    """Replicated batches that begin before the log end offset."""
 
     def __init__(self, first_offset: int, end_offset: int) -> None:
         super().__init__(f"batches begin at offset {first_offset}, the log ends at {end_offset}")
@@ -29,8 +29,8 @@ class UnexpectedAppendOffset(Exception):
         self.end_offset = end_offset
 
 
-def append(log: Log, batches: Bytes, leader_epoch: int, now_ms: int) -> int:
-    """All of them or none. Raises `CorruptMessage`, `UnexpectedAppendOffset`, `KafkaStorageError`."""
+def stage(log: LogState, batches: Bytes, leader_epoch: int, now_ms: int) -> None:
+    """Stage all of the batches or none. Raises `CorruptMessage` or `UnexpectedAppendOffset`."""
     assert not log.has_staged, "a follower does not stage"
     view = memoryview(batches)
     position, end = 0, len(view)
@@ -42,21 +42,19 @@ def append(log: Log, batches: Bytes, leader_epoch: int, now_ms: int) -> int:
                 break
             batch = view[position : position + size]
             if crc32c(batch[CRC_START:]) != header.crc:
-                raise CorruptMessage(f"batch at offset {header.base_offset} does not have the checksum it claims")
+                raise CorruptMessage(f"batch at offset {header.base_offset} has a wrong checksum")
             if header.partition_leader_epoch > leader_epoch:
                 break
             if header.base_offset < log.next_offset:
                 raise UnexpectedAppendOffset(header.base_offset, log.next_offset)
-            _stage(log, batch, header, now_ms)
+            _stage_one(log, batch, header, now_ms)
             position += size
     except BaseException:
         log.discard_staged()
         raise
-    log.write_staged()
-    return log.end_offset
 
 
-def _stage(log: Log, batch: memoryview, header: BatchHeader, now_ms: int) -> None:
+def _stage_one(log: LogState, batch: memoryview, header: BatchHeader, now_ms: int) -> None:
     if header.size_bytes > log.segment_bytes:
         raise RecordListTooLarge(f"a batch of {header.size_bytes} bytes does not fit a segment")
     marker = rebuild.stage_replayed(log.producer_state, batch, header)
@@ -72,4 +70,4 @@ def _stage(log: Log, batch: memoryview, header: BatchHeader, now_ms: int) -> Non
         marker,
         header,
     )
-    log.stage_as_is(staged, now_ms)
+    log.stage_replicated(staged, now_ms)

@@ -1,4 +1,6 @@
-"""Memory for the indexes of sealed segments: they are read when a lookup needs them and dropped, oldest use first."""
+"""Memory limit for the indexes of sealed segments, which are loaded on demand and dropped in the order they were
+added.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,9 @@ class IndexCache:
         self.size_bytes = 0
 
     def remember(self, segment: Segment) -> None:
-        """``segment`` has loaded or may now drop its indexes: count them, and make others drop theirs if need be."""
+        """Count the indexes of ``segment``, which it has loaded or may drop from now on, and drop others' above the
+        limit.
+        """
         self.forget(segment)
         size = segment.index_memory_bytes
         self._sizes[segment] = size

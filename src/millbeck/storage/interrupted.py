@@ -1,12 +1,13 @@
-"""Files that a crash in the middle of some work leaves in a partition's directory, settled as Kafka settles them.
+"""Completes or undoes work that a crash interrupted in a partition's directory, as Kafka does.
 
-``.deleted`` and ``.tmp`` files go. ``.swap`` files are segments whose cleaning had finished: those they replace go, and
-they get their names. ``.cleaned`` files belong to a cleaning that had not finished and go, with any ``.swap`` file at
-or after the first of them that stands beside the segment it was to replace. Index files without a ``.log`` go too.
+``.deleted`` and ``.tmp`` files are removed. ``.swap`` files are segments whose cleaning had finished: the segments
+they replace are removed, and they are renamed into place. ``.cleaned`` files belong to an unfinished cleaning and are
+removed, with any ``.swap`` file at or after the lowest of them whose source segment is still there. Index files
+without a ``.log`` are removed too.
 
-Settling may itself be cut short by a crash, and be settled the next time. So what says how to settle is there, durably,
-until all that it asks for is durable: ``.cleaned`` files go after the ``.swap`` files they speak against, and ``.swap``
-files get their names after what they replace is gone.
+This may itself be interrupted by a crash and is then repeated at the next start. The files that decide what to do
+therefore stay until the result is durable: ``.cleaned`` files are removed after the ``.swap`` files they cancel, and
+``.swap`` files are renamed after the segments they replace have been removed.
 """
 
 from __future__ import annotations
@@ -22,18 +23,18 @@ CLEANED_SUFFIX = ".cleaned"
 SWAP_SUFFIX = ".swap"
 
 _QUORUM_SNAPSHOT_DELETED = ".checkpoint.deleted"
-"""The metadata log's own business."""
+"""Handled by the metadata log."""
 _DIGITS = 20
 
 
 def offset_of(name: str) -> int:
-    """The offset a segment's or snapshot's file is named after; -1 for other files."""
+    """The offset in the name of a segment's or snapshot's file; -1 for other files."""
     digits, dot, _ = name.partition(".")
     return int(digits) if dot and len(digits) == _DIGITS and digits.isascii() and digits.isdigit() else -1
 
 
 def settle(files: Files, directory: str, names: list[str]) -> list[str]:
-    """Finish or undo interrupted work; returns the names that are there now."""
+    """Complete or undo interrupted work; returns the names of the files that remain."""
     unsettled = (DELETED_SUFFIX, CLEANED_SUFFIX, SWAP_SUFFIX, TEMPORARY_SUFFIX)
     if any(name.endswith(unsettled) for name in names):
         _remove_leftovers(files, directory, names)
@@ -68,7 +69,8 @@ def _remove_leftovers(files: Files, directory: str, names: list[str]) -> None:
         present = frozenset(names)
         for name in [name for name in swaps if offset_of(name) >= lowest]:
             if name.partition(".")[0] + LOG_SUFFIX not in present:
-                # What it replaces has gone, so this swap was beyond undoing, whatever else was begun later.
+                # The segment it replaces has been removed, so this swap must be completed, even if a later cleaning
+                # had begun.
                 continue
             remove(files, directory, name)
             swaps.remove(name)
@@ -85,7 +87,7 @@ def _finish_swap(files: Files, directory: str, swaps: list[str]) -> None:
             first = offset_of(name)
             after = max(first + 1, _end_offset(files, f"{directory}/{name}", first))
             for other in files.names(directory):
-                # An index of its own may be the new one already; it is made anew.
+                # Indexes in this range may already be those of the new segment; they are rebuilt.
                 if other.endswith((LOG_SUFFIX, *INDEX_SUFFIXES)) and first <= offset_of(other) < after:
                     remove(files, directory, other)
     files.sync_directory(directory)
@@ -96,7 +98,7 @@ def _finish_swap(files: Files, directory: str, swaps: list[str]) -> None:
 
 
 def _end_offset(files: Files, path: str, base_offset: int) -> int:
-    """The offset after the last whole batch of a segment's file."""
+    """The offset after the last whole batch in a segment's file."""
     end_offset, position = base_offset, 0
     file = files.open(path, OpenMode.READ)
     try:

@@ -1,8 +1,7 @@
-"""Opening a log: after a clean stop with as little reading as possible, after a crash by `recovery`.
+"""Opening of a log: with little reading after a clean shutdown, by `recovery` after a crash.
 
-After a clean stop the recovery point is the log's end, and the producer snapshot taken there proves it; nothing but
-names, sizes and a few small files is read. Anything that is not as a clean stop leaves it sends the log through
-recovery instead.
+After a clean shutdown the recovery point is the log end offset, which the producer snapshot at that offset proves.
+Only names, sizes and a few small files are read. Any deviation from a cleanly closed log leads to recovery instead.
 """
 
 from __future__ import annotations
@@ -17,11 +16,12 @@ from millbeck.storage.atomic_file import read_file
 from millbeck.storage.checkpoints import CheckpointError
 from millbeck.storage.config import LogConfig
 from millbeck.storage.epoch_cache import FILE_NAME as EPOCH_FILE_NAME
-from millbeck.storage.epoch_cache import EpochCache, decode_epochs
+from millbeck.storage.epoch_cache import LeaderEpochCache, decode_epochs
 from millbeck.storage.log import Log
 from millbeck.storage.log_environment import LogEnvironment
+from millbeck.storage.log_state import LogContents
 from millbeck.storage.offset_index import CorruptIndex
-from millbeck.storage.producer_state import ProducerState
+from millbeck.storage.producer_state import ProducerStateManager
 from millbeck.storage.recovery import Recovery, first_to_read
 from millbeck.storage.segment import (
     INDEX_SUFFIX,
@@ -49,7 +49,7 @@ def create_log(
     now_ms: int,
     start_offset: int = 0,
 ) -> Log:
-    """An empty log in a directory that exists. Raises OSError."""
+    """Create an empty log in an existing directory. Raises OSError."""
     return _Loader(environment, directory, topic_partition, topic_id, config, now_ms).empty_log(start_offset)
 
 
@@ -65,9 +65,10 @@ def open_log(
     log_start_offset: int,
     had_clean_shutdown: bool,
 ) -> Log:
-    """The log in ``directory``, recovered if need be. Damage below the recovery point gives an offline log.
+    """Open the log in ``directory``, with recovery if needed. Corruption below the recovery point gives an offline
+    log.
 
-    Raises OSError when files cannot be read or cut. After an unclean stop it may read much.
+    Raises OSError when files cannot be read or truncated. After an unclean shutdown it may read much.
     """
     loader = _Loader(environment, directory, topic_partition, topic_id, config, now_ms)
     return loader.load(recovery_point, log_start_offset, had_clean_shutdown)
@@ -102,7 +103,8 @@ class _Loader:
         if not segments:
             self._keep_snapshots(lambda offset: False)
             return self.empty_log(log_start_offset)
-        # What retention had begun to remove may be torn or have holes; the snapshot after it stands for all of it.
+        # Segments that retention had begun to delete may be incomplete; the producer snapshot after them replaces
+        # them.
         gone_below = min(log_start_offset, recovery_point)
         bases = [segment.base_offset for segment in segments]
         secured = [base for base in bases if base <= gone_below and base in self._snapshots]
@@ -113,13 +115,13 @@ class _Loader:
             try:
                 return self._load_clean(segments, recovery_point, log_start_offset)
             except (CorruptIndex, CorruptSegment) as error:
-                logger.warning("%s is not as a clean stop leaves it: %s", self._directory, error)
+                logger.warning("recovering %s in spite of a clean shutdown: %s", self._directory, error)
         return self._recover(segments, recovery_point, log_start_offset)
 
     def empty_log(self, start_offset: int) -> Log:
         segment = self._segment(start_offset)
         segment.start_empty()
-        log = self._log([segment], start_offset, start_offset, start_offset, ProducerState(), EpochCache())
+        log = self._log([segment], start_offset, start_offset, start_offset, ProducerStateManager(), LeaderEpochCache())
         segment.prepare_file(self._config)
         log.durability.note_directory_changed()
         return log
@@ -136,12 +138,12 @@ class _Loader:
                 segment = self._segment(offset)
                 segment.size = self._files.size(segment.log_path)
                 if file_name(offset, TXN_INDEX_SUFFIX) not in self._names:
-                    segment.has_no_aborted()
+                    segment.set_no_txn_index()
                 segments.append(segment)
         return segments
 
     def _load_clean(self, segments: list[Segment], recovery_point: int, log_start_offset: int) -> Log:
-        """Raises `CorruptIndex` or `CorruptSegment` when everything has to be looked at."""
+        """Raises `CorruptIndex` or `CorruptSegment` when the log needs recovery."""
         active = segments[-1]
         for segment in segments:
             if not self._has_index_files(segment):
@@ -168,7 +170,7 @@ class _Loader:
                 rebuild.indexes(segment)
         except CorruptSegment as error:
             return self._offline(segments, log_start_offset, recovery_point, error)
-        # Above the recovery point a snapshot may describe batches that are lost; the scan makes new ones.
+        # Above the recovery point a snapshot may describe batches that are lost; recovery takes new ones.
         self._keep_snapshots(lambda offset: offset <= recovery_point)
         recovery = Recovery(
             segments,
@@ -182,7 +184,7 @@ class _Loader:
         if recovery.problem is not None:
             return self._offline(segments, log_start_offset, recovery_point, recovery.problem)
         for segment in recovery.segments[recovery.first_index :]:
-            # Those of an earlier process, of fewer batches: the next crash must not find them beside more.
+            # Index files of an earlier process cover fewer batches; the next recovery must not find them with more.
             segment.remove_index_files()
         if recovery.dropped:
             for segment in reversed(recovery.dropped):
@@ -190,7 +192,12 @@ class _Loader:
             self._files.sync_directory(self._directory)
         end_offset = recovery.end_offset
         if end_offset < log_start_offset:
-            logger.warning("%s ends at %d, before its start %d", self._topic_partition, end_offset, log_start_offset)
+            logger.warning(
+                "%s ends at offset %d, before its log start offset %d: starting an empty log",
+                self._topic_partition,
+                end_offset,
+                log_start_offset,
+            )
             for segment in reversed(recovery.segments):
                 self._remove_segment(segment)
             self._keep_snapshots(lambda offset: False)
@@ -214,9 +221,10 @@ class _Loader:
         return log
 
     def _settle(self, active: Segment) -> None:
-        """The process before may have cut the last file, or removed one after it, and have died before that was synced.
+        """Sync the last file and the directory: the previous process may have truncated or removed files without a
+        sync.
 
-        What is written now would stand where the cut was, and a power loss could bring back what was cut off, amid it.
+        Otherwise a power failure could bring back removed batches in the middle of new ones.
         """
         file = self._files.open(active.log_path, OpenMode.WRITE)
         try:
@@ -227,9 +235,14 @@ class _Loader:
 
     def _offline(self, segments: list[Segment], log_start_offset: int, end_offset: int, problem: CorruptSegment) -> Log:
         log = self._make(
-            segments, log_start_offset, max(end_offset, log_start_offset), end_offset, ProducerState(), EpochCache()
+            segments,
+            log_start_offset,
+            max(end_offset, log_start_offset),
+            end_offset,
+            ProducerStateManager(),
+            LeaderEpochCache(),
         )
-        log.found_corrupt(problem)
+        log.mark_corrupt(problem)
         return log
 
     def _log(
@@ -238,14 +251,14 @@ class _Loader:
         log_start_offset: int,
         end_offset: int,
         flushed_offset: int,
-        producers: ProducerState,
-        epochs: EpochCache,
+        producers: ProducerStateManager,
+        epochs: LeaderEpochCache,
     ) -> Log:
         jitter_max = self._config.segment_jitter_ms_max
         jitter = self._environment.jitter_below(jitter_max) if jitter_max > 0 else 0
         active = segments[-1]
         active.make_active(created_ms=self._now_ms, roll_jitter_ms=jitter)
-        active.tail_begins_at(end_offset)
+        active.set_recent_start(end_offset)
         return self._make(segments, log_start_offset, end_offset, flushed_offset, producers, epochs)
 
     def _make(
@@ -254,8 +267,8 @@ class _Loader:
         log_start_offset: int,
         end_offset: int,
         flushed_offset: int,
-        producers: ProducerState,
-        epochs: EpochCache,
+        producers: ProducerStateManager,
+        epochs: LeaderEpochCache,
     ) -> Log:
         return Log(
             self._environment,
@@ -263,13 +276,15 @@ class _Loader:
             topic_partition=self._topic_partition,
             topic_id=self._topic_id,
             config=self._config,
-            segments=segments,
-            log_start_offset=log_start_offset,
-            end_offset=end_offset,
-            flushed_offset=flushed_offset,
-            producer_state=producers,
-            epochs=epochs,
-            snapshot_offsets=self._snapshots,
+            contents=LogContents(
+                segments=segments,
+                log_start_offset=log_start_offset,
+                end_offset=end_offset,
+                flushed_offset=flushed_offset,
+                producer_state=producers,
+                epochs=epochs,
+                snapshot_offsets=self._snapshots,
+            ),
             now_ms=self._now_ms,
         )
 
@@ -278,18 +293,20 @@ class _Loader:
             file_name(segment.base_offset, suffix) in self._names for suffix in (INDEX_SUFFIX, TIME_INDEX_SUFFIX)
         )
 
-    # Small files.
+    # Leader epochs, producer snapshots and removal of files.
 
-    def _load_epochs(self, segments: list[Segment], end_offset: int) -> EpochCache:
-        """The epochs that begin before ``end_offset``: from their file, or from the batches of ``segments``."""
+    def _load_epochs(self, segments: list[Segment], end_offset: int) -> LeaderEpochCache:
+        """The epochs that begin before ``end_offset``: from the checkpoint file, or from the batches of
+        ``segments``.
+        """
         content = read_file(self._files, f"{self._directory}/{EPOCH_FILE_NAME}", _EPOCH_FILE_SIZE_MAX)
         try:
-            epochs = None if content is None else EpochCache(decode_epochs(content))
+            epochs = None if content is None else LeaderEpochCache(decode_epochs(content))
         except CheckpointError as error:
-            logger.warning("%s of %s is not used: %s", EPOCH_FILE_NAME, self._directory, error)
+            logger.warning("ignoring %s of %s: %s", EPOCH_FILE_NAME, self._directory, error)
             epochs = None
         if epochs is None:
-            epochs = EpochCache()
+            epochs = LeaderEpochCache()
             for segment in segments:
                 for _, header in segment.headers():
                     epochs.assign(header.partition_leader_epoch, header.base_offset)

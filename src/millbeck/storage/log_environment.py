@@ -1,4 +1,4 @@
-"""What all logs of a log directory share, and what they ask of it."""
+"""What the logs of a log directory share, and the interface to the directory they belong to."""
 
 from __future__ import annotations
 
@@ -10,39 +10,42 @@ from millbeck.storage.file_cache import FileCache
 from millbeck.storage.index_cache import IndexCache
 
 if TYPE_CHECKING:
-    from millbeck.storage.log import Log
+    from millbeck.storage.log_state import LogState
 
 
 class LogHome(Protocol):
-    """What a log asks of the directory it lies in."""
+    """The interface of a log to its log directory."""
 
-    def securing_job(self, log: Log, offset: int) -> Callable[[], None] | None:
-        """The job after which the recovery point on disk is at least ``offset``, which the log's own has reached.
+    def securing_job(self, log: LogState, offset: int) -> Callable[[], None] | None:
+        """The job that raises the recovery point on disk to at least ``offset``; the log's own must have reached it.
 
-        None when it is. The job syncs and raises OSError."""
+        None when it is there already. The job syncs and raises OSError.
+        """
 
     def failed(self, reason: str) -> None:
-        """The whole directory can no longer be trusted."""
+        """Take the whole directory offline after a failure that makes the disk untrustworthy."""
 
-    def went_offline(self, log: Log) -> None:
-        """The log serves no more."""
+    def went_offline(self, log: LogState) -> None:
+        """The log has gone offline."""
 
-    def wants_flush(self, log: Log) -> None:
-        """The log takes no more writes until it is flushed (`Log.must_settle`)."""
+    def wants_flush(self, log: LogState) -> None:
+        """The log accepts no more writes until it is flushed (`Log.must_settle`)."""
 
-    def raising_job(self, log: Log) -> Callable[[], None] | None:
-        """The log's start has moved past segments that are about to go: the job that makes sure a crash knows it.
+    def raising_job(self, log: LogState) -> Callable[[], None] | None:
+        """The job that makes the log start offset durable before segments below it are deleted.
 
-        None when the checkpoints on disk say so already. The job syncs and raises OSError."""
+        None when the checkpoints on disk have it already. The job syncs and raises OSError.
+        """
 
-    def lowering_job(self, log: Log, offset: int) -> Callable[[], None] | None:
-        """The log is about to be cut at ``offset``: the job after which no checkpoint on disk claims more.
+    def lowering_job(self, log: LogState, offset: int) -> Callable[[], None] | None:
+        """The job that lowers the checkpoints on disk to at most ``offset`` before the log is truncated there.
 
-        None when none does. The job syncs and raises OSError."""
+        None when no checkpoint is higher. The job syncs and raises OSError.
+        """
 
 
 class LogEnvironment:
-    """What all logs of a log directory share."""
+    """What the logs of a log directory share."""
 
     __slots__ = ("cache", "files", "home", "index_cache", "jitter_below")
 

@@ -1,9 +1,9 @@
-"""A segment's sparse map from offset to position: the ``.index`` file.
+"""The offset index of a segment (the ``.index`` file): a sparse map from offset to file position.
 
-Entries are 8 bytes, big endian: last offset of a batch relative to the segment's base (int32) and the position at which
-that batch begins (int32). One is added whenever more than ``index.interval.bytes`` were written since the last, so a
-lookup is followed by a short walk over batch headers. The bytes in memory are the bytes of the file. Kafka preallocates
-this file and trims it on roll; ours simply never holds more than its entries.
+Entries are 8 bytes, big endian: last offset of a batch relative to the segment's base offset (int32) and the position
+at which that batch begins (int32). An entry is added whenever more than ``index.interval.bytes`` were written since
+the last one, so a lookup ends with a short scan of batch headers. The content in memory equals the content of the
+file. Kafka preallocates this file and trims it on roll; this one never holds more than its entries.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _ENTRY: Final = Struct(">ii")
 
 
 class CorruptIndex(Exception):
-    """An index file that cannot be an index of its segment; it is to be rebuilt from the log."""
+    """An index file that is not a valid index of its segment and must be rebuilt from the log."""
 
 
 class OffsetIndex:
@@ -33,7 +33,7 @@ class OffsetIndex:
 
     @classmethod
     def load(cls, base_offset: int, size_bytes_max: int, content: Bytes, log_size_bytes: int) -> OffsetIndex:
-        """An index from its file; raises `CorruptIndex` when its size or its last entry is impossible."""
+        """Load an index from its file. Raises `CorruptIndex` when its size or its last entry is invalid."""
         index = cls(base_offset, size_bytes_max, content)
         if len(content) % ENTRY_SIZE:
             raise CorruptIndex(f"{len(content)} bytes are not a whole number of offset index entries")
@@ -55,7 +55,7 @@ class OffsetIndex:
         return [(self.base_offset + relative, position) for relative, position in _ENTRY.iter_unpack(self.content)]
 
     def last_entry(self) -> tuple[int, int]:
-        """The last (offset, position), or the segment's beginning when there is none."""
+        """The last (offset, position), or the segment's base offset and position 0 when there is none."""
         if not self.content:
             return self.base_offset, 0
         relative, position = _ENTRY.unpack_from(self.content, len(self.content) - ENTRY_SIZE)
@@ -78,7 +78,7 @@ class OffsetIndex:
         return self.base_offset + relative, found
 
     def truncate_to(self, offset: int) -> None:
-        """Drop the entries of batches that hold ``offset`` or more."""
+        """Remove the entries of batches whose last offset is at or above ``offset``."""
         del self.content[self._count_at_most(0, offset - self.base_offset - 1) * ENTRY_SIZE :]
 
     def _value(self, index: int, column: int) -> int:
@@ -86,7 +86,7 @@ class OffsetIndex:
         return value
 
     def _count_at_most(self, column: int, limit: int) -> int:
-        """How many entries have a value of at most ``limit`` in a column; both columns rise."""
+        """The number of entries with a value of at most ``limit`` in a column; both columns ascend."""
         unpack_from, content = _ENTRY.unpack_from, self.content
         low, high = 0, len(content) // ENTRY_SIZE
         while low < high:

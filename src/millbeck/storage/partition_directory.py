@@ -21,7 +21,7 @@ _TOPIC = re.compile(r"[a-zA-Z0-9._-]{1,249}")
 _PARTITION = re.compile(r"[0-9]{1,10}", re.ASCII)
 
 
-class Kind(Enum):
+class DirectoryKind(Enum):
     LOG = ""
     DELETED = "-delete"
     STRAY = "-stray"
@@ -31,27 +31,34 @@ class Kind(Enum):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionDirectory:
     topic_partition: TopicPartition
-    kind: Kind
+    kind: DirectoryKind
 
 
 def directory_name(topic_partition: TopicPartition) -> str:
-    """The name of a log's directory; refuses what could lead out of the log directory."""
+    """The directory name of a log. Raises ValueError for a name that would be outside the log directory."""
     topic, partition = topic_partition
     if not _TOPIC.fullmatch(topic) or topic in (".", "..") or partition < 0:
-        raise ValueError(f"{topic_partition!r} cannot name a directory")
+        raise ValueError(f"{topic_partition!r} is not a valid directory name")
     return f"{topic}-{partition}"
 
 
-def renamed(topic_partition: TopicPartition, kind: Kind, unique: Uuid) -> str:
-    """A name for a directory that is no log any more, shortened to what a file system allows."""
+def renamed(topic_partition: TopicPartition, kind: DirectoryKind, unique: Uuid) -> str:
+    """A name for the directory of a deleted, stray or future log, shortened to the limit of file systems."""
     suffix = f"-{topic_partition.partition}.{unique.hex()}{kind.value}"
     return topic_partition.topic[: NAME_LENGTH_MAX - len(suffix)] + suffix
 
 
 def parse_name(name: str) -> PartitionDirectory | None:
-    """What a directory is by its name; None when it is nothing of ours."""
-    kind = next((kind for kind in (Kind.DELETED, Kind.STRAY, Kind.FUTURE) if name.endswith(kind.value)), Kind.LOG)
-    if kind is not Kind.LOG:
+    """The topic partition and kind of a directory by its name; None when it is not a partition directory."""
+    kind = next(
+        (
+            kind
+            for kind in (DirectoryKind.DELETED, DirectoryKind.STRAY, DirectoryKind.FUTURE)
+            if name.endswith(kind.value)
+        ),
+        DirectoryKind.LOG,
+    )
+    if kind is not DirectoryKind.LOG:
         name = name.removesuffix(kind.value).rpartition(".")[0]
     topic, dash, partition = name.rpartition("-")
     if not dash or not _TOPIC.fullmatch(topic) or topic in (".", "..") or not _PARTITION.fullmatch(partition):
@@ -64,7 +71,7 @@ def encode_metadata(topic_id: Uuid) -> bytes:
 
 
 def read_metadata(files: Files, directory: str) -> Uuid:
-    """The topic's id, `ZERO_UUID` when the file is missing or damaged (it is durable from the log's first flush on)."""
+    """The topic id; `ZERO_UUID` when the file is missing or corrupt (it is durable once the log was flushed)."""
     content = read_file(files, f"{directory}/{METADATA_FILE_NAME}", _METADATA_SIZE_MAX)
     if content is None:
         return ZERO_UUID

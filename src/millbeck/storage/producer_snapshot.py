@@ -1,8 +1,9 @@
-"""The ``.snapshot`` file: a log's producers as they were at one offset, so that a start need not read the whole log.
+"""The producer ``.snapshot`` file: a log's producer state at one offset, so that opening need not read the whole log.
 
 Version (int16, 1), CRC-32C of all that follows (uint32), number of entries (int32), then per producer: id, epoch, last
 sequence, last offset, offset delta of the last batch, timestamp, coordinator epoch, first offset of the open
-transaction (-1 for none). Only the last batch is kept, so the window of five refills from the log after the snapshot.
+transaction (-1 for none). Only the last batch is stored; the window of five batches is refilled from the log (see
+`producer_windows`).
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from collections.abc import Iterable
 from struct import Struct, error
 
 from millbeck.records.crc import crc32c
-from millbeck.storage.producer_state import NO_OFFSET, ProducerEntry
+from millbeck.storage.producer_state import NO_OFFSET, ProducerStateEntry
 
 SUFFIX = ".snapshot"
 VERSION = 1
@@ -23,10 +24,10 @@ _ENTRY = Struct(">qhiqiqiq")
 
 
 class CorruptSnapshot(Exception):
-    """A snapshot file that is damaged; the producers are to be rebuilt from an older one or from the log."""
+    """A corrupt snapshot file; producer state must be rebuilt from an older one or from the log."""
 
 
-def encode(entries: Iterable[ProducerEntry]) -> bytes:
+def encode(entries: Iterable[ProducerStateEntry]) -> bytes:
     packed = [
         _ENTRY.pack(
             entry.producer_id,
@@ -44,15 +45,15 @@ def encode(entries: Iterable[ProducerEntry]) -> bytes:
     return _HEAD.pack(VERSION, crc32c(body)) + body
 
 
-def decode(content: bytes) -> list[ProducerEntry]:
-    """The entries; raises `CorruptSnapshot`."""
+def decode(content: bytes) -> list[ProducerStateEntry]:
+    """The entries of a snapshot file. Raises `CorruptSnapshot`."""
     try:
         version, crc = _HEAD.unpack_from(content)
         (count,) = _COUNT.unpack_from(content, _HEAD.size)
     except error as cause:
-        raise CorruptSnapshot(f"{len(content)} bytes are too few") from cause
+        raise CorruptSnapshot(f"{len(content)} bytes are too short for a snapshot") from cause
     if version != VERSION:
-        raise CorruptSnapshot(f"version {version} is not known")
+        raise CorruptSnapshot(f"version {version} is not supported")
     if crc32c(memoryview(content)[_HEAD.size :]) != crc:
         raise CorruptSnapshot("the checksum does not match")
     if len(content) != _HEAD.size + _COUNT.size + count * _ENTRY.size:
@@ -62,5 +63,5 @@ def decode(content: bytes) -> list[ProducerEntry]:
         producer_id, epoch, last_sequence, last_offset, delta, timestamp, coordinator_epoch, first_offset = fields
         batches = ((last_sequence, last_offset, delta, timestamp),) if last_offset >= 0 else ()
         first_offset = first_offset if first_offset >= 0 else NO_OFFSET
-        entries.append(ProducerEntry(producer_id, epoch, batches, timestamp, coordinator_epoch, first_offset))
+        entries.append(ProducerStateEntry(producer_id, epoch, batches, timestamp, coordinator_epoch, first_offset))
     return entries

@@ -1,16 +1,16 @@
-"""What one log knows of its idempotent and transactional producers.
+"""Producer state of one log: its idempotent and transactional producers.
 
-For each producer: its epoch, its last five batches (by which a retried batch is recognised and a missing one noticed),
-and the transaction it has open here. From the open and the just completed transactions follows the last stable offset.
+For each producer: its epoch, its last five batches (to detect duplicate batches and gaps in the sequence), and its
+open transaction in this log. The last stable offset follows from the open and the just completed transactions.
 
-Changes are made in two steps, as the log's appends are: ``stage_*`` checks against what is committed *and* what is
-staged, and keeps the outcome aside; `commit` makes it the state, `drop` forgets it. Entries are never changed in place,
-so forgetting is all that undoing takes. Replaying a log on start uses the same two steps with `Origin.REPLICATION`,
-which skips the checks: the leader has made them.
+Changes are made in two steps, like the appends of the log: ``stage_*`` checks against committed *and* staged state and
+keeps the new entry aside; `commit` applies it, `drop` discards it. Entries are never modified in place, so a rollback
+only discards. Replaying a log at startup uses the same two steps with `AppendOrigin.REPLICATION`, which skips the
+checks: the leader has made them.
 
-Rules (KIP-98, KIP-360, KIP-890): an older epoch is refused; a new epoch starts at sequence 0, unless nothing is known
-of the producer, then any sequence is taken; within an epoch the next sequence follows the last, wrapping from 2^31-1 to
-0; a batch equal to one of the last five is a duplicate; a marker's coordinator epoch does not go back.
+Rules (KIP-98, KIP-360, KIP-890): an older epoch is rejected; a new epoch starts at sequence 0, unless the producer is
+unknown, then any sequence is accepted; within an epoch the next sequence follows the last, wrapping from 2^31-1 to 0;
+a batch equal to one of the last five is a duplicate; a marker's coordinator epoch does not go back.
 """
 
 from __future__ import annotations
@@ -35,11 +35,13 @@ PRODUCER_EPOCH_MAX: Final = 2**15 - 1
 _SEQUENCE_MASK: Final = 2**31 - 1
 
 BatchTrace = tuple[int, int, int, int]
-"""Last sequence, last offset, offset delta, timestamp: a plain tuple, since one is made for every idempotent batch."""
+"""Last sequence, last offset, offset delta, timestamp: a plain tuple, since one is created for every idempotent
+batch.
+"""
 
 
-class Origin(Enum):
-    """Who appends, which decides what is checked."""
+class AppendOrigin(Enum):
+    """The origin of an append, which decides what is validated."""
 
     CLIENT = "client"
     COORDINATOR = "coordinator"
@@ -57,8 +59,8 @@ _ENTRY_FIELDS: Final = (
 )
 
 
-class ProducerEntry:
-    """One producer on one partition; never changed, only replaced."""
+class ProducerStateEntry:
+    """State of one producer on one partition; never modified, only replaced."""
 
     __slots__ = _ENTRY_FIELDS
 
@@ -94,7 +96,7 @@ class ProducerEntry:
         return tuple(getattr(self, name) for name in _ENTRY_FIELDS)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, ProducerEntry) and self._fields() == other._fields()
+        return isinstance(other, ProducerStateEntry) and self._fields() == other._fields()
 
     __hash__ = None  # type: ignore[assignment]
 
@@ -109,15 +111,15 @@ class CompletedTransaction(NamedTuple):
     is_aborted: bool
 
 
-class ProducerState:
+class ProducerStateManager:
     __slots__ = ("_begun", "_completed", "_pending", "_unreplicated", "open_transactions", "producers")
 
     def __init__(self) -> None:
-        self.producers: dict[int, ProducerEntry] = {}
+        self.producers: dict[int, ProducerStateEntry] = {}
         self.open_transactions: dict[int, int] = {}
-        """Producer id by first offset, in the order of the offsets."""
+        """Producer id by first offset, in offset order."""
         self._unreplicated: list[CompletedTransaction] = []
-        self._pending: dict[int, ProducerEntry] = {}
+        self._pending: dict[int, ProducerStateEntry] = {}
         self._begun: list[tuple[int, int]] = []
         self._completed: list[CompletedTransaction] = []
 
@@ -130,9 +132,9 @@ class ProducerState:
         first_offset: int,
         timestamp: int,
         is_transactional: bool,
-        origin: Origin,
+        origin: AppendOrigin,
     ) -> BatchTrace | None:
-        """Take a data batch into the staged state, or return the batch it duplicates and change nothing.
+        """Stage a data batch, or return the batch it duplicates and change nothing.
 
         Raises `InvalidProducerEpoch`, `OutOfOrderSequenceNumber` or `InvalidTxnState`.
         """
@@ -143,18 +145,18 @@ class ProducerState:
             transaction_first_offset, coordinator_epoch = NO_OFFSET, NO_EPOCH
             batches: tuple[BatchTrace, ...] = (trace,)
         else:
-            if origin is Origin.CLIENT and epoch == entry.epoch:
+            if origin is AppendOrigin.CLIENT and epoch == entry.epoch:
                 for known in entry.batches:
                     if known[0] == last_sequence and known[2] == last_offset_delta:
                         return known
-            if origin is not Origin.REPLICATION:
+            if origin is not AppendOrigin.REPLICATION:
                 self._check(entry, epoch, base_sequence, is_transactional, origin)
             transaction_first_offset, coordinator_epoch = entry.transaction_first_offset, entry.coordinator_epoch
             batches = (trace,) if epoch != entry.epoch else (*entry.batches[1 - REMEMBERED_BATCHES :], trace)
         if is_transactional and transaction_first_offset == NO_OFFSET:
             transaction_first_offset = first_offset
             self._begun.append((first_offset, producer_id))
-        self._pending[producer_id] = ProducerEntry(
+        self._pending[producer_id] = ProducerStateEntry(
             producer_id, epoch, batches, timestamp, coordinator_epoch, transaction_first_offset
         )
         return None
@@ -166,19 +168,19 @@ class ProducerState:
         marker: EndTransaction,
         offset: int,
         timestamp: int,
-        origin: Origin,
+        origin: AppendOrigin,
         transaction_version: int = 0,
     ) -> CompletedTransaction | None:
-        """Take a transaction marker into the staged state; returns the transaction it ends, if one is open here.
+        """Stage a transaction marker; returns the transaction it ends, if one is open here.
 
-        From transaction version 2 on a marker carries an epoch above its data's; the same epoch is accepted as a retry
-        when nothing is open, and when the epoch is used up. Raises `InvalidProducerEpoch` or
+        From transaction version 2 on a marker has an epoch above that of its data. The same epoch is accepted as a
+        retry when no transaction is open, and when the maximum epoch is reached. Raises `InvalidProducerEpoch` or
         `TransactionCoordinatorFenced`.
         """
         entry = self._pending.get(producer_id) or self.producers.get(producer_id)
         if entry is None:
-            entry = ProducerEntry(producer_id, NO_EPOCH, (), timestamp)
-        elif origin is not Origin.REPLICATION:
+            entry = ProducerStateEntry(producer_id, NO_EPOCH, (), timestamp)
+        elif origin is not AppendOrigin.REPLICATION:
             _check_marker(entry, epoch, marker, transaction_version)
         completed = None
         if entry.transaction_first_offset != NO_OFFSET:
@@ -187,19 +189,21 @@ class ProducerState:
             )
             self._completed.append(completed)
         batches = entry.batches if epoch == entry.epoch else ()
-        self._pending[producer_id] = ProducerEntry(producer_id, epoch, batches, timestamp, marker.coordinator_epoch)
+        self._pending[producer_id] = ProducerStateEntry(
+            producer_id, epoch, batches, timestamp, marker.coordinator_epoch
+        )
         return completed
 
     @property
     def has_staged(self) -> bool:
         return bool(self._pending)
 
-    def latest(self, producer_id: int) -> ProducerEntry | None:
-        """What is known of a producer, with what is staged."""
+    def latest(self, producer_id: int) -> ProducerStateEntry | None:
+        """The latest state of a producer, staged or committed."""
         return self._pending.get(producer_id) or self.producers.get(producer_id)
 
     def commit(self) -> list[AbortedTransaction]:
-        """What was staged is written: make it the state. Returns what belongs into the transaction index."""
+        """Apply the staged state after its batches were written. Returns the new entries of the transaction index."""
         self.producers.update(self._pending)
         self._pending.clear()
         if self._begun:
@@ -217,18 +221,20 @@ class ProducerState:
         return aborted
 
     def drop(self) -> None:
-        """What was staged is not written: forget it."""
+        """Discard the staged state, because its batches were not written."""
         self._pending.clear()
         self._begun.clear()
         self._completed.clear()
 
     def _index_entry(self, completed: CompletedTransaction) -> AbortedTransaction:
-        """With the last stable offset as it is now that ``completed`` is no longer open."""
+        """The transaction index entry of ``completed``, with the last stable offset now that it is no longer open."""
         stable = next(iter(self.open_transactions), completed.last_offset + 1)
         return AbortedTransaction(completed.producer_id, completed.first_offset, completed.last_offset, stable)
 
     def last_stable_offset(self, high_watermark: int) -> int:
-        """No record below this belongs to a transaction that is undecided, or decided above ``high_watermark``."""
+        """The last stable offset: all records below it are of transactions that were decided below
+        ``high_watermark``.
+        """
         stable = high_watermark
         if self._unreplicated:
             self._unreplicated = [one for one in self._unreplicated if one.last_offset >= high_watermark]
@@ -239,7 +245,7 @@ class ProducerState:
         return stable
 
     def expire(self, now_ms: int, expiration_ms: int) -> None:
-        """Forget producers that have been idle for ``expiration_ms`` and have nothing open."""
+        """Remove producers that have been idle for ``expiration_ms`` and have no open transaction."""
         expired = [
             entry.producer_id
             for entry in self.producers.values()
@@ -248,8 +254,8 @@ class ProducerState:
         for producer_id in expired:
             del self.producers[producer_id]
 
-    def load(self, entries: list[ProducerEntry]) -> None:
-        """Start from a snapshot's entries."""
+    def load(self, entries: list[ProducerStateEntry]) -> None:
+        """Replace the state by a snapshot's entries."""
         self.clear()
         for entry in entries:
             self.producers[entry.producer_id] = entry
@@ -264,35 +270,39 @@ class ProducerState:
         self._unreplicated.clear()
 
     @staticmethod
-    def _check(entry: ProducerEntry, epoch: int, base_sequence: int, is_transactional: bool, origin: Origin) -> None:
+    def _check(
+        entry: ProducerStateEntry, epoch: int, base_sequence: int, is_transactional: bool, origin: AppendOrigin
+    ) -> None:
         if epoch < entry.epoch:
             raise InvalidProducerEpoch(
-                f"producer {entry.producer_id} writes with epoch {epoch} after epoch {entry.epoch} was seen"
+                f"producer {entry.producer_id} has the old epoch {epoch}, the current epoch is {entry.epoch}"
             )
-        if origin is Origin.CLIENT:
+        if origin is AppendOrigin.CLIENT:
             if epoch != entry.epoch:
                 if base_sequence != 0 and entry.epoch != NO_EPOCH:
                     raise OutOfOrderSequenceNumber(
-                        f"producer {entry.producer_id} begins epoch {epoch} with sequence {base_sequence}, not 0"
+                        f"producer {entry.producer_id} starts epoch {epoch} with sequence {base_sequence}, not 0"
                     )
             elif base_sequence != ((entry.last_sequence + 1) & _SEQUENCE_MASK):
                 raise OutOfOrderSequenceNumber(
-                    f"producer {entry.producer_id} sends sequence {base_sequence} after {entry.last_sequence}"
+                    f"producer {entry.producer_id} sent sequence {base_sequence} after {entry.last_sequence}"
                 )
         if entry.transaction_first_offset != NO_OFFSET and not is_transactional:
-            raise InvalidTxnState(f"producer {entry.producer_id} writes outside the transaction it has open")
+            raise InvalidTxnState(
+                f"producer {entry.producer_id} has an open transaction but sent a non-transactional batch"
+            )
 
 
-def _check_marker(entry: ProducerEntry, epoch: int, marker: EndTransaction, transaction_version: int) -> None:
+def _check_marker(entry: ProducerStateEntry, epoch: int, marker: EndTransaction, transaction_version: int) -> None:
     is_old = epoch < entry.epoch
     if transaction_version >= 2 and epoch == entry.epoch:
         is_old = entry.transaction_first_offset != NO_OFFSET and epoch != PRODUCER_EPOCH_MAX
     if is_old:
         raise InvalidProducerEpoch(
-            f"a marker for producer {entry.producer_id} has epoch {epoch} and epoch {entry.epoch} was seen"
+            f"the marker for producer {entry.producer_id} has the old epoch {epoch}, the current epoch is {entry.epoch}"
         )
     if marker.coordinator_epoch < entry.coordinator_epoch:
         raise TransactionCoordinatorFenced(
-            f"a marker for producer {entry.producer_id} comes from coordinator epoch {marker.coordinator_epoch}; "
-            f"epoch {entry.coordinator_epoch} has written since"
+            f"the marker for producer {entry.producer_id} has the old coordinator epoch {marker.coordinator_epoch}, "
+            f"the current one is {entry.coordinator_epoch}"
         )

@@ -1,9 +1,9 @@
-"""The last five batches of each producer, found again in the log.
+"""Restores the window of the last five batches of each producer from the log.
 
-A producer snapshot keeps only a producer's last batch, so a log that was opened from one would take the repetition of
-an earlier batch for a gap: a client that had several batches in flight when the node stopped would be refused. The
-batches are still in the log, right before the snapshot's offset, and their headers are enough. How far to look back is
-bounded; beyond it, only the last batch is recognised.
+A producer snapshot stores only a producer's last batch. Without the others, a log opened from a snapshot would take a
+retried earlier batch for a gap, and reject a client that had several batches in flight when the node stopped. The
+batches are still in the log, right before the snapshot's offset, and their headers are enough. The search is bounded;
+beyond the bound only the last batch is recognised as a duplicate.
 """
 
 from __future__ import annotations
@@ -12,19 +12,19 @@ from collections.abc import Sequence
 
 from millbeck.kernel.units import KIB, MIB
 from millbeck.storage.offset_index import CorruptIndex
-from millbeck.storage.producer_state import REMEMBERED_BATCHES, BatchTrace, ProducerEntry, ProducerState
+from millbeck.storage.producer_state import REMEMBERED_BATCHES, BatchTrace, ProducerStateEntry, ProducerStateManager
 from millbeck.storage.segment import CorruptSegment, Segment
 
 NEAR_BYTES = 64 * KIB
 FAR_BYTES = 8 * MIB
 FEW_BATCHES = 64
-"""As few in the near range means that they are large: then it is worth, and cheap, to look further."""
+"""Below this count in the near range the batches are large, so it is cheap and useful to search the far range."""
 
 
-def widen(state: ProducerState, segments: Sequence[Segment], upto_offset: int) -> None:
-    """Give the producers of ``state``, as of ``upto_offset``, the earlier batches that the log still has of them.
+def widen(state: ProducerStateManager, segments: Sequence[Segment], upto_offset: int) -> None:
+    """Add the earlier batches that the log still has to the producers of ``state``, which is as of ``upto_offset``.
 
-    Only header fields are read. Damage ends the search; it is not this module's to report.
+    Only header fields are read. Corruption ends the search; other code reports it.
     """
     if not state.producers:
         return
@@ -35,7 +35,7 @@ def widen(state: ProducerState, segments: Sequence[Segment], upto_offset: int) -
     for producer_id, traces in found.items():
         entry = state.producers[producer_id]
         batches = (*traces[-(REMEMBERED_BATCHES - len(entry.batches)) :], *entry.batches)
-        state.producers[producer_id] = ProducerEntry(
+        state.producers[producer_id] = ProducerStateEntry(
             producer_id,
             entry.epoch,
             batches,
@@ -46,13 +46,15 @@ def widen(state: ProducerState, segments: Sequence[Segment], upto_offset: int) -
 
 
 def _collect(
-    state: ProducerState,
+    state: ProducerStateManager,
     segments: Sequence[Segment],
     upto_offset: int,
     bytes_max: int,
     found: dict[int, list[BatchTrace]],
 ) -> int:
-    """Note the producers' batches in the last ``bytes_max`` bytes before an offset; how many batches there were."""
+    """Collect the producers' batches in the last ``bytes_max`` bytes before an offset; returns the number of batches
+    read.
+    """
     ranges: list[tuple[Segment, int]] = []
     left = bytes_max
     for segment in reversed(segments):
@@ -86,7 +88,7 @@ def _collect(
 
 
 def _position_before(segment: Segment, position: int) -> int:
-    """Where some batch begins, at or before ``position``."""
+    """The beginning of some batch at or before ``position``."""
     if position <= 0:
         return 0
     try:

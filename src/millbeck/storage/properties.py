@@ -1,4 +1,4 @@
-"""``meta.properties``: whose log directory this is. Java's properties format, as Kafka writes it."""
+"""``meta.properties``: cluster, node and directory id of a log directory, in Java's properties format as in Kafka."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _ESCAPE = re.compile(r"\\(.)")
 
 
 class MetaPropertiesError(Exception):
-    """A meta.properties file that is missing something or is not one."""
+    """A meta.properties file that is malformed or lacks a property."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,7 +42,7 @@ def read_meta_properties(files: Files, directory: str) -> MetaProperties | None:
             directory_id=parse_uuid(values["directory.id"]),
         )
     except (KeyError, ValueError) as error:
-        raise MetaPropertiesError(f"{directory}/{FILE_NAME} is not usable: {error}") from error
+        raise MetaPropertiesError(f"{directory}/{FILE_NAME} is malformed or incomplete: {error}") from error
 
 
 def write_meta_properties(files: Files, directory: str, meta: MetaProperties) -> None:
@@ -57,7 +57,7 @@ def write_meta_properties(files: Files, directory: str, meta: MetaProperties) ->
 
 
 def parse_properties(text: str) -> dict[str, str]:
-    """Keys and values of simple Java properties: comments, ``=`` or ``:``, backslash escapes; no continuation lines."""
+    """Parse simple Java properties: comments, ``=`` or ``:``, backslash escapes; no continuation lines."""
     values: dict[str, str] = {}
     for line in text.splitlines():
         stripped = line.strip()

@@ -1,7 +1,7 @@
-"""Finding batches: at the tail from memory, elsewhere through the index; always whole batches of one segment.
+"""Lookup and reading of batches: at the tail from memory, elsewhere by the index; whole batches of one segment only.
 
-A slice ends where a batch ends. When the limit falls inside a long run of batches, the cut is made at an index entry,
-which costs no file access; only within one index interval are headers walked.
+A slice ends at a batch boundary. When the size limit falls into a long run of batches, the slice ends at an index
+entry, which needs no file access; headers are scanned only within one index interval.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from millbeck.kernel.environment import FileSlice
 from millbeck.kernel.errors import KafkaStorageError
 from millbeck.storage import txn_index
 from millbeck.storage.offset_index import CorruptIndex
-from millbeck.storage.segment import CorruptSegment, Found, Segment
+from millbeck.storage.segment import BatchPosition, CorruptSegment, Segment
 from millbeck.storage.txn_index import AbortedTransaction
 
 if TYPE_CHECKING:
-    from millbeck.storage.log import Log
+    from millbeck.storage.log_state import LogState
 
 
 class _NotInTail(Enum):
@@ -29,7 +29,7 @@ NOT_IN_TAIL: Final = _NotInTail.NOT_IN_TAIL
 
 
 class LogSlice(FileSlice):
-    """Batches of one segment. No offset in it reaches ``upper_offset``; release it exactly once."""
+    """Batches of one segment, all of them below ``upper_offset``; release it exactly once."""
 
     __slots__ = ("segment_base_offset", "upper_offset")
 
@@ -46,7 +46,7 @@ class LogSlice(FileSlice):
 def read_tail(
     segment: Segment, offset: int, size_bytes_max: int, upto_offset: int, at_least_one: bool
 ) -> LogSlice | _NotInTail | None:
-    """Read from the active segment's remembered batches, without touching the file."""
+    """Read by the batch positions that the active segment keeps in memory, without accessing the file."""
     found = segment.tail_range(offset, upto_offset)
     if found is None:
         return NOT_IN_TAIL
@@ -68,9 +68,9 @@ def read_tail(
 
 
 def read_indexed(
-    log: Log, offset: int, size_bytes_max: int, upto_offset: int, at_least_one: bool, nowait: bool
+    log: LogState, offset: int, size_bytes_max: int, upto_offset: int, at_least_one: bool, nowait: bool
 ) -> LogSlice | None:
-    """Read through the index, going on to later segments over gaps that compaction has left."""
+    """Read by the index, continuing in later segments across gaps left by compaction."""
     index = log.segment_index_for(offset)
     try:
         while index < len(log.segments):
@@ -85,14 +85,14 @@ def read_indexed(
                 return _slice(log, segment, start, size_bytes_max, upto_offset, upper, at_least_one, nowait)
             index += 1
     except CorruptSegment as damage:
-        raise log.found_corrupt(damage) from damage
+        raise log.mark_corrupt(damage) from damage
     except OSError as error:
         raise KafkaStorageError(f"{log.topic_partition} cannot be read: {error}") from error
     return None
 
 
-def find(log: Log, segment: Segment, offset: int, nowait: bool = False) -> Found | None:
-    """`Segment.find`, rebuilding an index that turns out to be damaged."""
+def find(log: LogState, segment: Segment, offset: int, nowait: bool = False) -> BatchPosition | None:
+    """`Segment.find`, with a rebuild of the index when it is corrupt."""
     try:
         return segment.find(offset, nowait)
     except CorruptIndex as error:
@@ -101,9 +101,9 @@ def find(log: Log, segment: Segment, offset: int, nowait: bool = False) -> Found
 
 
 def _slice(
-    log: Log,
+    log: LogState,
     segment: Segment,
-    start: Found,
+    start: BatchPosition,
     size_bytes_max: int,
     upto_offset: int,
     upper_offset: int,
@@ -120,7 +120,7 @@ def _slice(
         return LogSlice(segment, start.position, start.size, start.last_offset + 1) if at_least_one else None
     cut = segment.offset_index(nowait).entry_at_most(start.position + size_bytes_max)
     if cut is not None and cut[1] > start.position:
-        # The entry's batch is the first one left out, and its last offset bounds everything before it.
+        # The entry's batch is the first one excluded; its last offset is above all offsets before it.
         return LogSlice(segment, start.position, cut[1] - start.position, cut[0])
     end, upper_offset = start.position + start.size, start.last_offset + 1
     while end < limit:
@@ -131,7 +131,7 @@ def _slice(
     return LogSlice(segment, start.position, end - start.position, upper_offset)
 
 
-def aborted_transactions(log: Log, start_offset: int, upper_offset: int) -> list[AbortedTransaction]:
+def aborted_transactions(log: LogState, start_offset: int, upper_offset: int) -> list[AbortedTransaction]:
     """See `Log.aborted_transactions`."""
     aborted: list[AbortedTransaction] = []
     for segment in log.segments[log.segment_index_for(start_offset) :]:

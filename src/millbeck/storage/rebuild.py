@@ -1,13 +1,14 @@
-"""What can be derived from the batches: indexes, aborted transactions, producers. Batches are the only truth.
+"""Rebuilding of derived state from the batches: indexes, aborted transactions and producer state.
 
-These functions walk headers (and the few control batches), never checksums: `recovery` and `scrub` do that. All of them
-raise `CorruptSegment` when the walk meets something that is no batch.
+These functions read headers (and the few control batches) and verify no checksums: `recovery` and `scrub` do that. All
+of them raise `CorruptSegment` when they meet an invalid batch.
 """
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 from millbeck.kernel.environment import Bytes
@@ -16,19 +17,19 @@ from millbeck.records.batch import BatchHeader, records_of
 from millbeck.storage import producer_snapshot, producer_windows
 from millbeck.storage.offset_index import CorruptIndex, OffsetIndex
 from millbeck.storage.producer_snapshot import CorruptSnapshot
-from millbeck.storage.producer_state import Origin, ProducerState
+from millbeck.storage.producer_state import AppendOrigin, ProducerStateManager
 from millbeck.storage.segment import Segment
 from millbeck.storage.time_index import NO_TIMESTAMP, TimeIndex
 from millbeck.storage.txn_index import AbortedTransaction
 
 if TYPE_CHECKING:
-    from millbeck.storage.log import Log
+    from millbeck.storage.log_state import LogState
 
 logger = logging.getLogger(__name__)
 
 
 class IndexBuilder:
-    """Indexes of a segment whose batches are met one by one, by the rule appends follow."""
+    """Builds the indexes of a segment from its batches, by the same rule as appends."""
 
     __slots__ = ("_segment", "_since_index", "max_timestamp", "max_timestamp_offset", "offset_index", "time_index")
 
@@ -50,7 +51,9 @@ class IndexBuilder:
         self._since_index += header.size_bytes
 
     def install(self) -> None:
-        """Give the segment its rebuilt indexes, closed with the largest timestamp as those of a sealed one are."""
+        """Install the rebuilt indexes in the segment, with a last entry for the largest timestamp like a sealed
+        one.
+        """
         self.time_index.append_if_later(self.max_timestamp, self.max_timestamp_offset)
         self._segment.max_timestamp = self.max_timestamp
         self._segment.max_timestamp_offset = self.max_timestamp_offset
@@ -68,23 +71,23 @@ def indexes(segment: Segment) -> int:
     return next_offset
 
 
-def aborted(log: Log, segment: Segment) -> None:
+def aborted(log: LogState, segment: Segment) -> None:
     """Rebuild the transaction index of one segment."""
     state = load_producers(
         log.segments,
         log.durability.snapshot_offsets,
-        log.durability.read_snapshot,
+        partial(log.durability.read_snapshot, log),
         segment.base_offset,
         segment.base_offset,
     )
     segment.replace_aborted(replay(state, segment, segment.base_offset))
 
 
-def producers(log: Log) -> None:
-    """Rebuild the log's producers up to its end."""
+def producers(log: LogState) -> None:
+    """Rebuild the log's producer state up to its end offset."""
     known = log.durability
     log.producer_state = load_producers(
-        log.segments, known.snapshot_offsets, known.read_snapshot, log.end_offset, log.end_offset
+        log.segments, known.snapshot_offsets, partial(known.read_snapshot, log), log.end_offset, log.end_offset
     )
 
 
@@ -94,9 +97,9 @@ def load_producers(
     read_snapshot: Callable[[int], bytes | None],
     snapshot_offset_max: int,
     upto_offset: int,
-) -> ProducerState:
-    """The producers as of ``upto_offset``, from the newest usable snapshot and the batches between."""
-    state = ProducerState()
+) -> ProducerStateManager:
+    """The producer state as of ``upto_offset``, from the newest usable snapshot and the batches after it."""
+    state = ProducerStateManager()
     start_offset = segments[0].base_offset if segments else 0
     for offset in reversed(snapshot_offsets):
         if offset > snapshot_offset_max or offset < start_offset:
@@ -107,7 +110,7 @@ def load_producers(
         try:
             state.load(producer_snapshot.decode(content))
         except CorruptSnapshot as error:
-            logger.warning("the producer snapshot at offset %d is not used: %s", offset, error)
+            logger.warning("ignoring the producer snapshot at offset %d: %s", offset, error)
             continue
         start_offset = offset
         producer_windows.widen(state, segments, offset)
@@ -119,8 +122,8 @@ def load_producers(
     return state
 
 
-def replay(state: ProducerState, segment: Segment, start_offset: int) -> list[AbortedTransaction]:
-    """Apply a segment's batches from ``start_offset`` on; returns the transactions that were aborted in them."""
+def replay(state: ProducerStateManager, segment: Segment, start_offset: int) -> list[AbortedTransaction]:
+    """Apply a segment's batches from ``start_offset`` on; returns the transactions that their markers aborted."""
     position = 0
     if start_offset > segment.base_offset:
         try:
@@ -139,8 +142,8 @@ def replay(state: ProducerState, segment: Segment, start_offset: int) -> list[Ab
     return ended
 
 
-def stage_replayed(state: ProducerState, batch: Bytes, header: BatchHeader) -> control.EndTransaction | None:
-    """Stage what an accepted batch says about its producer; ``batch`` is looked at only if it is a control batch."""
+def stage_replayed(state: ProducerStateManager, batch: Bytes, header: BatchHeader) -> control.EndTransaction | None:
+    """Stage the producer state of an accepted batch; ``batch`` is only read if it is a control batch."""
     if header.producer_id < 0:
         return None
     if not header.is_control:
@@ -152,16 +155,21 @@ def stage_replayed(state: ProducerState, batch: Bytes, header: BatchHeader) -> c
             header.base_offset,
             header.max_timestamp,
             header.is_transactional,
-            Origin.REPLICATION,
+            AppendOrigin.REPLICATION,
         )
         return None
     if not header.record_count:
-        # Compaction has emptied it: the transaction it ended is gone from the log as well.
+        # Compaction has emptied it: the transaction it ended was removed as well.
         return None
     marker = control.decode(records_of(batch, check_crc=False)[0])
     if not isinstance(marker, control.EndTransaction):
         return None
     state.stage_marker(
-        header.producer_id, header.producer_epoch, marker, header.base_offset, header.max_timestamp, Origin.REPLICATION
+        header.producer_id,
+        header.producer_epoch,
+        marker,
+        header.base_offset,
+        header.max_timestamp,
+        AppendOrigin.REPLICATION,
     )
     return marker

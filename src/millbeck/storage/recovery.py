@@ -1,16 +1,16 @@
-"""Reading a log after a crash: what is good stays, the torn end goes, what is derived is made anew.
+"""Log recovery after a crash: keep valid batches, truncate the torn tail, rebuild the indexes.
 
-Every batch from the segment that holds the recovery point on is read and its checksum verified. The log is cut at the
-first batch that is bad, whatever follows it. A batch is bad when its header or checksum is wrong, when it reaches
-beyond the file, or when its offsets do not continue those before it.
+Every batch from the segment that contains the recovery point on is read and its checksum verified. The log is
+truncated at the first bad batch, whatever follows it. A batch is bad when its header or checksum is wrong, when it
+extends beyond the file, or when its offsets do not continue those before it.
 
-Gaps are what compaction leaves, and a topic may have been compacted that is not any more. Within a file a lost write
-cannot leave one, since the batch after it would not stand where the batch before it ends; but no checksum covers a
-batch's base offset, so what follows the gap tells whether the offset is right. Between segments, and where nothing
-follows, a gap beyond the recovery point is ordinary only in a log that is compacted.
+Gaps in the offsets are left by compaction, also of topics that are no longer compacted. Within a file a lost write
+cannot leave a gap, since the next batch would not be at the end of the one before; but no checksum covers the base
+offset of a batch, so the batch after the gap shows whether the offset is right. Between segments, and where nothing
+follows, a gap above the recovery point is valid only in a compacted log.
 
-A bad batch *below* the recovery point is not the tail a crash leaves but damage to what was durable. Then nothing is
-touched: `Recovery.problem` says which file and position, and the log is opened offline.
+A bad batch *below* the recovery point is not a torn tail but corruption of durable data. Then nothing is changed:
+`Recovery.problem` has the file and position, and the log is opened offline.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from millbeck.kernel.environment import Bytes
 from millbeck.kernel.errors import CorruptMessage
 from millbeck.records.batch import HEADER_SIZE, LOG_OVERHEAD, BatchHeader, size_at, verify
 from millbeck.storage import producer_snapshot, rebuild
-from millbeck.storage.epoch_cache import EpochCache
+from millbeck.storage.epoch_cache import LeaderEpochCache
 from millbeck.storage.offset_index import RELATIVE_OFFSET_MAX
-from millbeck.storage.producer_state import ProducerState
+from millbeck.storage.producer_state import ProducerStateManager
 from millbeck.storage.rebuild import IndexBuilder
 from millbeck.storage.segment import CorruptSegment, Segment
 from millbeck.storage.txn_index import AbortedTransaction
@@ -36,7 +36,7 @@ _CHUNK = 1024 * 1024
 
 
 class Recovery:
-    """One log's recovery. After `run`: the segments that are left, the end offset, producers, epochs, snapshots."""
+    """Recovery of one log. After `run` it has the remaining segments, end offset, producers, epochs and snapshots."""
 
     def __init__(
         self,
@@ -44,23 +44,27 @@ class Recovery:
         *,
         recovery_point: int,
         is_compacted: bool,
-        epochs: EpochCache,
+        epochs: LeaderEpochCache,
         snapshot_offsets: list[int],
         read_snapshot: Callable[[int], bytes | None],
+        first_index: int | None = None,
     ) -> None:
-        """``epochs`` hold what is known up to the first segment to be read; ``segments`` is not empty."""
+        """``epochs`` has the epochs up to the first segment that is read; ``segments`` is not empty.
+
+        ``first_index`` is the first segment to read, if it is before the one that contains the recovery point.
+        """
         self.segments = list(segments)
         self.dropped: list[Segment] = []
         self.problem: CorruptSegment | None = None
-        self.producers = ProducerState()
+        self.producers = ProducerStateManager()
         self.epochs = epochs
         self.snapshots: dict[int, bytes] = {}
-        """Snapshots taken at segment boundaries on the way; they have no file yet."""
+        """Snapshots taken at segment boundaries during recovery; they have no file yet."""
         self._recovery_point = recovery_point
         self._is_compacted = is_compacted
         self._snapshot_offsets = snapshot_offsets
         self._read_snapshot = read_snapshot
-        self.first_index = first_to_read(segments, recovery_point)
+        self.first_index = first_to_read(segments, recovery_point) if first_index is None else first_index
         self.end_offset = segments[self.first_index].base_offset
 
     def run(self) -> None:
@@ -89,9 +93,9 @@ class Recovery:
                 self.problem = problem
                 return
             lost = segment.size - good_bytes + sum(each.size for each in self.segments[index + 1 :])
-            logger.warning("cutting the log at offset %d, %d bytes: %s", self.end_offset, lost, problem)
+            logger.warning("truncating the log at offset %d, %d bytes removed: %s", self.end_offset, lost, problem)
             segment.size = good_bytes
-            segment.cut_file()
+            segment.truncate_file()
             self._drop_from(index + 1)
             return
 
@@ -100,16 +104,18 @@ class Recovery:
         del self.segments[index:]
 
     def _continues(self, offset: int, *, beyond: bool) -> bool:
-        """Whether the log may go on with ``offset``; ``beyond`` when there may be gaps beyond the recovery point."""
+        """Whether ``offset`` may follow in the log; ``beyond`` when gaps above the recovery point are allowed."""
         if offset <= self.end_offset:
             return offset == self.end_offset
-        # The log ended at the recovery point once, so no healthy gap reaches across it.
+        # The log once ended at the recovery point, so no valid gap extends across it.
         if self.end_offset < self._recovery_point:
             return offset <= self._recovery_point
         return beyond
 
     def _read(self, index: int) -> tuple[int, CorruptSegment | None]:
-        """Verify and take in one segment's batches; returns how many bytes are good and what is wrong after them."""
+        """Verify and apply the batches of one segment; returns the number of valid bytes and the problem after
+        them.
+        """
         segment = self.segments[index]
         builder = IndexBuilder(segment)
         aborted: list[AbortedTransaction] = []
@@ -138,10 +144,10 @@ class Recovery:
         if header.last_offset_delta < 0 or not self._continues(header.base_offset, beyond=True):
             raise CorruptMessage(f"offsets from {header.base_offset} do not continue the log at {self.end_offset}")
         if header.last_offset - segment.base_offset > RELATIVE_OFFSET_MAX:
-            raise CorruptMessage(f"offset {header.last_offset} is too far from the segment's base")
+            raise CorruptMessage(f"offset {header.last_offset} is too far above the segment's base offset")
 
     def _check_gap(self, header: BatchHeader, following: int | None) -> None:
-        """``following`` is the offset that comes after the batch, None when nothing does."""
+        """``following`` is the offset that comes after the batch, None when it is the last."""
         if following is None:
             is_ordinary = self._is_compacted or self.end_offset < self._recovery_point
         else:
@@ -159,12 +165,12 @@ class Recovery:
 
 
 def first_to_read(segments: list[Segment], recovery_point: int) -> int:
-    """The index of the segment that holds the recovery point."""
+    """The index of the segment that contains the recovery point."""
     return max(0, bisect_right([segment.base_offset for segment in segments], recovery_point) - 1)
 
 
 class _BatchReader:
-    """Whole batches of a segment in order, read in large chunks."""
+    """Reads whole batches of a segment in order, in large chunks."""
 
     __slots__ = ("_chunk", "_chunk_position", "_segment")
 
@@ -174,7 +180,7 @@ class _BatchReader:
         self._chunk_position = 0
 
     def batch_at(self, position: int) -> tuple[memoryview, BatchHeader]:
-        """The batch and its header, checksum verified; raises `CorruptMessage`."""
+        """The batch and its header, with the checksum verified. Raises `CorruptMessage`."""
         remaining = self._segment.size - position
         if remaining < HEADER_SIZE:
             raise CorruptMessage(f"{remaining} bytes are too few for a batch")
@@ -184,7 +190,7 @@ class _BatchReader:
             at = 0
         size = size_at(self._chunk, at)
         if size > remaining:
-            raise CorruptMessage(f"a batch of {size} bytes reaches beyond the file")
+            raise CorruptMessage(f"a batch of {size} bytes extends beyond the end of the file")
         if at + size > len(self._chunk):
             self._fill(position, max(size, _CHUNK))
             at = 0

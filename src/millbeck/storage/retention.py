@@ -1,21 +1,23 @@
-"""Removing old segments whole, and the files they leave behind.
+"""Retention: remove old segments whole, and delete their files.
 
-A segment goes when the log start has passed it, when the log is larger than ``retention.bytes`` without it, or when its
-newest record is older than ``retention.ms``. Only from the front, and never one that reaches to the high watermark.
-When all go, an empty segment takes their place.
+A segment is removed when the log start offset has passed it, when the log without it is still larger than
+``retention.bytes``, or when its newest record is older than ``retention.ms``. Only the oldest segments are removed,
+and never one that extends beyond the high watermark. When all are removed, an empty segment replaces them.
 
-Theory of operation. It takes steps, since between them something must become durable, which is not for the loop:
+Theory of operation. Retention runs in steps, since between them something must be synced, which must not block the
+event loop:
 
-1. `target` decides below which offset segments go. The producers they have seen live on in the snapshot there, which
-   a flush makes durable, and the recovery point passes them (`must_flush`; usually a roll has asked for it already).
-2. `detach` takes them out of the log: no reader finds them any more. It takes only what is durable, so that on a full
-   disk, where a flush may have no room, at least that goes.
-3. The directory's checkpoints learn of the new start (`LogHome.raising_job`): names that come back after a crash would
-   look like a log with a hole if recovery began before them.
-4. `remove_detached` renames the files to ``.deleted``; a `Removal` job unlinks them after ``file.delete.delay.ms``. Who
-   leases one goes on reading it.
+1. `target` returns the offset below which segments are removed. The state of their producers is kept in the snapshot
+   at that offset; a flush makes it durable, and the recovery point passes the segments (`needs_flush_before`; usually a
+   roll has requested it).
+2. `detach` removes them from the log, so that no reader finds them any more. It removes only what is durable, so that
+   on a full disk, where a flush may have no space, at least that is freed.
+3. The directory's checkpoints are written with the new start (`LogHome.raising_job`): files that come back after a
+   crash would look like a log with a gap if recovery began before them.
+4. `rename_detached` renames the files to ``.deleted``; a `FileDeletion` unlinks them after ``file.delete.delay.ms``. A
+   reader with a lease continues to read.
 
-`Log.apply_retention` takes all of them at once, in place.
+`server.replicas.log_steps` runs them on the event loop.
 """
 
 from __future__ import annotations
@@ -31,15 +33,15 @@ from millbeck.storage.segment import INDEX_SUFFIXES, LOG_SUFFIX, CorruptSegment,
 from millbeck.storage.timestamps import largest_timestamp
 
 if TYPE_CHECKING:
-    from millbeck.storage.log import Log
+    from millbeck.storage.log_state import LogState
 
 logger = logging.getLogger(__name__)
 
 DELETED_SUFFIX = ".deleted"
 
 
-class Removal:
-    """Files that are no longer part of a log; `run` deletes them, off the loop, once ``delay_ms`` has passed."""
+class FileDeletion:
+    """Files that are no longer part of a log; `run` deletes them, off the event loop, once ``delay_ms`` has passed."""
 
     __slots__ = ("_files", "delay_ms", "paths")
 
@@ -49,7 +51,7 @@ class Removal:
         self.delay_ms = delay_ms
 
     def run(self) -> None:
-        """A file that is gone already (its topic was deleted meanwhile) is no error."""
+        """Delete the files. A file that is missing (its topic was deleted meanwhile) is no error."""
         for path in self.paths:
             try:
                 self._files.unlink(path)
@@ -57,8 +59,10 @@ class Removal:
                 pass
 
 
-def target(log: Log, now_ms: int, high_watermark: int) -> int:
-    """Below which offset segments should go: the base of the first to stay, which may have to be made (a roll)."""
+def target(log: LogState, now_ms: int, high_watermark: int) -> int:
+    """The offset below which segments should be removed: the base offset of the first one kept, which may have to be
+    rolled.
+    """
 
     def is_below_start(segment: Segment, upper: int) -> bool:
         return upper <= log.log_start_offset
@@ -88,17 +92,17 @@ def target(log: Log, now_ms: int, high_watermark: int) -> int:
             log.roll(now_ms)
             count += 1
         if count:
-            log.durability.make_snapshot(log.base_offsets[count])
+            log.durability.make_snapshot(log, log.base_offsets[count])
     except (OSError, KafkaStorageError, CorruptSegment) as error:
-        # On a full disk there may be no room for what is to stay; `detach` takes what can go without it.
-        logger.warning("%s keeps segments that should go: %s", log.topic_partition, error)
+        # On a full disk the kept segment or snapshot may not fit; `detach` removes what can be removed without it.
+        logger.warning("could not delete all old segments of %s: %s", log.topic_partition, error)
     return log.base_offsets[count]
 
 
 def _count(
-    log: Log, begin: int, high_watermark: int, should_go: Callable[[Segment, int], bool], *, takes_active: bool
+    log: LogState, begin: int, high_watermark: int, should_go: Callable[[Segment, int], bool], *, takes_active: bool
 ) -> int:
-    """How many segments go when the first ``begin`` do, and those after them of which ``should_go`` says so."""
+    """The number of segments to remove: the first ``begin``, and those after them for which ``should_go`` is true."""
     for index in range(begin, len(log.segments)):
         segment = log.segments[index]
         is_active = segment is log.active
@@ -110,17 +114,17 @@ def _count(
     return len(log.segments)
 
 
-def must_flush(log: Log, offset: int) -> bool:
-    """Whether a flush has to come before `detach` if all below ``offset`` is to go."""
-    return offset > log.base_offsets[0] and not log.durability.may_begin_at(offset)
+def needs_flush_before(log: LogState, offset: int) -> bool:
+    """Whether a flush must precede `detach` so that all segments below ``offset`` can be removed."""
+    return offset > log.base_offsets[0] and not log.durability.may_begin_at(log, offset)
 
 
-def detach(log: Log, offset: int) -> bool:
-    """Take segments that end at or before ``offset`` out of the log; whether there were any."""
+def detach(log: LogState, offset: int) -> bool:
+    """Remove segments that end at or before ``offset`` from the log; returns whether there were any."""
     if log.offline_reason is not None:
         return False
     count = max(0, bisect_right(log.base_offsets, offset) - 1)
-    while count and not log.durability.may_begin_at(log.base_offsets[count]):
+    while count and not log.durability.may_begin_at(log, log.base_offsets[count]):
         count -= 1
     if not count:
         return False
@@ -134,25 +138,25 @@ def detach(log: Log, offset: int) -> bool:
     return True
 
 
-def remove_detached(log: Log) -> list[Removal]:
-    """Take the files of detached segments, and the snapshots before the log's first segment, out of sight."""
+def rename_detached(log: LogState) -> list[FileDeletion]:
+    """Rename the files of detached segments, and remove the snapshots before the log's first segment."""
     gone, log.detached = log.detached, []
     if not gone or log.offline_reason is not None:
-        # A deleted log's files are gone with it, and their names may be another log's.
+        # A deleted log's files are removed with it, and their paths may belong to another log.
         return []
     oldest = log.base_offsets[0]
     removals = [remove_segment(log, segment) for segment in gone]
     return removals + remove_snapshots(log, lambda offset: offset >= oldest)
 
 
-def _newest_ms(log: Log, segment: Segment) -> int:
-    """The largest timestamp; where batches carry none, when the file was last changed."""
+def _newest_ms(log: LogState, segment: Segment) -> int:
+    """The largest timestamp; where batches have none, the modification time of the file."""
     newest = largest_timestamp(log, segment)
     return newest if newest >= 0 else log.environment.files.modified_ms(segment.log_path)
 
 
-def remove_segment(log: Log, segment: Segment) -> Removal:
-    """Take a segment's files out of the log's sight."""
+def remove_segment(log: LogState, segment: Segment) -> FileDeletion:
+    """Rename a segment's files to ``.deleted``."""
     files = log.environment.files
     log.environment.index_cache.forget(segment)
     segment.handle.retire()
@@ -165,9 +169,9 @@ def remove_segment(log: Log, segment: Segment) -> Removal:
             continue
         renamed.append(path + DELETED_SUFFIX)
     log.durability.note_directory_changed()
-    return Removal(files, renamed, log.config.file_delete_delay_ms)
+    return FileDeletion(files, renamed, log.config.file_delete_delay_ms)
 
 
-def remove_snapshots(log: Log, keep: Callable[[int], bool]) -> list[Removal]:
-    paths = log.durability.forget_snapshots(keep)
-    return [Removal(log.environment.files, paths, log.config.file_delete_delay_ms)] if paths else []
+def remove_snapshots(log: LogState, keep: Callable[[int], bool]) -> list[FileDeletion]:
+    paths = log.durability.forget_snapshots(log, keep)
+    return [FileDeletion(log.environment.files, paths, log.config.file_delete_delay_ms)] if paths else []

@@ -1,9 +1,9 @@
-"""Writing batches of which some need a new segment.
+"""Writing of staged batches that need new segments.
 
-A segment is full when the next batch would exceed ``segment.bytes``, when an index is full, when the batch's offset can
-no longer be expressed relative to the base, or when the batch is ``segment.ms`` younger than the segment's first. All
-bytes are written first, into as many files as it takes; only when all of that succeeded is anything noted. So a failure
-half way leaves nothing behind.
+A segment is full when the next batch would exceed ``segment.bytes``, when an index is full, when the batch's offset
+can no longer be expressed relative to the base offset, or when the batch is ``segment.ms`` newer than the segment's
+first. All bytes are written first, into as many files as needed, and the log's state is updated only when all of that
+succeeded. So a failure in between changes nothing.
 """
 
 from __future__ import annotations
@@ -11,19 +11,19 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from millbeck.storage.offset_index import RELATIVE_OFFSET_MAX
-from millbeck.storage.producer_state import Origin
+from millbeck.storage.producer_state import AppendOrigin
 from millbeck.storage.segment import Segment
 from millbeck.storage.staging import Staged
 
 if TYPE_CHECKING:
-    from millbeck.storage.log import Log
+    from millbeck.storage.log_state import LogState
 
 Group = tuple[int | None, list[Staged]]
-"""Batches of one segment: a base offset begins a new one, None is the active one."""
+"""Batches of one segment: with the base offset of a new segment, or None for the active one."""
 
 
-def write(log: Log, staged: list[Staged]) -> None:
-    """Write and commit; raises `KafkaStorageError` with everything undone."""
+def write(log: LogState, staged: list[Staged]) -> None:
+    """Write and commit. Raises `KafkaStorageError` after a complete rollback."""
     groups = _plan(log, staged)
     created: list[Segment] = []
     is_open = False
@@ -38,8 +38,8 @@ def write(log: Log, staged: list[Staged]) -> None:
             is_open = True
             file.write([part for one in group for part in one.buffers], segment.size)
     except OSError as error:
-        log.undo_write(created, error, must_cut=is_open)
-    # The snapshot at a roll holds the producers as of that offset, so they advance group by group here.
+        log.rollback_write(created, error, must_cut=is_open)
+    # The snapshot at a roll has the producer state at that offset, so the state is applied segment by segment.
     log.producer_state.drop()
     for base_offset, group in groups:
         if base_offset is not None:
@@ -49,7 +49,7 @@ def write(log: Log, staged: list[Staged]) -> None:
         log.commit(group)
 
 
-def _plan(log: Log, staged: list[Staged]) -> list[Group]:
+def _plan(log: LogState, staged: list[Staged]) -> list[Group]:
     active = log.active
     groups: list[Group] = []
     group: list[Staged] = []
@@ -77,7 +77,7 @@ def _plan(log: Log, staged: list[Staged]) -> list[Group]:
     return groups
 
 
-def _replay(log: Log, one: Staged) -> None:
+def _replay(log: LogState, one: Staged) -> None:
     header = one.header
     if one.marker is not None:
         log.producer_state.stage_marker(
@@ -86,7 +86,7 @@ def _replay(log: Log, one: Staged) -> None:
             one.marker,
             one.first_offset,
             header.max_timestamp,
-            Origin.REPLICATION,
+            AppendOrigin.REPLICATION,
         )
     elif header.producer_id >= 0 and not header.is_control:
         log.producer_state.stage_data(
@@ -97,5 +97,5 @@ def _replay(log: Log, one: Staged) -> None:
             one.first_offset,
             header.max_timestamp,
             header.is_transactional,
-            Origin.REPLICATION,
+            AppendOrigin.REPLICATION,
         )

@@ -1,8 +1,8 @@
-"""Looking for damage in data that should be durable, before a reader meets it.
+"""Scrubbing: verify durable data in the background, to find corruption before a reader does.
 
-A pass goes over everything below the recovery point in steps of a few mebibytes: `Scrubber.next_job` leases a file, the
-job's ``run`` verifies checksums on a thread, `Scrubber.finish` takes its result. Damage takes that one log offline,
-with the file and the position in the message; nothing is repaired or removed.
+A pass goes over everything below the recovery point in steps of a few mebibytes: `Scrubber.next_job` leases a file,
+the job's ``run`` verifies checksums on a thread, `Scrubber.finish` applies its result. Corruption takes that one log
+offline, with the file and position in the message; nothing is repaired or removed.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ STEP_BYTES = 4 * MIB
 
 
 class ScrubJob:
-    """Verify batches of one leased file; ``next_position`` and ``finding`` are the result."""
+    """Verification of batches of one leased file; ``next_position`` and ``finding`` are the result."""
 
     __slots__ = ("_end", "_file", "_position", "_upto_offset", "finding", "next_position", "segment")
 
@@ -36,7 +36,7 @@ class ScrubJob:
         self.finding: CorruptSegment | None = None
 
     def run(self) -> None:
-        """Off the loop; raises OSError when the disk does not give the data."""
+        """Verify; called off the event loop. Raises OSError when the file cannot be read."""
         position = self._position
         while position < self._end and position - self._position < STEP_BYTES:
             try:
@@ -45,7 +45,7 @@ class ScrubJob:
                     position = self._end
                     break
                 if position + header.size_bytes > self._end:
-                    raise CorruptMessage(f"a batch of {header.size_bytes} bytes reaches beyond the log")
+                    raise CorruptMessage(f"a batch of {header.size_bytes} bytes extends beyond the end of the log")
                 verify(self._file.read(header.size_bytes, position))
             except CorruptMessage as error:
                 self.finding = CorruptSegment(self._file.path, position, str(error))
@@ -55,7 +55,7 @@ class ScrubJob:
 
 
 class Scrubber:
-    """One pass over one log; make a new one for the next pass."""
+    """One pass over one log; create a new one for the next pass."""
 
     __slots__ = ("_base_offset", "_job", "_log", "_position", "_segment", "is_done")
 
@@ -68,13 +68,13 @@ class Scrubber:
         self.is_done = False
 
     def next_job(self) -> ScrubJob | None:
-        """The next piece of work, or None when the pass is over. Raises OSError when the file cannot be opened."""
+        """The next job, or None when the pass is over. Raises OSError when the file cannot be opened."""
         assert self._job is None, "one job at a time"
         log = self._log
         for segment in log.segments:
             if segment.base_offset < self._base_offset:
                 continue
-            # One that compaction has put in its place is another, with batches at other positions.
+            # A compacted segment has batches at other positions: start at its beginning.
             position = self._position if segment is self._segment else 0
             if segment.base_offset >= log.recovery_point or log.is_offline:
                 break
@@ -86,12 +86,14 @@ class Scrubber:
         return None
 
     def finish(self, job: ScrubJob) -> None:
-        """Take a job's result, on the loop. What was truncated or deleted meanwhile is no longer damage."""
+        """Apply a job's result on the event loop. Findings in data that was truncated or deleted meanwhile are
+        ignored.
+        """
         assert job is self._job
         self._job = None
         job.segment.handle.release()
         log = self._log
         still_there = job.segment in log.segments
         if job.finding is not None and still_there and job.finding.position < job.segment.size:
-            log.found_corrupt(job.finding)
+            log.mark_corrupt(job.finding)
         self._position = job.next_position

@@ -1,12 +1,12 @@
-"""One segment: a ``.log`` file of batches and its three indexes.
+"""A segment: a ``.log`` file of batches and its three indexes.
 
-The newest segment of a log is *active*: batches are appended to it, its indexes live in memory and are not on disk yet
-(after a crash they are rebuilt with the segment). When the log rolls it is *sealed*: the next flush writes its indexes,
-and from then on they are read when needed and dropped again by `IndexCache`.
+The newest segment of a log is *active*: batches are appended to it, and its indexes are in memory and not on disk yet
+(after a crash they are rebuilt with the segment). When the log rolls it is *sealed*: the next flush writes its
+indexes, and from then on they are loaded on demand and dropped again by `IndexCache`.
 
-``size`` is what readers may see: it grows only after a write succeeded. For the youngest batches the active segment
-remembers where each begins, so that a reader at the tail costs no file access at all; older positions come from the
-sparse index and a walk over batch headers. A walk that meets anything but batches in rising order raises
+``size`` is the size visible to readers: it grows only after a write succeeded. The active segment keeps the positions
+of its latest batches in memory, so that reading at the tail needs no file access; older positions come from the sparse
+index and a scan of batch headers. A scan that meets anything but batches with ascending offsets raises
 `CorruptSegment`.
 """
 
@@ -51,21 +51,22 @@ _WALK: Final = Struct(">qiibIhi")
 
 
 class CorruptSegment(Exception):
-    """Bytes that are no batch where a batch must be."""
+    """Bytes that are not a valid batch at a position where one must begin."""
 
     def __init__(self, path: str, position: int, reason: str) -> None:
         super().__init__(f"{path} is corrupt at position {position}: {reason}")
         self.path = path
         self.position = position
+        self.reason = reason
 
     @property
     def base_offset(self) -> int:
-        """Where the segment begins: its file is named after that."""
+        """The segment's base offset, which is its file's name."""
         return int(self.path.rpartition("/")[2].partition(".")[0])
 
 
 class ColdRead(Exception):
-    """What was asked for is not in memory. Run ``job`` on a thread, call ``release`` on the loop, and ask again."""
+    """The data to read is not in memory. Run ``job`` on a thread, call ``release`` on the event loop, and retry."""
 
     def __init__(self, job: Callable[[], object], release: Callable[[], None]) -> None:
         super().__init__()
@@ -73,8 +74,8 @@ class ColdRead(Exception):
         self.release = release
 
 
-class Found(NamedTuple):
-    """A batch: where it stands and which offsets it spans."""
+class BatchPosition(NamedTuple):
+    """Position and offset range of a batch."""
 
     position: int
     size: int
@@ -136,7 +137,7 @@ class Segment:
         self.directory = directory
         self.base_offset = base_offset
         self.name_suffix = ""
-        """Of all its files; not empty only while a compacted segment is being put in place."""
+        """Suffix of all its files; not empty only while a compacted segment is being swapped in."""
         self.index_interval_bytes = config.index_interval_bytes
         self.handle: CachedFile = cache.entry(self.log_path, OpenMode.READ)
         self.size = 0
@@ -171,10 +172,10 @@ class Segment:
     def __repr__(self) -> str:
         return f"<segment {self.base_offset} of {self.directory}, {self.size} bytes>"
 
-    # Becoming active, sealed, loaded.
+    # Activating, sealing and loading.
 
     def make_active(self, *, created_ms: int, roll_jitter_ms: int) -> None:
-        """Take appends from now on: indexes stay in memory until the segment is sealed."""
+        """Accept appends from now on: indexes stay in memory until the segment is sealed."""
         offset_index, time_index, aborted = self.offset_index(), self.time_index(), self.aborted()
         self.largest_timestamp()
         self._index_cache.forget(self)
@@ -182,16 +183,16 @@ class Segment:
         self.is_full = offset_index.is_full or time_index.is_full
         self.roll_timestamp = ROLL_TIMESTAMP_UNKNOWN if self.size else LONG_MAX
         if self.handle.mode is not OpenMode.WRITE:
-            # Readers may lease the old one; it closes when they are done.
+            # Readers may have leased the old handle; the last release closes it.
             self.handle.retire()
             self.handle = self._cache.entry(self.log_path, OpenMode.WRITE)
         self.created_ms = created_ms
         self.roll_jitter_ms = roll_jitter_ms
         self.bytes_since_index = 0
-        self.forget_tail()
+        self.clear_recent_batches()
 
     def start_empty(self) -> None:
-        """A new segment: nothing in it and nothing to load."""
+        """Initialise a new segment, without batches and with empty indexes."""
         self._offset_index = OffsetIndex(self.base_offset, self.index_size_max)
         self._time_index = TimeIndex(self.base_offset, self.index_size_max)
         self._aborted = []
@@ -201,10 +202,10 @@ class Segment:
         self.has_unsaved_indexes = True
         self.bytes_since_index = 0
         self.size = 0
-        self.forget_tail()
+        self.clear_recent_batches()
 
     def prepare_file(self, config: LogConfig) -> None:
-        """Create the file of a new segment, empty or reserved as ``preallocate`` asks. Raises OSError."""
+        """Create the file of a new segment, empty or with the space that ``preallocate`` requests. Raises OSError."""
         file = self.handle.get()
         if file.size():
             file.truncate(0)
@@ -213,37 +214,39 @@ class Segment:
             self.is_preallocated = True
 
     def seal(self) -> None:
-        """Take no more appends. The largest timestamp becomes the last entry of the time index."""
+        """Accept no more appends. The largest timestamp becomes the last entry of the time index."""
         if self.time_index().append_if_later(self.largest_timestamp(), self.max_timestamp_offset):
             self.has_unsaved_indexes = True
         self.tail_next_offsets = array("q")
         self.tail_positions = array("q")
         self._tail_floor = LONG_MAX
 
-    def become_compacted(self, made: NewSegment, name_suffix: str) -> None:
-        """This segment is one that compaction has made, sealed and durable, its files for now with a suffix more."""
+    def init_from_compaction(self, made: NewSegment, name_suffix: str) -> None:
+        """Initialise a segment written by compaction: sealed and durable, its files still with a suffix."""
         self.name_suffix = name_suffix
         self.handle = self._cache.entry(self.log_path, OpenMode.READ)
         self.size = made.size
         self.max_timestamp, self.max_timestamp_offset = made.max_timestamp, made.max_timestamp_offset
         if not made.has_aborted:
-            self.has_no_aborted()
+            self.set_no_txn_index()
 
-    def take_final_names(self) -> None:
-        """Drop the suffix. Who reads a file goes on: its name does not matter to those who have it open."""
+    def rename_to_final(self) -> None:
+        """Rename the files without the suffix. Open files stay readable."""
         suffixed = [self.path(suffix) for suffix in (LOG_SUFFIX, *INDEX_SUFFIXES)]
         self.name_suffix = ""
         for old, suffix in zip(suffixed, (LOG_SUFFIX, *INDEX_SUFFIXES), strict=True):
             try:
                 self._files.rename(old, self.path(suffix))
             except FileNotFoundError:
-                # An index that is kept in memory, or no aborted transactions.
+                # An index that exists only in memory, or a transaction index without entries.
                 continue
         self.handle.retire()
         self.handle = self._cache.entry(self.log_path, self.handle.mode)
 
     def remove_index_files(self) -> None:
-        """The indexes in memory are about to differ from their files, which would mislead a start after a crash."""
+        """Delete the index files before the indexes in memory change: stale files would mislead recovery after a
+        crash.
+        """
         self.has_unsaved_indexes = True
         for suffix in INDEX_SUFFIXES:
             try:
@@ -252,7 +255,7 @@ class Segment:
                 pass
 
     def index_files(self) -> list[tuple[str, bytes]]:
-        """Path and content of the index files as they are to be saved; none for an empty transaction index."""
+        """Path and content of the index files to be saved; none for an empty transaction index."""
         saves = [
             (self.path(INDEX_SUFFIX), bytes(self.offset_index().content)),
             (self.path(TIME_INDEX_SUFFIX), bytes(self.time_index().content)),
@@ -263,12 +266,12 @@ class Segment:
         return saves
 
     def indexes_saved(self) -> None:
-        """The index files of this sealed segment are on disk: what is in memory may be dropped from now on."""
+        """The index files of this sealed segment are on disk: the indexes in memory may be dropped from now on."""
         self.has_unsaved_indexes = False
         self._remember_indexes()
 
     def replace_indexes(self, offset_index: OffsetIndex, time_index: TimeIndex) -> None:
-        """Use rebuilt indexes; they are unsaved."""
+        """Use rebuilt indexes, which are not saved yet."""
         self._offset_index, self._time_index = offset_index, time_index
         self.has_unsaved_indexes = True
 
@@ -277,7 +280,7 @@ class Segment:
         self.has_unsaved_indexes = True
 
     def drop_indexes(self) -> None:
-        """Called by the index cache to make room."""
+        """Drop the loaded indexes; called by the index cache to free memory."""
         if not self.has_unsaved_indexes:
             self._offset_index = self._time_index = None
 
@@ -305,8 +308,8 @@ class Segment:
             self._aborted = txn_index.decode(content or b"", self.base_offset)
         return self._aborted
 
-    def has_no_aborted(self) -> None:
-        """There is no ``.txnindex`` file (the directory's listing says so)."""
+    def set_no_txn_index(self) -> None:
+        """Assume no aborted transactions: the directory has no ``.txnindex`` file."""
         self._aborted = []
 
     def _load(self, suffix: str, nowait: bool) -> Bytes:
@@ -336,7 +339,7 @@ class Segment:
     # Appending.
 
     def note_appended(self, staged: Sequence[Staged]) -> None:
-        """These batches now stand at the end of the file: index them and show them to readers."""
+        """Index batches that were written at the end of the file, and make them visible to readers."""
         position = self.size
         since_index, interval = self.bytes_since_index, self.index_interval_bytes
         next_offsets, positions = self.tail_next_offsets, self.tail_positions
@@ -366,14 +369,14 @@ class Segment:
             self._tail_floor = next_offsets[drop - 1]
             del next_offsets[:drop], positions[:drop]
 
-    def forget_tail(self) -> None:
-        """Remember where batches begin only for those appended from now on."""
+    def clear_recent_batches(self) -> None:
+        """Forget the positions of batches appended so far."""
         self.tail_next_offsets = array("q")
         self.tail_positions = array("q")
         self._tail_floor = self.base_offset if not self.size else LONG_MAX
 
-    def tail_begins_at(self, offset: int) -> None:
-        """Everything appended from now on has at least this offset, so the tail is known from here."""
+    def set_recent_start(self, offset: int) -> None:
+        """Set the offset from which the positions of all batches are known: the next batch to be appended."""
         if not self.tail_next_offsets:
             self._tail_floor = offset
 
@@ -382,18 +385,18 @@ class Segment:
         self.has_unsaved_indexes = True
 
     def begin(self, first_timestamp: int, segment_ms: int, now_ms: int) -> None:
-        """The first batch is about to be noted: from here the time to roll is counted."""
+        """Start the time of the roll interval, right before the first batch is added."""
         self.created_ms = now_ms
         self.first_timestamp = first_timestamp
         limit_ms = segment_ms - self.roll_jitter_ms
         self.roll_timestamp = first_timestamp + limit_ms if first_timestamp >= 0 else ROLL_TIMESTAMP_UNKNOWN
 
-    def forget_roll_time(self) -> None:
-        """``segment.ms`` has changed: work it out anew at the next append."""
+    def reset_roll_time(self) -> None:
+        """Recompute the roll time at the next append, because ``segment.ms`` has changed."""
         self.roll_timestamp = ROLL_TIMESTAMP_UNKNOWN
 
     def is_time_to_roll(self, max_timestamp: int, now_ms: int, segment_ms: int) -> bool:
-        """Kafka's rule: time passed since the first batch by the batches' own timestamps, by the clock without them."""
+        """Kafka's rule: time since the first batch, by the batches' timestamps, or by the clock if they have none."""
         if not self.size:
             return False
         if self.first_timestamp is None:
@@ -405,7 +408,9 @@ class Segment:
         return max_timestamp > self.roll_timestamp
 
     def shrink(self, size: int, end_offset: int) -> None:
-        """The active segment's file was cut to ``size``, dropping every batch that reaches to ``end_offset``."""
+        """The active segment's file was truncated to ``size``: remove every batch from ``end_offset`` on from the
+        indexes.
+        """
         assert self.has_unsaved_indexes, "their files must go first"
         offset_index, time_index = self.offset_index(), self.time_index()
         offset_index.truncate_to(end_offset)
@@ -420,15 +425,15 @@ class Segment:
                 self.max_timestamp, self.max_timestamp_offset = header.max_timestamp, header.last_offset
         self.first_timestamp = None
         self.roll_timestamp = ROLL_TIMESTAMP_UNKNOWN if size else LONG_MAX
-        self.forget_tail()
-        self.tail_begins_at(end_offset)
+        self.clear_recent_batches()
+        self.set_recent_start(end_offset)
 
-    def cut_file(self) -> None:
-        """Cut the file to ``size``: `recovery` has found nothing of use beyond."""
+    def truncate_file(self) -> None:
+        """Truncate the file to ``size``: `recovery` has found no valid batch beyond it."""
         file = self._files.open(self.log_path, OpenMode.WRITE)
         try:
             file.truncate(self.size)
-            # Durable before anything is appended, lest the cut-off batches come back behind newer ones.
+            # Sync before anything is appended, or a crash could bring the truncated batches back behind newer ones.
             file.sync()
         finally:
             file.close()
@@ -436,16 +441,18 @@ class Segment:
     # Reading.
 
     def tail_range(self, offset: int, upto_offset: int) -> tuple[int, int] | None:
-        """Indexes into the tail: of the batch that holds ``offset``, and after the last one below ``upto_offset``."""
+        """Indexes into the tail arrays: of the batch that contains ``offset``, and after the last one below
+        ``upto_offset``.
+        """
         if offset < self._tail_floor or not self.tail_next_offsets:
             return None
         next_offsets = self.tail_next_offsets
         return bisect_right(next_offsets, offset), bisect_right(next_offsets, upto_offset)
 
-    def find(self, offset: int, nowait: bool = False) -> Found | None:
+    def find(self, offset: int, nowait: bool = False) -> BatchPosition | None:
         """The first batch whose last offset is at least ``offset``, or None when all end before it.
 
-        Raises `CorruptIndex` when the index leads nowhere, `CorruptSegment` when the batches do.
+        Raises `CorruptIndex` when the index points to no batch, `CorruptSegment` when a batch is invalid.
         """
         position = self.offset_index(nowait).position_for(offset)
         if not position:
@@ -460,8 +467,8 @@ class Segment:
             raise CorruptIndex(f"the batch at position {position} begins at offset {found.base_offset}")
         return found
 
-    def walk(self, offset: int, position: int, nowait: bool = False) -> Found | None:
-        """Like `find`, beginning at a batch boundary."""
+    def walk(self, offset: int, position: int, nowait: bool = False) -> BatchPosition | None:
+        """Like `find`, scanning from a batch boundary on."""
         size, unpack_from = self.size, _WALK.unpack_from
         chunk: Bytes = b""
         chunk_position = position
@@ -476,17 +483,17 @@ class Segment:
             base_offset, length, _, magic, _, _, delta = unpack_from(chunk, at)
             batch_size = LOG_OVERHEAD + length
             if magic != MAGIC or length < LENGTH_MIN or position + batch_size > size or delta < 0:
-                raise CorruptSegment(self.log_path, position, "no batch begins here")
+                raise CorruptSegment(self.log_path, position, "no valid batch header")
             if base_offset < lowest:
                 raise CorruptSegment(self.log_path, position, f"offset {base_offset} comes after {lowest - 1}")
             if base_offset + delta >= offset:
-                return Found(position, batch_size, base_offset, base_offset + delta)
+                return BatchPosition(position, batch_size, base_offset, base_offset + delta)
             lowest = base_offset + delta + 1
             position += batch_size
         return None
 
     def headers(self, position: int = 0, nowait: bool = False) -> Iterator[tuple[int, BatchHeader]]:
-        """Position and header of every batch from a batch boundary on; raises `CorruptSegment`."""
+        """Position and header of every batch from a batch boundary on. Raises `CorruptSegment`."""
         chunk: Bytes = b""
         chunk_position = position
         lowest = self.base_offset
@@ -500,7 +507,7 @@ class Segment:
             except CorruptMessage as error:
                 raise CorruptSegment(self.log_path, position, str(error)) from error
             if position + header.size_bytes > self.size or header.last_offset_delta < 0:
-                raise CorruptSegment(self.log_path, position, "the batch reaches beyond the log")
+                raise CorruptSegment(self.log_path, position, "the batch extends beyond the end of the log")
             if header.base_offset < lowest:
                 reason = f"offset {header.base_offset} comes after {lowest - 1}"
                 raise CorruptSegment(self.log_path, position, reason)
@@ -511,7 +518,7 @@ class Segment:
     def header_at(self, position: int) -> BatchHeader:
         for _, header in self.headers(position):
             return header
-        raise CorruptSegment(self.log_path, position, "no batch begins here")
+        raise CorruptSegment(self.log_path, position, "no valid batch header")
 
     def read_bytes(self, size: int, position: int, nowait: bool = False) -> Bytes:
         if not nowait:
@@ -531,7 +538,7 @@ class Segment:
         return self.max_timestamp
 
     def next_offset(self) -> int:
-        """The offset after the last batch, found by walking from the last index entry."""
+        """The offset after the last batch, found by scanning from the last index entry."""
         next_offset = self.base_offset
         for _, header in self.headers(self.offset_index().last_entry()[1]):
             next_offset = header.next_offset

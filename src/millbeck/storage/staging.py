@@ -1,4 +1,4 @@
-"""A batch that was checked and given offsets, and waits for the write at the end of the loop turn."""
+"""A batch that was validated and has its offsets, and waits for the write at the end of the event batch."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ NO_APPEND_TIME: Final = -1
 
 
 class Staged:
-    """What the producer will be told, and what the log needs to write the batch.
+    """The result of staging a batch: what the producer's response and the log's write need.
 
-    A duplicate holds the offsets of the batch it repeats and has nothing to write. Positional and slotted: one is made
-    for every batch.
+    A duplicate has the offsets of the batch it repeats and nothing to write. Positional arguments and slots, since one
+    is created for every batch.
     """
 
     __slots__ = (

@@ -1,23 +1,24 @@
-"""Putting compacted segments in the place of those they were made from, so that a crash leaves the one or the other.
+"""Swapping of compacted segments for their sources, so that after a crash the log has either the old or the new ones.
 
-The steps, and why in this order: any part of what is not synced may be lost, in any order.
+The steps, and the reason for their order (any part of what is not synced may be lost, in any order):
 
 1. `compact` has written the new segments as ``.cleaned`` files and synced them. Until the next step is durable, a start
    removes them.
-2. A thread writes the checkpoints, if need be (see below). On the loop the names become ``.swap``; a thread syncs the
-   directory. From then on a start finishes the swap. Had some names changed and others not, the loader would keep to
-   the old segments from the first ``.cleaned`` on: whole segments are swapped in order or not at all, since a new
-   segment may lack a tombstone whose older records an older segment still holds.
-3. On the loop, in one go, the old files become ``.deleted`` and the new segments, still under their ``.swap`` names,
-   take their place in memory. Who reads an old file has leased it and goes on. A thread syncs the directory: only when
-   no old name can come back may the new ones be final, or they would stand beside old ones that overlap them.
-4. On the loop the ``.swap`` names become final; a thread syncs once more, and the old files are deleted later.
+2. A thread writes the checkpoints, if needed (see below). On the event loop the files are renamed to ``.swap``; a
+   thread syncs the directory. From then on a start completes the swap. If a crash leaves some files renamed and others
+   not, the loader keeps the old segments from the first ``.cleaned`` on: segments are swapped in order or not at all,
+   since a new segment may lack a tombstone whose older records are still in an older segment.
+3. On the event loop, without yielding, the old files are renamed to ``.deleted`` and the new segments, still with their
+   ``.swap`` names, replace them in memory. A reader of an old file has a lease and continues. A thread syncs the
+   directory: the new files may get their final names only when no old name can come back after a crash, or they would
+   be beside old ones that overlap them.
+4. On the event loop the ``.swap`` suffix is removed; a thread syncs once more, and the old files are deleted later.
 
-Recovery takes a gap below the recovery point for damage, and compaction makes gaps; so before the swap begins the
-recovery point on disk is beyond all that it replaces, and recovery never reads there.
+Recovery takes a gap below the recovery point for corruption, and compaction leaves gaps. So before the swap begins the
+recovery point on disk is above all segments that it replaces, and recovery never reads them.
 
-The log may change meanwhile. Segments that retention has removed are let go; truncation ends the swap first (`settle`):
-before step 3 it is undone, after it finished.
+The log may change meanwhile. Segments that retention has removed are skipped. A truncation ends the swap first
+(`settle`): before step 3 it is rolled back, afterwards it is completed.
 """
 
 from __future__ import annotations
@@ -29,14 +30,14 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from millbeck.storage.compaction.compactor import discard
-from millbeck.storage.compaction.job import NewSegment, Outcome
+from millbeck.storage.compaction.job import CompactionResult, NewSegment
 from millbeck.storage.compaction.output import CLEANED_SUFFIX
-from millbeck.storage.compaction.plan import Plan
-from millbeck.storage.retention import Removal, remove_segment, remove_snapshots
+from millbeck.storage.compaction.plan import CompactionPlan
+from millbeck.storage.retention import FileDeletion, remove_segment, remove_snapshots
 from millbeck.storage.segment import INDEX_SUFFIXES, LOG_SUFFIX, Segment, file_name
 
 if TYPE_CHECKING:
-    from millbeck.storage.log import Log
+    from millbeck.storage.log_state import LogState
 
 logger = logging.getLogger(__name__)
 
@@ -45,25 +46,25 @@ SWAP_SUFFIX: Final = ".swap"
 
 class SwapState(Enum):
     NEW = "new"
-    SECURED = "secured"  # the recovery point on disk is beyond
+    SECURED = "secured"  # the recovery point on disk is above the replaced segments
     NAMED = "named"  # the files are called .swap, which may not be durable
-    INSTALLED = "installed"  # the log uses them, old names may still come back after a crash
-    RENAMED = "renamed"  # under their final names
+    INSTALLED = "installed"  # in use by the log; old names may still come back after a crash
+    RENAMED = "renamed"  # the files have their final names
     DONE = "done"
-    ABANDONED = "abandoned"  # undone; the .cleaned files are to be removed
+    ABANDONED = "abandoned"  # rolled back; the .cleaned files are to be removed
 
 
 class Swap:
-    """One swap, driven by its owner: call `next_job` on the loop, run what it returns on a thread, call it again.
+    """One swap, driven by its owner: call `next_job` on the event loop, run its result on a thread, and repeat.
 
-    `run` does all of it in place. A job never raises; what failed is taken up by the next `next_job`. At the end
-    ``state`` is DONE or ABANDONED and ``removals`` holds what is to be run after its delay.
+    `run` does all of it synchronously. A job never raises; its failure is handled by the next `next_job`. At the end
+    ``state`` is DONE or ABANDONED and ``removals`` has the deletions to run after their delay.
     """
 
     __slots__ = ("_error", "_is_synced", "_log", "_new", "_pairs", "_plan", "removals", "state")
 
-    def __init__(self, plan: Plan, outcome: Outcome) -> None:
-        self._log: Log = plan.log
+    def __init__(self, plan: CompactionPlan, outcome: CompactionResult) -> None:
+        self._log: LogState = plan.log
         self._plan = plan
         self._pairs: list[tuple[NewSegment, list[Segment]]] = []
         at = 0
@@ -73,12 +74,12 @@ class Swap:
         self._new: list[Segment] = []
         self._error: OSError | None = None
         self._is_synced = False
-        """No old name can come back any more."""
+        """Whether the directory was synced, so that no old name can come back."""
         self.state = SwapState.NEW
-        self.removals: list[Removal] = []
+        self.removals: list[FileDeletion] = []
 
     def run(self) -> bool:
-        """All steps here and now; whether the log is compacted."""
+        """Run all steps synchronously; returns whether the compacted segments are in place."""
         job = self.next_job()
         while job is not None:
             job()
@@ -86,7 +87,9 @@ class Swap:
         return self.state is SwapState.DONE
 
     def next_job(self) -> Callable[[], None] | None:
-        """Take the next step, on the loop; returns what a thread is to do before the one after it, None at the end."""
+        """Take the next step, on the event loop; returns the job that a thread must run before the following one, None
+        at the end.
+        """
         log = self._log
         if self._error is not None or log.offline_reason is not None:
             self._fail()
@@ -108,9 +111,9 @@ class Swap:
         return self._discard_job() if self.state is SwapState.ABANDONED and self._pairs else None
 
     def settle(self) -> None:
-        """The log is about to be cut, on the loop: undo the swap or finish it. Raises OSError.
+        """Roll back or complete the swap before the log is truncated; called on the event loop. Raises OSError.
 
-        It syncs unless what `settling_job` gives was run before.
+        It syncs unless the job of `rollback_job` was run before.
         """
         if self.state is SwapState.INSTALLED:
             if not self._is_synced:
@@ -122,10 +125,10 @@ class Swap:
                 self._log.durability.note_directory_changed()
             self._end(SwapState.ABANDONED)
 
-    def settling_job(self) -> Callable[[], None] | None:
-        """What a thread should run before `settle`, None when there is nothing. It raises OSError.
+    def rollback_job(self) -> Callable[[], None] | None:
+        """The job that a thread should run before `settle`, or None. It raises OSError.
 
-        The cut must not meet old names that come back.
+        It ensures that no old file names come back after the truncation.
         """
         return self._sync_installed if self.state is SwapState.INSTALLED and not self._is_synced else None
 
@@ -138,7 +141,7 @@ class Swap:
     def _secure(self) -> Callable[[], None]:
         log = self._log
         assert log.swap is None, "one swap of a log at a time"
-        # An index that turned out to be damaged holds the recovery point back until it is saved anew.
+        # An index that was found to be corrupt keeps the recovery point down until it is saved again.
         if self._has_changed() or log.recovery_point < self._plan.job.upper_offset:
             self._end(SwapState.ABANDONED)
             return self._discard_job()
@@ -157,7 +160,7 @@ class Swap:
         return self._sync
 
     def _has_changed(self) -> bool:
-        """Whether the log no longer has what was compacted. Whole new segments may have become needless in front."""
+        """Whether the log no longer has the compacted segments; new segments below the log start are dropped first."""
         if self._log.durability.generation != self._plan.generation:
             return True
         segments = self._log.segments
@@ -170,7 +173,7 @@ class Swap:
         expected = [old for _, olds in self._pairs for old in olds]
         if not expected or self._log.active in expected or segments[: len(expected)] != expected:
             return True
-        # A flush may be about to write such an index, under a name that the new segment will have.
+        # A flush may be about to write such an index, to a path that the new segment will use.
         return any(old.has_unsaved_indexes for old in expected)
 
     def _install(self) -> Callable[[], None]:
@@ -180,7 +183,7 @@ class Swap:
             segment = Segment(
                 shared.files, shared.cache, shared.index_cache, log.directory, made.base_offset, log.config
             )
-            segment.become_compacted(made, SWAP_SUFFIX)
+            segment.init_from_compaction(made, SWAP_SUFFIX)
             self._new.append(segment)
         old = [segment for _, olds in self._pairs for segment in olds]
         gone = {segment.base_offset for segment in old} - {made.base_offset for made, _ in self._pairs}
@@ -195,7 +198,7 @@ class Swap:
         try:
             for segment in self._new:
                 if segment in log.segments:
-                    segment.take_final_names()
+                    segment.rename_to_final()
         except OSError as error:
             self._error = error
         log.durability.note_directory_changed()
@@ -205,7 +208,7 @@ class Swap:
         self._attempt(partial(self._log.environment.files.sync_directory, self._log.directory))
 
     def _attempt(self, job: Callable[[], None]) -> None:
-        """Off the loop. A failure is remembered, and nothing done after it."""
+        """Run a job off the event loop. A failure is kept, and no further job is run after it."""
         if self._error is None:
             try:
                 job()
@@ -217,10 +220,10 @@ class Swap:
         if self._log.swap is self:
             self._log.swap = None
 
-    # Undoing.
+    # Rollback and failure.
 
     def _undo_names(self) -> None:
-        """Back to ``.cleaned`` and not away at once: removed in any order, a later segment could be left alone."""
+        """Rename back to ``.cleaned`` instead of deleting: deletions in any order could leave only a later segment."""
         for made, _ in self._pairs:
             self._rename(made, SWAP_SUFFIX, CLEANED_SUFFIX)
 
@@ -236,17 +239,17 @@ class Swap:
         return remove
 
     def _fail(self) -> None:
-        """A thread's part has failed, or the log went offline.
+        """Handle a failed job, or a log that went offline.
 
-        Before names were changed nothing is lost but the work: the disk may be full. After a failed rename or sync
-        nobody knows which names are durable, and the directory is not trusted any more.
+        Before files are renamed only the compaction is lost: the disk may be full. After a failed rename or sync it is
+        unknown which names are durable, so the whole directory goes offline.
         """
         error, self._error = self._error, None
         log = self._log
         if log.offline_reason is not None:
             self._pairs = []
         elif self.state in (SwapState.SECURED, SwapState.ABANDONED):
-            logger.warning("compacted segments of %s are not used: %s", log.topic_partition, error)
+            logger.warning("discarding the compacted segments of %s: %s", log.topic_partition, error)
         else:
             log.directory_failed(f"compacted segments of {log.topic_partition} cannot be put in place: {error}")
             self._pairs = []
@@ -260,7 +263,7 @@ class Swap:
             try:
                 files.rename(path + old_suffix, path + new_suffix)
             except FileNotFoundError:
-                # There is a transaction index only where there are aborted transactions.
+                # A transaction index exists only if there are aborted transactions.
                 continue
 
     def _remove_cleaned(self, made: NewSegment) -> None:

@@ -1,8 +1,8 @@
-"""A segment's sparse map from timestamp to offset: the ``.timeindex`` file.
+"""The time index of a segment (the ``.timeindex`` file): a sparse map from timestamp to offset.
 
-Entries are 12 bytes, big endian: timestamp (int64) and relative offset (int32). An entry says that no batch up to and
-including that offset has a larger timestamp. Timestamps strictly rise. The last entry of a closed segment always holds
-its largest timestamp. The bytes in memory are the bytes of the file.
+Entries are 12 bytes, big endian: timestamp (int64) and relative offset (int32). An entry means that no batch up to and
+including that offset has a larger timestamp. Timestamps strictly ascend. The last entry of a sealed segment always has
+its largest timestamp. The content in memory equals the content of the file.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ class TimeIndex:
 
     @classmethod
     def load(cls, base_offset: int, size_bytes_max: int, content: Bytes) -> TimeIndex:
-        """An index from its file; raises `CorruptIndex` when its size or its last entries are impossible."""
+        """Load an index from its file. Raises `CorruptIndex` when its size or its last entries are invalid."""
         if len(content) % ENTRY_SIZE:
             raise CorruptIndex(f"{len(content)} bytes are not a whole number of time index entries")
         index = cls(base_offset, size_bytes_max, content)
         if content and (index.last_offset < base_offset or index.last_timestamp < 0):
             raise CorruptIndex(f"the last entry is timestamp {index.last_timestamp} at offset {index.last_offset}")
         if len(content) > ENTRY_SIZE and _ENTRY.unpack_from(content, 0)[0] >= index.last_timestamp:
-            raise CorruptIndex("its timestamps do not rise")
+            raise CorruptIndex("its timestamps do not ascend")
         return index
 
     @property
@@ -48,14 +48,14 @@ class TimeIndex:
 
     @property
     def is_full(self) -> bool:
-        # One entry is kept free for the largest timestamp, which is written when the segment closes.
+        # One entry is reserved for the largest timestamp, which is written when the segment is sealed.
         return len(self.content) >= self.size_bytes_max - ENTRY_SIZE
 
     def entries(self) -> list[tuple[int, int]]:
         return [(timestamp, self.base_offset + relative) for timestamp, relative in _ENTRY.iter_unpack(self.content)]
 
     def append_if_later(self, timestamp: int, offset: int) -> bool:
-        """Add an entry unless the timestamp is no news; whether it did."""
+        """Add an entry if the timestamp is above the last one; returns whether it was added."""
         if timestamp <= self.last_timestamp or offset < self.last_offset:
             return False
         self.content += _ENTRY.pack(timestamp, offset - self.base_offset)
@@ -64,7 +64,7 @@ class TimeIndex:
         return True
 
     def offset_before(self, timestamp: int) -> int:
-        """An offset at or before the first batch that may hold a timestamp of at least ``timestamp``."""
+        """An offset at or before the first batch that may have a timestamp of at least ``timestamp``."""
         unpack_from, content = _ENTRY.unpack_from, self.content
         low, high = 0, len(content) // ENTRY_SIZE
         while low < high:
@@ -75,12 +75,12 @@ class TimeIndex:
                 high = middle
         if not low:
             return self.base_offset
-        # An entry with exactly this timestamp names the first batch that has it, so equality may count as before.
+        # An entry with exactly this timestamp points to the first batch that has it, so an equal one may be used too.
         relative: int = unpack_from(content, (low - 1) * ENTRY_SIZE)[1]
         return self.base_offset + relative
 
     def truncate_to(self, offset: int) -> None:
-        """Drop the entries at or beyond ``offset``."""
+        """Remove the entries at or above ``offset``."""
         relative_limit = offset - self.base_offset
         count = self.entry_count
         while count and _ENTRY.unpack_from(self.content, (count - 1) * ENTRY_SIZE)[1] >= relative_limit:

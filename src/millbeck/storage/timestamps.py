@@ -1,9 +1,8 @@
-"""Offsets by timestamp: what ListOffsets asks of a log.
+"""Offset lookup by timestamp, for ListOffsets.
 
-By time: the first record, in offset order, whose timestamp is at least the one asked for, at or after the log start.
-Largest timestamp: the first record that has it. Both carry the leader epoch of the batch, -1 when it has none.
-
-With ``nowait`` neither waits for the disk: `ColdRead` carries the job that brings in what is missing.
+By time: the first record, in offset order, whose timestamp is at least the requested one, at or after the log start
+offset. Largest timestamp: the first record that has it. Both results have the leader epoch of the batch, -1 when it
+has none. With ``nowait`` neither blocks on the disk: `ColdRead` has the job that loads the missing data.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from millbeck.storage.reading import find
 from millbeck.storage.segment import CorruptSegment, Segment
 
 if TYPE_CHECKING:
-    from millbeck.storage.log import Log
+    from millbeck.storage.log_state import LogState
 
 NO_TIMESTAMP = -1
 
@@ -28,7 +27,9 @@ class TimestampOffset(NamedTuple):
     leader_epoch: int
 
 
-def first_at_or_after(log: Log, timestamp: int, upto_offset: int, nowait: bool = False) -> TimestampOffset | None:
+def find_offset_by_timestamp(
+    log: LogState, timestamp: int, upto_offset: int, nowait: bool = False
+) -> TimestampOffset | None:
     """The first record with at least ``timestamp``; None when there is none below ``upto_offset``."""
     if log.offline_reason is not None:
         raise log.offline_error()
@@ -39,13 +40,13 @@ def first_at_or_after(log: Log, timestamp: int, upto_offset: int, nowait: bool =
                 if found is not None:
                     return found if found.offset < upto_offset else None
     except CorruptSegment as error:
-        raise log.found_corrupt(error) from error
+        raise log.mark_corrupt(error) from error
     except OSError as error:
         raise KafkaStorageError(f"{log.topic_partition} cannot be read: {error}") from error
     return None
 
 
-def of_max_timestamp(log: Log, nowait: bool = False) -> TimestampOffset | None:
+def find_offset_of_max_timestamp(log: LogState, nowait: bool = False) -> TimestampOffset | None:
     """The first record with the largest timestamp in the log; None when the log is empty or has no timestamps."""
     if log.offline_reason is not None:
         raise log.offline_error()
@@ -60,14 +61,14 @@ def of_max_timestamp(log: Log, nowait: bool = False) -> TimestampOffset | None:
                 return _first_record(newest, position, header, timestamp, 0, nowait)
         return _walk_for_max_timestamp(log, nowait)
     except CorruptSegment as error:
-        raise log.found_corrupt(error) from error
+        raise log.mark_corrupt(error) from error
     except OSError as error:
         raise KafkaStorageError(f"{log.topic_partition} cannot be read: {error}") from error
     return None
 
 
-def _walk_for_max_timestamp(log: Log, nowait: bool) -> TimestampOffset | None:
-    """When the largest timestamp is that of a batch which compaction has emptied: look at all that have records."""
+def _walk_for_max_timestamp(log: LogState, nowait: bool) -> TimestampOffset | None:
+    """Scan all batches with records: the largest timestamp in the index is that of a batch emptied by compaction."""
     largest: tuple[Segment, int, BatchHeader] | None = None
     for segment in log.segments:
         for position, header in segment.headers(0, nowait):
@@ -78,8 +79,8 @@ def _walk_for_max_timestamp(log: Log, nowait: bool) -> TimestampOffset | None:
     return _first_record(*largest, largest[2].max_timestamp, 0, nowait)
 
 
-def largest_timestamp(log: Log, segment: Segment, nowait: bool = False) -> int:
-    """`Segment.largest_timestamp`, rebuilding an index that turns out to be damaged."""
+def largest_timestamp(log: LogState, segment: Segment, nowait: bool = False) -> int:
+    """`Segment.largest_timestamp`, with a rebuild of the index when it is corrupt."""
     try:
         return segment.largest_timestamp(nowait)
     except CorruptIndex as error:
@@ -87,7 +88,7 @@ def largest_timestamp(log: Log, segment: Segment, nowait: bool = False) -> int:
         return segment.largest_timestamp()
 
 
-def _search(log: Log, segment: Segment, timestamp: int, nowait: bool) -> TimestampOffset | None:
+def _search(log: LogState, segment: Segment, timestamp: int, nowait: bool) -> TimestampOffset | None:
     try:
         offset = segment.time_index(nowait).offset_before(timestamp)
     except CorruptIndex as error:

@@ -1,12 +1,12 @@
-"""Cutting a log's end off: what a follower does when its leader's history differs.
+"""Truncation of a log, as a follower does when its log diverges from its leader's.
 
-Whole segments go as in retention; the segment that holds the offset is cut in place, its indexes with it. Producers are
-rebuilt from the newest snapshot that is left and the batches after it.
+Whole segments are removed as in retention; the segment that contains the offset is truncated in place, with its
+indexes. Producer state is rebuilt from the newest remaining snapshot and the batches after it.
 
-Theory of operation. Batches of the old history must not come back after a crash behind those of the new one. So no
-checkpoint claims more than the new end before the cut (`LogHome.lowering_job`), and no write is taken after it until a
-flush has synced it (`Log.must_settle`). In between, a crash may bring back some of the old end, and recovery cuts it
-where it has a hole. `Log.truncate_to` does all of it in place.
+Theory of operation. Removed batches must not come back after a crash behind new ones. So the checkpoints are lowered
+to the new end before the truncation (`LogHome.lowering_job`), and no write is accepted after it until a flush has
+synced it (`Log.must_settle`). A crash in between may bring back a part of the removed batches, and recovery truncates
+the log at the first gap among them. `server.replicas.log_steps` runs these steps on the event loop.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from millbeck.kernel.errors import KafkaStorageError
 from millbeck.storage import rebuild
 from millbeck.storage.offset_index import CorruptIndex
 from millbeck.storage.reading import find
-from millbeck.storage.retention import Removal, remove_detached, remove_segment, remove_snapshots
+from millbeck.storage.retention import FileDeletion, remove_segment, remove_snapshots, rename_detached
 from millbeck.storage.segment import CorruptSegment, Segment
 
 if TYPE_CHECKING:
-    from millbeck.storage.log import Log
+    from millbeck.storage.log_state import LogState
 
 
-def cut_to(log: Log, offset: int) -> list[Removal]:
+def cut_to(log: LogState, offset: int) -> list[FileDeletion]:
     """See `Log.cut_to`."""
     if offset >= log.end_offset:
         log.epochs.truncate_from_end(log.end_offset)
@@ -34,13 +34,13 @@ def cut_to(log: Log, offset: int) -> list[Removal]:
     try:
         return _cut(log, offset)
     except CorruptSegment as error:
-        raise log.found_corrupt(error) from error
+        raise log.mark_corrupt(error) from error
     except OSError as error:
         log.directory_failed(f"{log.topic_partition} cannot be truncated to {offset}: {error}")
         raise KafkaStorageError(f"{log.topic_partition} cannot be truncated: {error}") from error
 
 
-def _cut(log: Log, offset: int) -> list[Removal]:
+def _cut(log: LogState, offset: int) -> list[FileDeletion]:
     if log.swap is not None:
         log.swap.settle()
     index = log.segment_index_for(offset)
@@ -51,7 +51,7 @@ def _cut(log: Log, offset: int) -> list[Removal]:
     gone = log.segments[index + 1 :]
     found = find(log, segment, offset) if not gone or gone[0].base_offset > offset else None
     end_offset = offset if found is None else min(offset, found.base_offset)
-    removals = remove_detached(log)
+    removals = rename_detached(log)
     removals += [remove_segment(log, one) for one in reversed(gone)]
     _reactivate(log, segment, end_offset, segment.size if found is None else found.position)
     log.set_segments(log.segments[: index + 1])
@@ -59,13 +59,13 @@ def _cut(log: Log, offset: int) -> list[Removal]:
     log.epochs.truncate_from_end(end_offset)
     removals += remove_snapshots(log, lambda at: at <= end_offset)
     log.was_truncated(end_offset)
-    log.durability.note_cut()
+    log.durability.note_cut(log)
     rebuild.producers(log)
     return removals
 
 
-def _reactivate(log: Log, segment: Segment, end_offset: int, size: int) -> None:
-    """Make ``segment`` the active one again, with ``size`` bytes that end before ``end_offset``."""
+def _reactivate(log: LogState, segment: Segment, end_offset: int, size: int) -> None:
+    """Make ``segment`` the active one again, truncated to ``size`` bytes with all offsets below ``end_offset``."""
     try:
         segment.make_active(created_ms=segment.created_ms, roll_jitter_ms=segment.roll_jitter_ms)
     except CorruptIndex as error:
@@ -77,23 +77,23 @@ def _reactivate(log: Log, segment: Segment, end_offset: int, size: int) -> None:
     segment.shrink(size, end_offset)
 
 
-def start_over_at(log: Log, offset: int) -> list[Removal]:
+def start_over_at(log: LogState, offset: int) -> list[FileDeletion]:
     """See `Log.start_over_at`."""
     try:
         if log.swap is not None:
             log.swap.settle()
-        removals = remove_detached(log)
+        removals = rename_detached(log)
         removals += [remove_segment(log, one) for one in reversed(log.segments)]
         removals += remove_snapshots(log, lambda at: False)
         fresh = log.create_segment(offset)
         fresh.prepare_file(log.config)
     except OSError as error:
-        log.directory_failed(f"{log.topic_partition} cannot start over at {offset}: {error}")
+        log.directory_failed(f"{log.topic_partition} cannot be truncated fully to start at {offset}: {error}")
         raise KafkaStorageError(f"{log.topic_partition} cannot be truncated: {error}") from error
     log.set_segments([fresh])
     log.epochs.clear()
     log.producer_state.clear()
     log.log_start_offset = offset
     log.was_truncated(offset)
-    log.durability.note_cut()
+    log.durability.note_cut(log)
     return removals

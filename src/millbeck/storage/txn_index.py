@@ -1,8 +1,8 @@
-"""A segment's list of aborted transactions: the ``.txnindex`` file, present only where there are any.
+"""The transaction index of a segment: its aborted transactions (``.txnindex``, present only if there are any).
 
 Entries are 34 bytes, big endian: version (int16, 0), producer id, first offset of the transaction, offset of its abort
 marker, and the last stable offset when the marker was written (int64 each). They are in the order of the markers and
-lie in the segment that holds the marker.
+are kept in the segment that contains the marker.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def encode(entries: list[AbortedTransaction]) -> bytes:
 
 
 def decode(content: bytes, base_offset: int) -> list[AbortedTransaction]:
-    """The entries of a file; raises `CorruptIndex`."""
+    """The entries of a file. Raises `CorruptIndex`."""
     if len(content) % ENTRY_SIZE:
         raise CorruptIndex(f"{len(content)} bytes are not a whole number of transaction index entries")
     entries: list[AbortedTransaction] = []
@@ -38,7 +38,7 @@ def decode(content: bytes, base_offset: int) -> list[AbortedTransaction]:
     for version, *fields in _ENTRY.iter_unpack(content):
         entry = AbortedTransaction(*fields)
         if version != VERSION:
-            raise CorruptIndex(f"version {version} is not known")
+            raise CorruptIndex(f"version {version} is not supported")
         if entry.last_offset <= previous or entry.first_offset > entry.last_offset:
             raise CorruptIndex(f"{entry} does not follow offset {previous}")
         previous = entry.last_offset
@@ -49,7 +49,7 @@ def decode(content: bytes, base_offset: int) -> list[AbortedTransaction]:
 def overlapping(
     entries: list[AbortedTransaction], start_offset: int, upper_offset: int, into: list[AbortedTransaction]
 ) -> bool:
-    """Add those that touch ``[start_offset, upper_offset)``; True when no later entry can."""
+    """Add the transactions that overlap ``[start_offset, upper_offset)``; True when no later entry can."""
     for entry in entries:
         if entry.last_offset >= start_offset and entry.first_offset < upper_offset:
             into.append(entry)

@@ -26,14 +26,15 @@ from hypothesis.stateful import (
     rule,
     run_state_machine_as_test,
 )
-from replicas import Append, Cluster, Replica
 
 from millbeck import compiled
 from millbeck.kernel.errors import ApiError, NotEnoughReplicas
-from millbeck.replication import divergence
-from millbeck.replication.in_sync import Follower, InSync
+from millbeck.replication import log_read
+from millbeck.replication.isr import Follower, IsrState
 from millbeck.replication.partition import NO_LEADER, Partition
 from millbeck.storage import rebuild
+from tests.log_steps import truncate_to
+from tests.unit.replication.replicas import Append, Cluster, Replica
 
 NODES = st.sampled_from([1, 2, 3])
 PRODUCERS = st.sampled_from([7, 8])
@@ -51,7 +52,7 @@ class Producer:
     def label(self) -> str:
         return f"{self.producer_id}/{self.sequence}"
 
-    def fields(self) -> dict[str, int]:
+    def fields(self) -> dict[str, Any]:
         return {"producer_id": self.producer_id, "producer_epoch": 0, "base_sequence": self.sequence}
 
 
@@ -65,7 +66,7 @@ class ReplicasMachine(RuleBasedStateMachine):
     @initialize(flushes=st.booleans())
     def begin(self, flushes: bool) -> None:
         self.flushes = flushes
-        self.cluster = Cluster(**({"flush_messages": "1"} if flushes else {}))
+        self.cluster = Cluster(flush_messages="1") if flushes else Cluster()
         self.cluster.fetch_bytes = 100
         self.cluster.elect(1)
 
@@ -134,7 +135,7 @@ class ReplicasMachine(RuleBasedStateMachine):
     @rule(node_id=NODES)
     def look_for_laggards(self, node_id: int) -> None:
         if self.cluster[node_id].is_up:
-            self.cluster[node_id].partition.check_followers()
+            self.cluster[node_id].partition.maybe_shrink_isr()
 
     @rule(node_id=NODES)
     def checkpoint(self, node_id: int) -> None:
@@ -255,7 +256,7 @@ class ReplicasMachine(RuleBasedStateMachine):
 
 
 def test_nothing_acknowledged_is_lost() -> None:
-    run_state_machine_as_test(  # type: ignore[no-untyped-call]
+    run_state_machine_as_test(
         ReplicasMachine,
         settings=settings(
             max_examples=120, stateful_step_count=50, deadline=None, suppress_health_check=list(HealthCheck)
@@ -283,7 +284,7 @@ def check(cluster: Cluster, *appends: Append | None) -> None:
 
 
 def leader_acknowledges_alone(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(InSync, "watermark", lambda self, own_offset, end_offset: own_offset)
+    patch.setattr(IsrState, "watermark", lambda self, own_offset, end_offset: own_offset)
 
 
 def nobody_has_fetched(cluster: Cluster) -> None:
@@ -293,7 +294,7 @@ def nobody_has_fetched(cluster: Cluster) -> None:
 
 
 def acknowledges_before_the_minimum_is_in_sync(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(InSync, "is_under", lambda self, minimum: False)
+    patch.setattr(IsrState, "is_under", lambda self, minimum: False)
 
 
 def the_last_in_sync_replica_loses_its_disk(cluster: Cluster) -> None:
@@ -315,7 +316,7 @@ def truncation_to_the_high_watermark(patch: pytest.MonkeyPatch) -> None:
     def follow(self: Partition, leader_id: int, leader_epoch: int, partition_epoch: int) -> bool:
         is_new = original(self, leader_id, leader_epoch, partition_epoch)
         if is_new:
-            self.log.truncate_to(self.high_watermark)
+            truncate_to(self.log, self.high_watermark)
         return is_new
 
     patch.setattr(Partition, "follow", follow)
@@ -331,12 +332,12 @@ def followers_do_not_know_yet_what_is_committed(cluster: Cluster) -> None:
 
 
 def a_member_that_is_behind_is_counted(patch: pytest.MonkeyPatch) -> None:
-    def expansion(self: InSync, follower: Follower, high_watermark: int, epoch_start_offset: int) -> Any:
+    def expansion(self: IsrState, follower: Follower, high_watermark: int, epoch_start_offset: int) -> Any:
         if self.pending is not None or follower.broker_id in self.isr:
             return None
         return (*self.isr, follower.broker_id)
 
-    patch.setattr(InSync, "expansion", expansion)
+    patch.setattr(IsrState, "expansion", expansion)
 
 
 def one_comes_back_and_the_leader_goes(cluster: Cluster) -> None:
@@ -359,15 +360,15 @@ def one_comes_back_and_the_leader_goes(cluster: Cluster) -> None:
 
 def watermark_over_a_stale_set(patch: pytest.MonkeyPatch) -> None:
     """A proposal's new member does not count until the answer is here, though the controller may have taken it."""
-    original = InSync.propose
+    original = IsrState.propose
 
-    def propose(self: InSync, isr: tuple[int, ...], leader_epoch: int, partition_epoch: int) -> Any:
+    def propose(self: IsrState, isr: tuple[int, ...], leader_epoch: int, partition_epoch: int) -> Any:
         proposal = original(self, isr, leader_epoch, partition_epoch)
         self.maximal = self.isr
         return proposal
 
-    patch.setattr(InSync, "propose", propose)
-    patch.setattr(InSync, "_may_join", lambda self, follower, end_offset: False)
+    patch.setattr(IsrState, "propose", propose)
+    patch.setattr(IsrState, "_may_join", lambda self, follower, end_offset: False)
 
 
 def the_answer_is_on_its_way(cluster: Cluster) -> None:
@@ -384,7 +385,7 @@ def the_answer_is_on_its_way(cluster: Cluster) -> None:
 
 
 def no_check_for_diverging_epochs(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(divergence, "divergence", lambda log, fetch_offset, last_fetched_epoch: None)
+    patch.setattr(log_read, "divergence", lambda log, fetch_offset, last_fetched_epoch: None)
 
 
 def a_deposed_leader_has_something_of_its_own(cluster: Cluster) -> None:
@@ -402,7 +403,7 @@ def producers_unknown_to_a_new_leader(patch: pytest.MonkeyPatch) -> None:
 
 
 def a_retry_after_an_election(cluster: Cluster) -> None:
-    fields = {"producer_id": 7, "producer_epoch": 0, "base_sequence": 0}
+    fields: dict[str, Any] = {"producer_id": 7, "producer_epoch": 0, "base_sequence": 0}
     first = cluster.produce("a", **fields)
     cluster.fetch_all()
     cluster.elect(2)

@@ -16,6 +16,7 @@ from millbeck.records import batch as batches
 from millbeck.records import control
 from millbeck.records.compression import Codec
 from millbeck.records.record import Record
+from millbeck.simulation.environment.disk import SimDisk
 from millbeck.storage.compaction import plan as plans
 from millbeck.storage.compaction.compactor import compact
 from millbeck.storage.config import LogConfig
@@ -23,9 +24,9 @@ from millbeck.storage.directory import LogDirectory
 from millbeck.storage.file_cache import FileCache
 from millbeck.storage.index_cache import IndexCache
 from millbeck.storage.log import Log
-from millbeck.storage.producer_state import Origin
+from millbeck.storage.producer_state import AppendOrigin
 from millbeck.storage.swap import Swap, SwapState
-from millbeck.testing.sim.disk import SimDisk
+from tests.log_steps import apply_retention, truncate_to
 
 KEY = TopicPartition("topic", 0)
 TOPIC_ID = bytes(range(16))
@@ -188,7 +189,7 @@ class Table:
         self.clock_ms += 10
         marker = control.EndTransaction(committed=committed, coordinator_epoch=0)
         batch = control.marker_batch(marker, producer_id=producer_id, producer_epoch=0, timestamp=self.clock_ms)
-        staged = self.log.stage(batch, leader_epoch=0, now_ms=self.clock_ms, origin=Origin.COORDINATOR)
+        staged = self.log.stage(batch, leader_epoch=0, now_ms=self.clock_ms, origin=AppendOrigin.COORDINATOR)
         self.log.write_staged()
         number = self.open.pop(producer_id)
         ended = self.transactions[number]
@@ -199,7 +200,7 @@ class Table:
         self.log.flush()
 
     def truncate(self, offset: int) -> None:
-        for removal in self.log.truncate_to(offset):
+        for removal in truncate_to(self.log, offset):
             removal.run()
         self.forget_from(self.log.end_offset)
 
@@ -224,7 +225,7 @@ class Table:
 
     def delete_records(self, offset: int) -> None:
         self.log.delete_records(offset)
-        for removal in self.log.apply_retention(self.clock_ms):
+        for removal in apply_retention(self.log, self.clock_ms):
             removal.run()
         self.reader = Reader(self.log.log_start_offset, self.clock_ms)
 

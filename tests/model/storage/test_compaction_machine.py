@@ -23,17 +23,18 @@ from hypothesis.stateful import (
     rule,
     run_state_machine_as_test,
 )
-from tests.model.storage.table import RETENTION_MS, Crash, Reader, Table
 
 from millbeck import compiled
 from millbeck.records.compression import Codec
-from millbeck.records.kernels.compaction import gather
+from millbeck.records.native import compaction
+from millbeck.records.native.compaction import gather
 from millbeck.storage import interrupted
 from millbeck.storage.compaction import mapping, offset_map, plan, rewriting
 from millbeck.storage.compaction.rewriting import Rewriter
-from millbeck.storage.compaction.transactions import Transactions
+from millbeck.storage.compaction.transactions import CleanedTransactionMetadata
 from millbeck.storage.directory import LogDirectory
 from millbeck.storage.swap import Swap, SwapState
+from tests.model.storage.table import RETENTION_MS, Crash, Reader, Table
 
 PLAIN, IDEMPOTENT, TRANSACTIONAL = -1, (1, 2), (11, 12)
 KEYS = st.sampled_from([b"a", b"b", b"c", b"key-that-is-longer"])
@@ -247,7 +248,7 @@ def test_a_crash_at_every_change_of_the_disk_leaves_the_old_or_the_new(survival:
 
 
 def _drop_tombstones_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    choose = rewriting.choose
+    choose: Any = compaction.choose
 
     def without_horizon(*arguments: Any) -> Any:
         return choose(*arguments[:7], True, arguments[8])
@@ -256,12 +257,12 @@ def _drop_tombstones_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def _take_aborted_records_for_committed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Transactions, "is_aborted", lambda self, producer_id, base_offset: False)
+    monkeypatch.setattr(CleanedTransactionMetadata, "is_aborted", lambda self, producer_id, base_offset: False)
 
 
 def _drop_markers_before_their_data(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Transactions, "end_committed", lambda self, producer_id: False)
-    monkeypatch.setattr(Transactions, "end_aborted", lambda self, producer_id, offset: None)
+    monkeypatch.setattr(CleanedTransactionMetadata, "end_committed", lambda self, producer_id: False)
+    monkeypatch.setattr(CleanedTransactionMetadata, "end_aborted", lambda self, producer_id, offset: None)
 
 
 def _forget_live_producers(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -332,7 +333,7 @@ def _do_not_sync_while_settling(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
         interrupted,
         "settle",
-        lambda files, directory, names: settle(Lax(files), directory, names),  # type: ignore[arg-type]
+        lambda files, directory, names: settle(Lax(files), directory, names),
     )
 
 

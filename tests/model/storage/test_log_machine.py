@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
+from functools import partial
 from typing import NamedTuple, cast
 
 import pytest
@@ -30,6 +31,8 @@ from millbeck.kernel.ids import TopicPartition
 from millbeck.records import batch as batches
 from millbeck.records import control
 from millbeck.records.record import Record
+from millbeck.simulation.environment.disk import SimDisk
+from millbeck.simulation.environment.disk_faults import DiskCall
 from millbeck.storage import rebuild, retention
 from millbeck.storage.config import LogConfig
 from millbeck.storage.directory import LogDirectory
@@ -37,12 +40,11 @@ from millbeck.storage.file_cache import FileCache
 from millbeck.storage.flush import FlushJob
 from millbeck.storage.index_cache import IndexCache
 from millbeck.storage.log import Log
-from millbeck.storage.producer_state import Origin
+from millbeck.storage.producer_state import AppendOrigin
 from millbeck.storage.recovery import Recovery
 from millbeck.storage.segment import Segment
 from millbeck.storage.staging import Staged
-from millbeck.testing.sim.disk import SimDisk
-from millbeck.testing.sim.disk_faults import DiskCall
+from tests.log_steps import apply_retention, truncate_to
 
 KEY = TopicPartition("topic", 0)
 TOPIC_ID = bytes(range(16))
@@ -158,7 +160,9 @@ class LogMachine(RuleBasedStateMachine):
         self.clock_ms += 10
         marker = control.EndTransaction(committed=committed, coordinator_epoch=0)
         batch = control.marker_batch(marker, producer_id=producer_id, producer_epoch=0, timestamp=self.clock_ms)
-        staged = self.log.stage(batch, leader_epoch=self.leader_epoch, now_ms=self.clock_ms, origin=Origin.COORDINATOR)
+        staged = self.log.stage(
+            batch, leader_epoch=self.leader_epoch, now_ms=self.clock_ms, origin=AppendOrigin.COORDINATOR
+        )
         assert self.write([self.expect(batch, self.end)], "none")
         first_offset = self.open.pop(producer_id, None)
         if first_offset is not None and not committed:
@@ -245,7 +249,7 @@ class LogMachine(RuleBasedStateMachine):
     @rule(size_bytes=st.integers(0, 3000))
     def apply_retention(self, size_bytes: int) -> None:
         self.log.update_config(CONFIG.replace(retention_bytes=size_bytes))
-        for removal in self.log.apply_retention(self.clock_ms):
+        for removal in apply_retention(self.log, self.clock_ms):
             removal.run()
         assert self.log.segments[0].base_offset <= self.log.flushed_offset
         self.flushed = max(self.flushed, self.log.flushed_offset)
@@ -255,10 +259,10 @@ class LogMachine(RuleBasedStateMachine):
 
     @rule(size_bytes=st.integers(0, 3000), is_flushed=st.booleans())
     def detach_old_segments(self, size_bytes: int, is_flushed: bool) -> None:
-        """The first steps of retention; anything may come before the last, `remove_detached`."""
+        """The first steps of retention; anything may come before the last, `rename_detached`."""
         self.log.update_config(CONFIG.replace(retention_bytes=size_bytes))
         offset = self.log.retention_target(self.clock_ms, self.end)
-        if is_flushed and retention.must_flush(self.log, offset):
+        if is_flushed and retention.needs_flush_before(self.log, offset):
             self.log.flush()
             self.flushed = self.log.flushed_offset
         if retention.detach(self.log, offset):
@@ -269,8 +273,8 @@ class LogMachine(RuleBasedStateMachine):
         self.log_start = self.log.log_start_offset
 
     @rule()
-    def remove_detached(self) -> None:
-        for removal in retention.remove_detached(self.log):
+    def rename_detached(self) -> None:
+        for removal in retention.rename_detached(self.log):
             removal.run()
 
     @precondition(lambda self: self.written)
@@ -282,7 +286,7 @@ class LogMachine(RuleBasedStateMachine):
         if offset < self.log.segments[0].base_offset:
             return
         if is_synced:
-            removals = self.log.truncate_to(offset)
+            removals = truncate_to(self.log, offset)
         else:
             self.may_flush = False
             while (job := self.log.lowering_job(offset)) is not None:
@@ -482,7 +486,11 @@ class LogMachine(RuleBasedStateMachine):
             return
         log = self.log
         rebuilt = rebuild.load_producers(
-            log.segments, log.durability.snapshot_offsets, log.durability.read_snapshot, log.end_offset, log.end_offset
+            log.segments,
+            log.durability.snapshot_offsets,
+            partial(log.durability.read_snapshot, log),
+            log.end_offset,
+            log.end_offset,
         )
         assert rebuilt.open_transactions == log.producers.open_transactions
         for producer_id, entry in rebuilt.producers.items():
@@ -593,7 +601,7 @@ def _write_after_truncating(seed: int) -> None:
     machine.append([-1], 4, 20, "none")
     machine.flush(False)
     machine.checkpoint()
-    machine.log.truncate_to(4)
+    truncate_to(machine.log, 4)
     machine.forget_from(4)
     machine.append([-1], 1, 150, "none")
     machine.append([-1], 1, 150, "none")
@@ -641,7 +649,7 @@ def test_a_scenario_holds_and_notices_its_mutant(
 @pytest.mark.parametrize("mutate", MUTANTS.values(), ids=MUTANTS.keys())
 def test_the_property_notices(mutate: Callable[[pytest.MonkeyPatch], None], monkeypatch: pytest.MonkeyPatch) -> None:
     mutate(monkeypatch)
-    hunting = settings(FAST, max_examples=400, phases=[Phase.generate], derandomize=True, database=None)
+    hunting = settings(FAST, max_examples=2_000, phases=[Phase.generate], derandomize=True, database=None)
     with pytest.raises(Exception):  # noqa: B017
         run_state_machine_as_test(LogMachine, settings=hunting)
 

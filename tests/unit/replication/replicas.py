@@ -8,24 +8,24 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import Any
 
 from millbeck.kernel.errors import ApiError
+from millbeck.kernel.event_batch import EventBatch
 from millbeck.kernel.ids import TopicPartition
 from millbeck.records import batch as batches
 from millbeck.records.record import Record
-from millbeck.records.validation import Rules, validate
-from millbeck.replication import divergence
-from millbeck.replication.fetcher import AwaitFlush, Fetcher, FetchLimits, FindOffsets, Step, Truncate
-from millbeck.replication.in_sync import IsrProposal, Surroundings
+from millbeck.records.validation import ValidationRules, validate
+from millbeck.replication.fetcher import FetchEffect, Fetcher, FetchLimits, FetchOffsets, TruncateLog, WaitForFlush
+from millbeck.replication.isr import IsrProposal, ReplicaContext
+from millbeck.replication.log_read import LOG_END, FetchPosition, read_partition
 from millbeck.replication.partition import NO_LEADER, Partition
-from millbeck.replication.turn import Turn
+from millbeck.replication.partition_appends import CallbackAppend
+from millbeck.simulation.environment.disk import SimDisk
 from millbeck.storage.config import LogConfig
 from millbeck.storage.directory import LogDirectory
 from millbeck.storage.file_cache import FileCache
 from millbeck.storage.index_cache import IndexCache
-from millbeck.testing.sim.disk import SimDisk
 from millbeck.wire.messages.fetch import (
     EpochEndOffset,
     FetchableTopicResponse,
@@ -34,12 +34,13 @@ from millbeck.wire.messages.fetch import (
     FetchRequest,
     FetchResponse,
 )
+from tests.log_steps import truncate_to
 
 NAME = TopicPartition("t", 0)
 TOPIC_ID = bytes(range(16))
 NOW_MS = 1_700_000_000_000
 LAG_MS = 30_000
-RULES = Rules(max_message_bytes=1_000_000)
+RULES = ValidationRules(max_message_bytes=1_000_000)
 
 
 class Session:
@@ -71,7 +72,7 @@ class Replica:
         cluster = self.cluster
         self.files = self.disk.mount()
         self.scheduled: list[Callable[[], None]] = []
-        self.turn = Turn(self.scheduled.append, _raise)
+        self.turn = EventBatch(self.scheduled.append, _raise)
         self.directory = LogDirectory(
             self.files,
             "/data",
@@ -83,20 +84,15 @@ class Replica:
         found = any(name == NAME for name, _ in self.directory.partitions())
         make = self.directory.open_log if found else self.directory.create_log
         self.epoch += 1
-        self.around = Surroundings(
+        self.around = ReplicaContext(
             self.node_id, lambda: cluster.now_ms, cluster.is_eligible, LAG_MS, lambda: self.epoch
         )
         self.partition = Partition(
-            NAME,
-            TOPIC_ID,
             make(NAME, TOPIC_ID, cluster.config, now_ms=NOW_MS),
             self.turn,
-            leader_epoch=-1,
-            partition_epoch=-1,
             written=lambda partition, now_ms: None,
             around=self.around,
             isr_changes=cluster,
-            leads=False,
             high_watermark=self.checkpoint,
         )
         self.session = Session()
@@ -144,15 +140,18 @@ class Replica:
         ]
 
 
-@dataclass(slots=True)
 class Append:
-    label: str
-    outcome: str | None = None
-    first_offset: int = -1
-    seen: list[str] = field(default_factory=list)
+    """What became of a batch."""
 
-    def settle(self, error: ApiError | None, /) -> None:
-        assert self.outcome is None, "settled twice"
+    def __init__(self, label: str, *, wants_all: bool) -> None:
+        self.label = label
+        self.wants_all = wants_all
+        self.outcome: str | None = None
+        self.first_offset = -1
+        self.seen: list[str] = []
+
+    def complete(self, error: ApiError | None) -> None:
+        assert self.outcome is None, "completed twice"
         self.outcome = "ok" if error is None else type(error).__name__
 
 
@@ -242,12 +241,12 @@ class Cluster:
             if (proposal.leader_epoch, proposal.partition_epoch) != (self.leader_epoch, self.partition_epoch):
                 continue
             if any(not self.is_eligible(member, epoch) for member, epoch in proposal.members):
-                partition.isr_refused(proposal)
+                partition.on_alter_partition_error(proposal)
             else:
                 self.commit(proposal.isr)
                 self.partition_epoch += 1
                 committed.append(self.isr)
-                partition.isr_answered(proposal, self.isr, self.partition_epoch)
+                partition.on_alter_partition_response(proposal, self.isr, self.partition_epoch)
             replica.end_turn()
         return committed
 
@@ -257,8 +256,9 @@ class Cluster:
         """Stage and write one batch at the leader; raises what the leader refuses it with."""
         replica = self.replicas[self.leader if node_id is None else node_id]
         validated = validate(batches.build([Record(-1, NOW_MS, None, label.encode())], **fields), RULES, NOW_MS)
-        append = Append(label)
-        staged = replica.partition.append(validated, wants_all=acks_all, now_ms=NOW_MS, settle=append.settle)
+        append = Append(label, wants_all=acks_all)
+        callback = CallbackAppend(append.complete, wants_all=acks_all)
+        staged = replica.partition.append(validated, callback, now_ms=NOW_MS)
         append.first_offset = staged.first_offset
         replica.end_turn()
         return append
@@ -278,24 +278,24 @@ class Cluster:
         follower.end_turn()
         return response
 
-    def perform(self, follower: Replica, step: Step, leader: Replica | None) -> None:
+    def perform(self, follower: Replica, step: FetchEffect, leader: Replica | None) -> None:
         assert follower.fetcher is not None
         log = step.partition.log
-        following: Step | None = None
-        if isinstance(step, AwaitFlush):
+        following: FetchEffect | None = None
+        if isinstance(step, WaitForFlush):
             follower.flush()
-        elif isinstance(step, FindOffsets):
+        elif isinstance(step, FetchOffsets):
             assert leader is not None
             leader_log = leader.partition.log
-            following = follower.fetcher.offsets_found(step, leader_log.log_start_offset, leader_log.end_offset)
+            following = follower.fetcher.on_offsets(step, leader_log.log_start_offset, leader_log.end_offset)
             if following is not None:
                 self.perform(follower, following, leader)
             return
-        elif isinstance(step, Truncate):
+        elif isinstance(step, TruncateLog):
             if step.starts_over:
                 log.truncate_fully_and_start_at(step.offset)
             else:
-                log.truncate_to(step.offset)
+                truncate_to(log, step.offset)
             step.partition.was_truncated()
         follower.fetcher.resume(step)
 
@@ -321,21 +321,30 @@ def serve(leader: Replica, follower: Replica, request: FetchRequest) -> FetchRes
 def _serve_one(leader: Replica, follower: Replica, request: FetchRequest, asked: FetchPartition) -> FetchedPartition:
     partition = leader.partition
     try:
-        partition.check_leader_epoch(asked.current_leader_epoch)
-        result = FetchedPartition(0, 0, partition.high_watermark, -1, partition.log.log_start_offset)
-        diverging = divergence.divergence(partition.log, asked.fetch_offset, asked.last_fetched_epoch)
-        if diverging is not None:
-            result.diverging_epoch = EpochEndOffset(*diverging)
-            return result
-        piece = partition.read_as_follower(
-            asked.fetch_offset, size_bytes_max=leader.cluster.fetch_bytes, at_least_one=True, nowait=False
+        position = FetchPosition()
+        position.fetch_offset = asked.fetch_offset
+        position.current_leader_epoch = asked.current_leader_epoch
+        position.last_fetched_epoch = asked.last_fetched_epoch
+        info = read_partition(
+            partition,
+            position,
+            LOG_END,
+            size_bytes_max=leader.cluster.fetch_bytes,
+            must_lead=False,
+            at_least_one=True,
+            nowait=False,
         )
+        result = FetchedPartition(0, 0, info.high_watermark, -1, info.log_start_offset)
+        if info.diverging_epoch is not None:
+            result.diverging_epoch = EpochEndOffset(*info.diverging_epoch)
+            return result
         state = request.replica_state
-        partition.follower_fetches(
+        partition.update_follower_fetch_state(
             state.replica_id, state.replica_epoch, asked.fetch_offset, asked.log_start_offset, follower.session
         )
     except ApiError as error:
         return FetchedPartition(0, error.code)
+    piece = info.slice
     if piece is not None:
         result.records = piece.file.read(piece.size, piece.position)
         piece.release()

@@ -13,12 +13,13 @@ from millbeck.kernel.ids import TopicPartition
 from millbeck.records import batch as batches
 from millbeck.records.record import Record
 from millbeck.replication.divergence import EpochEnd, divergence, truncation_offset
+from millbeck.simulation.environment.disk import SimDisk
 from millbeck.storage.config import LogConfig
 from millbeck.storage.directory import LogDirectory
 from millbeck.storage.file_cache import FileCache
 from millbeck.storage.index_cache import IndexCache
 from millbeck.storage.log import Log
-from millbeck.testing.sim.disk import SimDisk
+from tests.log_steps import truncate_to
 
 NAME = TopicPartition("t", 0)
 
@@ -94,5 +95,5 @@ def test_asking_and_cutting_ends_exactly_where_the_histories_part(
         diverging = divergence(leader, follower.end_offset, follower.epochs.latest_epoch)
         if diverging is None:
             break
-        follower.truncate_to(truncation_offset(follower, diverging))
+        truncate_to(follower, truncation_offset(follower, diverging))
     assert follower.end_offset == len(shared)

@@ -3,24 +3,26 @@
 from __future__ import annotations
 
 import errno
+from typing import Any
 
 import pytest
-from replicas import NOW_MS, TOPIC_ID, Cluster, Replica, serve
 
 from millbeck.kernel import errors
+from millbeck.kernel.ids import TopicPartition
 from millbeck.records import batch as batches
 from millbeck.records.record import Record
 from millbeck.replication.fetcher import (
     THROTTLED_MS,
-    AwaitFlush,
+    FetchEffect,
     Fetcher,
+    FetcherState,
     FetchLimits,
-    FindOffsets,
-    State,
-    Step,
-    Truncate,
+    FetchOffsets,
+    TruncateLog,
+    WaitForFlush,
 )
-from millbeck.testing.sim.disk_faults import DiskCall
+from millbeck.replication.partition import Partition
+from millbeck.simulation.environment.disk_faults import DiskCall
 from millbeck.wire.messages.fetch import (
     EpochEndOffset,
     FetchableTopicResponse,
@@ -28,12 +30,14 @@ from millbeck.wire.messages.fetch import (
     FetchRequest,
     FetchResponse,
 )
+from tests.log_steps import truncate_to
+from tests.unit.replication.replicas import NOW_MS, TOPIC_ID, Cluster, Replica, serve
 
 
 class Following:
     """The follower 2 of a cluster, whose leader's answers a test writes by hand."""
 
-    def __init__(self, **config: str) -> None:
+    def __init__(self, **config: Any) -> None:
         self.cluster = Cluster(**config)
         self.cluster.elect(1)
         self.replica: Replica = self.cluster[2]
@@ -47,15 +51,15 @@ class Following:
         assert request is not None
         return request
 
-    def answer(self, *results: FetchedPartition, session_id: int = 77, error_code: int = 0) -> list[Step]:
+    def answer(self, *results: FetchedPartition, session_id: int = 77, error_code: int = 0) -> list[FetchEffect]:
         topics = [FetchableTopicResponse(topic_id=TOPIC_ID, partitions=list(results))] if results else []
         return self.fetcher.replied(FetchResponse(0, error_code, session_id, topics))
 
-    def answer_error(self, error: type[errors.ApiError]) -> list[Step]:
+    def answer_error(self, error: type[errors.ApiError]) -> list[FetchEffect]:
         return self.answer(FetchedPartition(0, error.code))
 
     @property
-    def state(self) -> State | None:
+    def state(self) -> FetcherState | None:
         return self.fetcher.state_of(self.partition)
 
 
@@ -71,7 +75,7 @@ def test_the_lag_is_what_the_leaders_high_watermark_is_ahead() -> None:
     following = Following()
     (followed,) = following.fetcher.followed
     assert followed.lag == 0
-    assert following.fetcher.has_questions
+    assert following.fetcher.has_fetchable_partitions
     following.ask()
     following.answer(FetchedPartition(0, high_watermark=10, records=data()))
     assert followed.lag == 9
@@ -81,8 +85,8 @@ def test_the_lag_is_what_the_leaders_high_watermark_is_ahead() -> None:
     following.answer_error(errors.FencedLeaderEpoch)
     following.ask()
     following.answer_error(errors.FencedLeaderEpoch)
-    assert following.state is State.FENCED
-    assert not following.fetcher.has_questions
+    assert following.state is FetcherState.FENCED
+    assert not following.fetcher.has_fetchable_partitions
 
 
 def test_the_first_request_names_the_partition_and_the_replica_and_asks_for_a_session() -> None:
@@ -108,6 +112,74 @@ def test_later_requests_name_only_what_has_moved() -> None:
     following.answer()
     request = following.ask()
     assert (request.session_epoch, request.topics) == (2, [])
+
+
+def with_more(following: Following, count: int, **limits: int) -> None:
+    """Let the fetcher follow so many more of the leader's partitions."""
+    replica = following.replica
+    for index in range(1, count + 1):
+        name = TopicPartition("t", index)
+        log = replica.directory.create_log(name, TOPIC_ID, following.cluster.config, now_ms=NOW_MS)
+        partition = Partition(
+            log,
+            replica.turn,
+            written=lambda partition, now_ms: None,
+            around=replica.around,
+            isr_changes=following.cluster,
+        )
+        partition.follow(1, 1, 1)
+        following.fetcher.add(partition)
+    following.fetcher.limits = FetchLimits(wait_ms_max=7, **limits)
+
+
+def named_in(request: FetchRequest) -> list[int]:
+    return [asked.partition for topic in request.topics for asked in topic.partitions]
+
+
+def nothing_for(request: FetchRequest) -> list[FetchedPartition]:
+    return [FetchedPartition(index, 0, 0, -1, 0) for index in named_in(request)]
+
+
+def test_a_request_looks_at_so_many_partitions_and_the_next_ones_at_the_others_at_once() -> None:
+    following = Following()
+    with_more(following, 4, looked_at_max=2)
+    asked = []
+    for _ in range(6):
+        request = following.ask()
+        asked.append((named_in(request), request.max_wait_ms, request.session_id))
+        following.answer(*nothing_for(request))
+    # The others come before those that were answered and have nothing new to say.
+    assert asked == [([0, 1], 0, 0), ([2, 3], 0, 77), ([4], 0, 77), ([], 0, 77), ([], 7, 77), ([], 7, 77)]
+
+
+def test_what_has_grown_is_named_among_many_that_have_not() -> None:
+    following = Following()
+    with_more(following, 3, looked_at_max=2)
+    for _ in range(5):
+        request = following.ask()
+        following.answer(*nothing_for(request))
+    following.ask()
+    following.answer(
+        *(FetchedPartition(index, 0, 0, -1, 0) for index in range(3)), FetchedPartition(3, 0, 0, -1, 0, records=data())
+    )
+    named = []
+    for _ in range(2):
+        request = following.ask()
+        named.append((named_in(request), request.max_wait_ms))
+        following.answer()
+    assert named == [([], 0), ([3], 7)]
+
+
+def test_without_a_session_a_request_names_them_all() -> None:
+    following = Following()
+    with_more(following, 4, looked_at_max=2)
+    assert named_in(following.ask()) == [0, 1]
+    for _ in range(2):
+        following.answer(session_id=0)
+        request = following.ask()
+        assert (named_in(request), request.max_wait_ms) == ([0, 1, 2, 3, 4], 7)
+    following.answer(*nothing_for(request), session_id=78)
+    assert named_in(following.ask()) == []
 
 
 def test_without_a_session_everything_is_named_every_time() -> None:
@@ -155,20 +227,20 @@ def test_a_diverging_epoch_asks_for_a_cut_and_the_partition_waits_outside_the_se
     following.answer(FetchedPartition(0, 0, 0, -1, 0, records=data(0) + data(1)))
     following.ask()
     (step,) = following.answer(FetchedPartition(0, diverging_epoch=EpochEndOffset(0, 1)))
-    assert isinstance(step, Truncate)
-    assert (step.offset, step.starts_over, step.is_wanted, following.state) == (1, False, True, State.BUSY)
+    assert isinstance(step, TruncateLog)
+    assert (step.offset, step.starts_over, step.is_wanted, following.state) == (1, False, True, FetcherState.BUSY)
     assert following.fetcher.request() is None
-    step.partition.log.truncate_to(step.offset)
+    truncate_to(step.partition.log, step.offset)
     following.fetcher.resume(step)
     assert offsets_in(following.ask()) == [1]
 
 
 def test_a_step_for_a_former_leader_is_not_wanted_any_more() -> None:
     following = Following()
-    step = Truncate(following.partition, 0)
+    step = TruncateLog(following.partition, 0)
     following.cluster.elect(3)
     assert not step.is_wanted
-    step = Truncate(following.partition, 0)
+    step = TruncateLog(following.partition, 0)
     following.cluster.elect(2)
     assert not step.is_wanted
 
@@ -182,14 +254,14 @@ def test_out_of_range_compares_the_two_logs(start: int, end: int, offset: int | 
     following.answer(FetchedPartition(0, 0, 0, -1, 0, records=data(0) + data(1)))
     following.ask()
     (step,) = following.answer_error(errors.OffsetOutOfRange)
-    assert isinstance(step, FindOffsets)
-    cut = following.fetcher.offsets_found(step, start, end)
+    assert isinstance(step, FetchOffsets)
+    cut = following.fetcher.on_offsets(step, start, end)
     if offset is None:
         assert cut is None
         assert offsets_in(following.ask()) == [2]
     else:
         assert cut is not None
-        assert (cut.offset, cut.starts_over, following.state) == (offset, starts_over, State.BUSY)
+        assert (cut.offset, cut.starts_over, following.state) == (offset, starts_over, FetcherState.BUSY)
 
 
 @pytest.mark.parametrize(
@@ -206,7 +278,7 @@ def test_errors_of_a_partition_are_rested_on_and_tried_again(error: type[errors.
     following = Following()
     following.ask()
     assert following.answer_error(error) == []
-    assert following.state is State.RESTING
+    assert following.state is FetcherState.RESTING
     assert following.fetcher.request() is None
     following.cluster.now_ms += 100
     assert offsets_in(following.ask()) == [0]
@@ -216,14 +288,14 @@ def test_a_code_nobody_knows_is_an_error_like_others() -> None:
     following = Following()
     following.ask()
     following.answer(FetchedPartition(0, 9999))
-    assert following.state is State.RESTING
+    assert following.state is FetcherState.RESTING
 
 
 def test_a_fenced_partition_waits_for_the_metadata() -> None:
     following = Following()
     following.ask()
     following.answer_error(errors.FencedLeaderEpoch)
-    assert following.state is State.FENCED
+    assert following.state is FetcherState.FENCED
     following.cluster.now_ms += 10_000
     assert following.fetcher.request() is None
     following.fetcher.add(following.partition)
@@ -236,7 +308,7 @@ def test_damaged_records_are_refused_and_fetched_again() -> None:
     damaged = bytearray(data())
     damaged[-1] ^= 1
     following.answer(FetchedPartition(0, 0, 0, -1, 0, records=bytes(damaged)))
-    assert (following.partition.log.end_offset, following.state) == (0, State.RESTING)
+    assert (following.partition.log.end_offset, following.state) == (0, FetcherState.RESTING)
     following.cluster.now_ms += 100
     following.ask()
     following.answer(FetchedPartition(0, 0, 0, -1, 0, records=data()))
@@ -248,10 +320,10 @@ def test_a_full_disk_is_rested_on_and_a_failed_one_ends_the_following() -> None:
     following.ask()
     following.replica.disk.fail_next(DiskCall.WRITE, path_part="/t-0/", error=errno.ENOSPC)
     following.answer(FetchedPartition(0, 0, 0, -1, 0, records=data()))
-    assert following.state is State.RESTING
+    assert following.state is FetcherState.RESTING
     following.cluster.now_ms += 100
     following.ask()
-    following.partition.log.go_offline("a test")
+    following.partition.log.mark_offline("a test")
     following.answer(FetchedPartition(0, 0, 0, -1, 0, records=data()))
     assert following.state is None
     assert len(following.fetcher) == 0
@@ -320,7 +392,7 @@ def test_with_flush_messages_of_one_nothing_is_asked_before_the_disk_has_it() ->
     following = Following(flush_messages="1")
     following.ask()
     (step,) = following.answer(FetchedPartition(0, 0, 0, -1, 0, records=data()))
-    assert isinstance(step, AwaitFlush)
+    assert isinstance(step, WaitForFlush)
     assert following.fetcher.request() is None
     following.partition.log.flush()
     following.fetcher.resume(step)
@@ -331,7 +403,7 @@ def test_a_follower_that_starts_with_something_unflushed_flushes_first() -> None
     following = Following(flush_messages="1")
     following.partition.log.append_as_follower(data(), leader_epoch=0, now_ms=NOW_MS)
     step = following.fetcher.add(following.partition)
-    assert isinstance(step, AwaitFlush)
+    assert isinstance(step, WaitForFlush)
     assert following.fetcher.request() is None
 
 
@@ -340,9 +412,9 @@ def test_a_step_that_failed_is_rested_on() -> None:
     following.ask()
     (step,) = following.answer_error(errors.OffsetOutOfRange)
     following.fetcher.resume(step, errors.KafkaStorageError("no"))
-    assert following.state is State.RESTING
+    assert following.state is FetcherState.RESTING
     following.fetcher.resume(step)
-    assert following.state is State.RESTING, "it was resumed already"
+    assert following.state is FetcherState.RESTING, "it was resumed already"
 
 
 def test_when_the_connection_is_gone_the_next_request_is_a_first_one() -> None:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from millbeck.kernel.errors import NotLeaderOrFollower
-from millbeck.replication.in_sync import Follower, InSync, Member, Surroundings
+from millbeck.replication.isr import Follower, IsrMember, IsrState, ReplicaContext
 
 LAG_MS = 1000
 
@@ -15,17 +17,19 @@ class Clock:
         self.ms = 50_000
         self.ineligible: list[int] = []
 
-    def around(self) -> Surroundings:
-        return Surroundings(1, lambda: self.ms, lambda broker, epoch: broker not in self.ineligible, LAG_MS, lambda: 11)
+    def around(self) -> ReplicaContext:
+        return ReplicaContext(
+            1, lambda: self.ms, lambda broker, epoch: broker not in self.ineligible, LAG_MS, lambda: 11
+        )
 
 
-def replicas(clock: Clock, isr: tuple[int, ...] = (1, 2, 3)) -> InSync:
-    in_sync = InSync(clock.around())
+def replicas(clock: Clock, isr: tuple[int, ...] = (1, 2, 3)) -> IsrState:
+    in_sync = IsrState(clock.around())
     in_sync.begin((1, 2, 3), isr, is_new_leader=True)
     return in_sync
 
 
-def reach(in_sync: InSync, broker_id: int, offset: int, end_offset: int, now_ms: int = 50_000) -> Follower:
+def reach(in_sync: IsrState, broker_id: int, offset: int, end_offset: int, now_ms: int = 50_000) -> Follower:
     follower = in_sync.followers[broker_id]
     follower.fetched(offset, 0, end_offset, now_ms)
     return follower
@@ -127,12 +131,16 @@ def test_an_idle_session_speaks_for_the_partitions_it_does_not_name() -> None:
         used_ms = 9000
         epoch = 1
 
+        def readable_grew(self, partition: Any) -> None: ...
+
+        def watermark_grew(self, partition: Any) -> None: ...
+
     follower = Follower(2, 0)
     follower.fetched(10, 0, 10, 5000)
     follower.session = Session()
-    follower.left_behind(11)
+    follower.on_log_end_advanced(11)
     assert follower.caught_up_ms == 5000, "it did not have everything"
-    follower.left_behind(10)
+    follower.on_log_end_advanced(10)
     assert follower.caught_up_ms == 9000
 
 
@@ -176,7 +184,7 @@ def test_a_follower_joins_only_with_the_start_of_the_leaders_epoch() -> None:
 def test_a_proposal_names_the_registrations_it_is_about() -> None:
     in_sync = replicas(Clock())
     in_sync.followers[2].broker_epoch = 22
-    assert in_sync.propose((1, 2, 3), 0, 0).members == (Member(1, 11), Member(2, 22), Member(3, -1))
+    assert in_sync.propose((1, 2, 3), 0, 0).members == (IsrMember(1, 11), IsrMember(2, 22), IsrMember(3, -1))
 
 
 def test_strangers_and_former_lives_are_no_followers() -> None:
@@ -215,15 +223,22 @@ def test_who_has_left_is_not_known_before_it_fetches_again() -> None:
         used_ms = 0
         epoch = 7
 
+        def readable_grew(self, partition: Any) -> None: ...
+
+        def watermark_grew(self, partition: Any) -> None: ...
+
     in_sync = replicas(Clock())
     session = Session()
     for broker_id in (2, 3):
         reach(in_sync, broker_id, 10, 10).session = session
     in_sync.commit((1, 2))
-    assert (in_sync.followers[2].is_fresh, in_sync.followers[3].is_fresh) == (True, False)
+    assert (in_sync.followers[2].has_fetched_since_removal, in_sync.followers[3].has_fetched_since_removal) == (
+        True,
+        False,
+    )
     session.epoch = 8
-    assert in_sync.followers[3].is_fresh, "an idle session has fetched"
+    assert in_sync.followers[3].has_fetched_since_removal, "an idle session has fetched"
     in_sync.begin((1, 2, 3), (1,), is_new_leader=False)
-    assert not in_sync.followers[2].is_fresh
+    assert not in_sync.followers[2].has_fetched_since_removal
     reach(in_sync, 2, 10, 10)
-    assert in_sync.followers[2].is_fresh
+    assert in_sync.followers[2].has_fetched_since_removal

@@ -8,7 +8,6 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from replicas import LAG_MS, Cluster
 
 from millbeck import compiled
 from millbeck.kernel.errors import (
@@ -22,22 +21,24 @@ from millbeck.kernel.errors import (
     UnknownLeaderEpoch,
     UnknownTopicOrPartition,
 )
+from millbeck.kernel.event_batch import EventBatch
 from millbeck.kernel.ids import TopicPartition
 from millbeck.records import batch as batches
 from millbeck.records import control
 from millbeck.records.record import Record
-from millbeck.records.validation import Rules, validate
+from millbeck.records.validation import ValidationRules, validate
 from millbeck.replication.partition import Partition
-from millbeck.replication.turn import Turn
+from millbeck.replication.partition_appends import CallbackAppend
+from millbeck.simulation.environment.disk import SimDisk
+from millbeck.simulation.environment.disk_faults import DiskCall
 from millbeck.storage.config import LogConfig
 from millbeck.storage.directory import LogDirectory
 from millbeck.storage.file_cache import FileCache
 from millbeck.storage.index_cache import IndexCache
 from millbeck.storage.log import Log
-from millbeck.storage.producer_state import Origin
+from millbeck.storage.producer_state import AppendOrigin
 from millbeck.storage.segment import ColdRead, CorruptSegment
-from millbeck.testing.sim.disk import SimDisk
-from millbeck.testing.sim.disk_faults import DiskCall
+from tests.unit.replication.replicas import LAG_MS, Cluster
 
 NAME = TopicPartition("t", 0)
 TOPIC_ID = bytes(range(16))
@@ -55,13 +56,13 @@ class Watching:
 class World:
     """One partition on a simulated disk, in a turn that the test runs by hand."""
 
-    def __init__(self, **options: str) -> None:
+    def __init__(self, **options: Any) -> None:
         self.disk = SimDisk(random.Random(1))
         self.scheduled: list[Callable[[], None]] = []
         self.errors: list[Exception] = []
         self.written: list[int] = []
         self.answers: list[tuple[str, str]] = []
-        self.turn = Turn(self.scheduled.append, self.errors.append)
+        self.turn = EventBatch(self.scheduled.append, self.errors.append)
         files = self.disk.mount()
         self.directory = LogDirectory(
             files,
@@ -73,8 +74,6 @@ class World:
         )
         log = self.directory.create_log(NAME, TOPIC_ID, LogConfig.of(**options), now_ms=NOW_MS)
         self.partition = Partition(
-            NAME,
-            TOPIC_ID,
             log,
             self.turn,
             leader_epoch=3,
@@ -84,12 +83,12 @@ class World:
 
     def append(self, label: str, *, wants_all: bool = False, **fields: Any) -> Any:
         data = batches.build([Record(-1, NOW_MS, None, label.encode())], **fields)
-        validated = validate(data, Rules(max_message_bytes=10_000_000), NOW_MS)
+        validated = validate(data, ValidationRules(max_message_bytes=10_000_000), NOW_MS)
 
-        def settle(error: ApiError | None, /) -> None:
+        def complete(error: ApiError | None) -> None:
             self.answers.append((label, "ok" if error is None else type(error).__name__))
 
-        return self.partition.append(validated, wants_all=wants_all, now_ms=NOW_MS, settle=settle)
+        return self.partition.append(validated, CallbackAppend(complete, wants_all=wants_all), now_ms=NOW_MS)
 
     def end_turn(self) -> None:
         scheduled, self.scheduled[:] = list(self.scheduled), []
@@ -102,7 +101,7 @@ class World:
         self.end_turn()
 
 
-def numbered(sequence: int, producer_id: int = 9) -> dict[str, int]:
+def numbered(sequence: int, producer_id: int = 9) -> dict[str, Any]:
     return {"producer_id": producer_id, "producer_epoch": 0, "base_sequence": sequence}
 
 
@@ -221,7 +220,7 @@ def test_a_failed_write_settles_everything_of_the_turn_with_the_error_and_the_ne
 def test_an_offline_log_refuses_and_settles_what_was_staged() -> None:
     world = World()
     world.append("staged")
-    world.partition.log.go_offline("a test")
+    world.partition.log.mark_offline("a test")
     world.end_turn()
     assert world.answers == [("staged", "KafkaStorageError")]
     with pytest.raises(KafkaStorageError):
@@ -308,13 +307,13 @@ def test_closing_answers_everybody_once() -> None:
 def test_one_settlement_that_raises_does_not_keep_the_others_from_theirs() -> None:
     world = World()
 
-    def raises(error: ApiError | None, /) -> None:
+    def raises(error: ApiError | None) -> None:
         raise ZeroDivisionError
 
     world.append("before")
     data = batches.build([Record(-1, NOW_MS, None, b"x")])
-    validated = validate(data, Rules(max_message_bytes=1000), NOW_MS)
-    world.partition.append(validated, wants_all=False, now_ms=NOW_MS, settle=raises)
+    validated = validate(data, ValidationRules(max_message_bytes=1000), NOW_MS)
+    world.partition.append(validated, CallbackAppend(raises, wants_all=False), now_ms=NOW_MS)
     world.append("after")
     world.end_turn()
     world.append("next turn")
@@ -364,8 +363,8 @@ def test_reads_stop_at_the_high_watermark_or_the_first_open_transaction() -> Non
     partition.log.stage(data, leader_epoch=3, now_ms=NOW_MS)
     partition.log.write_staged()
     partition.advance_high_watermark()
-    assert partition.readable_end(committed_only=False) == 2
-    assert partition.readable_end(committed_only=True) == 1
+    assert partition.fetch_upper_bound(committed_only=False) == 2
+    assert partition.fetch_upper_bound(committed_only=True) == 1
     committed = partition.read(0, size_bytes_max=10_000, committed_only=True, at_least_one=True)
     everything = partition.read(0, size_bytes_max=10_000, committed_only=False, at_least_one=True)
     assert committed is not None
@@ -377,10 +376,10 @@ def test_reads_stop_at_the_high_watermark_or_the_first_open_transaction() -> Non
     marker = control.marker_batch(
         control.EndTransaction(committed=True, coordinator_epoch=1), producer_id=9, producer_epoch=0, timestamp=NOW_MS
     )
-    partition.log.stage(marker, leader_epoch=3, now_ms=NOW_MS, origin=Origin.COORDINATOR)
+    partition.log.stage(marker, leader_epoch=3, now_ms=NOW_MS, origin=AppendOrigin.COORDINATOR)
     partition.log.write_staged()
     partition.advance_high_watermark()
-    assert partition.readable_end(committed_only=True) == 3
+    assert partition.fetch_upper_bound(committed_only=True) == 3
 
 
 @pytest.mark.parametrize("offset", [-1, 0, 3])
@@ -390,7 +389,7 @@ def test_offsets_outside_the_log_are_out_of_range(offset: int) -> None:
     world.append("b")
     world.end_turn()
     world.partition.log.delete_records(1)
-    with pytest.raises(OffsetOutOfRange, match="outside 1 to 2"):
+    with pytest.raises(OffsetOutOfRange, match=r"outside \[1, 2\]"):
         world.partition.read(offset, size_bytes_max=1000, committed_only=False, at_least_one=True)
 
 
@@ -448,7 +447,7 @@ def test_a_flush_that_cannot_begin_keeps_no_append_from_its_answer() -> None:
 # Several replicas.
 
 
-def led(**config: str) -> Cluster:
+def led(**config: Any) -> Cluster:
     cluster = Cluster(**config)
     cluster.elect(1)
     return cluster
@@ -566,7 +565,7 @@ def test_a_refused_proposal_is_withdrawn_and_made_again_when_somebody_looks() ->
     cluster.fetch(3)
     assert cluster.proposals == []
     cluster.ineligible.clear()
-    partition.check_followers()
+    partition.maybe_shrink_isr()
     assert cluster.decide() == [(1, 2, 3)]
 
 
@@ -576,8 +575,8 @@ def test_answers_about_another_time_change_nothing() -> None:
     cluster.fetch(3)
     ((partition, proposal),) = cluster.proposals
     cluster.elect(1)
-    partition.isr_answered(proposal, (1, 2, 3), 99)
-    partition.isr_refused(proposal)
+    partition.on_alter_partition_response(proposal, (1, 2, 3), 99)
+    partition.on_alter_partition_error(proposal)
     assert partition.replicas is not None
     assert (partition.replicas.isr, partition.partition_epoch) == ((1, 2), cluster.partition_epoch)
 
@@ -630,7 +629,7 @@ def test_nothing_is_committed_without_who_has_left_before_the_metadata_says_so(r
     append = cluster.produce("b")
     partition = cluster[1].partition
     cluster.config = cluster.config.replace(min_insync_replicas=int(raised_to))
-    partition.check_followers()
+    partition.maybe_shrink_isr()
     assert cluster.decide() == [(1,)]
     assert cluster.eligible == ((2,) if raised_to == "2" else ())
     assert (append.outcome, partition.high_watermark) == (None, 1)
@@ -648,7 +647,7 @@ def test_who_has_caught_up_while_another_left_is_proposed_when_the_metadata_says
     cluster.change_isr((1, 2))
     cluster.now_ms += 2 * LAG_MS
     cluster.produce("b")
-    cluster[1].partition.check_followers()
+    cluster[1].partition.maybe_shrink_isr()
     for _ in range(2):
         cluster.fetch(3)
     assert cluster.decide() == [(1,)]
@@ -663,7 +662,7 @@ def test_a_member_that_has_lost_what_it_had_leaves_at_once() -> None:
     cluster.fetch_all()
     partition = cluster[1].partition
     assert partition.high_watermark == 1
-    partition.follower_fetches(3, -1, 0, 0, None)
+    partition.update_follower_fetch_state(3, -1, 0, 0, None)
     assert [proposal.isr for _, proposal in cluster.proposals] == [(1, 2)]
 
 
@@ -672,31 +671,33 @@ def test_a_member_that_was_taken_out_comes_back_by_a_fetch_and_not_by_what_was_k
     cluster.produce("a")
     cluster.fetch_all()
     cluster.change_isr((1, 2))
-    cluster[1].partition.consider_followers()
+    cluster[1].partition.maybe_expand_isr()
     assert cluster.proposals == []
     cluster[3].session.epoch += 1
-    cluster[1].partition.consider_followers()
+    cluster[1].partition.maybe_expand_isr()
     assert [proposal.isr for _, proposal in cluster.proposals] == [(1, 2, 3)], "its idle session has fetched since"
 
 
 def test_nobody_fetches_from_one_that_does_not_lead_or_has_no_followers() -> None:
     cluster = led()
     with pytest.raises(NotLeaderOrFollower):
-        cluster[2].partition.follower_fetches(3, -1, 0, 0, None)
+        cluster[2].partition.update_follower_fetch_state(3, -1, 0, 0, None)
     with pytest.raises(NotLeaderOrFollower):
-        World().partition.follower_fetches(2, -1, 0, 0, None)
-    cluster[1].partition.follower_fetches(2, 9, 0, 0, None)
+        World().partition.update_follower_fetch_state(2, -1, 0, 0, None)
+    cluster[1].partition.update_follower_fetch_state(2, 9, 0, 0, None)
     with pytest.raises(NotLeaderOrFollower):
-        cluster[1].partition.follower_fetches(2, 8, 0, 0, None)
+        cluster[1].partition.update_follower_fetch_state(2, 8, 0, 0, None)
 
 
 def test_a_deposed_leader_answers_everybody_and_writes_nothing_more() -> None:
     cluster = led()
     waiting = cluster.produce("written")
     replica = cluster[1]
-    data = validate(batches.build([Record(-1, NOW_MS, None, b"staged")]), Rules(max_message_bytes=1000), NOW_MS)
+    data = validate(
+        batches.build([Record(-1, NOW_MS, None, b"staged")]), ValidationRules(max_message_bytes=1000), NOW_MS
+    )
     outcomes: list[ApiError | None] = []
-    replica.partition.append(data, wants_all=False, now_ms=NOW_MS, settle=outcomes.append)
+    replica.partition.append(data, CallbackAppend(outcomes.append, wants_all=False), now_ms=NOW_MS)
     cluster.elect(2)
     assert waiting.outcome == "NotLeaderOrFollower"
     assert [type(error) for error in outcomes] == [NotLeaderOrFollower]
@@ -711,8 +712,8 @@ def test_a_deposed_leader_answers_everybody_and_writes_nothing_more() -> None:
 def test_what_is_staged_when_the_epoch_changes_belongs_to_the_old_one() -> None:
     cluster = led()
     partition = cluster[1].partition
-    data = validate(batches.build([Record(-1, NOW_MS, None, b"old")]), Rules(max_message_bytes=1000), NOW_MS)
-    partition.append(data, wants_all=False, now_ms=NOW_MS, settle=lambda error: None)
+    data = validate(batches.build([Record(-1, NOW_MS, None, b"old")]), ValidationRules(max_message_bytes=1000), NOW_MS)
+    partition.append(data, CallbackAppend(lambda error: None, wants_all=False), now_ms=NOW_MS)
     cluster.elect(1)
     assert (partition.log.end_offset, partition.epoch_start_offset) == (1, 1)
     cluster.produce("new")
@@ -733,11 +734,11 @@ def test_a_new_leader_knows_what_is_committed_when_its_followers_have_come() -> 
 
 def test_only_the_leader_of_that_epoch_answers() -> None:
     cluster = led()
-    cluster[1].partition.check_leads(0)
+    cluster[1].partition.check_is_leader(0)
     with pytest.raises(NotLeaderOrFollower):
-        cluster[2].partition.check_leads(0)
+        cluster[2].partition.check_is_leader(0)
     with pytest.raises(UnknownLeaderEpoch):
-        cluster[2].partition.check_leads(1)
+        cluster[2].partition.check_is_leader(1)
 
 
 def test_followers_are_told_of_growth_at_once_and_of_the_watermark_by_the_way() -> None:
@@ -772,16 +773,22 @@ def test_a_follower_believes_its_leader_as_far_as_its_log_goes() -> None:
     partition = cluster[2].partition
     watcher = Watching()
     partition.watchers[watcher] = None
-    partition.leader_said(9, 0)
+    partition.update_from_leader(9, 0)
     assert (partition.high_watermark, watcher.told) == (1, [1])
-    partition.leader_said(0, 5)
+    partition.update_from_leader(0, 5)
     assert (partition.high_watermark, partition.log.log_start_offset) == (1, 1)
 
 
 def test_only_an_append_that_others_must_have_outlives_its_turn() -> None:
-    assert not World().partition.may_wait
-    assert World(flush_messages="1").partition.may_wait
-    assert led()[1].partition.may_wait
+    data = validate(batches.build([Record(-1, NOW_MS, None, b"x")]), ValidationRules(max_message_bytes=1000), NOW_MS)
+    for partition, may_wait in (
+        (World().partition, False),
+        (World(flush_messages="1").partition, True),
+        (led()[1].partition, True),
+    ):
+        append = CallbackAppend(lambda error: None)
+        partition.append(data, append, now_ms=NOW_MS)
+        assert append.may_wait == may_wait
 
 
 def test_a_replica_that_stays_alone_waits_for_nobody() -> None:

@@ -10,7 +10,7 @@ from millbeck.replication.selector import (
     RACK_AWARE_SELECTOR,
     RackAwareSelector,
     ReplicaView,
-    selector_named,
+    make_replica_selector,
 )
 
 LEADER = ReplicaView(1, "a", 10, 0, True)
@@ -36,8 +36,8 @@ def test_the_nearest_and_fullest_is_chosen(rack: str, replicas: list[ReplicaView
 
 
 def test_selectors_are_known_by_kafkas_names() -> None:
-    assert selector_named(None) is None
-    assert selector_named(LEADER_SELECTOR) is None
-    assert isinstance(selector_named(RACK_AWARE_SELECTOR), RackAwareSelector)
+    assert make_replica_selector(None) is None
+    assert make_replica_selector(LEADER_SELECTOR) is None
+    assert isinstance(make_replica_selector(RACK_AWARE_SELECTOR), RackAwareSelector)
     with pytest.raises(InvalidConfig, match=r"replica\.selector\.class"):
-        selector_named("com.example.Mine")
+        make_replica_selector("com.example.Mine")

@@ -12,17 +12,17 @@ from millbeck.kernel.ids import TopicPartition
 from millbeck.records import batch as batches
 from millbeck.records import control
 from millbeck.records.record import Record
+from millbeck.simulation.environment.disk import SimDisk
+from millbeck.simulation.environment.files import SimFiles
+from millbeck.simulation.environment.inode import Inode
 from millbeck.storage.atomic_file import read_file, write_file
 from millbeck.storage.config import LogConfig
 from millbeck.storage.directory import LogDirectory
 from millbeck.storage.file_cache import FileCache
 from millbeck.storage.index_cache import IndexCache
 from millbeck.storage.log import Log
-from millbeck.storage.producer_state import Origin
+from millbeck.storage.producer_state import AppendOrigin
 from millbeck.storage.staging import Staged
-from millbeck.testing.sim.disk import SimDisk
-from millbeck.testing.sim.files import SimFiles
-from millbeck.testing.sim.inode import Inode
 
 KEY = TopicPartition("topic", 0)
 TOPIC_ID = bytes(range(16))
@@ -99,10 +99,12 @@ class LogWorld:
             append_timestamp=append_timestamp,
         )
 
-    def stage(self, batch: bytes, *, leader_epoch: int = 0, origin: Origin = Origin.CLIENT) -> Staged:
+    def stage(self, batch: bytes, *, leader_epoch: int = 0, origin: AppendOrigin = AppendOrigin.CLIENT) -> Staged:
         return self.log.stage(batch, leader_epoch=leader_epoch, now_ms=self.clock_ms, origin=origin)
 
-    def append(self, batch: bytes | None = None, *, leader_epoch: int = 0, origin: Origin = Origin.CLIENT) -> Staged:
+    def append(
+        self, batch: bytes | None = None, *, leader_epoch: int = 0, origin: AppendOrigin = AppendOrigin.CLIENT
+    ) -> Staged:
         staged = self.stage(batch or self.batch(), leader_epoch=leader_epoch, origin=origin)
         self.log.write_staged()
         return staged
@@ -116,7 +118,7 @@ class LogWorld:
     ) -> Staged:
         marker = control.EndTransaction(committed=committed, coordinator_epoch=coordinator_epoch)
         batch = control.marker_batch(marker, producer_id=producer_id, producer_epoch=epoch, timestamp=self.clock_ms)
-        return self.append(batch, origin=Origin.COORDINATOR)
+        return self.append(batch, origin=AppendOrigin.COORDINATOR)
 
     def read(self, offset: int, size: int = 1 << 20, upto: int | None = None, **options: bool) -> list[int]:
         """The base offsets of what a read returns; the bytes are checked to be whole batches."""

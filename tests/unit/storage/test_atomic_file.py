@@ -5,9 +5,9 @@ import random
 
 import pytest
 
+from millbeck.simulation.environment.disk import SimDisk
+from millbeck.simulation.environment.disk_faults import DiskCall
 from millbeck.storage.atomic_file import make_directory_durably, parent_of, read_file, replace_file, write_file
-from millbeck.testing.sim.disk import SimDisk
-from millbeck.testing.sim.disk_faults import DiskCall
 
 
 def disk_with_data() -> SimDisk:

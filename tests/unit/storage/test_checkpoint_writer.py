@@ -6,10 +6,10 @@ import random
 import pytest
 
 from millbeck.kernel.ids import TopicPartition
+from millbeck.simulation.environment.disk import SimDisk
+from millbeck.simulation.environment.disk_faults import DiskCall
 from millbeck.storage.atomic_file import write_file
 from millbeck.storage.checkpoint_writer import CheckpointWriter
-from millbeck.testing.sim.disk import SimDisk
-from millbeck.testing.sim.disk_faults import DiskCall
 
 KEY = TopicPartition("t", 0)
 
@@ -39,19 +39,19 @@ def test_an_older_content_never_replaces_a_newer_one() -> None:
 
 def test_what_a_job_on_its_way_will_claim_counts() -> None:
     writer = CheckpointWriter(disk_with_data().mount(), "/data")
-    assert not writer.may_claim(KEY, 0)
+    assert not writer.may_exceed(KEY, 0)
     job = writer.job({KEY: 10}, {KEY: 3})
-    assert writer.may_claim(KEY, 9)
-    assert not writer.may_claim(KEY, 10)
-    assert not writer.may_claim(TopicPartition("t", 1), 0)
+    assert writer.may_exceed(KEY, 9)
+    assert not writer.may_exceed(KEY, 10)
+    assert not writer.may_exceed(TopicPartition("t", 1), 0)
     later = writer.job({KEY: 4}, {})
     later()
-    assert not writer.may_claim(KEY, 4)
+    assert not writer.may_exceed(KEY, 4)
     job()
-    assert not writer.may_claim(KEY, 4)
+    assert not writer.may_exceed(KEY, 4)
     writer.job({KEY: 10}, {})()
-    assert writer.may_claim(KEY, 9)
-    assert not writer.may_claim(KEY, 10)
+    assert writer.may_exceed(KEY, 9)
+    assert not writer.may_exceed(KEY, 10)
 
 
 def test_a_failed_write_leaves_what_was_there_and_lets_others_write() -> None:
@@ -63,7 +63,7 @@ def test_a_failed_write_leaves_what_was_there_and_lets_others_write() -> None:
     with pytest.raises(OSError):
         writer.job({KEY: 2}, {})()
     assert writer.recovery_points == {KEY: 1}
-    assert writer.may_claim(KEY, 1)
+    assert writer.may_exceed(KEY, 1)
     writer.job({KEY: 3}, {})()
     assert CheckpointWriter(files, "/data").recovery_points == {KEY: 3}
 

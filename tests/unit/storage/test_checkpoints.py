@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from millbeck.kernel.ids import TopicPartition
+from millbeck.simulation.environment.disk import SimDisk
 from millbeck.storage.checkpoints import (
     HIGH_WATERMARKS,
     CheckpointError,
@@ -16,7 +17,6 @@ from millbeck.storage.checkpoints import (
     read_offsets,
     write_offsets,
 )
-from millbeck.testing.sim.disk import SimDisk
 
 OFFSETS = {TopicPartition("my-topic", 3): 42, TopicPartition("other", 0): 0}
 

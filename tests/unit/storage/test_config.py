@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from millbeck.kernel.errors import InvalidConfig
-from millbeck.kernel.options import Layers, Scope
+from millbeck.kernel.options import ConfigLayers, Scope
 from millbeck.storage.config import TOPIC_OPTIONS, LogConfig, check_log_config
 
 KAFKA = {
@@ -103,8 +103,8 @@ def test_throttled_replicas(text: str) -> None:
     ],
 )
 def test_milliseconds_win_over_minutes_over_hours(static: dict[str, str], expected: int) -> None:
-    assert LogConfig.resolve(Layers(static=static)).retention_ms == expected
-    assert LogConfig.resolve(Layers(static=static, overrides={"retention.ms": "1"})).retention_ms == 1
+    assert LogConfig.resolve(ConfigLayers(static=static)).retention_ms == expected
+    assert LogConfig.resolve(ConfigLayers(static=static, overrides={"retention.ms": "1"})).retention_ms == 1
 
 
 def test_policies() -> None:

@@ -9,16 +9,16 @@ import pytest
 from millbeck.kernel.ids import TopicPartition
 from millbeck.records import batch as batches
 from millbeck.records.record import Record
+from millbeck.simulation.environment.disk import SimDisk
+from millbeck.simulation.environment.inode import Inode
 from millbeck.storage import loading
 from millbeck.storage.config import LogConfig
+from millbeck.storage.damage_removal import RepairResult
 from millbeck.storage.directory import LogDirectory
 from millbeck.storage.file_cache import FileCache
 from millbeck.storage.index_cache import IndexCache
 from millbeck.storage.log import Log
-from millbeck.storage.mending import Mended
 from millbeck.storage.segment import CorruptSegment
-from millbeck.testing.sim.disk import SimDisk
-from millbeck.testing.sim.inode import Inode
 
 KEY = TopicPartition("t", 0)
 BATCHES = 12
@@ -57,7 +57,7 @@ class Damaged:
         inode.rot(8 * (position * self.batch_bytes + 70))
         return CorruptSegment(path, position * self.batch_bytes, "a test")
 
-    def mended(self) -> Mended:
+    def mended(self) -> RepairResult:
         log = self.log
         while (job := self.directory.lowering_job(log, log.damaged_offset)) is not None:
             job()
@@ -70,17 +70,17 @@ def damaged() -> Damaged:
 
 
 def test_what_comes_before_the_first_bad_batch_is_kept(damaged: Damaged) -> None:
-    damaged.log.found_corrupt(damaged.rot(6))
+    damaged.log.mark_corrupt(damaged.rot(6))
     assert damaged.mended() == (6, -1)
     assert damaged.cache.open_count == 0, "the files that the loop uses are left alone"
-    log = damaged.directory.finish_mending(damaged.log, Mended(6, -1), now_ms=0)
+    log = damaged.directory.finish_mending(damaged.log, RepairResult(6, -1), now_ms=0)
     assert (log.end_offset, log.flushed_offset, log.is_offline) == (6, 6, False)
     assert damaged.directory.logs == {KEY: log}
     assert (_offsets(log, 0), _offsets(log, 4)) == ([0, 1, 2, 3], [4, 5])
 
 
 def test_it_is_opened_as_after_a_clean_stop(damaged: Damaged, monkeypatch: pytest.MonkeyPatch) -> None:
-    damaged.log.found_corrupt(damaged.rot(6))
+    damaged.log.mark_corrupt(damaged.rot(6))
     mended = damaged.mended()
 
     def read_everything(*_: object) -> Log:
@@ -97,7 +97,7 @@ def test_damage_further_back_is_told_and_mended_in_turn(damaged: Damaged) -> Non
     assert isinstance(inode, Inode)
     inode.rot(8 * (damaged.batch_bytes + 16))
     damaged.disk.mount().unlink(log.segments[0].log_path.replace(".log", ".index"))
-    log.found_corrupt(damaged.rot(6))
+    log.mark_corrupt(damaged.rot(6))
     first = damaged.mended()
     assert first.damaged_offset == 0
     assert damaged.directory.finish_mending(log, first, now_ms=0) is log

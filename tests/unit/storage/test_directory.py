@@ -11,6 +11,10 @@ from millbeck.kernel.errors import KafkaStorageError
 from millbeck.kernel.ids import TopicPartition
 from millbeck.records import batch as batches
 from millbeck.records.record import Record
+from millbeck.simulation.environment.disk import SimDisk
+from millbeck.simulation.environment.disk_faults import DiskCall
+from millbeck.simulation.environment.files import SimFiles
+from millbeck.simulation.environment.inode import Inode
 from millbeck.storage import checkpoints
 from millbeck.storage.atomic_file import read_file, write_file
 from millbeck.storage.checkpoints import LOG_START_OFFSETS, RECOVERY_POINTS, read_offsets
@@ -20,10 +24,6 @@ from millbeck.storage.file_cache import FileCache
 from millbeck.storage.index_cache import IndexCache
 from millbeck.storage.properties import MetaProperties, write_meta_properties
 from millbeck.storage.segment import CorruptSegment
-from millbeck.testing.sim.disk import SimDisk
-from millbeck.testing.sim.disk_faults import DiskCall
-from millbeck.testing.sim.files import SimFiles
-from millbeck.testing.sim.inode import Inode
 
 KEY = TopicPartition("topic", 0)
 OTHER = TopicPartition("other", 3)
@@ -66,7 +66,7 @@ def test_a_marker_without_an_epoch_is_still_a_marker(world: Any) -> None:
 def test_there_is_no_marker_when_a_log_could_not_be_closed_cleanly(world: Any) -> None:
     world.append()
     world.directory.create_log(OTHER, bytes(16), world.config, now_ms=0)
-    world.log.go_offline("of a test")
+    world.log.mark_offline("of a test")
     assert not world.directory.close()
     world.disk.unmount(world.files)
     assert not world.open_directory().had_clean_shutdown
@@ -89,7 +89,7 @@ def test_logs_are_listed_with_their_topics(world: Any) -> None:
 
 
 def test_a_topic_cannot_name_a_directory_elsewhere(world: Any) -> None:
-    with pytest.raises(ValueError, match="cannot name"):
+    with pytest.raises(ValueError, match="not a valid directory name"):
         world.directory.create_log(TopicPartition("../x", 0), bytes(16), world.config, now_ms=0)
 
 
@@ -144,7 +144,7 @@ def test_deleted_logs_that_were_not_removed_are_found_again(world: Any) -> None:
 
 def test_a_stray_log_is_kept_under_another_name(world: Any) -> None:
     world.append()
-    path = world.directory.set_aside_as_stray(KEY, b"u" * 16)
+    path = world.directory.mark_as_stray(KEY, b"u" * 16)
     assert path.endswith("-stray")
     assert world.files.is_directory(path)
     assert world.directory.partitions() == []
@@ -269,7 +269,7 @@ def test_a_future_log_becomes_the_log_and_keeps_its_open_files() -> None:
     future.stage(one_batch(), leader_epoch=1, now_ms=0)
     future.write_staged()
     future.flush()
-    directory.adopt_future(future)
+    directory.replace_current_with_future(future)
     assert (directory.logs, directory.futures) == ({KEY: future}, {})
     future.stage(one_batch(), leader_epoch=1, now_ms=0)
     future.write_staged()
@@ -285,7 +285,7 @@ def test_a_future_log_that_is_dropped_or_left_is_removed() -> None:
     directory = open_directory(disk.mount())
     arguments: dict[str, Any] = {"now_ms": 0, "start_offset": 0}
     dropped = directory.create_future_log(KEY, TOPIC_ID, CONFIG, unique=bytes(16), **arguments)
-    directory.drop_future(dropped).run()
+    directory.delete_future_log(dropped).run()
     assert directory.futures == {}
     directory.create_future_log(KEY, TOPIC_ID, CONFIG, unique=bytes(range(16)), **arguments)
     directory.close()
@@ -310,7 +310,7 @@ def test_a_damaged_log_is_cut_before_its_first_bad_batch() -> None:
     inode = disk.find(log.active.log_path)
     assert isinstance(inode, Inode)
     inode.rot(8 * (3 * size + 70))
-    log.found_corrupt(CorruptSegment(log.active.log_path, 3 * size, "a test"))
+    log.mark_corrupt(CorruptSegment(log.active.log_path, 3 * size, "a test"))
     assert (log.damaged_offset, directory.offline_count) == (0, 1)
     while (job := directory.lowering_job(log, log.damaged_offset)) is not None:
         job()

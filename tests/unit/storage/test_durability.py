@@ -8,41 +8,41 @@ from typing import Any
 import pytest
 
 from millbeck.kernel.errors import KafkaStorageError
+from millbeck.simulation.environment.disk_faults import DiskCall
 from millbeck.storage.flush import FlushOutcome
-from millbeck.testing.sim.disk_faults import DiskCall
 
 
 def test_by_default_only_a_roll_asks_for_a_flush(world: Any) -> None:
     world.append_many(5)
-    assert not world.log.flush_is_due(10**15)
+    assert not world.log.is_flush_due(10**15)
     world.log.roll(0)
-    assert world.log.flush_is_due(0)
+    assert world.log.is_flush_due(0)
     world.log.flush()
-    assert not world.log.flush_is_due(0)
+    assert not world.log.is_flush_due(0)
     assert world.log.flushed_offset == 5
 
 
 def test_flush_messages_counts_records(world: Any) -> None:
     world.configure(flush_messages="3")
     world.append(world.batch(2))
-    assert not world.log.flush_is_due(0)
+    assert not world.log.is_flush_due(0)
     world.append()
-    assert world.log.flush_is_due(0)
+    assert world.log.is_flush_due(0)
     world.log.flush()
-    assert not world.log.flush_is_due(0)
+    assert not world.log.is_flush_due(0)
 
 
 def test_flush_ms_counts_from_the_oldest_unflushed_record(world: Any) -> None:
     world.configure(flush_ms="1000")
     start = world.clock_ms
-    assert not world.log.flush_is_due(start + 10_000)
+    assert not world.log.is_flush_due(start + 10_000)
     world.append()
     world.clock_ms += 900
     world.append()
-    assert not world.log.flush_is_due(start + 999)
-    assert world.log.flush_is_due(start + 1000)
+    assert not world.log.is_flush_due(start + 999)
+    assert world.log.is_flush_due(start + 1000)
     world.log.flush()
-    assert not world.log.flush_is_due(start + 10_000)
+    assert not world.log.is_flush_due(start + 10_000)
 
 
 def test_only_one_flush_runs_at_a_time_and_later_appends_wait_for_the_next(world: Any) -> None:
@@ -51,10 +51,10 @@ def test_only_one_flush_runs_at_a_time_and_later_appends_wait_for_the_next(world
     job = world.log.flush_job()
     world.append()
     assert world.log.flush_job() is None
-    assert not world.log.flush_is_due(0)
+    assert not world.log.is_flush_due(0)
     world.log.finish_flush(job, job.run())
     assert world.log.flushed_offset == 2
-    assert world.log.flush_is_due(0)
+    assert world.log.is_flush_due(0)
 
 
 def test_what_is_flushed_survives_a_power_loss_with_everything_about_it(world: Any) -> None:
@@ -104,7 +104,7 @@ def test_a_full_disk_defers_a_flush_until_there_is_room(world: Any) -> None:
     world.log.finish_flush(job, result)
     assert (result.outcome, result.error.errno) == (FlushOutcome.DEFERRED, errno.ENOSPC)
     assert not world.log.is_offline
-    assert world.log.flush_is_due(0)
+    assert world.log.is_flush_due(0)
     world.log.flush()
     assert world.log.recovery_point == 1
 

@@ -6,9 +6,9 @@ import random
 import pytest
 
 from millbeck.kernel.environment import OpenMode
+from millbeck.simulation.environment.disk import SimDisk
+from millbeck.simulation.environment.files import SimFile, SimFiles
 from millbeck.storage.file_cache import CachedFile, FileCache
-from millbeck.testing.sim.disk import SimDisk
-from millbeck.testing.sim.files import SimFile, SimFiles
 
 
 def entries(count: int, limit: int) -> tuple[FileCache, list[CachedFile], SimFiles]:

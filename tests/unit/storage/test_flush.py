@@ -6,10 +6,10 @@ import random
 import pytest
 
 from millbeck.kernel.environment import OpenMode
+from millbeck.simulation.environment.disk import SimDisk
+from millbeck.simulation.environment.disk_faults import DiskCall
 from millbeck.storage.atomic_file import make_directory_durably, read_file
 from millbeck.storage.flush import FlushJob, FlushOutcome, SmallFile
-from millbeck.testing.sim.disk import SimDisk
-from millbeck.testing.sim.disk_faults import DiskCall
 
 
 def prepared() -> tuple[SimDisk, FlushJob]:

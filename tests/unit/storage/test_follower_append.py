@@ -9,7 +9,7 @@ import pytest
 from millbeck.kernel.errors import CorruptMessage, KafkaStorageError, RecordListTooLarge
 from millbeck.records import batch as batches
 from millbeck.records import control
-from millbeck.storage.following import UnexpectedAppendOffset
+from millbeck.storage.follower_append import UnexpectedAppendOffset
 
 
 def placed(batch: bytes, offset: int, epoch: int = 0) -> bytes:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from millbeck.testing.sim.disk_faults import DiskCall
+from millbeck.simulation.environment.disk_faults import DiskCall
 
 
 def filled(world: Any) -> None:

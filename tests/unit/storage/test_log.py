@@ -19,9 +19,10 @@ from millbeck.kernel.errors import (
 )
 from millbeck.records import batch as batches
 from millbeck.records import control
+from millbeck.simulation.environment.disk_faults import DiskCall
 from millbeck.storage.log import WRITEBACK_BYTES
-from millbeck.storage.producer_state import Origin
-from millbeck.testing.sim.disk_faults import DiskCall
+from millbeck.storage.producer_state import AppendOrigin
+from tests.log_steps import apply_retention, truncate_to
 
 
 def test_batches_get_offsets_and_epoch_and_keep_their_checksum(world: Any) -> None:
@@ -106,7 +107,7 @@ def test_what_follows_a_batch_without_room_has_no_room_either(world: Any) -> Non
     world.disk.fail_next(DiskCall.WRITE, path_part=".log", error=errno.ENOSPC)
     with pytest.raises(KafkaStorageError):
         world.append(world.batch(producer_id=1, sequence=1))
-    with pytest.raises(KafkaStorageError, match="sends sequence 2 after 0"):
+    with pytest.raises(KafkaStorageError, match="sent sequence 2 after 0"):
         world.stage(world.batch(producer_id=1, sequence=2))
     assert world.stage(world.batch(producer_id=1)).is_duplicate
     world.log.flush()
@@ -119,7 +120,7 @@ def test_what_follows_a_batch_without_room_has_no_room_either(world: Any) -> Non
 def test_after_a_failed_write_the_next_waits_for_a_flush_that_began_later(world: Any) -> None:
     world.append()
     job = world.log.flush_job()
-    wanted = []
+    wanted: list[Any] = []
     world.directory.on_flush_wanted = wanted.append
     world.disk.fail_next(DiskCall.WRITE, path_part=".log")
     with pytest.raises(KafkaStorageError):
@@ -131,9 +132,9 @@ def test_after_a_failed_write_the_next_waits_for_a_flush_that_began_later(world:
     with pytest.raises(KafkaStorageError, match="not synced yet"):
         world.log.roll(world.clock_ms)
     assert len(wanted) == 3
-    assert world.log.flush_is_due(world.clock_ms)
+    assert world.log.is_flush_due(world.clock_ms)
     world.log.flush()
-    assert not world.log.flush_is_due(world.clock_ms)
+    assert not world.log.is_flush_due(world.clock_ms)
     assert world.append().first_offset == 1
 
 
@@ -178,7 +179,7 @@ def test_when_cutting_back_fails_too_the_directory_goes_offline(world: Any) -> N
     assert world.log.is_offline
     assert world.directory.offline_reason is not None
     assert world.failures == [world.directory.offline_reason]
-    with pytest.raises(KafkaStorageError, match="cannot cut"):
+    with pytest.raises(KafkaStorageError, match="cannot truncate"):
         world.append()
     with pytest.raises(KafkaStorageError):
         world.read(0)
@@ -215,7 +216,7 @@ def test_clients_may_not_write_control_batches(world: Any) -> None:
 def test_the_quorum_writes_control_batches_without_a_producer(world: Any) -> None:
     values: list[control.ControlValue] = [control.SnapshotFooter()]
     batch = control.control_batch(values, base_offset=0, timestamp=1, partition_leader_epoch=0)
-    assert world.append(batch, origin=Origin.QUORUM).last_offset == 0
+    assert world.append(batch, origin=AppendOrigin.QUORUM).last_offset == 0
     assert world.log.producers.producers == {}
 
 
@@ -253,12 +254,12 @@ def test_deleting_records_moves_the_start_within_the_log(world: Any) -> None:
 def test_an_offline_log_says_why_and_touches_nothing(world: Any) -> None:
     world.append()
     log = world.log
-    log.go_offline("of a test")
+    log.mark_offline("of a test")
     refusals: list[Callable[[], object]] = [
         lambda: world.stage(world.batch()),
         lambda: world.read(0),
         lambda: log.delete_records(1),
-        lambda: log.truncate_to(0),
+        lambda: truncate_to(log, 0),
         lambda: log.roll(0),
         lambda: log.offset_for_timestamp(0),
         lambda: log.append_as_follower(b"", leader_epoch=0, now_ms=0),
@@ -266,7 +267,7 @@ def test_an_offline_log_says_why_and_touches_nothing(world: Any) -> None:
     for refused in refusals:
         with pytest.raises(KafkaStorageError, match="topic-0 is offline: of a test"):
             refused()
-    assert log.apply_retention(10**15) == []
+    assert apply_retention(log, 10**15) == []
     assert log.flush_job() is None
     assert world.failures == []
 
@@ -274,25 +275,25 @@ def test_an_offline_log_says_why_and_touches_nothing(world: Any) -> None:
 def test_writeback_is_offered_once_enough_has_gathered(world: Any) -> None:
     world.configure(internal_segment_bytes="100000")
     world.append_many(3)
-    assert world.log.writeback_slice(10_000) is None
-    found = world.log.writeback_slice(100)
+    assert world.log.writeback_range(10_000) is None
+    found = world.log.writeback_range(100)
     assert (found.position, found.size) == (0, world.log.size_bytes)
     found.release()
-    assert world.log.writeback_slice(100) is None
+    assert world.log.writeback_range(100) is None
 
 
 def test_upkeep_is_due_for_a_flush_and_for_a_writeback(world: Any) -> None:
     world.configure(internal_segment_bytes=str(2 * WRITEBACK_BYTES), max_message_bytes=str(2 * WRITEBACK_BYTES))
     world.append_many(3)
-    assert not world.log.upkeep_is_due(world.clock_ms)
+    assert not world.log.is_maintenance_due(world.clock_ms)
     world.append(world.batch(size=WRITEBACK_BYTES))
-    assert world.log.upkeep_is_due(world.clock_ms)
-    world.log.writeback_slice().release()
-    assert not world.log.upkeep_is_due(world.clock_ms)
+    assert world.log.is_maintenance_due(world.clock_ms)
+    world.log.writeback_range().release()
+    assert not world.log.is_maintenance_due(world.clock_ms)
     world.configure(flush_messages="4")
-    assert world.log.upkeep_is_due(world.clock_ms)
+    assert world.log.is_maintenance_due(world.clock_ms)
     world.log.flush()
-    assert not world.log.upkeep_is_due(world.clock_ms)
+    assert not world.log.is_maintenance_due(world.clock_ms)
 
 
 def test_changed_options_count_from_the_next_append(world: Any) -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from millbeck.kernel.ids import ZERO_UUID, TopicPartition, uuid_text
 from millbeck.storage.partition_directory import (
-    Kind,
+    DirectoryKind,
     directory_name,
     encode_metadata,
     parse_name,
@@ -22,23 +22,23 @@ def test_a_log_is_named_by_topic_and_partition() -> None:
     assert directory_name(KEY) == "my-topic.v1_x-12"
     parsed = parse_name("my-topic.v1_x-12")
     assert parsed is not None
-    assert (parsed.topic_partition, parsed.kind) == (KEY, Kind.LOG)
+    assert (parsed.topic_partition, parsed.kind) == (KEY, DirectoryKind.LOG)
 
 
 @pytest.mark.parametrize("topic", ["../x", "a/b", "", ".", "..", "a b", "x" * 250, "a\n", "ü", "\0"])
 def test_names_that_could_lead_elsewhere_are_refused(topic: str) -> None:
-    with pytest.raises(ValueError, match="cannot name"):
+    with pytest.raises(ValueError, match="not a valid directory name"):
         directory_name(TopicPartition(topic, 0))
     assert parse_name(f"{topic}-0") is None
 
 
 def test_negative_partitions_are_refused() -> None:
-    with pytest.raises(ValueError, match="cannot name"):
+    with pytest.raises(ValueError, match="not a valid directory name"):
         directory_name(TopicPartition("t", -1))
 
 
-@pytest.mark.parametrize("kind", [Kind.DELETED, Kind.STRAY, Kind.FUTURE])
-def test_directories_that_are_no_longer_logs(kind: Kind) -> None:
+@pytest.mark.parametrize("kind", [DirectoryKind.DELETED, DirectoryKind.STRAY, DirectoryKind.FUTURE])
+def test_directories_that_are_no_longer_logs(kind: DirectoryKind) -> None:
     name = renamed(KEY, kind, TOPIC_ID)
     assert name == f"my-topic.v1_x-12.{TOPIC_ID.hex()}{kind.value}"
     parsed = parse_name(name)
@@ -47,11 +47,11 @@ def test_directories_that_are_no_longer_logs(kind: Kind) -> None:
 
 
 def test_a_long_topic_is_shortened_to_what_a_file_system_takes() -> None:
-    name = renamed(TopicPartition("t" * 249, 1000), Kind.DELETED, TOPIC_ID)
+    name = renamed(TopicPartition("t" * 249, 1000), DirectoryKind.DELETED, TOPIC_ID)
     assert len(name) == 255
     parsed = parse_name(name)
     assert parsed is not None
-    assert parsed.kind is Kind.DELETED
+    assert parsed.kind is DirectoryKind.DELETED
 
 
 @pytest.mark.parametrize(

@@ -5,10 +5,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from millbeck.storage.producer_snapshot import CorruptSnapshot, decode, encode
-from millbeck.storage.producer_state import ProducerEntry
+from millbeck.storage.producer_state import ProducerStateEntry
 
-DATA = ProducerEntry(7, 2, ((4, 90, 0, 5), (9, 100, 4, 1234)), 1234, 3, 96)
-MARKED = ProducerEntry(8, 5, (), 99, 1)
+DATA = ProducerStateEntry(7, 2, ((4, 90, 0, 5), (9, 100, 4, 1234)), 1234, 3, 96)
+MARKED = ProducerStateEntry(8, 5, (), 99, 1)
 
 
 def test_the_bytes_are_those_of_version_one() -> None:
@@ -21,7 +21,7 @@ def test_the_bytes_are_those_of_version_one() -> None:
 
 def test_only_the_last_batch_is_kept() -> None:
     (loaded,) = decode(encode([DATA]))
-    assert loaded == ProducerEntry(7, 2, ((9, 100, 4, 1234),), 1234, 3, 96)
+    assert loaded == ProducerStateEntry(7, 2, ((9, 100, 4, 1234),), 1234, 3, 96)
 
 
 def test_a_producer_without_batches_comes_back_without() -> None:

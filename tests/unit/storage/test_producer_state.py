@@ -13,7 +13,7 @@ from millbeck.kernel.errors import (
     TransactionCoordinatorFenced,
 )
 from millbeck.records.control import EndTransaction
-from millbeck.storage.producer_state import BatchTrace, CompletedTransaction, Origin, ProducerState
+from millbeck.storage.producer_state import AppendOrigin, BatchTrace, CompletedTransaction, ProducerStateManager
 
 SEQUENCE_MAX = 2**31 - 1
 
@@ -21,8 +21,8 @@ SEQUENCE_MAX = 2**31 - 1
 class Producer:
     """Appends to a state as a log would, giving offsets."""
 
-    def __init__(self, state: ProducerState | None = None) -> None:
-        self.state = state or ProducerState()
+    def __init__(self, state: ProducerStateManager | None = None) -> None:
+        self.state = state or ProducerStateManager()
         self.offset = 0
 
     def stage(
@@ -33,7 +33,7 @@ class Producer:
         epoch: int = 0,
         transactional: bool = False,
         producer_id: int = 7,
-        origin: Origin = Origin.CLIENT,
+        origin: AppendOrigin = AppendOrigin.CLIENT,
     ) -> BatchTrace | None:
         found = self.state.stage_data(
             producer_id, epoch, sequence, count - 1, self.offset, 1000 + self.offset, transactional, origin
@@ -55,7 +55,7 @@ class Producer:
         coordinator_epoch: int = 0,
         producer_id: int = 7,
         version: int = 0,
-        origin: Origin = Origin.COORDINATOR,
+        origin: AppendOrigin = AppendOrigin.COORDINATOR,
     ) -> CompletedTransaction | None:
         marker = EndTransaction(committed=committed, coordinator_epoch=coordinator_epoch)
         completed = self.state.stage_marker(producer_id, epoch, marker, self.offset, 5000, origin, version)
@@ -149,16 +149,16 @@ def test_a_new_epoch_begins_at_zero() -> None:
 def test_replication_takes_what_the_leader_took() -> None:
     producer = Producer()
     producer.send(0, epoch=3)
-    assert producer.send(77, epoch=2, origin=Origin.REPLICATION) is None
+    assert producer.send(77, epoch=2, origin=AppendOrigin.REPLICATION) is None
     assert producer.state.producers[7].last_sequence == 77
 
 
 def test_coordinators_are_not_asked_for_sequences() -> None:
     producer = Producer()
-    producer.send(0, origin=Origin.COORDINATOR)
-    assert producer.send(9, origin=Origin.COORDINATOR) is None
+    producer.send(0, origin=AppendOrigin.COORDINATOR)
+    assert producer.send(9, origin=AppendOrigin.COORDINATOR) is None
     with pytest.raises(InvalidProducerEpoch):
-        producer.send(0, epoch=-1, origin=Origin.COORDINATOR)
+        producer.send(0, epoch=-1, origin=AppendOrigin.COORDINATOR)
 
 
 def test_a_transaction_is_open_from_its_first_batch_to_its_marker() -> None:
@@ -255,7 +255,7 @@ def test_loading_restores_open_transactions_in_the_order_of_their_offsets() -> N
     producer = Producer()
     for producer_id in (9, 8, 7):
         producer.send(0, producer_id=producer_id, transactional=True)
-    loaded = ProducerState()
+    loaded = ProducerStateManager()
     loaded.load(sorted(producer.state.producers.values(), key=lambda entry: entry.producer_id))
     assert list(loaded.open_transactions.items()) == [(0, 9), (1, 8), (2, 7)]
     assert loaded.producers == producer.state.producers

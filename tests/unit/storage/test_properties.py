@@ -5,6 +5,8 @@ import random
 import pytest
 
 from millbeck.kernel.ids import uuid_text
+from millbeck.simulation.environment.disk import SimDisk
+from millbeck.simulation.environment.files import SimFiles
 from millbeck.storage.atomic_file import read_file, write_file
 from millbeck.storage.properties import (
     MetaProperties,
@@ -13,8 +15,6 @@ from millbeck.storage.properties import (
     read_meta_properties,
     write_meta_properties,
 )
-from millbeck.testing.sim.disk import SimDisk
-from millbeck.testing.sim.files import SimFiles
 
 META = MetaProperties(cluster_id="4L6g3nShT-eMCtK--X86sw", node_id=3, directory_id=bytes(range(16)))
 

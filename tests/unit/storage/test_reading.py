@@ -8,6 +8,7 @@ import pytest
 
 from millbeck.kernel.errors import KafkaStorageError, OffsetOutOfRange
 from millbeck.storage.segment import TAIL_BATCHES, ColdRead
+from tests.log_steps import apply_retention
 
 
 @pytest.fixture(params=["tail", "index"])
@@ -17,7 +18,7 @@ def filled(world: Any, request: pytest.FixtureRequest) -> Any:
     for _ in range(10):
         world.append(world.batch(3))
     if request.param == "index":
-        world.log.active.forget_tail()
+        world.log.active.clear_recent_batches()
     return world
 
 
@@ -122,7 +123,7 @@ def test_a_reader_keeps_its_file_when_the_segment_is_deleted(world: Any) -> None
     world.append_many(30)
     expected = world.read_file("00000000000000000000.log")
     found = world.log.read(0, size_bytes_max=10_000, upto_offset=30)
-    world.run_all(world.log.apply_retention(world.clock_ms))
+    world.run_all(apply_retention(world.log, world.clock_ms))
     assert world.log.log_start_offset == 30
     assert world.content(found) == expected[: found.size]
 

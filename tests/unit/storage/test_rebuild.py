@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from millbeck.records import batch as batches
 from millbeck.storage import rebuild
-from millbeck.storage.producer_state import ProducerState
+from millbeck.storage.producer_state import ProducerStateManager
 
 
 def filled(world: Any) -> None:
@@ -33,7 +34,8 @@ def test_producers_are_the_same_from_any_snapshot(world: Any) -> None:
     log = world.log
     known = log.durability
     for limit in (0, *known.snapshot_offsets):
-        state = rebuild.load_producers(log.segments, known.snapshot_offsets, known.read_snapshot, limit, log.end_offset)
+        read_snapshot = partial(known.read_snapshot, log)
+        state = rebuild.load_producers(log.segments, known.snapshot_offsets, read_snapshot, limit, log.end_offset)
         assert state.producers[1].last_sequence == log.producers.producers[1].last_sequence
     rebuild.producers(log)
     assert log.producers.producers[1].last_sequence == 18
@@ -48,7 +50,7 @@ def test_only_batches_below_the_limit_are_replayed(world: Any) -> None:
 
 
 def test_a_control_batch_that_compaction_has_emptied_says_nothing() -> None:
-    state = ProducerState()
+    state = ProducerStateManager()
     header = batches.read_header(
         batches.build([], producer_id=1, producer_epoch=0, is_transactional=True, is_control=True, last_offset=0)
     )

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from millbeck.kernel.errors import KafkaStorageError
+from millbeck.simulation.environment.disk_faults import DiskCall
 from millbeck.storage import producer_snapshot
 from millbeck.storage.offset_index import RELATIVE_OFFSET_MAX
-from millbeck.testing.sim.disk_faults import DiskCall
 
 
 def test_by_size(world: Any) -> None:
@@ -110,7 +110,7 @@ def test_the_snapshot_at_a_roll_holds_the_producers_as_of_that_offset(world: Any
         world.stage(world.batch(producer_id=1, sequence=sequence))
     world.log.write_staged()
     assert world.log.durability.snapshot_offsets == [2, 4]
-    taken = [producer_snapshot.decode(world.log.durability.read_snapshot(offset))[0] for offset in (2, 4)]
+    taken = [producer_snapshot.decode(world.log.durability.read_snapshot(world.log, offset))[0] for offset in (2, 4)]
     assert [entry.last_sequence for entry in taken] == [1, 3]
     assert world.log.producers.producers[1].last_sequence == 4
 

@@ -9,6 +9,7 @@ import pytest
 from millbeck.kernel.errors import KafkaStorageError
 from millbeck.storage import scrub
 from millbeck.storage.scrub import Scrubber
+from tests.log_steps import apply_retention
 
 
 def run(world: Any) -> int:
@@ -69,7 +70,7 @@ def test_what_was_deleted_meanwhile_is_no_damage(world: Any) -> None:
     job = scrubber.next_job()
     assert job is not None
     world.configure(retention_bytes="0")
-    world.log.apply_retention(world.clock_ms)
+    apply_retention(world.log, world.clock_ms)
     job.run()
     scrubber.finish(job)
     assert job.finding is not None

@@ -6,11 +6,12 @@ import errno
 from typing import Any
 
 import pytest
-from tests.unit.storage.compaction.conftest import CompactedWorld
 
+from millbeck.simulation.environment.disk_faults import DiskCall
 from millbeck.storage.compaction.compactor import compact
 from millbeck.storage.swap import Swap, SwapState
-from millbeck.testing.sim.disk_faults import DiskCall
+from tests.log_steps import apply_retention, truncate_to
+from tests.unit.storage.compaction.conftest import CompactedWorld
 
 
 @pytest.fixture
@@ -95,7 +96,7 @@ def test_truncation_before_it_is_installed_undoes_it(table: Any) -> None:
         assert job is not None
         job()
     assert swap.state is SwapState.NAMED
-    table.log.truncate_to(3)
+    truncate_to(table.log, 3)
     assert table.log.swap is None
     assert table.world.names(".swap") == []
     finish(swap, plan)
@@ -112,7 +113,7 @@ def test_truncation_after_it_is_installed_finishes_it(table: Any) -> None:
         assert job is not None
         job()
     assert swap.state is SwapState.INSTALLED
-    table.log.truncate_to(5)
+    truncate_to(table.log, 5)
     assert table.world.names(".swap") == []
     finish(swap, plan)
     assert swap.state is SwapState.DONE
@@ -122,7 +123,7 @@ def test_truncation_after_it_is_installed_finishes_it(table: Any) -> None:
 
 def test_what_was_truncated_during_compaction_is_not_brought_back(table: Any) -> None:
     swap, plan = prepared(table)
-    table.log.truncate_to(4)
+    truncate_to(table.log, 4)
     finish(swap, plan)
     assert swap.state is SwapState.ABANDONED
     assert table.log.end_offset == 4
@@ -132,7 +133,7 @@ def test_what_was_truncated_during_compaction_is_not_brought_back(table: Any) ->
 def test_a_log_that_was_cut_and_has_grown_again_is_not_given_its_past(table: Any) -> None:
     swap, plan = prepared(table)
     segments = table.log.segments[:3]
-    table.log.truncate_to(5)
+    truncate_to(table.log, 5)
     table.put((b"a", b"9"), (b"b", b"9"))
     table.roll()
     table.put((b"z", b"9"))
@@ -146,16 +147,16 @@ def test_a_log_that_was_cut_and_has_grown_again_is_not_given_its_past(table: Any
 def test_a_cut_finds_an_installed_swap_synced_when_a_thread_did_it(table: Any) -> None:
     swap, plan = prepared(table)
     for expected in (SwapState.SECURED, SwapState.NAMED, SwapState.INSTALLED):
-        assert swap.settling_job() is None
+        assert swap.rollback_job() is None
         job = swap.next_job()
         assert job is not None
         assert swap.state is expected
         if expected is not SwapState.INSTALLED:
             job()
-    job = swap.settling_job()
+    job = swap.rollback_job()
     assert job is not None
     job()
-    assert swap.settling_job() is None
+    assert swap.rollback_job() is None
     table.world.disk.faults.sync_error = 1.0
     swap.settle()
     table.world.disk.faults.sync_error = 0.0
@@ -185,7 +186,7 @@ def test_segments_that_retention_took_are_let_go(table: Any) -> None:
     plan = table.plan()
     swap = Swap(plan, compact(plan.job, table.world.files, open_source=plan.open_source))
     table.log.delete_records(2)
-    table.world.run_all(table.log.apply_retention(table.now_ms))
+    table.world.run_all(apply_retention(table.log, table.now_ms))
     assert swap.run()
     plan.release()
     assert table.log.base_offsets == [2, 3, 4]
@@ -196,7 +197,7 @@ def test_segments_that_retention_took_are_let_go(table: Any) -> None:
 def test_half_a_group_that_retention_took_ends_the_swap(table: Any) -> None:
     swap, plan = prepared(table)
     table.log.delete_records(2)
-    table.world.run_all(table.log.apply_retention(table.now_ms))
+    table.world.run_all(apply_retention(table.log, table.now_ms))
     finish(swap, plan)
     assert swap.state is SwapState.ABANDONED
     assert table.log.base_offsets == [2, 4, 6]
@@ -229,7 +230,7 @@ def test_a_failed_sync_of_names_fails_the_directory(table: Any) -> None:
 
 def test_a_deleted_log_is_left_alone(table: Any) -> None:
     swap, plan = prepared(table)
-    table.log.go_offline("it was deleted", is_wanted=True)
+    table.log.mark_offline("it was deleted", is_wanted=True)
     finish(swap, plan)
     assert swap.state is SwapState.ABANDONED
     assert table.world.names(".log.cleaned")

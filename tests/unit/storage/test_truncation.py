@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 
+from tests.log_steps import apply_retention, truncate_to
+
 
 def filled(world: Any) -> None:
     """Batches of two records; three to a segment; one epoch each."""
@@ -19,7 +21,7 @@ def filled(world: Any) -> None:
 @pytest.mark.parametrize("offset", [14, 12, 10, 6, 4, 2, 0])
 def test_everything_from_the_offset_on_is_gone(world: Any, offset: int) -> None:
     filled(world)
-    world.run_all(world.log.truncate_to(offset))
+    world.run_all(truncate_to(world.log, offset))
     log = world.log
     assert log.end_offset == offset
     assert world.stored() == list(range(0, offset, 2))
@@ -36,14 +38,14 @@ def test_everything_from_the_offset_on_is_gone(world: Any, offset: int) -> None:
 
 def test_inside_a_batch_the_whole_batch_goes(world: Any) -> None:
     filled(world)
-    world.log.truncate_to(9)
+    truncate_to(world.log, 9)
     assert (world.log.end_offset, world.stored()) == (8, [0, 2, 4, 6])
 
 
 def test_beyond_the_end_only_epochs_without_records_go(world: Any) -> None:
     filled(world)
     world.log.assign_epoch(20, 16)
-    assert world.log.truncate_to(16) == []
+    assert truncate_to(world.log, 16) == []
     assert world.log.epochs.latest_epoch == 7
     assert world.log.end_offset == 16
 
@@ -52,8 +54,8 @@ def test_before_the_first_segment_the_log_starts_over(world: Any) -> None:
     filled(world)
     world.log.flush()
     world.configure(internal_segment_bytes="300", retention_bytes="0")
-    world.log.apply_retention(world.clock_ms)
-    world.log.truncate_to(3)
+    apply_retention(world.log, world.clock_ms)
+    truncate_to(world.log, 3)
     log = world.log
     assert (log.log_start_offset, log.end_offset, log.base_offsets) == (3, 3, [3])
     assert (log.producers.producers, log.epochs.entries()) == ({}, [])
@@ -74,7 +76,7 @@ def test_the_recovery_point_on_disk_is_lowered_first(world: Any) -> None:
     filled(world)
     world.log.flush()
     world.directory.checkpoint_job()()
-    world.log.truncate_to(4)
+    truncate_to(world.log, 4)
     world.append(world.batch(1, size=200), leader_epoch=9)
     log = world.lose_power_and_reopen(survival=0.0)
     assert not log.is_offline
@@ -84,7 +86,7 @@ def test_the_recovery_point_on_disk_is_lowered_first(world: Any) -> None:
 def test_the_cut_is_durable_at_once(world: Any) -> None:
     filled(world)
     world.log.flush()
-    world.log.truncate_to(4)
+    truncate_to(world.log, 4)
     log = world.lose_power_and_reopen(survival=0.0)
     assert world.stored(log) == [0, 2]
 
@@ -92,13 +94,13 @@ def test_the_cut_is_durable_at_once(world: Any) -> None:
 def test_a_reader_of_the_cut_segment_keeps_its_file(world: Any) -> None:
     filled(world)
     found = world.log.read(0, size_bytes_max=10_000, upto_offset=16)
-    world.log.truncate_to(2)
+    truncate_to(world.log, 2)
     assert len(world.content(found)) == len(world.batch(2, producer_id=1))
 
 
 def test_a_flush_that_was_running_counts_for_nothing(world: Any) -> None:
     filled(world)
     job = world.log.flush_job()
-    world.log.truncate_to(4)
+    truncate_to(world.log, 4)
     world.log.finish_flush(job, job.run())
     assert world.log.flushed_offset <= 4

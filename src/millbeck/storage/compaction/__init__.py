@@ -1,6 +1,6 @@
-"""Compaction: a log as a table that keeps the latest record of each key.
+"""Log compaction: keep the latest record of each key.
 
-`plan` looks at a log and says what of it is worth compacting and can be; `compactor` does it, as a pure function of
-files (leased files in, new segments out) that runs on a thread, in a worker process or inline; `millbeck.storage.swap`
-puts the new segments in the place of the old ones. Offsets and order never change: what goes leaves gaps.
+`plan` decides whether a log can be compacted and is worth it; `compactor` compacts, as a pure function of files
+(leased files in, new segments out) that runs on a thread, in a worker process or inline; `millbeck.storage.swap`
+replaces the old segments by the new ones. Offsets and order never change: removed records leave gaps.
 """

@@ -1,12 +1,12 @@
-"""Compacting: sources in, new segments out, nothing else touched.
+"""The compactor: reads the source segments and writes new segments, and touches nothing else.
 
 `compact` is a pure function of its job and the files: it reads the sources, writes ``.cleaned`` files beside them and
-syncs all it has written, names included. It runs wherever there are `Files`: in a worker process, on a thread, inline
-in the simulator. What it wrote changes nothing until `millbeck.storage.swap` puts it in place; until then a start, or
-the next compaction, removes it.
+syncs all it has written, including the directory. It runs wherever there are `Files`: in a worker process, on a
+thread, inline in the simulator. The ``.cleaned`` files have no effect until `millbeck.storage.swap` puts them in
+place; until then the next start, or the next compaction, removes them.
 
-Two passes: `mapping` over the dirty part, `rewriting` over everything up to where the map ends. The log is compacted
-from its very beginning each time, since any key may have older records there.
+There are two passes: `mapping` over the dirty part, and `rewriting` over everything up to the end of the offset map.
+Every round starts at the beginning of the log, since any key may have older records there.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from millbeck.kernel.environment import Files, OpenMode
 from millbeck.storage.compaction import grouping, mapping
 from millbeck.storage.compaction.job import (
     CompactionJob,
+    CompactionProgress,
+    CompactionResult,
+    CompactionStats,
     NewSegment,
     OnProgress,
-    Outcome,
-    Progress,
-    Source,
     SourceFile,
-    SourceGone,
-    Statistics,
+    SourceRemoved,
+    SourceSegment,
     Throttle,
 )
 from millbeck.storage.compaction.output import CLEANED_SUFFIX, Output
@@ -42,11 +42,12 @@ def compact(
     files: Files,
     throttle: Throttle = _no_throttle,
     on_progress: OnProgress | None = None,
-    open_source: Callable[[Source], SourceFile] | None = None,
-) -> Outcome:
-    """Do one round. ``open_source`` is the plan's, where its leases can be used; else files are opened by their names.
+    open_source: Callable[[SourceSegment], SourceFile] | None = None,
+) -> CompactionResult:
+    """Run one round. ``open_source`` is the plan's when its leases can be used; otherwise files are opened by name.
 
-    Raises `Uncleanable`, `SourceGone`, `CompactionCancelled` or OSError, and then leaves no file."""
+    Raises `UncleanableLog`, `SourceRemoved`, `CompactionCancelled` or OSError; it then leaves no ``.cleaned`` file.
+    """
     try:
         return _Compaction(job, files, throttle, on_progress, open_source).run()
     except BaseException:
@@ -55,7 +56,7 @@ def compact(
 
 
 def discard(files: Files, directory: str, base_offsets: list[int]) -> None:
-    """Remove the ``.cleaned`` files of segments that are not wanted any more; those that are not there are no error."""
+    """Remove the ``.cleaned`` files of segments that are no longer needed; missing files are no error."""
     for base_offset in base_offsets:
         for suffix in (LOG_SUFFIX, *INDEX_SUFFIXES):
             try:
@@ -68,7 +69,7 @@ def _discard_quietly(files: Files, job: CompactionJob) -> None:
     try:
         discard(files, job.directory, [source.base_offset for source in job.sources])
     except OSError:
-        # The failure that brought us here is the one to tell of; a start removes what is left.
+        # The original exception is the one to report; the next start removes the leftover files.
         pass
 
 
@@ -79,18 +80,18 @@ class _Compaction:
         files: Files,
         throttle: Throttle,
         on_progress: OnProgress | None,
-        open_source: Callable[[Source], SourceFile] | None,
+        open_source: Callable[[SourceSegment], SourceFile] | None,
     ) -> None:
         self._job = job
         self._files = files
         self._wait = throttle
         self._on_progress = on_progress
         self._open = open_source or self._open_by_name
-        self._statistics = Statistics()
+        self._statistics = CompactionStats()
         dirty = sum(source.size for source in job.sources if source.next_base_offset > job.first_dirty_offset)
         self._bytes_total = dirty + sum(source.size for source in job.sources)
 
-    def run(self) -> Outcome:
+    def run(self) -> CompactionResult:
         job, statistics = self._job, self._statistics
         self._make_room()
         offset_map = mapping.build(job, self._open, self._throttle, statistics)
@@ -102,13 +103,13 @@ class _Compaction:
         )
         segments = [self._rewrite(rewriter, sources) for sources in groups]
         self._files.sync_directory(job.directory)
-        return Outcome(segments=tuple(segments), cleaned_offset=end_offset, statistics=statistics)
+        return CompactionResult(segments=tuple(segments), cleaned_offset=end_offset, statistics=statistics)
 
     def _make_room(self) -> None:
-        """Remove what an interrupted compaction has left, durably and before anything is begun.
+        """Remove, durably, the leftovers of an interrupted compaction before a new one begins.
 
-        A start takes a ``.cleaned`` file for a sign that swaps from there on are not to be finished; a stale one must
-        not speak about a swap that comes after it, nor a new one about a swap that came before.
+        At startup a ``.cleaned`` file means that swaps of segments from its offset on must not be completed. A stale
+        file must not be applied to a later swap, nor a new one to an earlier swap.
         """
         files, directory = self._files, self._job.directory
         for name in files.names(directory):
@@ -116,7 +117,7 @@ class _Compaction:
                 files.unlink(f"{directory}/{name}")
         files.sync_directory(directory)
 
-    def _rewrite(self, rewriter: Rewriter, sources: list[Source]) -> NewSegment:
+    def _rewrite(self, rewriter: Rewriter, sources: list[SourceSegment]) -> NewSegment:
         job = self._job
         output = Output(
             self._files,
@@ -141,23 +142,23 @@ class _Compaction:
         self._statistics.bytes_written += made.size
         return made
 
-    def _index_sizes(self, source: Source) -> tuple[int, int]:
+    def _index_sizes(self, source: SourceSegment) -> tuple[int, int]:
         stem = source.path.removesuffix(LOG_SUFFIX)
         try:
             return self._files.size(stem + INDEX_SUFFIX), self._files.size(stem + TIME_INDEX_SUFFIX)
         except FileNotFoundError:
-            # Nobody knows how much room it takes: it gets a segment of its own.
+            # The size of its indexes is unknown: the source gets a segment of its own.
             return self._job.index_size_max, self._job.index_size_max
 
-    def _open_by_name(self, source: Source) -> SourceFile:
+    def _open_by_name(self, source: SourceSegment) -> SourceFile:
         try:
             return self._files.open(source.path, OpenMode.READ)
         except FileNotFoundError as error:
-            raise SourceGone(f"{source.path} is gone") from error
+            raise SourceRemoved(f"{source.path} no longer exists") from error
 
     def _throttle(self, size_bytes: int) -> None:
-        """Called for every read and write, so progress is told of in the middle of a large segment, too."""
+        """Called for every read and write, so that progress is also reported in the middle of a large segment."""
         self._wait(size_bytes)
         if self._on_progress is not None:
             done = self._statistics.bytes_mapped + self._statistics.bytes_read
-            self._on_progress(Progress(bytes_done=done, bytes_total=self._bytes_total))
+            self._on_progress(CompactionProgress(bytes_done=done, bytes_total=self._bytes_total))

@@ -1,25 +1,29 @@
-"""Which sources become one new segment.
+"""Grouping of source segments into new segments.
 
-Compaction shrinks segments, so neighbours are written together as long as what they hold now, logs and indexes, would
-fit one segment, and their offsets can be expressed relative to the first one's base.
+Compaction shrinks segments, so neighbouring ones are merged as long as their present logs and indexes together fit one
+segment, and their offsets can be expressed relative to the base offset of the first.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from millbeck.storage.compaction.job import Source
+from millbeck.storage.compaction.job import SourceSegment
 from millbeck.storage.offset_index import RELATIVE_OFFSET_MAX
 
 
 def group(
-    sources: Sequence[Source], *, size_max: int, index_size_max: int, index_sizes: Callable[[Source], tuple[int, int]]
-) -> list[list[Source]]:
-    """Runs of neighbouring sources, in order; a source that exceeds a limit by itself is a group of its own.
+    sources: Sequence[SourceSegment],
+    *,
+    size_max: int,
+    index_size_max: int,
+    index_sizes: Callable[[SourceSegment], tuple[int, int]],
+) -> list[list[SourceSegment]]:
+    """Groups of neighbouring sources, in order; a source that exceeds a limit by itself is a group of its own.
 
-    ``index_sizes`` tells how long a source's offset index and time index are.
+    ``index_sizes`` returns the sizes of a source's offset index and time index.
     """
-    groups: list[list[Source]] = []
+    groups: list[list[SourceSegment]] = []
     size = index_size = time_index_size = 0
     for source in sources:
         own_sizes = index_sizes(source)

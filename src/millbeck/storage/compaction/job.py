@@ -1,8 +1,8 @@
-"""What a compaction is asked to do and what it answers: plain values, which may cross to another process.
+"""The job and the result of a compaction: plain values that can be sent to another process.
 
-A job names files and holds everything else that it needs to know of the log, as of the moment it was planned: which
-transactions were aborted and which batch is the last one of each live producer. Neither can change for what lies below
-``upper_offset``, all of which is decided, except that a batch may cease to be a producer's last; it is kept once more.
+A job names its files and holds all else it needs from the log, as of the moment it was planned: the aborted
+transactions and the last batch of each live producer. Neither can change below ``upper_offset``, where every
+transaction is decided, except that a batch may cease to be a producer's last; it is then kept for one more round.
 """
 
 from __future__ import annotations
@@ -18,17 +18,19 @@ from millbeck.storage.txn_index import AbortedTransaction
 NO_OFFSET = -1
 
 Throttle = Callable[[int], None]
-"""Told the bytes of every read and write; may wait, and may raise `CompactionCancelled` to end the work."""
+"""Called with the size in bytes of every read and write; may block, and may raise `CompactionCancelled` to stop the
+job.
+"""
 
-OnProgress = Callable[["Progress"], None]
+OnProgress = Callable[["CompactionProgress"], None]
 
 
 class CompactionError(Exception):
-    """A compaction that did not come to its end; the log is as it was."""
+    """A compaction that failed; the log is unchanged."""
 
 
-class Uncleanable(CompactionError):
-    """Data that cannot be compacted: damaged, or larger than there is room for. Trying again would not help."""
+class UncleanableLog(CompactionError):
+    """Data that cannot be compacted: corrupt, or larger than the offset map. A retry would not help."""
 
     def __init__(self, path: str, position: int, reason: str) -> None:
         super().__init__(path, position, reason)
@@ -40,24 +42,24 @@ class Uncleanable(CompactionError):
         return f"{self.path} cannot be compacted at position {self.position}: {self.reason}"
 
 
-class SourceGone(CompactionError):
-    """A source file was removed or cut meanwhile, by retention, truncation or deletion."""
+class SourceRemoved(CompactionError):
+    """A source file was removed or truncated during compaction, by retention, truncation or deletion."""
 
 
 class CompactionCancelled(CompactionError):
-    """The throttle was told to end the work."""
+    """The throttle was asked to stop the job."""
 
 
 class SourceFile(Protocol):
-    """What a job needs of an open source."""
+    """The interface of an open source file."""
 
     def read(self, size: int, position: int) -> bytes: ...
 
     def close(self) -> None: ...
 
 
-class Source(NamedTuple):
-    """One sealed segment as it is; it reaches to ``next_base_offset``, where the following segment begins."""
+class SourceSegment(NamedTuple):
+    """One sealed segment; it ends at ``next_base_offset``, where the following segment begins."""
 
     base_offset: int
     next_base_offset: int
@@ -65,8 +67,8 @@ class Source(NamedTuple):
     size: int
 
 
-class LastOfProducer(NamedTuple):
-    """Where a live producer's last data batch ends; `NO_OFFSET` when only its marker is known."""
+class LastProducerBatch(NamedTuple):
+    """The epoch and last data offset of a live producer; `NO_OFFSET` when only a marker of it is known."""
 
     epoch: int
     last_data_offset: int
@@ -74,17 +76,17 @@ class LastOfProducer(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompactionJob:
-    """One round over one log. Immutable and picklable."""
+    """One compaction round of one log. Immutable and picklable."""
 
     topic_partition: TopicPartition
     directory: str
-    sources: tuple[Source, ...]
-    """Every segment below ``upper_offset``, the clean ones too."""
+    sources: tuple[SourceSegment, ...]
+    """Every segment below ``upper_offset``, including the clean ones."""
     first_dirty_offset: int
     upper_offset: int
-    """Nothing at or beyond it is read or changed; a segment begins there."""
+    """Nothing at or above it is read or changed; a segment begins there."""
     aborted: tuple[AbortedTransaction, ...]
-    producers: dict[int, LastOfProducer]
+    producers: dict[int, LastProducerBatch]
     """By producer id."""
     now_ms: int
     delete_retention_ms: int
@@ -92,63 +94,65 @@ class CompactionJob:
     index_size_max: int
     index_interval_bytes: int
     map_bytes_max: int
-    """Memory for the keys of this round (``log.cleaner.dedupe.buffer.size``)."""
+    """Memory for the offset map of this round (``log.cleaner.dedupe.buffer.size``)."""
     read_bytes: int = 1 * MIB
-    """How much is read at a time (``log.cleaner.io.buffer.size``); a larger batch is read whole."""
+    """Read size (``log.cleaner.io.buffer.size``); a larger batch is read whole."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewSegment:
-    """A segment whose files lie in the log's directory under their ``.cleaned`` names, synced."""
+    """A new segment whose ``.cleaned`` files are in the log's directory and synced."""
 
     base_offset: int
     source_count: int
-    """It stands for so many of the job's sources, in order."""
+    """The number of source segments, in order, that it replaces."""
     size: int
     max_timestamp: int
     max_timestamp_offset: int
     has_aborted: bool
-    """Whether there is a ``.txnindex`` file."""
+    """Whether it has a ``.txnindex`` file."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Progress:
-    """How far a job is. Bytes are those of its sources: dirty ones count twice, since they are read twice."""
+class CompactionProgress:
+    """Progress of a job in bytes of its sources; dirty bytes count twice, since they are read twice."""
 
     bytes_done: int
     bytes_total: int
 
 
 @dataclass(slots=True, kw_only=True)
-class Statistics:
-    """What a round did, for metrics and the log."""
+class CompactionStats:
+    """Counters of one round, for metrics and the log."""
 
     bytes_mapped: int = 0
-    """Read by the first pass, which gathers keys."""
+    """Read by the first pass, which builds the offset map."""
     bytes_read: int = 0
     """Read by the second pass, which rewrites."""
     bytes_written: int = 0
     records_mapped: int = 0
     records_read: int = 0
-    """Records that were looked at one by one; those of batches beyond the map are not."""
+    """Records examined one by one; records of batches above the offset map are copied unexamined and not counted."""
     records_dropped: int = 0
     batches_read: int = 0
     batches_dropped: int = 0
     batches_rewritten: int = 0
     keyless_records: int = 0
-    """Dropped for want of a key: data from before the topic was compacted."""
+    """Records dropped because they have no key: written before the topic was compacted."""
     map_entries: int = 0
     map_utilization: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
-    """What a round made: segments that replace the first sources, in order, and how far the log is clean then.
+class CompactionResult:
+    """Result of a round: the segments that replace the first sources, in order, and the offset up to which the log is
+    clean.
 
-    When ``cleaned_offset`` is below the job's ``upper_offset`` the keys did not fit; another round goes on from there.
+    A ``cleaned_offset`` below the job's ``upper_offset`` means that the keys did not fit; another round continues
+    there.
     """
 
     segments: tuple[NewSegment, ...]
     cleaned_offset: int
     """The next round's first dirty offset."""
-    statistics: Statistics = field(default_factory=Statistics)
+    statistics: CompactionStats = field(default_factory=CompactionStats)

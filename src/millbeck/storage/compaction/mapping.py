@@ -1,7 +1,7 @@
-"""The first pass: the latest offset of each key in the dirty part of the log.
+"""The first pass: build the map from key to latest offset for the dirty part of the log.
 
-Aborted records do not count, or they would displace committed ones. The map ends with the last whole batch that fits;
-what lies beyond is left for another round, which begins there.
+Aborted records do not count, or they would supersede committed ones. The map ends with the last whole batch that fits;
+the rest of the log is left for another round.
 """
 
 from __future__ import annotations
@@ -9,19 +9,22 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from millbeck.records.header import CODEC_MASK, CONTROL_BIT, TRANSACTIONAL_BIT
-from millbeck.storage.compaction.job import CompactionJob, Source, SourceFile, Statistics, Throttle
+from millbeck.storage.compaction.job import CompactionJob, CompactionStats, SourceFile, SourceSegment, Throttle
 from millbeck.storage.compaction.offset_map import OffsetMap
 from millbeck.storage.compaction.payload import damaged, records_of
 from millbeck.storage.compaction.source_reader import SourceReader
-from millbeck.storage.compaction.transactions import Transactions
+from millbeck.storage.compaction.transactions import CleanedTransactionMetadata
 
 
 def build(
-    job: CompactionJob, open_source: Callable[[Source], SourceFile], throttle: Throttle, statistics: Statistics
+    job: CompactionJob,
+    open_source: Callable[[SourceSegment], SourceFile],
+    throttle: Throttle,
+    statistics: CompactionStats,
 ) -> OffsetMap:
-    """The map of what lies from the job's first dirty offset on. Raises `CompactionError` or OSError."""
+    """Build the map from the job's first dirty offset on. Raises `CompactionError` or OSError."""
     offset_map = OffsetMap(job.first_dirty_offset, job.map_bytes_max)
-    transactions = Transactions(job.aborted)
+    transactions = CleanedTransactionMetadata(job.aborted)
     for source in job.sources:
         if source.next_base_offset <= job.first_dirty_offset:
             continue
@@ -33,7 +36,7 @@ def build(
             file.close()
         if not is_complete:
             break
-        # Up to the next segment, over whatever gap earlier rounds have left at the end of this one.
+        # Extend it to the next segment, across a gap that earlier rounds may have left at the end of this one.
         offset_map.latest_offset = source.next_base_offset - 1
     statistics.map_entries = offset_map.entry_count
     statistics.map_utilization = offset_map.utilization
@@ -41,9 +44,9 @@ def build(
 
 
 def _add_source(
-    reader: SourceReader, offset_map: OffsetMap, transactions: Transactions, statistics: Statistics
+    reader: SourceReader, offset_map: OffsetMap, transactions: CleanedTransactionMetadata, statistics: CompactionStats
 ) -> bool:
-    """Take in one source; False when the map is full before its end."""
+    """Add one source to the map; False when the map is full before its end."""
     while reader.advance():
         statistics.bytes_mapped += reader.size
         if reader.last_offset < offset_map.first_offset:

@@ -1,23 +1,23 @@
-"""Which records of the dirty part of a log are the latest of their keys, in bounded memory.
+"""The offset map of compaction: which dirty records are the latest of their keys, in bounded memory.
 
-Records are numbered as the first pass meets them. A key's entry is the number of its latest record, and every record
-that a later one makes needless is marked at once; so the second pass asks the marks about a dirty record, and the keys
-only about clean ones, of which it needs to know no more than whether the key is there.
+Records are numbered in the order in which the first pass reads them. The entry of a key is the number of its latest
+record, and every superseded record is marked at once. The second pass therefore looks up a dirty record by its mark
+and a clean record by its key, for which it only needs to know whether the key is in the map.
 
-Keys are kept whole, so two keys are never taken for one: Kafka keeps a 16-byte digest of each and accepts that a
-collision would drop a record. What an entry costs is counted, not measured, from what Python's objects take; when the
-next batch might exceed the bound the map is full, and ends with the batch before. The first batch is always taken, or
-there would be no end to rounds that gather nothing; it is bounded by what a batch may hold.
+Keys are stored whole, so two keys never collide: Kafka stores a 16-byte digest of each and accepts that a collision
+would drop a record. The memory of an entry is estimated from the sizes of Python objects, not measured. When the next
+batch might exceed the limit the map is full, and ends with the batch before. The first batch is always accepted, or
+rounds without progress would repeat forever; its size is bounded by the batch size limit.
 """
 
 from __future__ import annotations
 
 from typing import Final
 
-from millbeck.records.kernels.compaction import gather
+from millbeck.records.native.compaction import gather
 
 ENTRY_BYTES: Final = 33 + 32 + 64
-"""A bytes object and an integer without their content, and their share of the table."""
+"""Size of a bytes object and an integer without their content, plus their share of the dict's table."""
 NO_OFFSET: Final = -1
 NOT_NOTED: Final = -1
 
@@ -32,9 +32,9 @@ class OffsetMap:
         self.latest: dict[bytes, int] = {}
         """The number of the latest record of each key."""
         self.dead = bytearray()
-        """A byte for each record by its number: not 0 when it is needless."""
+        """One byte per record, indexed by its number: non-zero when a later record supersedes it."""
         self.latest_offset = first_offset - 1
-        """Everything up to it was noted; nothing beyond it is decided by this map."""
+        """The last offset in the map; the map decides nothing about higher offsets."""
         self._key_bytes = 0
 
     @property
@@ -50,17 +50,17 @@ class OffsetMap:
         return self.size_bytes / self.limit_bytes if self.limit_bytes else 1.0
 
     def get(self, key: bytes) -> int:
-        """The number of a key's latest record, `NOT_NOTED` when there is none."""
+        """The number of the key's latest record, or `NOT_NOTED`."""
         return self.latest.get(key, NOT_NOTED)
 
     def has_room(self, record_count: int, size_bytes: int) -> bool:
-        """Whether a batch of so many records fits even if all their keys are new."""
+        """Whether a batch with this many records fits even if all its keys are new."""
         if not self.dead:
             return True
         return self.size_bytes + size_bytes + record_count * (ENTRY_BYTES + 1) <= self.limit_bytes
 
     def add(self, payload: bytes, count: int, base_offset: int) -> bool:
-        """Note a batch's records from the first offset on; False when they are malformed."""
+        """Add a batch's records at or above the first offset; False when they are malformed."""
         problem, key_bytes, _ = gather(payload, 0, count, base_offset, self.first_offset, self.latest, self.dead)
         self._key_bytes += key_bytes
         return problem == 0

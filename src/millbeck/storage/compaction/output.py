@@ -1,8 +1,7 @@
-"""One new segment in the making: its ``.log``, its indexes, under their ``.cleaned`` names.
+"""Writer of one new segment: its ``.log`` and indexes, under their ``.cleaned`` names.
 
-Batches are gathered and written in large pieces. The indexes follow the rule that appends follow, so a compacted
-segment is found in like any other. `finish` syncs the files; making their names durable is the caller's, once for all
-segments.
+Batches are buffered and written in large pieces. Index entries follow the same rule as for appends, so lookups in a
+compacted segment work as in any other. `finish` syncs the files; the caller syncs the directory once for all segments.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from millbeck.kernel.environment import Bytes, Files, OpenMode
 from millbeck.kernel.units import MIB
 from millbeck.storage import txn_index
 from millbeck.storage.atomic_file import write_file
-from millbeck.storage.compaction.job import NewSegment, Throttle, Uncleanable
+from millbeck.storage.compaction.job import NewSegment, Throttle, UncleanableLog
 from millbeck.storage.offset_index import OffsetIndex
 from millbeck.storage.segment import INDEX_SUFFIX, LOG_SUFFIX, TIME_INDEX_SUFFIX, TXN_INDEX_SUFFIX, file_name
 from millbeck.storage.time_index import NO_TIMESTAMP, TimeIndex
@@ -55,7 +54,7 @@ class Output:
         index_interval_bytes: int,
         throttle: Throttle,
     ) -> None:
-        """Begins the files, over whatever an interrupted compaction has left under their names. Raises OSError."""
+        """Create the files, overwriting the leftovers of an interrupted compaction. Raises OSError."""
         self._files = files
         self._directory = directory
         self._base_offset = base_offset
@@ -71,12 +70,12 @@ class Output:
         self._written = 0
         self.size = 0
         self.aborted: list[AbortedTransaction] = []
-        """The transactions whose abort markers are in this segment, and still needed."""
+        """Aborted transactions whose abort markers are in this segment and still needed."""
         self._file = files.open(self._path(LOG_SUFFIX), OpenMode.WRITE)
         self._file.truncate(0)
 
     def note(self, last_offset: int, max_timestamp: int, size: int) -> None:
-        """Index the batch that comes next; `add` follows with its bytes, or with those of a run of batches."""
+        """Index the next batch; a call of `add` follows with its bytes, or with those of a run of batches."""
         if max_timestamp > self._max_timestamp:
             self._max_timestamp = max_timestamp
             self._max_timestamp_offset = last_offset
@@ -87,17 +86,17 @@ class Output:
         self._since_index += size
         self.size += size
         if self.size > _SIZE_MAX:
-            raise Uncleanable(self._path(LOG_SUFFIX), self.size, "the compacted segment would be too large")
+            raise UncleanableLog(self._path(LOG_SUFFIX), self.size, "the compacted segment would be too large")
 
     def add(self, part: Bytes) -> None:
-        """Bytes of batches that were noted, in order. Raises OSError."""
+        """Append the bytes of batches that were passed to `note`, in order. Raises OSError."""
         self._parts.append(part)
         self._parts_bytes += len(part)
         if self._parts_bytes >= _WRITE_BYTES:
             self._write()
 
     def finish(self, source_count: int) -> NewSegment:
-        """Write what is left and the indexes, sync, and close. Raises OSError."""
+        """Write the remaining bytes and the indexes, sync, and close. Raises OSError."""
         self._write()
         self._file.sync()
         self._file.close()
@@ -120,7 +119,7 @@ class Output:
         )
 
     def close(self) -> None:
-        """Let go of the file, finished or not."""
+        """Close the file, finished or not."""
         self._file.close()
 
     def _write(self) -> None:

@@ -1,7 +1,7 @@
-"""A batch's records as bytes: found where they stand, or decompressed, after the checksum was verified.
+"""The records of a batch as bytes, decompressed where needed, after its checksum was verified.
 
-What compaction drops and what it signs with a new checksum must not rest on damaged bytes, so every batch whose records
-are looked at is verified first.
+Compaction drops records and writes batches with new checksums; neither may be based on corrupt bytes, so every batch
+whose records are examined is verified first.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ from millbeck.records.batch import READ_LIMIT_BYTES
 from millbeck.records.compression import Codec, decompress
 from millbeck.records.crc import crc32c
 from millbeck.records.header import CODEC_MASK, CRC_START, HEADER_SIZE
-from millbeck.storage.compaction.job import Uncleanable
+from millbeck.storage.compaction.job import UncleanableLog
 from millbeck.storage.compaction.source_reader import SourceReader
 
 
 def records_of(batch: SourceReader) -> bytes:
-    """The bytes of the records of the batch at the cursor. Raises `Uncleanable`."""
+    """The records of the batch at the reader's position, as bytes. Raises `UncleanableLog`."""
     view = memoryview(batch.chunk)
     if crc32c(view[batch.start + CRC_START : batch.end]) != batch.crc:
         raise damaged(batch, "the checksum is wrong")
@@ -29,5 +29,5 @@ def records_of(batch: SourceReader) -> bytes:
         raise damaged(batch, str(error)) from error
 
 
-def damaged(batch: SourceReader, reason: str) -> Uncleanable:
-    return Uncleanable(batch.source.path, batch.position, reason)
+def damaged(batch: SourceReader, reason: str) -> UncleanableLog:
+    return UncleanableLog(batch.source.path, batch.position, reason)

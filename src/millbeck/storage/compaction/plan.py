@@ -1,13 +1,13 @@
-"""What of a log can be compacted, whether it is worth it, and the job for it.
+"""Planning of compaction: what can be compacted, whether it is worth it, and the job for it.
 
-A log is *clean* below its first dirty offset, which the cleaner's checkpoint remembers, *dirty* up to its first
-uncleanable offset, and not to be touched beyond: the active segment, what is not below the last stable offset (K3),
-what is not durable yet, and what ``min.compaction.lag.ms`` protects. All of these bounds are rounded down to where a
-segment begins. What is worth compacting: a log whose dirty share is above ``min.cleanable.dirty.ratio``, or that has
+A log is *clean* below its first dirty offset, which is kept in the cleaner's checkpoint, and *dirty* from there to its
+first uncleanable offset. Uncleanable are: the active segment, offsets at or above the last stable offset (K3), offsets
+that are not durable yet, and records protected by ``min.compaction.lag.ms``. All of these bounds are rounded down to a
+segment boundary. A log is worth compacting when its dirty ratio is above ``min.cleanable.dirty.ratio``, or when it has
 dirty records older than ``max.compaction.lag.ms``.
 
-`survey` and `prepare` run on the loop, so they open no file of a segment. A plan whose job runs in this process leases
-the source files; give them back with `Plan.release`.
+`survey` and `prepare` run on the event loop, so they open no segment file. A plan whose job runs in this process
+leases the source files; `CompactionPlan.release` returns the leases.
 """
 
 from __future__ import annotations
@@ -21,13 +21,14 @@ from typing import TYPE_CHECKING
 from millbeck.kernel.environment import File
 from millbeck.kernel.ids import TopicPartition
 from millbeck.kernel.units import LONG_MAX, MIB
-from millbeck.storage.compaction.job import CompactionJob, LastOfProducer, Source, SourceGone
+from millbeck.storage.compaction.job import CompactionJob, LastProducerBatch, SourceRemoved, SourceSegment
 from millbeck.storage.file_cache import CachedFile
+from millbeck.storage.reading import aborted_transactions
 from millbeck.storage.segment import CorruptSegment, Segment
 from millbeck.storage.timestamps import largest_timestamp
 
 if TYPE_CHECKING:
-    from millbeck.storage.log import Log
+    from millbeck.storage.log_state import LogState
 
 logger = logging.getLogger(__name__)
 
@@ -35,8 +36,8 @@ _size = attrgetter("size")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Survey:
-    """What of a log is clean, dirty and out of reach, as of one moment."""
+class LogToClean:
+    """The clean, dirty and uncleanable parts of a log at one moment."""
 
     topic_partition: TopicPartition
     first_dirty_offset: int
@@ -45,10 +46,10 @@ class Survey:
     dirty_bytes: int
     uncleanable_bytes: int
     compaction_delay_ms: int
-    """By how much the oldest dirty records have outlived ``max.compaction.lag.ms``; 0 when they have not."""
+    """How long the oldest dirty records have exceeded ``max.compaction.lag.ms``; 0 when they have not."""
     dirty_ratio_min: float
     was_reset: bool
-    """The checkpoint lay outside the log and was not used."""
+    """Whether the checkpoint was outside the log and therefore ignored."""
 
     @property
     def dirty_ratio(self) -> float:
@@ -57,7 +58,7 @@ class Survey:
 
     @property
     def is_due(self) -> bool:
-        """``max.compaction.lag.ms`` asks for it, whatever the ratio."""
+        """Whether ``max.compaction.lag.ms`` requires a compaction, whatever the dirty ratio."""
         return self.compaction_delay_ms > 0 and self.dirty_bytes > 0
 
     @property
@@ -65,22 +66,22 @@ class Survey:
         return self.is_due or self.dirty_ratio > self.dirty_ratio_min
 
 
-def survey(log: Log, *, checkpoint: int | None, high_watermark: int, now_ms: int) -> Survey:
-    """Look at a log; ``checkpoint`` is where the last compaction ended. Raises `KafkaStorageError`, OSError."""
+def survey(log: LogState, *, checkpoint: int | None, high_watermark: int, now_ms: int) -> LogToClean:
+    """Measure a log; ``checkpoint`` is where the last compaction ended. Raises `KafkaStorageError` or OSError."""
     if log.offline_reason is not None:
         raise log.offline_error()
     try:
         return _survey(log, checkpoint, high_watermark, now_ms)
     except CorruptSegment as error:
-        raise log.found_corrupt(error) from error
+        raise log.mark_corrupt(error) from error
 
 
-def _survey(log: Log, checkpoint: int | None, high_watermark: int, now_ms: int) -> Survey:
+def _survey(log: LogState, checkpoint: int | None, high_watermark: int, now_ms: int) -> LogToClean:
     first_dirty, was_reset = _first_dirty(log, checkpoint)
     uncleanable = _first_uncleanable(log, first_dirty, high_watermark, now_ms)
     limit = bisect_left(log.base_offsets, uncleanable)
     first = min(log.segment_index_for(first_dirty), limit)
-    return Survey(
+    return LogToClean(
         topic_partition=log.topic_partition,
         first_dirty_offset=first_dirty,
         first_uncleanable_offset=max(first_dirty, uncleanable),
@@ -97,21 +98,26 @@ def _size_of(segments: list[Segment]) -> int:
     return sum(map(_size, segments))
 
 
-def _first_dirty(log: Log, checkpoint: int | None) -> tuple[int, bool]:
+def _first_dirty(log: LogState, checkpoint: int | None) -> tuple[int, bool]:
     start = log.log_start_offset
     if checkpoint is None:
         return start, False
     if checkpoint < start or checkpoint > log.end_offset:
-        # Below the start: retention has gone past it, which is ordinary where both policies hold.
+        # Below the log start offset: retention has deleted that part, which is normal with
+        # cleanup.policy=compact,delete.
         level = logging.DEBUG if checkpoint < start and log.config.is_deleted else logging.WARNING
         logger.log(
-            level, "%s is compacted from %d on, not from %d: outside the log", log.topic_partition, start, checkpoint
+            level,
+            "compacting %s from offset %d: the cleaner checkpoint %d is outside the log",
+            log.topic_partition,
+            start,
+            checkpoint,
         )
         return start, True
     return checkpoint, False
 
 
-def _first_uncleanable(log: Log, first_dirty: int, high_watermark: int, now_ms: int) -> int:
+def _first_uncleanable(log: LogState, first_dirty: int, high_watermark: int, now_ms: int) -> int:
     bound = min(log.active.base_offset, log.last_stable_offset(high_watermark), log.recovery_point)
     lag_ms = log.config.min_compaction_lag_ms
     if lag_ms > 0:
@@ -121,12 +127,12 @@ def _first_uncleanable(log: Log, first_dirty: int, high_watermark: int, now_ms: 
             if largest_timestamp(log, segment) > now_ms - lag_ms:
                 bound = segment.base_offset
                 break
-    # Whole segments only, so down to where the one that holds the bound begins.
+    # Only whole segments are compacted: round down to the base offset of the segment that contains the bound.
     index = bisect_right(log.base_offsets, bound) - 1
     return log.base_offsets[index] if index >= 0 else log.base_offsets[0]
 
 
-def _compaction_delay(log: Log, first_dirty: int, now_ms: int) -> int:
+def _compaction_delay(log: LogState, first_dirty: int, now_ms: int) -> int:
     lag_ms = log.config.max_compaction_lag_ms
     if lag_ms >= LONG_MAX:
         return 0
@@ -141,7 +147,7 @@ def _compaction_delay(log: Log, first_dirty: int, now_ms: int) -> int:
 
 
 class LeasedSource:
-    """A source that is open as long as its plan holds the lease; closing it is the plan's."""
+    """A source file that is leased by its plan; the plan closes it."""
 
     __slots__ = ("_file",)
 
@@ -155,35 +161,36 @@ class LeasedSource:
         return None
 
 
-class Plan:
-    """A job, and the leases on those sources it has opened here; release it exactly once, whatever becomes of the job.
+class CompactionPlan:
+    """A job and the leases on the sources it has opened in this process; release it exactly once, whatever its
+    outcome.
 
-    A worker process opens sources by their names, so it costs this process no descriptor, however many there are.
+    A worker process opens sources by name, so it costs this process no file descriptor, however many there are.
     """
 
     __slots__ = ("_handles", "_leased", "generation", "job", "log", "segments")
 
-    def __init__(self, log: Log, job: CompactionJob, segments: list[Segment]) -> None:
+    def __init__(self, log: LogState, job: CompactionJob, segments: list[Segment]) -> None:
         self.log = log
         self.job = job
         self.segments = segments
-        """The segments the job's sources stand for, in the same order."""
+        """The segments of the job's sources, in the same order."""
         self.generation = log.durability.generation
-        """A log that was cut since has other batches in the same segments."""
+        """It changes when the log is truncated: the same segments then hold other batches."""
         self._handles = {segment.handle.path: segment.handle for segment in segments}
-        """Not the segments' own: truncation gives a segment another one."""
+        """Kept here because truncation gives a segment a new handle."""
         self._leased: list[CachedFile] = []
 
-    def open_source(self, source: Source) -> LeasedSource:
-        """For a job of this process: a file that is open stays readable when retention takes its name away.
+    def open_source(self, source: SourceSegment) -> LeasedSource:
+        """Open a source for a job in this process: an open file stays readable after retention has unlinked it.
 
-        Raises `SourceGone`, OSError.
+        Raises `SourceRemoved` or OSError.
         """
         handle = self._handles[source.path]
         try:
             file = handle.lease()
         except FileNotFoundError as error:
-            raise SourceGone(f"{source.path} is gone") from error
+            raise SourceRemoved(f"{source.path} no longer exists") from error
         self._leased.append(handle)
         return LeasedSource(file)
 
@@ -193,10 +200,12 @@ class Plan:
             handle.release()
 
 
-def prepare(log: Log, surveyed: Survey, *, now_ms: int, map_bytes_max: int, read_bytes: int = 1 * MIB) -> Plan | None:
-    """The plan of one round over what ``surveyed`` found; None when nothing is cleanable.
+def prepare(
+    log: LogState, surveyed: LogToClean, *, now_ms: int, map_bytes_max: int, read_bytes: int = 1 * MIB
+) -> CompactionPlan | None:
+    """The plan of one round over the ``surveyed`` log; None when nothing is cleanable.
 
-    Raises OSError or `KafkaStorageError` when the log's small files cannot be read.
+    Raises OSError or `KafkaStorageError` when the log's index and snapshot files cannot be read.
     """
     upper = surveyed.first_uncleanable_offset
     segments = [segment for segment in log.segments if segment.base_offset < upper]
@@ -204,7 +213,7 @@ def prepare(log: Log, surveyed: Survey, *, now_ms: int, map_bytes_max: int, read
         return None
     config = log.config
     producers = {
-        entry.producer_id: LastOfProducer(entry.epoch, entry.last_offset)
+        entry.producer_id: LastProducerBatch(entry.epoch, entry.last_offset)
         for entry in log.producer_state.producers.values()
     }
     job = CompactionJob(
@@ -213,7 +222,7 @@ def prepare(log: Log, surveyed: Survey, *, now_ms: int, map_bytes_max: int, read
         sources=tuple(_source(log, index) for index in range(len(segments))),
         first_dirty_offset=surveyed.first_dirty_offset,
         upper_offset=upper,
-        aborted=tuple(log.aborted_transactions(segments[0].base_offset, upper)),
+        aborted=tuple(aborted_transactions(log, segments[0].base_offset, upper)),
         producers=producers,
         now_ms=now_ms,
         delete_retention_ms=config.delete_retention_ms,
@@ -223,9 +232,9 @@ def prepare(log: Log, surveyed: Survey, *, now_ms: int, map_bytes_max: int, read
         map_bytes_max=map_bytes_max,
         read_bytes=read_bytes,
     )
-    return Plan(log, job, segments)
+    return CompactionPlan(log, job, segments)
 
 
-def _source(log: Log, index: int) -> Source:
+def _source(log: LogState, index: int) -> SourceSegment:
     segment = log.segments[index]
-    return Source(segment.base_offset, log.base_offsets[index + 1], segment.log_path, segment.size)
+    return SourceSegment(segment.base_offset, log.base_offsets[index + 1], segment.log_path, segment.size)

@@ -1,16 +1,19 @@
-"""The second pass: what of each batch stays.
+"""The second pass: rewrite the batches with the records that are retained.
 
-A data record stays when it lies beyond the map, or has a key and no later record has the same one; a tombstone,
-besides, only until its batch's delete horizon. Aborted records go. The first pass over a batch with a clean tombstone,
-or over a marker whose transaction has no data left, sets the horizon: ``now + delete.retention.ms``, in the place of
-the base timestamp (KIP-534). Tombstones beyond the map are not clean yet, so their time does not begin.
+A data record is retained when it is above the offset map, or has a key and no later record has the same one; a
+tombstone only until the delete horizon of its batch. Aborted records are removed. The first pass over a batch with a
+clean tombstone, or over a marker whose transaction has no data left, sets the horizon to ``now +
+delete.retention.ms``, stored in place of the base timestamp (KIP-534). Tombstones above the map are not clean yet, so
+no horizon is set for them.
 
-Three kinds of batch stay even without a record, as a header: the last data batch of a live producer, which holds its
-sequence (or its last marker, which holds its epoch), and the last batch of each new segment. The latter says how far
-the segment reaches: the end of the log does not move, and a swap that was interrupted knows what it replaces.
+Three kinds of batch are retained even without records, as a header only: the last data batch of a live producer, which
+holds its sequence number (or its last marker, which holds its epoch), and the last batch of each new segment. The
+latter keeps the end offset of the segment: the log end offset does not change, and recovery of an interrupted swap
+knows which segments the new one replaces.
 
-A batch of which everything stays is copied as it is, checksum and compression included, and neighbours as one slice. Of
-others the records that stay are copied byte for byte: base offset and base timestamp do not change, so neither do they.
+A batch that is retained whole is copied unchanged, with its checksum and compression, and neighbouring ones as one
+slice. From other batches the retained records are copied byte for byte: base offset and base timestamp do not change,
+so neither do the deltas in the records.
 """
 
 from __future__ import annotations
@@ -28,22 +31,22 @@ from millbeck.records.header import (
     LOG_APPEND_TIME_BIT,
     TRANSACTIONAL_BIT,
 )
-from millbeck.records.kernels.compaction import choose, rebase
-from millbeck.storage.compaction.job import NO_OFFSET, CompactionJob, Statistics
+from millbeck.records.native.compaction import choose, rebase
+from millbeck.storage.compaction.job import NO_OFFSET, CompactionJob, CompactionStats
 from millbeck.storage.compaction.offset_map import OffsetMap
 from millbeck.storage.compaction.output import Output
 from millbeck.storage.compaction.payload import damaged, records_of
 from millbeck.storage.compaction.source_reader import SourceReader
-from millbeck.storage.compaction.transactions import Transactions
+from millbeck.storage.compaction.transactions import CleanedTransactionMetadata
 from millbeck.storage.time_index import NO_TIMESTAMP
 
 _NO_HORIZON: Final = -1
 _CLEAN: Final = -(1 << 62)
-"""The number of a clean record: below that of every dirty one."""
+"""Number of a clean record: below that of every dirty one."""
 
 
 class Rewriter:
-    """The pass over all sources, from the log's first batch on."""
+    """Rewrites all sources in order, from the log's first batch on."""
 
     __slots__ = (
         "_dead",
@@ -60,7 +63,7 @@ class Rewriter:
         "_transactions",
     )
 
-    def __init__(self, job: CompactionJob, offset_map: OffsetMap, statistics: Statistics) -> None:
+    def __init__(self, job: CompactionJob, offset_map: OffsetMap, statistics: CompactionStats) -> None:
         self._producers = job.producers
         self._now_ms = job.now_ms
         self._delete_retention_ms = job.delete_retention_ms
@@ -69,14 +72,16 @@ class Rewriter:
         self._dead = offset_map.dead
         self._first_dirty_offset = offset_map.first_offset
         self._number = 0
-        """Of the next record that the first pass has numbered."""
-        self._transactions = Transactions(job.aborted)
+        """Number of the next record that is in the offset map's numbering."""
+        self._transactions = CleanedTransactionMetadata(job.aborted)
         self._statistics = statistics
         self._run_begin = 0
         self._run_end = 0
 
     def rewrite(self, reader: SourceReader, output: Output, *, ends_segment: bool) -> None:
-        """Put what stays of one source into ``output``; ``ends_segment`` when its last batch is the segment's last."""
+        """Write the retained part of one source to ``output``; ``ends_segment`` when its last batch is the segment's
+        last.
+        """
         self._run_begin = self._run_end = 0
         statistics = self._statistics
         chunk = reader.chunk
@@ -162,7 +167,9 @@ class Rewriter:
             self._replace(reader, output, payload, reader.record_count, reader.max_timestamp, sets_horizon=True)
 
     def _is_needed(self, reader: SourceReader, output: Output) -> bool:
-        """Whether a control batch must stay, as it is: data of its transaction was met, or it is no marker."""
+        """Whether a control batch must be kept unchanged: data of its transaction was seen, or it is not a transaction
+        marker.
+        """
         records_of(reader)
         try:
             batch = reader.chunk[reader.start : reader.end]
@@ -180,7 +187,7 @@ class Rewriter:
         return True
 
     def _keep(self, reader: SourceReader, output: Output) -> None:
-        """All of the batch stays: one more of a run."""
+        """Keep the whole batch: extend the current run."""
         output.note(reader.last_offset, reader.max_timestamp, reader.size)
         if reader.start != self._run_end:
             self._end_run(reader.chunk, output)
@@ -193,7 +200,7 @@ class Rewriter:
         self._run_begin = self._run_end
 
     def _keep_empty(self, reader: SourceReader, output: Output, is_last: bool) -> None:
-        """No record stays: keep the header if it is needed."""
+        """No record is retained: keep the header if it is needed."""
         if not is_last and not self._is_last_of_producer(reader):
             self._statistics.batches_dropped += 1
         elif not reader.record_count:
@@ -223,7 +230,7 @@ class Rewriter:
         max_timestamp: int,
         sets_horizon: bool,
     ) -> None:
-        """Write the batch anew with the records that stay."""
+        """Write a new batch with the retained records."""
         attributes, base_timestamp = reader.attributes, reader.base_timestamp
         if attributes & LOG_APPEND_TIME_BIT:
             max_timestamp = reader.max_timestamp

@@ -1,7 +1,7 @@
-"""The batches of a source file, one after another, read in large chunks.
+"""Reader of the batches of a source file, in large chunks.
 
-A batch is the chunk it stands in and where; what is kept unchanged is copied from there in runs. The caller looks at
-header fields, so those that decide are unpacked here once per batch and stay attributes until the next one.
+A batch is given as its chunk and its bounds there; batches that are kept unchanged are copied from the chunk in runs.
+The header fields are unpacked once per batch into attributes, which stay valid until the next batch.
 """
 
 from __future__ import annotations
@@ -9,13 +9,13 @@ from __future__ import annotations
 from typing import Final
 
 from millbeck.records.header import HEADER, HEADER_SIZE, LENGTH_MIN, LOG_OVERHEAD, MAGIC
-from millbeck.storage.compaction.job import Source, SourceFile, SourceGone, Throttle, Uncleanable
+from millbeck.storage.compaction.job import SourceFile, SourceRemoved, SourceSegment, Throttle, UncleanableLog
 
 _unpack: Final = HEADER.unpack_from
 
 
 class SourceReader:
-    """A cursor: `advance` goes to the next batch, whose fields and place then stand in the attributes."""
+    """A cursor: `advance` goes to the next batch and puts its header fields and position into the attributes."""
 
     __slots__ = (
         "_file",
@@ -42,19 +42,19 @@ class SourceReader:
         "start",
     )
 
-    def __init__(self, source: Source, file: SourceFile, read_bytes: int, throttle: Throttle) -> None:
+    def __init__(self, source: SourceSegment, file: SourceFile, read_bytes: int, throttle: Throttle) -> None:
         self.source = source
         self._file = file
         self._read_bytes = max(read_bytes, HEADER_SIZE)
         self._throttle = throttle
         self._lowest = source.base_offset
         self.chunk = b""
-        """What was read last; `start` and `end` are the batch's bounds in it."""
+        """The chunk read last; `start` and `end` are the bounds of the batch in it."""
         self.chunk_position = 0
         self.start = 0
         self.end = 0
         self.position = 0
-        """Of the batch in the file."""
+        """Position of the batch in the file."""
         self.size = 0
         self.base_offset = -1
         self.last_offset = source.base_offset - 1
@@ -69,7 +69,7 @@ class SourceReader:
         self.record_count = 0
 
     def advance(self) -> bool:
-        """Go to the next batch; False when there is none. Raises `Uncleanable`, `SourceGone` or OSError."""
+        """Go to the next batch; False at the end. Raises `UncleanableLog`, `SourceRemoved` or OSError."""
         position = self.position + self.size
         source = self.source
         remaining = source.size - position
@@ -77,7 +77,7 @@ class SourceReader:
             return False
         at = position - self.chunk_position
         if remaining < HEADER_SIZE:
-            raise Uncleanable(source.path, position, f"{remaining} bytes are too few for a batch")
+            raise UncleanableLog(source.path, position, f"{remaining} bytes are too few for a batch")
         if at + HEADER_SIZE > len(self.chunk):
             self._fill(position, HEADER_SIZE)
             at = 0
@@ -98,11 +98,11 @@ class SourceReader:
         ) = _unpack(self.chunk, at)
         size = LOG_OVERHEAD + length
         if magic != MAGIC or length < LENGTH_MIN or size > remaining or delta < 0 or record_count < 0:
-            raise Uncleanable(source.path, position, "no batch begins here")
+            raise UncleanableLog(source.path, position, "no valid batch header")
         last_offset = base_offset + delta
         if base_offset < self._lowest or last_offset >= source.next_base_offset:
-            reason = f"offsets {base_offset} to {last_offset} do not lie between their neighbours"
-            raise Uncleanable(source.path, position, reason)
+            reason = f"offsets {base_offset} to {last_offset} overlap those of a neighbouring batch or segment"
+            raise UncleanableLog(source.path, position, reason)
         if at + size > len(self.chunk):
             self._fill(position, size)
             at = 0
@@ -129,6 +129,6 @@ class SourceReader:
         self._throttle(wanted)
         chunk = self._file.read(wanted, position)
         if len(chunk) < wanted:
-            raise SourceGone(f"{self.source.path} ends before position {position + wanted}")
+            raise SourceRemoved(f"{self.source.path} ends before position {position + wanted}")
         self.chunk = chunk
         self.chunk_position = position

@@ -12,8 +12,8 @@ from millbeck.records.compression import Codec
 from millbeck.records.record import Record
 from millbeck.storage.compaction import plan as plans
 from millbeck.storage.compaction.compactor import compact
-from millbeck.storage.compaction.job import CompactionJob, Outcome
-from millbeck.storage.compaction.plan import Plan, Survey
+from millbeck.storage.compaction.job import CompactionJob, CompactionResult
+from millbeck.storage.compaction.plan import CompactionPlan, LogToClean
 from millbeck.storage.log import Log
 from millbeck.storage.swap import Swap
 
@@ -71,12 +71,12 @@ class CompactedWorld:
         self.log.roll(self.now_ms)
         self.log.flush()
 
-    def survey(self) -> Survey:
+    def survey(self) -> LogToClean:
         return plans.survey(
             self.log, checkpoint=self.checkpoint, high_watermark=self.log.end_offset, now_ms=self.now_ms
         )
 
-    def plan(self) -> Plan:
+    def plan(self) -> CompactionPlan:
         plan = plans.prepare(self.log, self.survey(), now_ms=self.now_ms, map_bytes_max=self.map_bytes_max)
         assert plan is not None
         return plan
@@ -86,7 +86,7 @@ class CompactedWorld:
         plan.release()
         return plan.job
 
-    def round(self) -> Outcome:
+    def round(self) -> CompactionResult:
         """Plan, compact and swap once."""
         plan = self.plan()
         outcome = compact(plan.job, self.world.files)
@@ -97,7 +97,7 @@ class CompactedWorld:
         self.world.run_all(swap.removals)
         return outcome
 
-    def compact(self, *, roll: bool = True) -> list[Outcome]:
+    def compact(self, *, roll: bool = True) -> list[CompactionResult]:
         """Rounds until nothing is dirty."""
         if roll:
             self.roll()
@@ -107,7 +107,7 @@ class CompactedWorld:
             assert len(outcomes) < 100
         return outcomes
 
-    def again(self) -> Outcome:
+    def again(self) -> CompactionResult:
         """A round over everything, as if all were dirty."""
         self.checkpoint = None
         return self.round()

@@ -10,7 +10,8 @@ import pytest
 
 from millbeck.records.compression import Codec
 from millbeck.storage.compaction.compactor import compact, discard
-from millbeck.storage.compaction.job import CompactionCancelled, Progress, SourceGone, Uncleanable
+from millbeck.storage.compaction.job import CompactionCancelled, CompactionProgress, SourceRemoved, UncleanableLog
+from tests.log_steps import truncate_to
 
 
 def test_the_latest_record_of_each_key_stays_at_its_offset(table: Any) -> None:
@@ -74,7 +75,7 @@ def test_a_damaged_batch_is_told_of_and_nothing_is_left(table: Any) -> None:
     table.put((b"a", b"2"))
     table.roll()
     table.world.overwrite("00000000000000000000.log", 65, b"\xff")
-    with pytest.raises(Uncleanable) as raised:
+    with pytest.raises(UncleanableLog) as raised:
         compact(table.job(), table.world.files)
     assert raised.value.position == 0
     assert str(pickle.loads(pickle.dumps(raised.value))) == str(raised.value)
@@ -86,7 +87,7 @@ def test_a_source_that_is_gone_is_no_damage(table: Any) -> None:
     table.roll()
     job = table.job()
     table.world.files.unlink(job.sources[0].path)
-    with pytest.raises(SourceGone):
+    with pytest.raises(SourceRemoved):
         compact(job, table.world.files)
 
 
@@ -94,8 +95,8 @@ def test_a_source_that_was_cut_is_no_damage(table: Any) -> None:
     table.put((b"a", b"1"))
     table.roll()
     job = table.job()
-    table.log.truncate_to(0)
-    with pytest.raises(SourceGone):
+    truncate_to(table.log, 0)
+    with pytest.raises(SourceRemoved):
         compact(job, table.world.files)
 
 
@@ -130,7 +131,7 @@ def test_progress_rises_to_its_total(table: Any) -> None:
     for _ in range(3):
         table.put((b"a", b"1"))
         table.roll()
-    seen: list[Progress] = []
+    seen: list[CompactionProgress] = []
     compact(table.job(), table.world.files, on_progress=seen.append)
     done = [progress.bytes_done for progress in seen]
     assert done == sorted(done)
@@ -142,7 +143,7 @@ def test_progress_is_told_of_in_the_middle_of_a_segment(table: Any) -> None:
     for number in range(20):
         table.put((b"%d" % number, b"v" * 500))
     table.roll()
-    seen: list[Progress] = []
+    seen: list[CompactionProgress] = []
     compact(replace(table.job(), read_bytes=600), table.world.files, on_progress=seen.append)
     assert len({progress.bytes_done for progress in seen}) > 20
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from millbeck.storage.compaction.grouping import group
-from millbeck.storage.compaction.job import Source
+from millbeck.storage.compaction.job import SourceSegment
 
 
-def source(base: int, upper: int, size: int) -> Source:
-    return Source(base, upper, f"{base}.log", size)
+def source(base: int, upper: int, size: int) -> SourceSegment:
+    return SourceSegment(base, upper, f"{base}.log", size)
 
 
-def bases(sources: list[Source], index_sizes: tuple[int, int] = (0, 0)) -> list[list[int]]:
+def bases(sources: list[SourceSegment], index_sizes: tuple[int, int] = (0, 0)) -> list[list[int]]:
     groups = group(sources, size_max=100, index_size_max=100, index_sizes=lambda each: index_sizes)
     return [[one.base_offset for one in each] for each in groups]
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from millbeck.storage.compaction import mapping
-from millbeck.storage.compaction.job import Statistics
+from millbeck.storage.compaction.job import CompactionStats
 from millbeck.storage.compaction.offset_map import OffsetMap
 
 
-def build(table: Any) -> tuple[OffsetMap, Statistics]:
-    plan, statistics = table.plan(), Statistics()
+def build(table: Any) -> tuple[OffsetMap, CompactionStats]:
+    plan, statistics = table.plan(), CompactionStats()
     offset_map = mapping.build(plan.job, plan.open_source, lambda size: None, statistics)
     plan.release()
     return offset_map, statistics

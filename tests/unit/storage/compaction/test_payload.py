@@ -9,7 +9,7 @@ import pytest
 from millbeck.records import batch as batches
 from millbeck.records.compression import Codec
 from millbeck.records.record import Record
-from millbeck.storage.compaction.job import Source, Uncleanable
+from millbeck.storage.compaction.job import SourceSegment, UncleanableLog
 from millbeck.storage.compaction.payload import records_of
 from millbeck.storage.compaction.source_reader import SourceReader
 
@@ -26,7 +26,7 @@ class Memory:
 
 
 def at_first(content: bytes) -> SourceReader:
-    source = Source(0, 100, "0.log", len(content))
+    source = SourceSegment(0, 100, "0.log", len(content))
     reader = SourceReader(source, Memory(content), 1000, lambda size: None)
     assert reader.advance()
     return reader
@@ -43,7 +43,7 @@ def test_a_wrong_checksum_is_uncleanable(damage: Any) -> None:
     content = bytearray(batches.build([Record(-1, 5, b"k", b"v" * 100)]))
     position, data = damage
     content[position : position + 1] = data
-    with pytest.raises(Uncleanable, match="checksum"):
+    with pytest.raises(UncleanableLog, match="checksum"):
         records_of(at_first(bytes(content)))
 
 
@@ -52,5 +52,5 @@ def test_what_the_codec_cannot_read_is_uncleanable(attributes: int) -> None:
     batch = batches.assemble(
         b"nonsense", record_count=1, last_offset_delta=0, base_timestamp=0, max_timestamp=0, attributes=attributes
     )
-    with pytest.raises(Uncleanable):
+    with pytest.raises(UncleanableLog):
         records_of(at_first(batch))

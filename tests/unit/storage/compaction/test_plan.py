@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from millbeck.storage.compaction import plan as plans
-from millbeck.storage.compaction.job import LastOfProducer
+from millbeck.storage.compaction.job import LastProducerBatch
+from tests.log_steps import truncate_to
 
 
 def fill(table: Any, count: int = 4) -> None:
@@ -117,7 +118,7 @@ def test_the_job_knows_what_it_needs_of_the_log(table: Any) -> None:
     job = plan.job
     assert [(one.base_offset, one.next_base_offset) for one in job.sources] == [(0, 3)]
     assert [entry[:3] for entry in job.aborted] == [(4, 0, 1)]
-    assert job.producers == {4: LastOfProducer(0, 0), 9: LastOfProducer(0, 2)}
+    assert job.producers == {4: LastProducerBatch(0, 0), 9: LastProducerBatch(0, 2)}
     assert job.upper_offset == 3
     plan.release()
 
@@ -139,7 +140,7 @@ def test_a_lease_is_on_the_file_not_on_the_segment(table: Any) -> None:
     fill(table)
     plan = table.plan()
     opened = plan.open_source(plan.job.sources[1])
-    table.log.truncate_to(3)
+    truncate_to(table.log, 3)
     assert opened.read(61, 0)
     plan.release()
     assert [one.handle.leases for one in table.log.segments] == [0, 0]

@@ -6,7 +6,7 @@ import pytest
 
 from millbeck.records import batch as batches
 from millbeck.records.record import Record
-from millbeck.storage.compaction.job import Source, SourceGone, Uncleanable
+from millbeck.storage.compaction.job import SourceRemoved, SourceSegment, UncleanableLog
 from millbeck.storage.compaction.source_reader import SourceReader
 
 
@@ -26,7 +26,7 @@ def batch(offset: int, size: int = 10) -> bytes:
 
 
 def reader_of(content: bytes, *, size: int | None = None, upper: int = 100, read_bytes: int = 200) -> SourceReader:
-    source = Source(0, upper, "0.log", len(content) if size is None else size)
+    source = SourceSegment(0, upper, "0.log", len(content) if size is None else size)
     return SourceReader(source, Memory(content), read_bytes, lambda size: None)
 
 
@@ -61,11 +61,11 @@ def test_every_batch_is_met_whole(read_bytes: int) -> None:
     ids=["offsets fall", "beyond the segment", "a few bytes more", "zeros", "cut short", "another format"],
 )
 def test_what_is_no_batch_is_uncleanable(content: bytes, position: int) -> None:
-    with pytest.raises(Uncleanable) as raised:
+    with pytest.raises(UncleanableLog) as raised:
         read_all(reader_of(content))
     assert raised.value.position == position
 
 
 def test_a_file_shorter_than_it_was_is_gone() -> None:
-    with pytest.raises(SourceGone):
+    with pytest.raises(SourceRemoved):
         reader_of(batch(0), size=1000, read_bytes=1000).advance()
