@@ -6,7 +6,7 @@ from millbeck.controller.auto_creation import InternalTopic, auto_creation_reque
 from millbeck.controller.config_rules import ConfigCheck, ConfigRules, OptionRules
 from millbeck.controller.features import QuorumFeatures
 from millbeck.controller.machine import Controller
-from millbeck.controller.nodes import Registration
+from millbeck.controller.nodes import NodeRegistration
 from millbeck.controller.options import ControllerOptions
 from millbeck.controller.producer_ids import ProducerIdBlock
 from millbeck.controller.result import Result
@@ -17,10 +17,10 @@ __all__ = [
     "Controller",
     "ControllerOptions",
     "InternalTopic",
+    "NodeRegistration",
     "OptionRules",
     "ProducerIdBlock",
     "QuorumFeatures",
-    "Registration",
     "Result",
     "auto_creation_request",
 ]

@@ -1,19 +1,19 @@
-"""AlterPartition: a leader says who is in sync with it.
+"""AlterPartition: a leader proposes a new ISR.
 
-It is a compare-and-set. The leader names the leader epoch and the partition epoch it knows; unless both are the current
-ones nothing changes, since it has decided on a state that is gone. Epochs newer than ours mean that we are not the
-controller any more. Who comes into the ISR must be active, and be the process that the leader has seen catching up:
-from version 3 on it names each one's broker epoch. A log whose directory is lost is in sync with nobody.
+It is a compare-and-set. The leader names the leader epoch and the partition epoch it knows; unless both are current the
+change is refused, because it was decided on an outdated state. Newer epochs than ours mean that this node is no longer
+the controller. Who comes into the ISR must be active, and be the process that the leader has seen catching up: from
+version 3 on it names each one's broker epoch. A replica in a failed directory is not in sync.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from millbeck.controller.broker_changes import checked_broker
+from millbeck.controller.broker_changes import check_broker_epoch
 from millbeck.controller.config_rules import ConfigRules
-from millbeck.controller.election_rules import ElectionRules
-from millbeck.controller.result import Result
+from millbeck.controller.election_rules import ElectionContext
+from millbeck.controller.result import Result, Steps
 from millbeck.kernel.errors import (
     ApiError,
     FencedLeaderEpoch,
@@ -22,13 +22,14 @@ from millbeck.kernel.errors import (
     InvalidUpdateVersion,
     NewLeaderElected,
     NotController,
+    UnknownServerError,
     UnknownTopicId,
     UnknownTopicOrPartition,
 )
 from millbeck.metadata.image import ClusterImage, MetadataImage, PartitionRegistration, TopicImage
 from millbeck.metadata.image.topics import RECOVERED, RECOVERING
 from millbeck.metadata.records import NO_LEADER_CHANGE, MetadataRecord
-from millbeck.wire.messages.alter_partition import (
+from millbeck.wire.messages.replicas import (
     AlterPartitionPartition,
     AlterPartitionPartitionResult,
     AlterPartitionRequest,
@@ -42,10 +43,10 @@ ANY_EPOCH = -1
 
 def alter_partition(
     image: MetadataImage, rules: ConfigRules, request: AlterPartitionRequest
-) -> Result[AlterPartitionResponse]:
-    """Each partition is changed or refused by itself; `StaleBrokerEpoch` when the asking process is not registered."""
-    checked_broker(image, request.broker_id, request.broker_epoch)
-    elections = ElectionRules(image, rules)
+) -> Steps[Result[AlterPartitionResponse]]:
+    """Change or refuse each partition separately; `StaleBrokerEpoch` if the leader's process is not registered."""
+    check_broker_epoch(image, request.broker_id, request.broker_epoch)
+    elections = ElectionContext(image, rules)
     records: list[MetadataRecord] = []
     results: list[AlterPartitionTopicResult] = []
     changed: dict[tuple[bytes, int], None] = {}
@@ -64,13 +65,18 @@ def alter_partition(
                 changed[(asked.topic_id, index)] = None
             except ApiError as error:
                 answer = AlterPartitionPartitionResult(partition_index=index, error_code=error.code)
+            except Exception as error:
+                # The broker asks for all of its partitions at once.
+                rules.isolation.failed(("AlterPartition", asked.topic_id.hex(), index), error)
+                answer = AlterPartitionPartitionResult(partition_index=index, error_code=UnknownServerError.code)
             answers.append(answer)
+            yield
         results.append(AlterPartitionTopicResult(topic_id=asked.topic_id, partitions=answers))
     return Result(response=AlterPartitionResponse(topics=results), records=records, is_atomic=False)
 
 
 def _alter_one(
-    image: MetadataImage, elections: ElectionRules, topic: TopicImage, broker_id: int, asked: AlterPartitionPartition
+    image: MetadataImage, elections: ElectionContext, topic: TopicImage, broker_id: int, asked: AlterPartitionPartition
 ) -> tuple[AlterPartitionPartitionResult, list[MetadataRecord]]:
     index = asked.partition_index
     partition = topic.partitions.get(index)
@@ -119,7 +125,7 @@ def _check_isr(partition: PartitionRegistration, isr: Sequence[int], recovery_st
     if recovery_state not in (RECOVERED, RECOVERING):
         raise InvalidRequest(f"Unknown leader recovery state {recovery_state}.")
     if recovery_state == RECOVERING and len(isr) > 1:
-        raise InvalidRequest("Nobody else is in sync while the leader recovers from an unclean election.")
+        raise InvalidRequest("While the leader recovers from an unclean election, the ISR is the leader alone.")
     if recovery_state == RECOVERING and partition.leader_recovery_state == RECOVERED:
         raise InvalidRequest("A leader that has recovered does not begin again.")
 

@@ -1,16 +1,16 @@
-"""Topics that nobody asked for by name of an administrator: on first use, and the node's own."""
+"""Auto-created and internal topics."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from millbeck.wire.messages.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
+from millbeck.wire.messages.topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InternalTopic:
-    """How one of the node's own topics is made."""
+    """How to create one internal topic."""
 
     partition_count: int
     replication_factor: int

@@ -1,20 +1,21 @@
-"""What becomes of partitions when a broker comes, goes, or loses a directory.
+"""The partition changes when a broker is fenced, unfenced or unregistered, shuts down, or loses a directory.
 
 Each function returns records, with the broker's own change among them, and changes nothing. The broker's change comes
 where Kafka puts it: a broker is taken out of its partitions before it is fenced, and given leadership after it is back.
-All are decided on the image as it is; `after` is for what must see the effect of what came before.
+All are decided on the image as it is; `after` is for what must see the effect of what came before. What goes over all
+partitions is done in steps.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import islice
 
 from millbeck.controller.config_rules import ConfigRules
-from millbeck.controller.election_rules import ElectionRules, partitions_where
+from millbeck.controller.election_rules import ElectionContext, TopicPartitionRegistration, find_partitions
+from millbeck.controller.result import RECORDS_AT_ONCE, Steps
 from millbeck.kernel.errors import StaleBrokerEpoch
 from millbeck.kernel.ids import Uuid
-from millbeck.metadata.delta import advance
+from millbeck.metadata.delta import Fold
 from millbeck.metadata.image import BrokerRegistration, MetadataImage
 from millbeck.metadata.records import (
     NO_LEADER,
@@ -28,8 +29,8 @@ UNFENCE = -1
 BEGIN_SHUTDOWN = 1
 
 
-def checked_broker(image: MetadataImage, broker_id: int, epoch: int) -> BrokerRegistration:
-    """The broker's registration; `StaleBrokerEpoch` when another process has the id by now, or none."""
+def check_broker_epoch(image: MetadataImage, broker_id: int, epoch: int) -> BrokerRegistration:
+    """The broker's registration; `StaleBrokerEpoch` if another process, or none, is registered with the id."""
     broker = image.cluster.broker(broker_id)
     if broker is None:
         raise StaleBrokerEpoch(f"No broker registration found for broker id {broker_id}")
@@ -38,48 +39,63 @@ def checked_broker(image: MetadataImage, broker_id: int, epoch: int) -> BrokerRe
     return broker
 
 
-def fenced(image: MetadataImage, rules: ConfigRules, broker: BrokerRegistration) -> list[MetadataRecord]:
-    """The broker leads nothing and is in sync nowhere, but where nobody else is."""
-    records = _without(image, rules, broker.broker_id)
+def fenced(image: MetadataImage, rules: ConfigRules, broker: BrokerRegistration) -> Steps[list[MetadataRecord]]:
+    """Fence a broker: it loses all leaderships and leaves every ISR in which it is not alone."""
+    records = yield from _without(image, rules, broker.broker_id)
     records.append(BrokerRegistrationChangeRecord(broker_id=broker.broker_id, broker_epoch=broker.epoch, fenced=FENCE))
     return records
 
 
-def partly_fenced(
+def records_for_partial_fencing(
     image: MetadataImage, rules: ConfigRules, broker: BrokerRegistration, *, partitions_max: int
-) -> list[MetadataRecord]:
-    """As `fenced`, for so many partitions at once; the broker itself is fenced with the last of them.
+) -> Steps[list[MetadataRecord]]:
+    """As `fenced`, for a limited number of partitions; the broker itself is fenced with the last ones.
 
-    Each partition's change is right by itself, and until the broker is fenced it only loses what a broker that is
-    still alive wins back. So between two parts anything else may be decided, and the next part is decided on that.
+    Each partition's change is right by itself, and until the broker is fenced it only loses what a broker that is still
+    alive wins back: its place among the replicas in sync, and by `regained` the partitions that no other replica can
+    lead. So between two parts anything else may be decided, and the next part is decided on that.
     """
     broker_id, tracks = broker.broker_id, image.features.tracks_eligible_leaders
-    left = partitions_where(
+    left = find_partitions(
         image,
         lambda partition: (
             partition.leader == broker_id
             or (broker_id in partition.isr and (len(partition.isr) > 1 or tracks or partition.leader != NO_LEADER))
         ),
     )
-    some = list(islice(left, partitions_max + 1))
+    some: list[TopicPartitionRegistration] = []
+    for placed in left:
+        if placed is None:
+            yield
+            continue
+        some.append(placed)
+        if len(some) > partitions_max:
+            break
     records: list[MetadataRecord] = []
     if len(some) > partitions_max:
-        records = ElectionRules(image, rules, removed=broker_id).changes(some[:-1])
-    return records or fenced(image, rules, broker)
+        records = yield from ElectionContext(image, rules, removed=broker_id).changes(some[:-1])
+    return records or (yield from fenced(image, rules, broker))
 
 
-def unfenced(image: MetadataImage, rules: ConfigRules, broker: BrokerRegistration) -> list[MetadataRecord]:
-    """The broker may lead; it does at once where nobody else can."""
+def unfenced(image: MetadataImage, rules: ConfigRules, broker: BrokerRegistration) -> Steps[list[MetadataRecord]]:
+    """Unfence a broker; it becomes leader of partitions that no other replica can lead."""
     change = BrokerRegistrationChangeRecord(broker_id=broker.broker_id, broker_epoch=broker.epoch, fenced=UNFENCE)
-    elections = ElectionRules(image, rules, added=broker.broker_id)
-    leaderless = partitions_where(
+    return [change, *(yield from regained(image, rules, broker))]
+
+
+def regained(image: MetadataImage, rules: ConfigRules, broker: BrokerRegistration) -> Steps[list[MetadataRecord]]:
+    """Elect the unfenced broker where no other replica can lead."""
+    elections = ElectionContext(image, rules, added=broker.broker_id)
+    leaderless = find_partitions(
         image, lambda partition: partition.leader == NO_LEADER and broker.broker_id in partition.replicas
     )
-    return [change, *elections.changes(leaderless)]
+    return (yield from elections.changes(leaderless))
 
 
-def shutting_down(image: MetadataImage, rules: ConfigRules, broker: BrokerRegistration) -> list[MetadataRecord]:
-    """The broker hands over what it leads and leaves every ISR it is not alone in; it is not fenced yet."""
+def records_for_controlled_shutdown(
+    image: MetadataImage, rules: ConfigRules, broker: BrokerRegistration
+) -> Steps[list[MetadataRecord]]:
+    """Move leaderships away and remove the broker from every ISR in which it is not alone, without fencing it."""
     records: list[MetadataRecord] = []
     if not broker.in_controlled_shutdown:
         records.append(
@@ -87,35 +103,38 @@ def shutting_down(image: MetadataImage, rules: ConfigRules, broker: BrokerRegist
                 broker_id=broker.broker_id, broker_epoch=broker.epoch, in_controlled_shutdown=BEGIN_SHUTDOWN
             )
         )
-    return records + _without(image, rules, broker.broker_id)
+    return records + (yield from _without(image, rules, broker.broker_id))
 
 
-def restarted(image: MetadataImage, rules: ConfigRules, broker_id: int, *, is_clean: bool) -> list[MetadataRecord]:
-    """A new process has the id: what the old one led is led by others, or by nobody until the new one is unfenced.
+def restarted(
+    image: MetadataImage, rules: ConfigRules, broker_id: int, *, is_clean: bool
+) -> Steps[list[MetadataRecord]]:
+    """A new process registered with the id: partitions of the old one get other leaders, or none until the broker is
+    unfenced.
 
     After an unclean end the new process may lack what the old one acknowledged: then it is neither in sync nor
     eligible anywhere. Where eligible leaders are not tracked it makes no difference.
     """
-    return _without(image, rules, broker_id) if is_clean else _forgotten(image, rules, broker_id)
+    return (yield from (_without if is_clean else _forgotten)(image, rules, broker_id))
 
 
-def unregistered(image: MetadataImage, rules: ConfigRules, broker: BrokerRegistration) -> list[MetadataRecord]:
-    """The broker is gone for good, and no longer counts anywhere."""
-    records = _forgotten(image, rules, broker.broker_id)
+def unregistered(image: MetadataImage, rules: ConfigRules, broker: BrokerRegistration) -> Steps[list[MetadataRecord]]:
+    """Unregister a broker: remove it from every ISR and list of eligible leaders."""
+    records = yield from _forgotten(image, rules, broker.broker_id)
     records.append(UnregisterBrokerRecord(broker_id=broker.broker_id, broker_epoch=broker.epoch))
     return records
 
 
-def directories_lost(
+def records_for_offline_directories(
     image: MetadataImage, rules: ConfigRules, broker: BrokerRegistration, offline: Sequence[Uuid]
-) -> list[MetadataRecord]:
-    """What was in the directories is led by others, and not in sync here; nothing for those known to be lost."""
+) -> Steps[list[MetadataRecord]]:
+    """Elect other leaders for replicas in failed directories and remove them from the ISR; skips known failures."""
     lost = [directory for directory in broker.directories if directory in offline]
     if not lost:
         return []
-    elections = ElectionRules(image, rules, removed=broker.broker_id)
-    records = elections.changes(
-        partitions_where(
+    elections = ElectionContext(image, rules, removed=broker.broker_id)
+    records = yield from elections.changes(
+        find_partitions(
             image,
             lambda partition: broker.broker_id in partition.replicas and partition.directory(broker.broker_id) in lost,
         )
@@ -137,30 +156,38 @@ def leads_any(image: MetadataImage, broker_id: int) -> bool:
     )
 
 
-def after(image: MetadataImage, records: list[MetadataRecord]) -> MetadataImage:
-    """The image that a decision's first records make, for deciding the rest of it."""
+def after(image: MetadataImage, records: list[MetadataRecord]) -> Steps[MetadataImage]:
+    """The image after the first records of a decision, on which the rest is decided."""
     if not records:
         return image
+    fold = Fold(image)
+    for start in range(0, len(records), RECORDS_AT_ONCE):
+        fold.add(records[start : start + RECORDS_AT_ONCE])
+        yield
     offset = image.offset + len(records)
-    return advance(image, records, offset=offset, epoch=image.epoch, timestamp_ms=image.timestamp_ms)[0]
+    return fold.finish(offset=offset, epoch=image.epoch, timestamp_ms=image.timestamp_ms)[0]
 
 
-def _without(image: MetadataImage, rules: ConfigRules, broker_id: int) -> list[MetadataRecord]:
-    elections = ElectionRules(image, rules, removed=broker_id)
-    return elections.changes(
-        partitions_where(image, lambda partition: broker_id in partition.isr or partition.leader == broker_id)
+def _without(image: MetadataImage, rules: ConfigRules, broker_id: int) -> Steps[list[MetadataRecord]]:
+    elections = ElectionContext(image, rules, removed=broker_id)
+    return (
+        yield from elections.changes(
+            find_partitions(image, lambda partition: broker_id in partition.isr or partition.leader == broker_id)
+        )
     )
 
 
-def _forgotten(image: MetadataImage, rules: ConfigRules, broker_id: int) -> list[MetadataRecord]:
-    elections = ElectionRules(image, rules, unclean=broker_id)
-    return elections.changes(
-        partitions_where(
-            image,
-            lambda partition: (
-                broker_id in partition.isr
-                or broker_id in partition.eligible_leader_replicas
-                or partition.leader == broker_id
-            ),
+def _forgotten(image: MetadataImage, rules: ConfigRules, broker_id: int) -> Steps[list[MetadataRecord]]:
+    elections = ElectionContext(image, rules, unclean=broker_id)
+    return (
+        yield from elections.changes(
+            find_partitions(
+                image,
+                lambda partition: (
+                    broker_id in partition.isr
+                    or broker_id in partition.eligible_leader_replicas
+                    or partition.leader == broker_id
+                ),
+            )
         )
     )

@@ -1,4 +1,4 @@
-"""A broker's life as the controller sees it: registered, fenced and unfenced, shutting down, expired.
+"""The lifecycle of brokers in the controller: registration, fencing and unfencing, shutdown, session expiry.
 
 Theory of operation. A broker registers and is fenced. Its heartbeats say how far it has replayed the metadata log, and
 what it wants. The legal moves, each made by a heartbeat but the last:
@@ -21,14 +21,14 @@ from typing import Final
 from millbeck.controller import broker_changes
 from millbeck.controller.config_rules import ConfigRules
 from millbeck.controller.heartbeats import HeartbeatTracker
-from millbeck.controller.nodes import Registration, register_broker, unregister_broker
+from millbeck.controller.nodes import NodeRegistration, register_broker, unregister_broker
 from millbeck.controller.options import ControllerOptions
-from millbeck.controller.result import Result
+from millbeck.controller.result import Result, Steps
 from millbeck.kernel.errors import BrokerIdNotRegistered, NotController
 from millbeck.metadata.features import CORDONED_DIRECTORIES_FROM, DIRECTORY_ASSIGNMENT_FROM
 from millbeck.metadata.image import BrokerRegistration, MetadataImage
 from millbeck.metadata.records import BrokerRegistrationChangeRecord, MetadataRecord
-from millbeck.wire.messages.broker_heartbeat import BrokerHeartbeatRequest, BrokerHeartbeatResponse
+from millbeck.wire.messages.nodes import BrokerHeartbeatRequest, BrokerHeartbeatResponse
 
 FENCED_AT_ONCE_MAX: Final = 500
 """Partitions that lose a silent broker in one decision: some five milliseconds of work."""
@@ -42,7 +42,7 @@ class BrokerState(Enum):
 
 
 class BrokerLifecycle:
-    """``tracker`` is there while this node is the active controller."""
+    """``tracker`` is set while this node is the active controller."""
 
     def __init__(self, options: ControllerOptions, rules: ConfigRules) -> None:
         self._options = options
@@ -57,14 +57,14 @@ class BrokerLifecycle:
         self.tracker = None
 
     def register(
-        self, image: MetadataImage, registration: Registration, *, now_ms: int | None, has_live_session: bool
-    ) -> Result[BrokerRegistration]:
-        """With ``now_ms`` a process of the same id that is heard from keeps its id."""
+        self, image: MetadataImage, registration: NodeRegistration, *, now_ms: int | None, has_live_session: bool
+    ) -> Steps[Result[BrokerRegistration]]:
+        """Register a broker. With ``now_ms`` a process whose session has not expired keeps its id."""
         tracker = self.tracker
         existing = image.cluster.broker(registration.node_id)
         if tracker is not None and existing is not None and now_ms is not None:
             has_live_session = has_live_session or tracker.has_session(existing, now_ms)
-        result = register_broker(
+        result = yield from register_broker(
             image,
             registration,
             self._rules,
@@ -75,63 +75,102 @@ class BrokerLifecycle:
             tracker.registered(result.response, offset=image.offset + 1, now_ms=now_ms)
         return result
 
-    def unregister(self, image: MetadataImage, broker_id: int) -> Result[None]:
-        result = unregister_broker(image, self._rules, broker_id)
+    def unregister(self, image: MetadataImage, broker_id: int) -> Steps[Result[None]]:
+        result = yield from unregister_broker(image, self._rules, broker_id)
         if self.tracker is not None:
             self.tracker.forget(broker_id)
         return result
 
-    def fence(self, image: MetadataImage, broker_id: int, epoch: int) -> Result[None]:
-        """The broker leads nothing from here on."""
+    def fence(self, image: MetadataImage, broker_id: int, epoch: int) -> Steps[Result[None]]:
+        """Fence the broker."""
         broker = _registered(image, broker_id, epoch)
-        records = [] if broker.is_fenced else broker_changes.fenced(image, self._rules, broker)
+        records = [] if broker.is_fenced else (yield from broker_changes.fenced(image, self._rules, broker))
         return Result(response=None, records=records, is_atomic=False)
 
-    def unfence(self, image: MetadataImage, broker_id: int, epoch: int) -> Result[None]:
-        """The broker may lead; it does at once where nobody else can. Partitions may follow in batches of their own."""
+    def unfence(self, image: MetadataImage, broker_id: int, epoch: int) -> Steps[Result[None]]:
+        """Unfence the broker; it becomes leader where no other can. Partition changes may be separate batches."""
         broker = _registered(image, broker_id, epoch)
-        records = broker_changes.unfenced(image, self._rules, broker) if broker.is_fenced else []
+        records = (yield from broker_changes.unfenced(image, self._rules, broker)) if broker.is_fenced else []
         return Result(response=None, records=records, is_atomic=False)
 
-    def fence_one_stale(self, image: MetadataImage, now_ms: int) -> Result[int | None]:
-        """Fence the broker not heard of for longest, if that is too long, or begin to; its id, or None.
+    def fence_stale(self, image: MetadataImage, broker: BrokerRegistration, now_ms: int) -> Steps[Result[int]]:
+        """Fence a broker whose session has expired, or begin to; returns its id.
 
         One at a time: the next is decided on what the first one's end has made of the cluster. A broker with more
         partitions than can be decided on in a few milliseconds stays the stale one until it has none in sync.
         """
         tracker = self._active_tracker()
-        broker = tracker.stale_broker(image, now_ms)
-        if broker is None:
-            return Result(response=None)
-        tracker.shutdown_ended(broker.broker_id)
-        records = broker_changes.partly_fenced(image, self._rules, broker, partitions_max=FENCED_AT_ONCE_MAX)
+        contact_ms = tracker.last_contact_ms(broker, now_ms)
+        records = yield from broker_changes.records_for_partial_fencing(
+            image, self._rules, broker, partitions_max=FENCED_AT_ONCE_MAX
+        )
+        if tracker.last_contact_ms(broker, now_ms) != contact_ms:
+            # A heartbeat has arrived while this was decided: the broker is alive.
+            return Result(response=broker.broker_id)
+        tracker.end_controlled_shutdown(broker.broker_id)
+        tracker.fencing_begun(broker.broker_id)
         return Result(response=broker.broker_id, records=records, is_atomic=False)
+
+    def heartbeat_arrived(self, request: BrokerHeartbeatRequest, now_ms: int) -> None:
+        if self.tracker is not None:
+            self.tracker.touch(request.broker_id, request.broker_epoch, now_ms)
+
+    def reply_to_unchanged(
+        self, committed: MetadataImage, image: MetadataImage, request: BrokerHeartbeatRequest, now_ms: int
+    ) -> BrokerHeartbeatResponse | None:
+        """The reply to a heartbeat that changes nothing; None when it needs a decision, or says what is not committed.
+
+        It tells what the broker's registration says, which is the same in both images, and nothing of partitions.
+        """
+        tracker, broker = self._active_tracker(), image.cluster.broker(request.broker_id)
+        if (
+            broker is None
+            or broker.epoch != request.broker_epoch
+            or broker != committed.cluster.broker(broker.broker_id)
+        ):
+            return None
+        if request.want_shut_down or tracker.is_partly_fenced(broker, now_ms):
+            return None
+        if _lost_directories(image, broker, request) or _cordons(image, broker, request):
+            return None
+        state = self._state_of(broker, now_ms)
+        if state is BrokerState.SHUTTING_DOWN or state is not self._next_state(image, broker, state, request, now_ms):
+            return None
+        return self._reply(broker, state, request, now_ms)
 
     def heartbeat(
         self, image: MetadataImage, request: BrokerHeartbeatRequest, now_ms: int
-    ) -> Result[BrokerHeartbeatResponse]:
-        """`StaleBrokerEpoch` tells a process that another one has its id, or that it must register again."""
+    ) -> Steps[Result[BrokerHeartbeatResponse]]:
+        """Handle a heartbeat; raises `StaleBrokerEpoch` if the broker's process is not the registered one."""
         tracker = self._active_tracker()
-        broker = broker_changes.checked_broker(image, request.broker_id, request.broker_epoch)
+        broker = broker_changes.check_broker_epoch(image, request.broker_id, request.broker_epoch)
         # Directories first: who is let in must not be given what it has just lost.
-        records = self._directory_records(image, broker, request)
-        image = broker_changes.after(image, records)
+        records = yield from self._directory_records(image, broker, request)
+        image = yield from broker_changes.after(image, records)
         broker = image.cluster.brokers[broker.broker_id]
         before = self._state_of(broker, now_ms)
         state = self._next_state(image, broker, before, request, now_ms)
-        changes = [] if state is before else self._records_for(image, broker, state)
+        changes = [] if state is before else (yield from self._records_for(image, broker, state))
+        if state is before is BrokerState.UNFENCED and tracker.is_partly_fenced(broker, now_ms):
+            # Some partitions were taken from it, by this controller or the one before, and may have no leader now.
+            changes = yield from broker_changes.regained(image, self._rules, broker)
         if state is BrokerState.SHUTTING_DOWN:
-            tracker.shutdown_begun(broker, offset=image.offset + len(changes), now_ms=now_ms)
+            tracker.begin_controlled_shutdown(broker, offset=image.offset + len(changes), now_ms=now_ms)
         elif state is not BrokerState.UNFENCED:
-            tracker.shutdown_ended(broker.broker_id)
-        is_caught_up = tracker.is_caught_up(broker, request.current_metadata_offset, now_ms)
+            tracker.end_controlled_shutdown(broker.broker_id)
+        response = self._reply(broker, state, request, now_ms)
+        return Result(response=response, records=records + changes, is_atomic=False)
+
+    def _reply(
+        self, broker: BrokerRegistration, state: BrokerState, request: BrokerHeartbeatRequest, now_ms: int
+    ) -> BrokerHeartbeatResponse:
+        tracker = self._active_tracker()
         tracker.heard(broker, metadata_offset=request.current_metadata_offset, now_ms=now_ms)
-        response = BrokerHeartbeatResponse(
-            is_caught_up=is_caught_up,
+        return BrokerHeartbeatResponse(
+            is_caught_up=tracker.is_caught_up(broker, request.current_metadata_offset, now_ms),
             is_fenced=state in (BrokerState.FENCED, BrokerState.MAY_END),
             should_shut_down=state is BrokerState.MAY_END,
         )
-        return Result(response=response, records=records + changes, is_atomic=False)
 
     def _state_of(self, broker: BrokerRegistration, now_ms: int) -> BrokerState:
         if broker.is_fenced:
@@ -158,7 +197,7 @@ class BrokerLifecycle:
         if state is BrokerState.SHUTTING_DOWN:
             if broker_changes.leads_any(image, broker.broker_id):
                 return BrokerState.SHUTTING_DOWN
-            everybody_knows = tracker.all_have_seen_shutdown(image, broker, now_ms)
+            everybody_knows = tracker.can_shut_down(image, broker, now_ms)
             return BrokerState.MAY_END if everybody_knows else BrokerState.SHUTTING_DOWN
         if request.want_fence:
             return BrokerState.MAY_END if request.want_shut_down else BrokerState.FENCED
@@ -169,29 +208,28 @@ class BrokerLifecycle:
 
     def _records_for(
         self, image: MetadataImage, broker: BrokerRegistration, state: BrokerState
-    ) -> list[MetadataRecord]:
+    ) -> Steps[list[MetadataRecord]]:
         if state is BrokerState.UNFENCED:
-            return broker_changes.unfenced(image, self._rules, broker)
+            return (yield from broker_changes.unfenced(image, self._rules, broker))
         if state is BrokerState.SHUTTING_DOWN:
-            return broker_changes.shutting_down(image, self._rules, broker)
-        return [] if broker.is_fenced else broker_changes.fenced(image, self._rules, broker)
+            return (yield from broker_changes.records_for_controlled_shutdown(image, self._rules, broker))
+        return [] if broker.is_fenced else (yield from broker_changes.fenced(image, self._rules, broker))
 
     def _directory_records(
         self, image: MetadataImage, broker: BrokerRegistration, request: BrokerHeartbeatRequest
-    ) -> list[MetadataRecord]:
-        """What the heartbeat says of directories that is new."""
+    ) -> Steps[list[MetadataRecord]]:
+        """The records for directory changes that a heartbeat reports."""
         records: list[MetadataRecord] = []
-        if request.offline_log_dirs and image.features.metadata_version >= DIRECTORY_ASSIGNMENT_FROM:
-            records += broker_changes.directories_lost(image, self._rules, broker, request.offline_log_dirs)
-        cordoned = request.cordoned_log_dirs
-        if (
-            cordoned is not None
-            and image.features.metadata_version >= CORDONED_DIRECTORIES_FROM
-            and tuple(cordoned) != broker.cordoned_directories
-        ):
+        if _lost_directories(image, broker, request):
+            records += yield from broker_changes.records_for_offline_directories(
+                image, self._rules, broker, request.offline_log_dirs
+            )
+        if _cordons(image, broker, request):
             records.append(
                 BrokerRegistrationChangeRecord(
-                    broker_id=broker.broker_id, broker_epoch=broker.epoch, cordoned_log_dirs=list(cordoned)
+                    broker_id=broker.broker_id,
+                    broker_epoch=broker.epoch,
+                    cordoned_log_dirs=list(request.cordoned_log_dirs or ()),
                 )
             )
         return records
@@ -202,7 +240,23 @@ class BrokerLifecycle:
         return self.tracker
 
 
+def _lost_directories(image: MetadataImage, broker: BrokerRegistration, request: BrokerHeartbeatRequest) -> bool:
+    """Whether the heartbeat reports failed directories that are online in the image."""
+    return image.features.metadata_version >= DIRECTORY_ASSIGNMENT_FROM and not set(broker.directories).isdisjoint(
+        request.offline_log_dirs
+    )
+
+
+def _cordons(image: MetadataImage, broker: BrokerRegistration, request: BrokerHeartbeatRequest) -> bool:
+    """Whether the heartbeat changes the set of cordoned directories."""
+    return (
+        request.cordoned_log_dirs is not None
+        and image.features.metadata_version >= CORDONED_DIRECTORIES_FROM
+        and tuple(request.cordoned_log_dirs) != broker.cordoned_directories
+    )
+
+
 def _registered(image: MetadataImage, broker_id: int, epoch: int) -> BrokerRegistration:
     if image.cluster.broker(broker_id) is None:
         raise BrokerIdNotRegistered(f"Broker {broker_id} is not registered.")
-    return broker_changes.checked_broker(image, broker_id, epoch)
+    return broker_changes.check_broker_epoch(image, broker_id, epoch)

@@ -1,14 +1,10 @@
-"""ListConfigResources: what options could be described of."""
+"""ListConfigResources: the resources whose options can be described."""
 
 from __future__ import annotations
 
 from millbeck.kernel.errors import UnsupportedVersion
 from millbeck.metadata.image import MetadataImage, ResourceType
-from millbeck.wire.messages.list_config_resources import (
-    ConfigResource,
-    ListConfigResourcesRequest,
-    ListConfigResourcesResponse,
-)
+from millbeck.wire.messages.configs import ConfigResource, ListConfigResourcesRequest, ListConfigResourcesResponse
 
 _LISTABLE = (
     ResourceType.TOPIC,
@@ -22,7 +18,7 @@ _LISTABLE = (
 def list_config_resources(
     image: MetadataImage, request: ListConfigResourcesRequest, *, version: int
 ) -> ListConfigResourcesResponse:
-    """All topics and brokers, and the groups and client metrics subscriptions that have options of their own."""
+    """All topics and brokers, and the groups and client metrics subscriptions that have overrides."""
     asked = request.resource_types or list(_LISTABLE)
     if version == 0:
         asked = [ResourceType.CLIENT_METRICS]

@@ -1,34 +1,38 @@
 """Which options may be set on what, and to which values: the controller's view of the declared options.
 
 The controller is handed a `ConfigRules`; `OptionRules` is the one made of option declarations. Topic and group options
-must be declared and valid. Broker options may be set only where they can change while the broker runs; names nobody
-declared are stored, since they may belong to a plugin. Further checks (an option that a release refuses by name, values
-that contradict each other) come in from outside.
+must be declared and valid. Broker options may be set only where they can change while the broker runs; undeclared names
+are stored, since they may belong to a plugin. Further checks (an option that a release refuses by name, values that
+contradict each other) come in from outside.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Protocol
 
 from millbeck.kernel.errors import InvalidConfig, InvalidRequest
-from millbeck.kernel.options import LIST, Layers, OptionSet, Update, resolve_option
+from millbeck.kernel.isolation import Isolation
+from millbeck.kernel.options import LIST, ConfigLayers, OptionSet, Update, resolve_option
 from millbeck.metadata.image import ConfigResource, ConfigsImage, ResourceType
-from millbeck.wire.messages.create_topics import CreatableTopicConfigs
+from millbeck.wire.messages.topics import CreatableTopicConfigs
 
-ConfigCheck = Callable[[ConfigResource, Mapping[str, str]], None]
-"""Raises an `ApiError` for options that a resource may not have; it sees all of them as they would be."""
+ConfigCheck = Callable[[ConfigResource, Mapping[str, str], Collection[str]], None]
+"""Raises an `ApiError` for options that a resource may not have; it sees all as they would be, and which are set."""
 
 
 class ConfigRules(Protocol):
+    isolation: Isolation
+    """Notes what goes wrong for one partition, broker or duty of the controller while the others go on."""
+
     def check(self, resource: ConfigResource, options: Mapping[str, str], changed: Sequence[str]) -> None:
-        """Raises an `ApiError` unless ``options``, of which ``changed`` are new, may be set on the resource."""
+        """Raise `ApiError` if ``options``, of which ``changed`` are new, are invalid for the resource."""
 
     def is_list(self, resource: ConfigResource, name: str) -> bool:
-        """Values can be appended to the option and taken from it."""
+        """Whether the option is a list, to which values can be appended."""
 
     def value_in_force(self, configs: ConfigsImage, resource: ConfigResource, name: str) -> str | None:
-        """The option's text before anything is set on the resource itself: what appending begins with."""
+        """The option's value without an override on the resource, to which appended values are added."""
 
     def topic_configs(self, configs: ConfigsImage, overrides: Mapping[str, str]) -> list[CreatableTopicConfigs]:
         """Every option of a topic with these overrides, as CreateTopics reports them."""
@@ -38,7 +42,7 @@ class ConfigRules(Protocol):
 
 
 class OptionRules:
-    """The rules that follow from declarations; ``static`` is the server's file, of the node ``node_id``."""
+    """The rules derived from option declarations; ``static`` are the settings in the file of node ``node_id``."""
 
     def __init__(
         self,
@@ -49,6 +53,7 @@ class OptionRules:
         static: Mapping[str, str],
         node_id: int,
         checks: Sequence[ConfigCheck] = (),
+        isolation: Isolation | None = None,
     ) -> None:
         self._topic = topic
         self._broker = broker
@@ -57,6 +62,7 @@ class OptionRules:
         self._node_id = node_id
         self._checks = tuple(checks)
         self._defaults = broker.default_texts()
+        self.isolation = isolation or Isolation()
 
     def check(self, resource: ConfigResource, options: Mapping[str, str], changed: Sequence[str]) -> None:
         match resource.type:
@@ -71,7 +77,7 @@ class OptionRules:
             case _:
                 raise InvalidRequest(f"Unexpected resource type {resource.type}.")
         for check in self._checks:
-            check(resource, options)
+            check(resource, options, changed)
 
     def is_list(self, resource: ConfigResource, name: str) -> bool:
         declared = self._options_of(resource).by_name.get(name)
@@ -103,8 +109,8 @@ class OptionRules:
     def topic_value(self, configs: ConfigsImage, overrides: Mapping[str, str], name: str) -> object:
         return resolve_option(self._topic[name], self._layers(configs, overrides)).value
 
-    def _layers(self, configs: ConfigsImage, overrides: Mapping[str, str]) -> Layers:
-        return Layers(
+    def _layers(self, configs: ConfigsImage, overrides: Mapping[str, str]) -> ConfigLayers:
+        return ConfigLayers(
             overrides=overrides,
             dynamic_broker=configs.of_broker(self._node_id),
             dynamic_default=configs.of_all_brokers(),

@@ -1,7 +1,7 @@
-"""Options are set on topics, brokers and groups while the cluster runs.
+"""AlterConfigs and IncrementalAlterConfigs: dynamic options of topics, brokers and groups.
 
-AlterConfigs replaces everything a resource has; IncrementalAlterConfigs sets, deletes, appends to and takes from single
-options. Either way each resource succeeds or fails as a whole, apart from the others in the request.
+AlterConfigs replaces all options of a resource; IncrementalAlterConfigs sets, deletes, appends to and removes from
+single options. Either way each resource succeeds or fails as a whole, apart from the others in the request.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import TypeVar
 
 from millbeck.controller import eligible_leaders
 from millbeck.controller.config_rules import ConfigRules
-from millbeck.controller.result import RECORD_COUNT_MAX, Result
+from millbeck.controller.result import RECORD_COUNT_MAX, Result, Steps
 from millbeck.kernel.errors import (
     ApiError,
     BrokerIdNotRegistered,
@@ -24,35 +24,36 @@ from millbeck.kernel.errors import (
 )
 from millbeck.metadata.image import ConfigResource, MetadataImage, ResourceType
 from millbeck.metadata.records import ConfigRecord, MetadataRecord
-from millbeck.wire.messages import alter_configs, incremental_alter_configs
-from millbeck.wire.messages.alter_configs import AlterConfigsRequest, AlterConfigsResponse
-from millbeck.wire.messages.incremental_alter_configs import (
-    AlterableConfig,
+from millbeck.wire.messages import configs as configs_messages
+from millbeck.wire.messages.configs import (
+    AlterConfigsRequest,
+    AlterConfigsResponse,
+    IncrementalAlterableConfig,
     IncrementalAlterConfigsRequest,
     IncrementalAlterConfigsResponse,
 )
 
-T = TypeVar("T", alter_configs.AlterConfigsResource, incremental_alter_configs.AlterConfigsResource)
+T = TypeVar("T", configs_messages.AlterConfigsResource, configs_messages.IncrementalAlterConfigsResource)
 
 
-class Operation(IntEnum):
+class AlterConfigOp(IntEnum):
     SET = 0
     DELETE = 1
     APPEND = 2
     SUBTRACT = 3
 
 
-class ConfigControl:
+class ConfigurationControl:
     """AlterConfigs and IncrementalAlterConfigs."""
 
     def __init__(self, rules: ConfigRules) -> None:
         self._rules = rules
 
-    def alter(self, image: MetadataImage, request: AlterConfigsRequest) -> Result[AlterConfigsResponse]:
-        """Whatever a named resource has that the request does not name is deleted."""
-        records, errors = self._each(image, request.resources, self._replaced)
+    def alter(self, image: MetadataImage, request: AlterConfigsRequest) -> Steps[Result[AlterConfigsResponse]]:
+        """Replace the options of each resource: those that are not in the request are deleted."""
+        records, errors = yield from self._each(image, request.resources, self._replaced)
         responses = [
-            alter_configs.AlterConfigsResourceResponse(
+            configs_messages.AlterConfigsResourceResponse(
                 error_code=0 if error is None else error.code,
                 error_message=None if error is None else error.message,
                 resource_type=resource.type,
@@ -65,10 +66,10 @@ class ConfigControl:
 
     def alter_incrementally(
         self, image: MetadataImage, request: IncrementalAlterConfigsRequest
-    ) -> Result[IncrementalAlterConfigsResponse]:
-        records, errors = self._each(image, request.resources, self._changed)
+    ) -> Steps[Result[IncrementalAlterConfigsResponse]]:
+        records, errors = yield from self._each(image, request.resources, self._changed)
         responses = [
-            incremental_alter_configs.AlterConfigsResourceResponse(
+            configs_messages.AlterConfigsResourceResponse(
                 error_code=0 if error is None else error.code,
                 error_message=None if error is None else error.message,
                 resource_type=resource.type,
@@ -84,8 +85,8 @@ class ConfigControl:
         image: MetadataImage,
         asked: Sequence[T],
         options_of: Callable[[MetadataImage, ConfigResource, T], dict[str, str | None]],
-    ) -> tuple[list[MetadataRecord], dict[ConfigResource, ApiError | None]]:
-        """Records of all resources that may be changed as asked, and each one's error."""
+    ) -> Steps[tuple[list[MetadataRecord], dict[ConfigResource, ApiError | None]]]:
+        """The records for all valid resources, and the error of each resource."""
         counts = Counter(ConfigResource(one.resource_type, one.resource_name) for one in asked)
         records: list[MetadataRecord] = []
         errors: dict[ConfigResource, ApiError | None] = {}
@@ -99,13 +100,14 @@ class ConfigControl:
                 errors[resource] = None
             except ApiError as error:
                 errors[resource] = error
+            yield
         if len(records) > RECORD_COUNT_MAX:
             too_much = PolicyViolation("Unable to perform excessively large batch operation.")
             return [], dict.fromkeys(errors, too_much)
         return records, errors
 
     def _replaced(
-        self, image: MetadataImage, resource: ConfigResource, asked: alter_configs.AlterConfigsResource
+        self, image: MetadataImage, resource: ConfigResource, asked: configs_messages.AlterConfigsResource
     ) -> dict[str, str | None]:
         _check_names([config.name for config in asked.configs])
         _check_values({config.name: config.value for config in asked.configs})
@@ -115,27 +117,29 @@ class ConfigControl:
         return wanted
 
     def _changed(
-        self, image: MetadataImage, resource: ConfigResource, asked: incremental_alter_configs.AlterConfigsResource
+        self, image: MetadataImage, resource: ConfigResource, asked: configs_messages.IncrementalAlterConfigsResource
     ) -> dict[str, str | None]:
         _check_names([config.name for config in asked.configs])
-        values = {config.name: config.value for config in asked.configs if config.config_operation != Operation.DELETE}
+        values = {
+            config.name: config.value for config in asked.configs if config.config_operation != AlterConfigOp.DELETE
+        }
         _check_values(values)
         return {config.name: self._after(image, resource, config) for config in asked.configs}
 
-    def _after(self, image: MetadataImage, resource: ConfigResource, config: AlterableConfig) -> str | None:
-        """The option's text after the operation; None when it is deleted."""
+    def _after(self, image: MetadataImage, resource: ConfigResource, config: IncrementalAlterableConfig) -> str | None:
+        """The option's value after the operation; None if it is deleted."""
         match config.config_operation:
-            case Operation.SET:
+            case AlterConfigOp.SET:
                 return config.value
-            case Operation.DELETE:
+            case AlterConfigOp.DELETE:
                 return None
-            case Operation.APPEND | Operation.SUBTRACT:
+            case AlterConfigOp.APPEND | AlterConfigOp.SUBTRACT:
                 return self._edited_list(image, resource, config)
             case _:
                 raise InvalidRequest(f"Unknown operation type {config.config_operation}")
 
-    def _edited_list(self, image: MetadataImage, resource: ConfigResource, config: AlterableConfig) -> str:
-        operation = Operation(config.config_operation)
+    def _edited_list(self, image: MetadataImage, resource: ConfigResource, config: IncrementalAlterableConfig) -> str:
+        operation = AlterConfigOp(config.config_operation)
         if not self._rules.is_list(resource, config.name):
             raise InvalidConfig(f"Can't {operation.name} to key {config.name} because its type is not LIST.")
         before = image.configs.of(resource).get(config.name)
@@ -143,7 +147,7 @@ class ConfigControl:
             before = self._rules.value_in_force(image.configs, resource, config.name)
         entries = dict.fromkeys(entry for entry in (before or "").split(",") if entry)
         for entry in (config.value or "").split(","):
-            if operation is Operation.APPEND:
+            if operation is AlterConfigOp.APPEND:
                 entries.setdefault(entry)
             else:
                 entries.pop(entry, None)

@@ -1,17 +1,17 @@
-"""What a controller counts for its metrics: brokers, partitions in trouble, elections that may have lost records."""
+"""Counts for the metrics of the controller: brokers, offline and leaderless partitions, unclean elections."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
-from millbeck.metadata.delta import MetadataDelta
-from millbeck.metadata.image import MetadataImage
+from millbeck.metadata.image import MetadataImage, PartitionRegistration, TopicImage
 from millbeck.metadata.records import NO_LEADER
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ControllerCounts:
-    """Each under the name that Kafka's metric has, or nearly."""
+    """Named like Kafka's metrics."""
 
     active_brokers: int
     fenced_brokers: int
@@ -23,7 +23,7 @@ class ControllerCounts:
 
 
 def counts_of(image: MetadataImage) -> ControllerCounts:
-    """A few milliseconds for ten thousand partitions: for whoever collects metrics, not for every change."""
+    """Count an image: a few milliseconds for ten thousand partitions, so only when metrics are collected."""
     brokers = image.cluster.brokers.values()
     partitions = offline = imbalanced = 0
     for topic in image.topics.by_id.values():
@@ -44,7 +44,7 @@ def counts_of(image: MetadataImage) -> ControllerCounts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ElectionCounts:
-    """How many partitions got another leader, and how many of those one that was not in sync."""
+    """The number of leader changes, and of unclean ones among them."""
 
     elections: int
     unclean: int
@@ -53,9 +53,10 @@ class ElectionCounts:
     """Not in sync, but known to have everything that was acknowledged (KIP-966)."""
 
 
-def elections_in(delta: MetadataDelta) -> ElectionCounts:
+def elections_in(changed: Iterable[tuple[TopicImage, int, PartitionRegistration]]) -> ElectionCounts:
+    """Count the elections in a delta."""
     elections = unclean = from_eligible = 0
-    for topic, index, partition in delta.topics.changed_partitions():
+    for topic, index, partition in changed:
         before = topic.partitions.get(index)
         if before is None or partition.leader in (NO_LEADER, before.leader):
             continue

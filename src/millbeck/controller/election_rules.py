@@ -1,16 +1,17 @@
-"""What an image says about changes of partitions: how many must be in sync, who may lead, how far an election may go.
+"""The rules for partition changes in an image: min ISR, eligible leaders, and whether unclean elections are allowed.
 
-One of these is made for a decision and shared by all the partitions it looks at; what topics' options say is resolved
-once a topic.
+One context is created per decision and shared by all its partitions; topic options are resolved once per topic.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
 from typing import Final, NamedTuple
 
 from millbeck.controller.config_rules import ConfigRules
-from millbeck.controller.partition_change import ChangeContext, Election, PartitionChange
+from millbeck.controller.partition_change import ChangeContext, ElectionMode, PartitionChange
+from millbeck.controller.result import PARTITIONS_AT_ONCE, RECORDS_AT_ONCE, Steps
 from millbeck.metadata.image import MetadataImage, PartitionRegistration, TopicImage
 from millbeck.metadata.records import MetadataRecord
 
@@ -18,8 +19,8 @@ MIN_INSYNC_REPLICAS: Final = "min.insync.replicas"
 UNCLEAN_ELECTION: Final = "unclean.leader.election.enable"
 
 
-class PlacedPartition(NamedTuple):
-    """A partition and where it belongs."""
+class TopicPartitionRegistration(NamedTuple):
+    """A partition with its topic."""
 
     topic: TopicImage
     partition_id: int
@@ -28,11 +29,11 @@ class PlacedPartition(NamedTuple):
 
 class _TopicOptions(NamedTuple):
     min_insync_replicas: int
-    election: Election
+    election: ElectionMode
 
 
-class ElectionRules:
-    """``removed`` and ``unclean`` may lead nothing, ``added`` may although the image has it fenced."""
+class ElectionContext:
+    """``removed`` and ``unclean`` cannot lead; ``added`` can, although it is fenced in the image."""
 
     def __init__(
         self,
@@ -49,7 +50,7 @@ class ElectionRules:
         self._unclean = unclean
         cluster = image.cluster
 
-        def may_lead(broker_id: int) -> bool:
+        def is_acceptable_leader(broker_id: int) -> bool:
             broker = cluster.brokers.get(broker_id)
             if broker is None or broker.in_controlled_shutdown or broker_id in (removed, unclean):
                 return False
@@ -59,28 +60,39 @@ class ElectionRules:
             cluster=cluster,
             metadata_version=image.features.metadata_version,
             tracks_eligible_leaders=image.features.tracks_eligible_leaders,
-            may_lead=may_lead,
+            is_acceptable_leader=is_acceptable_leader,
         )
         self._defaults = self._options({})
         self._by_topic: dict[str, _TopicOptions] = {}
 
     def change(self, topic: TopicImage, partition: PartitionRegistration) -> PartitionChange:
-        """A change of the partition that begins with what it is; elections go as far as the topic allows."""
+        """A change that starts from the current state; unclean elections as the topic allows."""
         options = self.options_of(topic.name)
         return PartitionChange(
             partition, self._context, min_insync_replicas=options.min_insync_replicas, election=options.election
         )
 
-    def changes(self, partitions: Iterable[PlacedPartition]) -> list[MetadataRecord]:
-        """What the partitions become when ``removed`` and ``unclean`` are in sync no more and ``added`` is back."""
+    def changes(self, partitions: Iterable[TopicPartitionRegistration | None]) -> Steps[list[MetadataRecord]]:
+        """The changes of partitions when ``removed`` and ``unclean`` leave the ISR and ``added`` can lead again."""
         records: list[MetadataRecord] = []
+        count = 0
         leaving = (self._removed, self._unclean)
-        for topic, partition_id, partition in partitions:
-            change = self.change(topic, partition)
-            change.unclean_shutdown = self._unclean
-            if self._removed in partition.isr or self._unclean in partition.isr:
-                change.isr = tuple([member for member in partition.isr if member not in leaving])
-            record = change.build(topic.topic_id, partition_id)
+        for placed in partitions:
+            count += 1
+            if placed is None or count % RECORDS_AT_ONCE == 0:
+                yield
+            if placed is None:
+                continue
+            topic, partition_id, partition = placed
+            try:
+                change = self.change(topic, partition)
+                change.unclean_shutdown = self._unclean
+                if self._removed in partition.isr or self._unclean in partition.isr:
+                    change.isr = tuple([member for member in partition.isr if member not in leaving])
+                record = change.build(topic.topic_id, partition_id)
+            except Exception as error:
+                self._rules.isolation.failed(("change of partition", topic.name, partition_id), error)
+                continue
             if record is not None:
                 records.append(record)
         return records
@@ -90,28 +102,39 @@ class ElectionRules:
         if options is None:
             overrides = self.image.configs.of_topic(topic)
             has_own = MIN_INSYNC_REPLICAS in overrides or UNCLEAN_ELECTION in overrides
-            options = self._by_topic[topic] = self._options(overrides) if has_own else self._defaults
+            options = self._defaults
+            if has_own:
+                # A stored value that this version does not take must not keep the topic without a leader.
+                entity = ("options of topic", topic)
+                options = self._rules.isolation.run(entity, partial(self._options, overrides)) or self._defaults
+            self._by_topic[topic] = options
         return options
 
     def allows_unclean(self, topic: str) -> bool:
-        return self.options_of(topic).election is Election.UNCLEAN
+        return self.options_of(topic).election is ElectionMode.UNCLEAN
 
     def _options(self, overrides: Mapping[str, str]) -> _TopicOptions:
         configs = self.image.configs
         minimum = self._rules.topic_value(configs, overrides, MIN_INSYNC_REPLICAS)
         unclean = self._rules.topic_value(configs, overrides, UNCLEAN_ELECTION)
         assert isinstance(minimum, int)
-        return _TopicOptions(minimum, Election.UNCLEAN if unclean else Election.ONLINE)
+        return _TopicOptions(minimum, ElectionMode.UNCLEAN if unclean else ElectionMode.ONLINE)
 
 
-def partitions_where(image: MetadataImage, holds: Callable[[PartitionRegistration], bool]) -> Iterator[PlacedPartition]:
-    """The partitions for which ``holds`` is true, in the order of their names.
+def find_partitions(
+    image: MetadataImage, holds: Callable[[PartitionRegistration], bool]
+) -> Iterator[TopicPartitionRegistration | None]:
+    """Yield the partitions for which ``holds`` is true, by name, and None after each thousand examined.
 
     All partitions are looked at. That is a few milliseconds for ten thousand, and asked for only when a broker or a
     directory comes or goes; an index would have to be kept up with every change of every ISR.
     """
+    count = 0
     for name in sorted(image.topics.by_name):
         topic = image.topics.by_name[name]
         for partition_id, partition in topic.partitions.items():
+            count += 1
+            if count % PARTITIONS_AT_ONCE == 0:
+                yield None
             if holds(partition):
-                yield PlacedPartition(topic, partition_id, partition)
+                yield TopicPartitionRegistration(topic, partition_id, partition)

@@ -1,4 +1,4 @@
-"""Leaders are elected by hand and by the controller's own timers.
+"""ElectLeaders, preferred leader election, and unclean elections by timer.
 
 A leader is also elected whenever its partition changes (`partition_change`); this is about the rest: ElectLeaders, the
 return of leadership to preferred replicas, and partitions that nobody may lead but by an unclean election that has been
@@ -8,11 +8,12 @@ allowed since.
 from __future__ import annotations
 
 from enum import IntEnum
+from functools import partial
 
 from millbeck.controller.config_rules import ConfigRules
-from millbeck.controller.election_rules import ElectionRules, PlacedPartition, partitions_where
-from millbeck.controller.partition_change import Election
-from millbeck.controller.result import RECORD_COUNT_MAX, Result
+from millbeck.controller.election_rules import ElectionContext, TopicPartitionRegistration, find_partitions
+from millbeck.controller.partition_change import ElectionMode
+from millbeck.controller.result import RECORD_COUNT_MAX, RECORDS_AT_ONCE, Result, Steps
 from millbeck.kernel.errors import (
     ApiError,
     ElectionNotNeeded,
@@ -24,7 +25,7 @@ from millbeck.kernel.errors import (
 )
 from millbeck.metadata.image import MetadataImage
 from millbeck.metadata.records import NO_LEADER, MetadataRecord, PartitionChangeRecord
-from millbeck.wire.messages.elect_leaders import (
+from millbeck.wire.messages.replicas import (
     ElectLeadersPartitionResult,
     ElectLeadersRequest,
     ElectLeadersResponse,
@@ -42,13 +43,13 @@ class ElectionType(IntEnum):
 
 def elect_leaders(
     image: MetadataImage, rules: ConfigRules, request: ElectLeadersRequest
-) -> Result[ElectLeadersResponse]:
-    """Of the partitions named, each with its outcome; or of all, and then those that need none are not told of."""
+) -> Steps[Result[ElectLeadersResponse]]:
+    """Elect leaders for the given partitions, with a result for each; or for all, with results only of changed ones."""
     try:
         election_type = ElectionType(request.election_type)
     except ValueError:
         raise InvalidRequest(f"Unknown election type {request.election_type}") from None
-    elections = ElectionRules(image, rules)
+    elections = ElectionContext(image, rules)
     records: dict[tuple[str, int], MetadataRecord] = {}
     results: list[ReplicaElectionResult] = []
     wanted: list[tuple[str, list[int]]]
@@ -56,9 +57,13 @@ def elect_leaders(
         wanted = [(name, sorted(image.topics.by_name[name].partitions)) for name in sorted(image.topics.by_name)]
     else:
         wanted = [(asked.topic, asked.partitions) for asked in request.topic_partitions]
+    looked_at = 0
     for name, indexes in wanted:
         outcomes: list[ElectLeadersPartitionResult] = []
         for index in indexes:
+            looked_at += 1
+            if looked_at % RECORDS_AT_ONCE == 0:
+                yield
             outcome = ElectLeadersPartitionResult(partition_id=index, error_message=None)
             try:
                 records[(name, index)] = _elect_one(image, elections, name, index, election_type)
@@ -79,36 +84,48 @@ def elect_leaders(
     )
 
 
-def balance_leaders(image: MetadataImage, rules: ConfigRules) -> Result[bool]:
-    """Give leadership back to preferred replicas that can lead; True when there may be more to do at once."""
-    elections = ElectionRules(image, rules)
+def balance_leaders(image: MetadataImage, rules: ConfigRules) -> Steps[Result[bool]]:
+    """Move leadership to preferred replicas; returns True if more partitions may remain."""
+    elections = ElectionContext(image, rules)
     records: list[MetadataRecord] = []
-    for placed in partitions_where(image, lambda partition: not partition.has_preferred_leader):
+    looked_at = 0
+    for placed in find_partitions(image, lambda partition: not partition.has_preferred_leader):
         if len(records) >= ELECTION_COUNT_MAX:
             break
-        record = _elected(elections, placed, Election.PREFERRED)
+        looked_at += 1
+        if placed is None or looked_at % RECORDS_AT_ONCE == 0:
+            yield
+        if placed is None:
+            continue
+        record = _elected_or_passed_over(elections, rules, placed, ElectionMode.PREFERRED)
         if record is not None:
             records.append(record)
     return Result(response=len(records) >= ELECTION_COUNT_MAX, records=records, is_atomic=False)
 
 
-def elect_unclean_leaders(image: MetadataImage, rules: ConfigRules) -> Result[bool]:
-    """Elect anybody alive where nobody leads and that is allowed; True when there may be more to do at once."""
-    elections = ElectionRules(image, rules)
+def elect_unclean_leaders(image: MetadataImage, rules: ConfigRules) -> Steps[Result[bool]]:
+    """Elect any live replica for leaderless partitions that allow it; returns True if more may remain."""
+    elections = ElectionContext(image, rules)
     records: list[MetadataRecord] = []
-    for placed in partitions_where(image, lambda partition: partition.leader == NO_LEADER):
+    looked_at = 0
+    for placed in find_partitions(image, lambda partition: partition.leader == NO_LEADER):
         if len(records) >= ELECTION_COUNT_MAX:
             break
+        looked_at += 1
+        if placed is None or looked_at % RECORDS_AT_ONCE == 0:
+            yield
+        if placed is None:
+            continue
         if not elections.allows_unclean(placed.topic.name):
             continue
-        record = _elected(elections, placed, Election.UNCLEAN)
+        record = _elected_or_passed_over(elections, rules, placed, ElectionMode.UNCLEAN)
         if record is not None:
             records.append(record)
     return Result(response=len(records) >= ELECTION_COUNT_MAX, records=records, is_atomic=False)
 
 
 def _elect_one(
-    image: MetadataImage, elections: ElectionRules, name: str, index: int, election_type: ElectionType
+    image: MetadataImage, elections: ElectionContext, name: str, index: int, election_type: ElectionType
 ) -> PartitionChangeRecord:
     topic = image.topics.named(name)
     if topic is None:
@@ -119,14 +136,24 @@ def _elect_one(
     is_preferred = election_type is ElectionType.PREFERRED
     if partition.has_preferred_leader if is_preferred else partition.has_leader:
         raise ElectionNotNeeded
-    election = Election.PREFERRED if is_preferred else Election.UNCLEAN
-    record = _elected(elections, PlacedPartition(topic, index, partition), election)
+    election = ElectionMode.PREFERRED if is_preferred else ElectionMode.UNCLEAN
+    record = _elected(elections, TopicPartitionRegistration(topic, index, partition), election)
     if record is None:
         raise PreferredLeaderNotAvailable if is_preferred else EligibleLeadersNotAvailable
     return record
 
 
-def _elected(elections: ElectionRules, placed: PlacedPartition, election: Election) -> PartitionChangeRecord | None:
+def _elected_or_passed_over(
+    elections: ElectionContext, rules: ConfigRules, placed: TopicPartitionRegistration, election: ElectionMode
+) -> PartitionChangeRecord | None:
+    """As `_elected`; a failure is skipped, so that the other elections go on."""
+    entity = ("election", placed.topic.name, placed.partition_id)
+    return rules.isolation.run(entity, partial(_elected, elections, placed, election))
+
+
+def _elected(
+    elections: ElectionContext, placed: TopicPartitionRegistration, election: ElectionMode
+) -> PartitionChangeRecord | None:
     change = elections.change(placed.topic, placed.partition)
     change.election = election
     return change.build(placed.topic.topic_id, placed.partition_id)

@@ -1,8 +1,8 @@
-"""What the tracking of eligible leaders (KIP-966) asks of ``min.insync.replicas``.
+"""``min.insync.replicas`` while eligible leader replicas (KIP-966) are tracked.
 
-A replica is eligible because nothing is committed while too few are in sync. So everybody must mean the same by too
-few: while eligible leaders are tracked the option is set for the whole cluster and for topics, never for one broker.
-And when it changes, those who were eligible by the old number need not be by the new one: they are forgotten.
+A replica that leaves the ISR stays eligible because nothing is committed while fewer than ``min.insync.replicas`` are
+in sync. So all nodes must agree on that number: while eligible leaders are tracked, the option can be set for the
+cluster and for topics, not for one broker. When it changes, the recorded eligible leaders are removed.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ ALL_TOPICS = ""
 
 
 def records_for_tracking(image: MetadataImage, rules: ConfigRules) -> list[MetadataRecord]:
-    """What must be so while eligible leaders are tracked, and is not: the option set for all, and for no broker."""
+    """The records needed before tracking begins: set the option for the cluster, remove it from brokers."""
     records: list[MetadataRecord] = []
     if MIN_INSYNC_REPLICAS not in image.configs.of_all_brokers():
         value = rules.value_in_force(image.configs, CLUSTER_DEFAULT, MIN_INSYNC_REPLICAS)
@@ -33,7 +33,7 @@ def records_for_tracking(image: MetadataImage, rules: ConfigRules) -> list[Metad
 
 
 def records_for_untracking(image: MetadataImage) -> list[MetadataRecord]:
-    """Eligible leaders are forgotten; refused while a partition has nobody else."""
+    """Remove all eligible leaders; refused while a partition depends on one."""
     for name in sorted(image.topics.by_name):
         for index, partition in image.topics.by_name[name].partitions.items():
             if not partition.isr:
@@ -45,7 +45,7 @@ def records_for_untracking(image: MetadataImage) -> list[MetadataRecord]:
 
 
 def check_option(resource: ConfigResource, changes: Mapping[str, str | None]) -> None:
-    """Raises `InvalidConfig` for what the option may not become while eligible leaders are tracked."""
+    """Raise `InvalidConfig` for a change that is not allowed while eligible leaders are tracked."""
     if resource.type != ResourceType.BROKER or MIN_INSYNC_REPLICAS not in changes:
         return
     if resource.name:
@@ -57,10 +57,10 @@ def check_option(resource: ConfigResource, changes: Mapping[str, str | None]) ->
 def records_for_option(
     image: MetadataImage, resource: ConfigResource, changes: Mapping[str, str | None]
 ) -> list[MetadataRecord]:
-    """What follows from a change of the option: those who were eligible by the old number are forgotten.
+    """The records that follow a change of the option: eligible leaders are removed.
 
-    Where nobody is in sync nothing has been committed since, and they are eligible by any number: they stay, since
-    without them nobody could lead. Kafka has one record for all, which can not tell them apart.
+    Where the ISR is empty nothing has been committed since: they stay, because no other replica could lead. Kafka has
+    one record for all, which can not tell them apart.
     """
     before = image.configs.of(resource).get(MIN_INSYNC_REPLICAS)
     if MIN_INSYNC_REPLICAS not in changes or before == changes[MIN_INSYNC_REPLICAS]:

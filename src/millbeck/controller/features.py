@@ -24,12 +24,12 @@ from millbeck.metadata.features import (
     METADATA_VERSION,
     SUPPORTED_FEATURES,
     FeatureRange,
-    loses_metadata,
-    release_of,
+    downgrade_loses_metadata,
+    release_name,
 )
 from millbeck.metadata.image import MetadataImage
 from millbeck.metadata.records import FeatureLevelRecord, MetadataRecord
-from millbeck.wire.messages.update_features import (
+from millbeck.wire.messages.nodes import (
     FeatureUpdateKey,
     UpdatableFeatureResult,
     UpdateFeaturesRequest,
@@ -45,7 +45,7 @@ class UpgradeType(IntEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QuorumFeatures:
-    """What the quorum knows and the image does not: its level, and who must support a new one."""
+    """Facts from the quorum: its ``kraft.version``, and the voters that must support a new one."""
 
     kraft_version: int = 0
     voters: Sequence[int] = ()
@@ -62,7 +62,7 @@ def update_features(
     quorum: QuorumFeatures,
     supported: Mapping[str, FeatureRange] = SUPPORTED_FEATURES,
 ) -> Result[UpdateFeaturesResponse]:
-    """``version`` of the request decides how a downgrade is asked for, and whether features are answered one by one."""
+    """Update feature levels; the request's ``version`` determines the downgrade field and results per feature."""
     current = {**image.features.levels, KRAFT_VERSION: quorum.kraft_version}
     wanted = current | {update.feature: update.max_version_level for update in request.feature_updates}
     try:
@@ -114,7 +114,7 @@ def _check(
         return
     if feature == KRAFT_VERSION:
         raise _invalid(feature, level, f"It is at version {before}, and never goes back.")
-    if feature == METADATA_VERSION and loses_metadata(before, level):
+    if feature == METADATA_VERSION and downgrade_loses_metadata(before, level):
         raise InvalidUpdateVersion(
             f"Invalid metadata.version {level}. "
             + (
@@ -174,7 +174,7 @@ def _check_dependencies(wanted: Mapping[str, int], updated: Sequence[str]) -> No
             raise _invalid(
                 to_blame,
                 wanted[to_blame],
-                f"{feature}={wanted[feature]} needs metadata.version {release_of(metadata_version)} or newer.",
+                f"{feature}={wanted[feature]} needs metadata.version {release_name(metadata_version)} or newer.",
             )
 
 

@@ -1,18 +1,23 @@
-"""Who is alive: the active controller's memory of the brokers' heartbeats.
+"""Broker sessions: the active controller's in-memory state of heartbeats.
 
-This is the one thing the controller knows that is not in the metadata log. It is made anew when a controller becomes
-active, with a fresh session for every broker, and forgotten when it no longer is. It never reads a clock; times are
+This is the only state of the controller that is not in the metadata log. A controller that becomes active starts a new
+session for every broker; the sessions are dropped when it is no longer active. It never reads a clock; times are
 those of the monotonic one, in milliseconds. Whether a broker is fenced is the image's to say, and a fenced one has no
 session: it neither keeps its id from a new process nor can it expire.
+
+A heartbeat counts as contact when it arrives (`touch`), not when its turn comes among the decisions: a controller that
+is busy, or whose appends are slow, does not fence brokers that are alive.
 """
 
 from __future__ import annotations
+
+from collections.abc import Container
 
 from millbeck.metadata.image import BrokerRegistration, MetadataImage
 
 
 class _Session:
-    __slots__ = ("contact_ms", "epoch", "metadata_offset", "registration_offset", "shutdown_offset")
+    __slots__ = ("contact_ms", "epoch", "is_partly_fenced", "metadata_offset", "registration_offset", "shutdown_offset")
 
     def __init__(self, epoch: int, now_ms: int) -> None:
         self.epoch = epoch
@@ -20,29 +25,32 @@ class _Session:
         self.metadata_offset = -1
         self.registration_offset = epoch
         self.shutdown_offset: int | None = None
+        self.is_partly_fenced = False
 
 
 class HeartbeatTracker:
-    """Sessions by broker; one whose broker has registered anew is replaced by a fresh one."""
+    """Sessions by broker; a new registration starts a new session."""
 
     def __init__(self, session_timeout_ms: int) -> None:
         self.session_timeout_ms = session_timeout_ms
         self._sessions: dict[int, _Session] = {}
 
     def begin(self, image: MetadataImage, now_ms: int) -> None:
-        """A controller takes over: it has heard of nobody yet, and gives everybody the time to be heard."""
+        """Start a session for every broker, because this controller has just become active."""
         self._sessions = {}
         for broker_id in sorted(image.cluster.brokers):
-            self._session(image.cluster.brokers[broker_id], now_ms)
+            broker = image.cluster.brokers[broker_id]
+            # The controller before may have begun to fence it.
+            self._session(broker, now_ms).is_partly_fenced = not broker.is_fenced
 
     def has_session(self, broker: BrokerRegistration, now_ms: int) -> bool:
-        """Whether the registered process may be alive."""
+        """Whether the broker's session has not expired."""
         if broker.is_fenced:
             return False
         return self._session(broker, now_ms).contact_ms + self.session_timeout_ms >= now_ms
 
     def registered(self, broker: BrokerRegistration, *, offset: int, now_ms: int) -> None:
-        """The broker's registration is, or is amended, at that offset."""
+        """Record the offset of the broker's registration or of its last change."""
         session = self._session(broker, now_ms)
         session.contact_ms = now_ms
         session.registration_offset = offset
@@ -50,24 +58,34 @@ class HeartbeatTracker:
     def forget(self, broker_id: int) -> None:
         self._sessions.pop(broker_id, None)
 
+    def touch(self, broker_id: int, broker_epoch: int, now_ms: int) -> None:
+        """Renew the session when a heartbeat arrives; only the registered epoch counts."""
+        session = self._sessions.get(broker_id)
+        if session is not None and session.epoch == broker_epoch:
+            session.contact_ms = now_ms
+
+    def last_contact_ms(self, broker: BrokerRegistration, now_ms: int) -> int:
+        return self._session(broker, now_ms).contact_ms
+
     def heard(self, broker: BrokerRegistration, *, metadata_offset: int, now_ms: int) -> None:
         session = self._session(broker, now_ms)
         session.contact_ms = now_ms
         session.metadata_offset = metadata_offset
+        session.is_partly_fenced = False
 
     def is_caught_up(self, broker: BrokerRegistration, metadata_offset: int, now_ms: int) -> bool:
-        """Whether a broker at that offset has seen its own registration, and so all that came before it."""
+        """Whether a broker at that offset has replayed its own registration."""
         return metadata_offset >= self._session(broker, now_ms).registration_offset
 
     # Controlled shutdown.
 
-    def shutdown_begun(self, broker: BrokerRegistration, *, offset: int, now_ms: int) -> None:
-        """The last record of the hand-over is at ``offset``; the first one counts when it is begun again."""
+    def begin_controlled_shutdown(self, broker: BrokerRegistration, *, offset: int, now_ms: int) -> None:
+        """Start a controlled shutdown, whose last record is at ``offset``; a repeated start keeps the first."""
         session = self._session(broker, now_ms)
         if session.shutdown_offset is None:
             session.shutdown_offset = offset
 
-    def shutdown_ended(self, broker_id: int) -> None:
+    def end_controlled_shutdown(self, broker_id: int) -> None:
         session = self._sessions.get(broker_id)
         if session is not None:
             session.shutdown_offset = None
@@ -75,8 +93,8 @@ class HeartbeatTracker:
     def is_shutting_down(self, broker: BrokerRegistration, now_ms: int) -> bool:
         return not broker.is_fenced and self._session(broker, now_ms).shutdown_offset is not None
 
-    def all_have_seen_shutdown(self, image: MetadataImage, broker: BrokerRegistration, now_ms: int) -> bool:
-        """Whether every active broker knows by now that this one leads nothing any more."""
+    def can_shut_down(self, image: MetadataImage, broker: BrokerRegistration, now_ms: int) -> bool:
+        """Whether all active brokers have replayed that this one leads no partitions."""
         offset = self._session(broker, now_ms).shutdown_offset
         if offset is None:
             return False
@@ -91,29 +109,41 @@ class HeartbeatTracker:
 
     # Expiry.
 
-    def stale_broker(self, image: MetadataImage, now_ms: int) -> BrokerRegistration | None:
-        """The broker not heard of for longest, if that is too long."""
+    def fencing_begun(self, broker_id: int) -> None:
+        """Note that fencing has begun: some partitions are reassigned, and a heartbeat may arrive before the rest."""
+        session = self._sessions.get(broker_id)
+        if session is not None:
+            session.is_partly_fenced = True
+
+    def is_partly_fenced(self, broker: BrokerRegistration, now_ms: int) -> bool:
+        """Whether fencing may have begun since the last processed heartbeat."""
+        return self._session(broker, now_ms).is_partly_fenced
+
+    def find_stale_broker(
+        self, image: MetadataImage, now_ms: int, ignored: Container[object] = ()
+    ) -> BrokerRegistration | None:
+        """The broker with the oldest heartbeat, if its session has expired."""
         candidates = [
             (self._session(broker, now_ms).contact_ms, broker_id)
             for broker_id, broker in sorted(image.cluster.brokers.items())
-            if not broker.is_fenced
+            if not broker.is_fenced and broker_id not in ignored
         ]
         if not candidates:
             return None
         contact_ms, broker_id = min(candidates)
         return image.cluster.brokers[broker_id] if contact_ms + self.session_timeout_ms < now_ms else None
 
-    def next_expiry_ms(self, image: MetadataImage, now_ms: int) -> int:
-        """When to look for a stale broker again; a session that begins later expires later than that."""
+    def next_expiry_ms(self, image: MetadataImage, now_ms: int, ignored: Container[object] = ()) -> int:
+        """The time of the next possible session expiry."""
         contacts = [
             self._session(broker, now_ms).contact_ms
             for broker in image.cluster.brokers.values()
-            if not broker.is_fenced
+            if not broker.is_fenced and broker.broker_id not in ignored
         ]
         return min(contacts, default=now_ms) + self.session_timeout_ms + 1
 
     def prolong(self, late_ms: int, now_ms: int) -> None:
-        """The controller itself was not running for so long: nobody could be heard, and nobody is blamed."""
+        """Extend all sessions by the time in which the controller itself was not running."""
         for session in self._sessions.values():
             session.contact_ms = min(session.contact_ms + late_ms, now_ms)
 

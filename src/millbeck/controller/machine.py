@@ -1,12 +1,14 @@
-"""The controller: every change of the cluster is decided here.
+"""The controller: decides every change of the cluster.
 
-A decision is a function of the latest appended image and a request; it returns records and the reply they earn, and
-changes nothing but the memory of heartbeats. The driver appends the records, makes the next image of them, and sends
-the reply once they are committed; decisions that came after it already saw that image. Each concern has a module of its
-own; this class only holds what they share and is what the server talks to. Who may ask is the handlers' business.
+A decision is a function of the latest appended image and a request; it returns records and the response, and
+changes nothing but the memory of heartbeats; a decision that raises an `ApiError` has not changed that either. The
+first record gets the offset ``image.offset + 1``. The driver appends the records, makes the next image of them, and
+sends the reply once they are committed; decisions that came after it already saw that image. Each concern has a module
+of its own; this class only holds what they share and is what the server talks to. Who may ask is for the handlers.
 
-The active controller also has duties that nobody asks for. Between `activate` and `deactivate` the driver submits
-`duty` when `next_duty_ms` has come, again at once while it answers True, and then asks for the next time.
+The active controller also performs periodic tasks. Between `activate` and `deactivate` the driver says
+`duty_begun` when `next_duty_ms` has come and submits `duty`, again at once while it answers True; then it asks for the
+next time.
 """
 
 from __future__ import annotations
@@ -14,7 +16,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from millbeck.controller import (
+    acls,
     alter_partition,
+    client_quotas,
     config_listing,
     elections,
     features,
@@ -23,42 +27,67 @@ from millbeck.controller import (
     producer_ids,
     reassignments,
     replica_directories,
+    scram,
 )
 from millbeck.controller.broker_lifecycle import BrokerLifecycle
 from millbeck.controller.config_rules import ConfigRules
-from millbeck.controller.configs import ConfigControl
-from millbeck.controller.duties import Duties
+from millbeck.controller.configs import ConfigurationControl
+from millbeck.controller.delegation_tokens import DelegationTokenControl
 from millbeck.controller.features import QuorumFeatures
-from millbeck.controller.nodes import Registration
+from millbeck.controller.nodes import NodeRegistration
 from millbeck.controller.options import ControllerOptions
+from millbeck.controller.periodic_tasks import PeriodicTasks
 from millbeck.controller.producer_ids import ProducerIdBlock
-from millbeck.controller.result import Result
+from millbeck.controller.result import Result, Steps
 from millbeck.controller.topics import TopicControl
 from millbeck.kernel.environment import Randomness
 from millbeck.metadata.features import SUPPORTED_FEATURES, FeatureRange
 from millbeck.metadata.image import MetadataImage
-from millbeck.wire.messages.alter_configs import AlterConfigsRequest, AlterConfigsResponse
-from millbeck.wire.messages.alter_partition import AlterPartitionRequest, AlterPartitionResponse
-from millbeck.wire.messages.alter_partition_reassignments import (
-    AlterPartitionReassignmentsRequest,
-    AlterPartitionReassignmentsResponse,
+from millbeck.wire.messages.acls import (
+    CreateAclsRequest,
+    CreateAclsResponse,
+    DeleteAclsRequest,
+    DeleteAclsResponse,
 )
-from millbeck.wire.messages.assign_replicas_to_dirs import AssignReplicasToDirsRequest, AssignReplicasToDirsResponse
-from millbeck.wire.messages.broker_heartbeat import BrokerHeartbeatRequest, BrokerHeartbeatResponse
-from millbeck.wire.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsResponse
-from millbeck.wire.messages.create_topics import CreateTopicsRequest, CreateTopicsResponse
-from millbeck.wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse
-from millbeck.wire.messages.elect_leaders import ElectLeadersRequest, ElectLeadersResponse
-from millbeck.wire.messages.incremental_alter_configs import (
+from millbeck.wire.messages.authentication import (
+    AlterUserScramCredentialsRequest,
+    AlterUserScramCredentialsResponse,
+)
+from millbeck.wire.messages.configs import (
+    AlterConfigsRequest,
+    AlterConfigsResponse,
     IncrementalAlterConfigsRequest,
     IncrementalAlterConfigsResponse,
+    ListConfigResourcesRequest,
+    ListConfigResourcesResponse,
 )
-from millbeck.wire.messages.list_config_resources import ListConfigResourcesRequest, ListConfigResourcesResponse
-from millbeck.wire.messages.list_partition_reassignments import (
+from millbeck.wire.messages.nodes import (
+    BrokerHeartbeatRequest,
+    BrokerHeartbeatResponse,
+    UpdateFeaturesRequest,
+    UpdateFeaturesResponse,
+)
+from millbeck.wire.messages.quotas import AlterClientQuotasRequest, AlterClientQuotasResponse
+from millbeck.wire.messages.replicas import (
+    AlterPartitionReassignmentsRequest,
+    AlterPartitionReassignmentsResponse,
+    AlterPartitionRequest,
+    AlterPartitionResponse,
+    AssignReplicasToDirsRequest,
+    AssignReplicasToDirsResponse,
+    ElectLeadersRequest,
+    ElectLeadersResponse,
     ListPartitionReassignmentsRequest,
     ListPartitionReassignmentsResponse,
 )
-from millbeck.wire.messages.update_features import UpdateFeaturesRequest, UpdateFeaturesResponse
+from millbeck.wire.messages.topics import (
+    CreatePartitionsRequest,
+    CreatePartitionsResponse,
+    CreateTopicsRequest,
+    CreateTopicsResponse,
+    DeleteTopicsRequest,
+    DeleteTopicsResponse,
+)
 
 
 def _always(_: str) -> bool:
@@ -66,15 +95,19 @@ def _always(_: str) -> bool:
 
 
 class Controller:
-    """All decisions. Methods raise `ApiError` where the reply has no place for one outcome of many."""
+    """All decisions. Methods raise `ApiError` where the response has no field for the error.
+
+    Decisions that may affect thousands of partitions are `Steps`.
+    """
 
     def __init__(self, *, options: ControllerOptions, rules: ConfigRules, randomness: Randomness) -> None:
         self._rules = rules
         self._randomness = randomness
         self._brokers = BrokerLifecycle(options, rules)
-        self._duties = Duties(options, rules, self._brokers)
+        self._duties = PeriodicTasks(options, rules, self._brokers)
         self._topics = TopicControl(options, rules)
-        self._configs = ConfigControl(rules)
+        self._configs = ConfigurationControl(rules)
+        self.tokens = DelegationTokenControl(options.tokens)
 
     def create_topics(
         self,
@@ -82,31 +115,47 @@ class Controller:
         request: CreateTopicsRequest,
         *,
         may_describe_configs: Callable[[str], bool] = _always,
-    ) -> Result[CreateTopicsResponse]:
+    ) -> Steps[Result[CreateTopicsResponse]]:
         return self._topics.create(
             image, request, randomness=self._randomness, may_describe_configs=may_describe_configs
         )
 
-    def delete_topics(self, image: MetadataImage, request: DeleteTopicsRequest) -> Result[DeleteTopicsResponse]:
+    def delete_topics(self, image: MetadataImage, request: DeleteTopicsRequest) -> Steps[Result[DeleteTopicsResponse]]:
         return self._topics.delete(image, request)
 
     def create_partitions(
         self, image: MetadataImage, request: CreatePartitionsRequest
-    ) -> Result[CreatePartitionsResponse]:
+    ) -> Steps[Result[CreatePartitionsResponse]]:
         return partitions.create_partitions(image, request, randomness=self._randomness)
 
-    def alter_configs(self, image: MetadataImage, request: AlterConfigsRequest) -> Result[AlterConfigsResponse]:
+    def alter_configs(self, image: MetadataImage, request: AlterConfigsRequest) -> Steps[Result[AlterConfigsResponse]]:
         return self._configs.alter(image, request)
 
     def incremental_alter_configs(
         self, image: MetadataImage, request: IncrementalAlterConfigsRequest
-    ) -> Result[IncrementalAlterConfigsResponse]:
+    ) -> Steps[Result[IncrementalAlterConfigsResponse]]:
         return self._configs.alter_incrementally(image, request)
 
     def list_config_resources(
         self, image: MetadataImage, request: ListConfigResourcesRequest, *, version: int
     ) -> ListConfigResourcesResponse:
         return config_listing.list_config_resources(image, request, version=version)
+
+    def create_acls(self, image: MetadataImage, request: CreateAclsRequest) -> Steps[Result[CreateAclsResponse]]:
+        return acls.create_acls(image, request, randomness=self._randomness)
+
+    def delete_acls(self, image: MetadataImage, request: DeleteAclsRequest) -> Steps[Result[DeleteAclsResponse]]:
+        return acls.delete_acls(image, request)
+
+    def alter_client_quotas(
+        self, image: MetadataImage, request: AlterClientQuotasRequest
+    ) -> Result[AlterClientQuotasResponse]:
+        return client_quotas.alter_client_quotas(image, request)
+
+    def alter_user_scram_credentials(
+        self, image: MetadataImage, request: AlterUserScramCredentialsRequest
+    ) -> Steps[Result[AlterUserScramCredentialsResponse]]:
+        return scram.alter_user_scram_credentials(image, request)
 
     def update_features(
         self,
@@ -126,34 +175,46 @@ class Controller:
     def register_broker(
         self,
         image: MetadataImage,
-        registration: Registration,
+        registration: NodeRegistration,
         *,
         now_ms: int | None = None,
         has_live_session: bool = False,
-    ) -> Result[int]:
+    ) -> Steps[Result[int]]:
         """The broker's epoch; it begins fenced.
 
-        With ``now_ms`` a process of that id that is heard from keeps it (`DuplicateBrokerRegistration`); without, it is
+        With ``now_ms`` a process with an active session keeps the id (`DuplicateBrokerRegistration`); without, it is
         known to be gone: a node that is its own controller holds the lock on its directories.
         """
-        result = self._brokers.register(image, registration, now_ms=now_ms, has_live_session=has_live_session)
+        result = yield from self._brokers.register(
+            image, registration, now_ms=now_ms, has_live_session=has_live_session
+        )
         return Result(response=result.response.epoch, records=result.records)
+
+    def broker_heartbeat_arrived(self, request: BrokerHeartbeatRequest, *, now_ms: int) -> None:
+        """Renew the session at once; the heartbeat itself is processed later, in order."""
+        self._brokers.heartbeat_arrived(request, now_ms)
+
+    def reply_to_unchanged_heartbeat(
+        self, committed: MetadataImage, image: MetadataImage, request: BrokerHeartbeatRequest, *, now_ms: int
+    ) -> BrokerHeartbeatResponse | None:
+        """The response if the heartbeat changes nothing; None if `broker_heartbeat` must be submitted."""
+        return self._brokers.reply_to_unchanged(committed, image, request, now_ms)
 
     def broker_heartbeat(
         self, image: MetadataImage, request: BrokerHeartbeatRequest, *, now_ms: int
-    ) -> Result[BrokerHeartbeatResponse]:
+    ) -> Steps[Result[BrokerHeartbeatResponse]]:
         return self._brokers.heartbeat(image, request, now_ms)
 
-    def unfence_broker(self, image: MetadataImage, broker_id: int, epoch: int) -> Result[None]:
+    def unfence_broker(self, image: MetadataImage, broker_id: int, epoch: int) -> Steps[Result[None]]:
         return self._brokers.unfence(image, broker_id, epoch)
 
-    def fence_broker(self, image: MetadataImage, broker_id: int, epoch: int) -> Result[None]:
+    def fence_broker(self, image: MetadataImage, broker_id: int, epoch: int) -> Steps[Result[None]]:
         return self._brokers.fence(image, broker_id, epoch)
 
-    def unregister_broker(self, image: MetadataImage, broker_id: int) -> Result[None]:
+    def unregister_broker(self, image: MetadataImage, broker_id: int) -> Steps[Result[None]]:
         return self._brokers.unregister(image, broker_id)
 
-    def register_controller(self, image: MetadataImage, registration: Registration) -> Result[None]:
+    def register_controller(self, image: MetadataImage, registration: NodeRegistration) -> Result[None]:
         return nodes.register_controller(image, registration)
 
     def allocate_producer_ids(self, image: MetadataImage, broker_id: int, broker_epoch: int) -> Result[ProducerIdBlock]:
@@ -161,12 +222,14 @@ class Controller:
 
     # Replicas and leaders.
 
-    def alter_partition(self, image: MetadataImage, request: AlterPartitionRequest) -> Result[AlterPartitionResponse]:
+    def alter_partition(
+        self, image: MetadataImage, request: AlterPartitionRequest
+    ) -> Steps[Result[AlterPartitionResponse]]:
         return alter_partition.alter_partition(image, self._rules, request)
 
     def alter_partition_reassignments(
         self, image: MetadataImage, request: AlterPartitionReassignmentsRequest
-    ) -> Result[AlterPartitionReassignmentsResponse]:
+    ) -> Steps[Result[AlterPartitionReassignmentsResponse]]:
         return reassignments.alter_partition_reassignments(image, self._rules, request)
 
     def list_partition_reassignments(
@@ -174,23 +237,23 @@ class Controller:
     ) -> ListPartitionReassignmentsResponse:
         return reassignments.list_partition_reassignments(image, request)
 
-    def elect_leaders(self, image: MetadataImage, request: ElectLeadersRequest) -> Result[ElectLeadersResponse]:
+    def elect_leaders(self, image: MetadataImage, request: ElectLeadersRequest) -> Steps[Result[ElectLeadersResponse]]:
         return elections.elect_leaders(image, self._rules, request)
 
     def assign_replicas_to_directories(
         self, image: MetadataImage, request: AssignReplicasToDirsRequest
-    ) -> Result[AssignReplicasToDirsResponse]:
+    ) -> Steps[Result[AssignReplicasToDirsResponse]]:
         return replica_directories.assign_replicas_to_directories(image, self._rules, request)
 
     # Being the active controller. Times are of the monotonic clock.
 
     def activate(self, image: MetadataImage, *, now_ms: int) -> None:
-        """This node leads the quorum, and ``image`` is everything committed: every broker gets a fresh session."""
+        """Become active with the committed ``image``; every broker gets a new session."""
         self._brokers.activate(image, now_ms)
         self._duties.activate(now_ms)
 
     def deactivate(self) -> None:
-        """This node leads no more. What it remembered of heartbeats is worth nothing."""
+        """Stop being active, and drop the sessions."""
         self._brokers.deactivate()
 
     @property
@@ -201,6 +264,19 @@ class Controller:
         """When to submit `duty` next: now, or later; `NotController` when this node is not active."""
         return self._duties.next_ms(image, now_ms)
 
-    def duty(self, image: MetadataImage, *, now_ms: int) -> Result[bool]:
-        """One thing the controller does by itself, if any is due; True when it should be submitted again at once."""
+    def duty_begun(self, *, now_ms: int) -> None:
+        """The next duty is being submitted; it is decided later, in order."""
+        self._duties.begun(now_ms)
+
+    def duty(self, image: MetadataImage, *, now_ms: int) -> Steps[Result[bool]]:
+        """Perform one periodic task if one is due; True if another should follow at once."""
         return self._duties.step(image, now_ms)
+
+    def duty_failed(self, error: Exception, *, now_ms: int) -> None:
+        """The records of the last `duty` could not be written completely."""
+        self._duties.not_written(error, now_ms)
+
+    @property
+    def failure_count(self) -> int:
+        """The number of failures that were limited to one partition, broker or task."""
+        return self._rules.isolation.failure_count

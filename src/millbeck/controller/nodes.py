@@ -1,4 +1,4 @@
-"""Brokers and controllers register.
+"""Registration of brokers and controllers.
 
 A broker's epoch is the offset of the record that registered it, so a decision needs to know where its records will be:
 the image it is made on stands for everything appended, and its first record is at ``image.offset + 1``. The record of
@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 from millbeck.controller import broker_changes
 from millbeck.controller.config_rules import ConfigRules
-from millbeck.controller.result import Result
+from millbeck.controller.result import Result, Steps
 from millbeck.kernel.errors import (
     BrokerIdNotRegistered,
     DuplicateBrokerRegistration,
@@ -38,10 +38,10 @@ METADATA_VERSION_NOT_FINALIZED = 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Registration:
-    """What a process says about itself when it starts.
+class NodeRegistration:
+    """The registration request of a process.
 
-    ``previous_broker_epoch`` is the epoch under which its directories were closed in good order, -1 for none; None is
+    ``previous_broker_epoch`` is the epoch of the last clean shutdown, -1 for none; None is
     for processes too old to say, which are believed. ``cluster_id`` None is not checked.
     """
 
@@ -57,13 +57,13 @@ class Registration:
 
 def register_broker(
     image: MetadataImage,
-    registration: Registration,
+    registration: NodeRegistration,
     rules: ConfigRules,
     *,
     cluster_id: str | None = None,
     has_live_session: bool = False,
-) -> Result[BrokerRegistration]:
-    """The broker as registered; it begins fenced. ``has_live_session``: a process of that id is heard from regularly.
+) -> Steps[Result[BrokerRegistration]]:
+    """The broker as registered; it begins fenced. ``has_live_session``: the registered process has an active session.
 
     The same process may register again, to say something else about itself: its epoch and state stay.
     """
@@ -96,20 +96,21 @@ def register_broker(
     if not is_same:
         claimed = registration.previous_broker_epoch
         is_clean = claimed is None or (existing is not None and existing.epoch == claimed)
-        records += broker_changes.restarted(image, rules, broker.broker_id, is_clean=is_clean)
+        records += yield from broker_changes.restarted(image, rules, broker.broker_id, is_clean=is_clean)
     return Result(response=broker, records=records)
 
 
-def unregister_broker(image: MetadataImage, rules: ConfigRules, broker_id: int) -> Result[None]:
-    """The broker is forgotten; if it lives, it will find out at its next heartbeat."""
+def unregister_broker(image: MetadataImage, rules: ConfigRules, broker_id: int) -> Steps[Result[None]]:
+    """Remove a broker's registration; a running broker learns of it from its next heartbeat."""
     broker = image.cluster.broker(broker_id)
     if broker is None:
         raise BrokerIdNotRegistered(f"Broker ID {broker_id} is not currently registered")
-    return Result(response=None, records=broker_changes.unregistered(image, rules, broker), is_atomic=False)
+    records = yield from broker_changes.unregistered(image, rules, broker)
+    return Result(response=None, records=records, is_atomic=False)
 
 
-def register_controller(image: MetadataImage, registration: Registration) -> Result[None]:
-    """A controller says where it listens; clusters older than 3.7 have no record for that."""
+def register_controller(image: MetadataImage, registration: NodeRegistration) -> Result[None]:
+    """Register the listeners of a controller; metadata versions before 3.7 have no such record."""
     if image.features.metadata_version < CONTROLLER_REGISTRATION_FROM:
         return Result(response=None)
     controller = ControllerRegistration(
@@ -123,14 +124,14 @@ def register_controller(image: MetadataImage, registration: Registration) -> Res
     return Result(response=None, records=[controller.to_record()])
 
 
-def _check_endpoints(registration: Registration) -> None:
+def _check_endpoints(registration: NodeRegistration) -> None:
     if not registration.endpoints:
         raise InvalidRegistration("A broker must say where it listens.")
     if len({endpoint.listener for endpoint in registration.endpoints}) != len(registration.endpoints):
         raise InvalidRegistration("A broker listens twice under one listener name.")
 
 
-def _check_directories(image: MetadataImage, registration: Registration) -> None:
+def _check_directories(image: MetadataImage, registration: NodeRegistration) -> None:
     if image.features.metadata_version < DIRECTORY_ASSIGNMENT_FROM:
         return
     directories = registration.directories
@@ -148,14 +149,14 @@ def _check_directories(image: MetadataImage, registration: Registration) -> None
                 )
 
 
-def _recorded_features(registration: Registration) -> Mapping[str, FeatureRange]:
-    """What is said; a process that does not name ``metadata.version`` knows only the first."""
+def _recorded_features(registration: NodeRegistration) -> Mapping[str, FeatureRange]:
+    """The supported features; without ``metadata.version`` only its first level is supported."""
     if METADATA_VERSION in registration.features:
         return registration.features
     return {**registration.features, METADATA_VERSION: FeatureRange(1, 1)}
 
 
-def _check_features(image: MetadataImage, registration: Registration) -> None:
+def _check_features(image: MetadataImage, registration: NodeRegistration) -> None:
     features = _recorded_features(registration)
     for feature in sorted({*features, *image.features.levels}):
         default = METADATA_VERSION_NOT_FINALIZED if feature == METADATA_VERSION else NOT_FINALIZED

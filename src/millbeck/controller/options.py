@@ -1,13 +1,24 @@
-"""What the controller is told by the server's configuration."""
+"""The controller's part of the server's configuration."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+
+from millbeck.kernel.units import DAY_MS
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TokenOptions:
+    """``delegation.token.*``; without a secret key there are no tokens."""
+
+    secret: str = field(default="", repr=False)
+    lifetime_ms_max: int = 7 * DAY_MS
+    expiry_time_ms: int = DAY_MS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ControllerOptions:
-    """Values of ``num.partitions``, ``default.replication.factor``, ``delete.topic.enable`` and of what follows."""
+    """The values of ``num.partitions``, ``default.replication.factor``, ``delete.topic.enable`` and others."""
 
     partition_count_default: int = 1
     replication_factor_default: int = 1
@@ -22,3 +33,4 @@ class ControllerOptions:
     """``leader.imbalance.check.interval.seconds``."""
     unclean_election_interval_ms: int = 300_000
     """``unclean.leader.election.interval.ms``."""
+    tokens: TokenOptions = TokenOptions()

@@ -1,20 +1,20 @@
-"""One partition's change: who is in sync, who leads and in which epoch, as one record or none.
+"""A change of one partition's ISR, leader and epochs, as one record or none.
 
 Whatever makes a partition change (a broker fenced or back, an ISR reported by its leader, a move, an election) sets
 what it wants on a `PartitionChange`, and `build` works out what follows from that, always in this order:
 
 1. A move whose new replicas are all in sync is complete: the replicas that were leaving are gone.
-2. Eligible leaders (KIP-966). While fewer than ``min.insync.replicas`` are in sync nothing new is committed, so whoever
-   leaves the ISR in good order still has everything that is: it is remembered as eligible. A replica that lost its
-   unsynced end is not. With enough replicas in sync there are none to remember.
-3. Election. A leader that still may lead stays. Otherwise the first replica in order of preference that is in sync, or
-   eligible when nobody is, and that may lead. When neither kind is left the last leader may lead again, and where
-   unclean elections are allowed anybody may: then what only others had is lost, the ISR is the new leader alone, and
+2. Eligible leaders (KIP-966). While fewer than ``min.insync.replicas`` are in sync nothing new is committed, so a
+   replica that leaves the ISR without data loss still has everything that is: it is remembered as eligible. A replica
+   that lost its unsynced end is not. With enough replicas in sync there are none to remember.
+3. Election. A leader that still may lead stays. Otherwise the first replica in order of preference that can lead and is
+   in sync, or eligible if the ISR is empty. When neither kind is left the last leader may lead again, and where unclean
+   elections are allowed any live replica may: then what only others had is lost, the ISR is the new leader alone, and
    the partition is recovering until its leader says otherwise.
 4. Epochs. Naming a leader raises the leader epoch, so a leader is named when it changes, when replicas are taken away
    (what they still fetch must be refused), and for old brokers when the ISR shrinks; never otherwise.
 
-The last leader is kept in the field of the last known eligible leaders while nobody is in sync.
+The last leader is kept in the field of the last known eligible leaders while the ISR is empty.
 """
 
 from __future__ import annotations
@@ -35,29 +35,29 @@ from millbeck.metadata.records import NO_LEADER, NO_LEADER_CHANGE, PartitionChan
 NO_RECOVERY_CHANGE: Final = -1
 
 
-class Election(Enum):
-    """How far an election may go to find a leader."""
+class ElectionMode(Enum):
+    """Which replicas an election may choose."""
 
     PREFERRED = "preferred"
-    """As ONLINE, but the first replica leads if it can, whoever leads now."""
+    """As ONLINE, but prefers the first replica, even if another one leads now."""
     ONLINE = "online"
     """The leader stays if it can; else somebody who lost nothing."""
     UNCLEAN = "unclean"
-    """As ONLINE, and anybody alive rather than nobody."""
+    """As ONLINE, or any live replica if there is none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChangeContext:
-    """What the changes of one decision share. ``may_lead`` is about a broker, whatever its directories."""
+    """Shared by the changes of one decision. ``is_acceptable_leader`` ignores the state of directories."""
 
     cluster: ClusterImage
     metadata_version: int
     tracks_eligible_leaders: bool
-    may_lead: Callable[[int], bool]
+    is_acceptable_leader: Callable[[int], bool]
 
 
 class PartitionChange:
-    """Set the attributes that are to be different, then `build`, once."""
+    """Set the attributes to change, then call `build` once."""
 
     __slots__ = (
         "_context",
@@ -74,7 +74,12 @@ class PartitionChange:
     )
 
     def __init__(
-        self, partition: PartitionRegistration, context: ChangeContext, *, min_insync_replicas: int, election: Election
+        self,
+        partition: PartitionRegistration,
+        context: ChangeContext,
+        *,
+        min_insync_replicas: int,
+        election: ElectionMode,
     ) -> None:
         self.partition = partition
         self._context = context
@@ -89,7 +94,7 @@ class PartitionChange:
         self.unclean_shutdown: int | None = None
 
     def build(self, topic_id: Uuid, partition_id: int) -> PartitionChangeRecord | None:
-        """The record that makes the change; None when nothing is different."""
+        """The record of the change; None if nothing changes."""
         partition = self.partition
         record = PartitionChangeRecord(partition_id=partition_id, topic_id=topic_id)
         self._complete_reassignment()
@@ -142,11 +147,11 @@ class PartitionChange:
     # Who leads.
 
     def _elected(self, eligible: tuple[int, ...]) -> tuple[int, bool]:
-        """The leader, and whether it may lack what was committed."""
+        """The elected leader, and whether the election was unclean."""
         candidates = self.isr or eligible
         current = self.partition.leader
         preferred = self.replicas[0]
-        if self.election is Election.PREFERRED and preferred in candidates and self._may_lead(preferred):
+        if self.election is ElectionMode.PREFERRED and preferred in candidates and self._may_lead(preferred):
             return preferred, False
         if current in candidates and self._may_lead(current):
             return current, False
@@ -158,14 +163,14 @@ class PartitionChange:
             [last_leader] = last_known
             if last_leader in self.replicas and self._may_lead(last_leader):
                 return last_leader, True
-        if self.election is Election.UNCLEAN:
+        if self.election is ElectionMode.UNCLEAN:
             for replica in self.replicas:
                 if self._may_lead(replica):
                     return replica, True
         return NO_LEADER, False
 
     def _may_lead(self, replica: int) -> bool:
-        if not self._context.may_lead(replica):
+        if not self._context.is_acceptable_leader(replica):
             return False
         broker = self._context.cluster.brokers.get(replica)
         return broker is not None and broker.has_online(self._directory(replica))

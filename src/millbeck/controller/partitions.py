@@ -1,4 +1,4 @@
-"""Partitions are added to topics."""
+"""CreatePartitions."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections import Counter
 
 from millbeck.controller.placement import check_assignment, new_partition, place
 from millbeck.controller.reassignment import Reassignment
-from millbeck.controller.result import RECORD_COUNT_MAX, Result
+from millbeck.controller.result import RECORD_COUNT_MAX, RECORDS_AT_ONCE, Result, Steps
 from millbeck.kernel.environment import Randomness
 from millbeck.kernel.errors import (
     ApiError,
@@ -18,7 +18,7 @@ from millbeck.kernel.errors import (
 )
 from millbeck.metadata.image import ClusterImage, MetadataImage
 from millbeck.metadata.records import MetadataRecord
-from millbeck.wire.messages.create_partitions import (
+from millbeck.wire.messages.topics import (
     CreatePartitionsAssignment,
     CreatePartitionsRequest,
     CreatePartitionsResponse,
@@ -29,8 +29,8 @@ from millbeck.wire.messages.create_partitions import (
 
 def create_partitions(
     image: MetadataImage, request: CreatePartitionsRequest, *, randomness: Randomness
-) -> Result[CreatePartitionsResponse]:
-    """A topic only ever gets more partitions: which one a key is in depends on how many there are."""
+) -> Steps[Result[CreatePartitionsResponse]]:
+    """Add partitions to topics; the count cannot decrease, because keys map to partitions by it."""
     counts = Counter(topic.name for topic in request.topics)
     records: list[MetadataRecord] = []
     results: list[CreatePartitionsTopicResult] = []
@@ -41,7 +41,7 @@ def create_partitions(
                 raise refusal
             if counts[topic.name] > 1:
                 raise InvalidRequest("Duplicate topic name.")
-            records += _added(image, topic, randomness)
+            records += yield from _added(image, topic, randomness)
             results.append(CreatePartitionsTopicResult(name=topic.name))
         except ApiError as error:
             results.append(
@@ -59,7 +59,7 @@ def _refuse_all(image: MetadataImage, request: CreatePartitionsRequest) -> ApiEr
     return PolicyViolation("Excessively large number of partitions per request.") if total > RECORD_COUNT_MAX else None
 
 
-def _added(image: MetadataImage, topic: CreatePartitionsTopic, randomness: Randomness) -> list[MetadataRecord]:
+def _added(image: MetadataImage, topic: CreatePartitionsTopic, randomness: Randomness) -> Steps[list[MetadataRecord]]:
     existing = image.topics.named(topic.name)
     if existing is None:
         raise UnknownTopicOrPartition
@@ -74,7 +74,7 @@ def _added(image: MetadataImage, topic: CreatePartitionsTopic, randomness: Rando
     if topic.assignments is not None:
         placed = _checked(image.cluster, topic.assignments, topic.count - count, replica_count)
     else:
-        assignments = place(
+        assignments = yield from place(
             image.cluster,
             partition_count=topic.count - count,
             replication_factor=replica_count,
@@ -83,6 +83,8 @@ def _added(image: MetadataImage, topic: CreatePartitionsTopic, randomness: Rando
         placed = [assignment.replicas for assignment in assignments]
     records: list[MetadataRecord] = []
     for partition_id, replicas in enumerate(placed, start=count):
+        if partition_id % RECORDS_AT_ONCE == 0:
+            yield
         partition = new_partition(image.cluster, replicas)
         if partition is None:
             raise InvalidReplicaAssignment(

@@ -1,6 +1,6 @@
-"""Where replicas go.
+"""Replica placement.
 
-What one accident can take away together should not hold two replicas of a partition. Racks come first
+Two replicas of a partition should not share a rack or a host. Racks come first
 (``broker.rack``); inside a rack, brokers on one host share its fate, and the host is that of a broker's first endpoint.
 Then load is spread: leaders over all active brokers, replicas over all brokers, and the second replicas of what one
 broker leads over all others, so that what it led is shared out when it fails.
@@ -17,6 +17,7 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import Final
 
+from millbeck.controller.result import RECORDS_AT_ONCE, Steps
 from millbeck.kernel.environment import Randomness
 from millbeck.kernel.errors import InvalidReplicaAssignment, InvalidReplicationFactor
 from millbeck.metadata.image import BrokerRegistration, ClusterImage, PartitionRegistration
@@ -26,7 +27,7 @@ _PATTERN_SIZE: Final = 1000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Assignment:
+class ReplicaAssignment:
     """The replicas of one partition, the preferred leader first."""
 
     replicas: tuple[int, ...]
@@ -34,7 +35,7 @@ class Assignment:
 
 def place(
     cluster: ClusterImage, *, partition_count: int, replication_factor: int, randomness: Randomness
-) -> list[Assignment]:
+) -> Steps[list[ReplicaAssignment]]:
     """Assignments for new partitions; raises `InvalidReplicationFactor` when there are too few brokers."""
     usable = [cluster.brokers[broker_id] for broker_id in sorted(cluster.brokers)]
     usable = [broker for broker in usable if broker.takes_new_replicas]
@@ -51,12 +52,16 @@ def place(
         raise InvalidReplicationFactor(f"Unable to replicate the partition {replication_factor} time(s): {problem}")
     placer = _Placer(usable, start=randomness.below(len(usable)))
     rounds = min(max(active_count - 1, 1), max(_PATTERN_SIZE // active_count, 1))
-    pattern = [placer.next(replication_factor) for _ in range(min(partition_count, active_count * rounds))]
-    return [Assignment(replicas=pattern[index % len(pattern)]) for index in range(partition_count)]
+    pattern: list[ReplicaAssignment] = []
+    for number in range(min(partition_count, active_count * rounds)):
+        if number % RECORDS_AT_ONCE == 0:
+            yield
+        pattern.append(ReplicaAssignment(replicas=placer.next(replication_factor)))
+    return [pattern[index % len(pattern)] for index in range(partition_count)]
 
 
 class _Placer:
-    """Places one partition after another, and remembers what each broker has got."""
+    """Places partitions one after another, and counts the replicas of each broker."""
 
     def __init__(self, brokers: list[BrokerRegistration], *, start: int) -> None:
         ring = _interleaved(brokers)
@@ -83,7 +88,7 @@ class _Placer:
         return (leader.broker_id, *(broker.broker_id for broker in followers))
 
     def _follower(self, chosen: list[BrokerRegistration]) -> BrokerRegistration:
-        """The best of those not chosen; of equals the one that comes first after the leader in the ring."""
+        """The best remaining broker; among equals the next one after the leader in the ring."""
         leader = chosen[0]
         racks = Counter(broker.rack for broker in chosen)
         hosts = Counter((broker.rack, _host(broker)) for broker in chosen)
@@ -104,12 +109,12 @@ class _Placer:
 
 
 def _host(broker: BrokerRegistration) -> str:
-    """What the broker shares its fate with; one that names no address stands for itself."""
+    """The broker's host; a broker without an address counts as a host of its own."""
     return broker.endpoints[0].host if broker.endpoints else f"broker {broker.broker_id}"
 
 
 def _interleaved(brokers: list[BrokerRegistration]) -> list[BrokerRegistration]:
-    """The brokers so that neighbours are in different racks, and on different hosts, as far as possible."""
+    """The brokers, ordered so that neighbours are in different racks and on different hosts where possible."""
     racks: dict[str, dict[str, list[BrokerRegistration]]] = {}
     for broker in brokers:
         racks.setdefault(broker.rack or "", {}).setdefault(_host(broker), []).append(broker)
@@ -117,13 +122,13 @@ def _interleaved(brokers: list[BrokerRegistration]) -> list[BrokerRegistration]:
 
 
 def _in_turns(lists: list[list[BrokerRegistration]]) -> list[BrokerRegistration]:
-    """The first of each, then the second of each, and so on."""
+    """Interleave lists: the first of each, then the second of each, and so on."""
     longest = max((len(each) for each in lists), default=0)
     return [each[turn] for turn in range(longest) for each in lists if turn < len(each)]
 
 
 def check_assignment(cluster: ClusterImage, replicas: list[int], expected_count: int | None) -> None:
-    """Raises `InvalidReplicaAssignment` for a placement by hand that can not be."""
+    """Raise `InvalidReplicaAssignment` for an invalid manual assignment."""
     if not replicas:
         raise InvalidReplicaAssignment("The manual partition assignment includes an empty replica list.")
     seen: dict[int, None] = {}
@@ -145,7 +150,7 @@ def check_assignment(cluster: ClusterImage, replicas: list[int], expected_count:
 
 
 def new_partition(cluster: ClusterImage, replicas: tuple[int, ...]) -> PartitionRegistration | None:
-    """A partition as it begins: in sync is who is active, and the first of those leads. None when nobody is."""
+    """A new partition: its active replicas are the ISR, and the first of them leads. None if none is active."""
     isr = tuple(broker_id for broker_id in replicas if cluster.is_active(broker_id))
     if not isr:
         return None

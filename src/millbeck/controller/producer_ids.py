@@ -1,4 +1,4 @@
-"""Producer ids are handed out to brokers in blocks, each id once for ever."""
+"""Producer ids are handed out to brokers in blocks, each id only once."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _LAST_ID = 2**63 - 1
 
 
 class ProducerIdBlock(NamedTuple):
-    """The ids from ``first`` on, ``size`` of them."""
+    """``size`` ids from ``first`` on."""
 
     first: int
     size: int

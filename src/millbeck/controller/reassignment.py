@@ -1,7 +1,7 @@
-"""A move of a partition to other brokers: what it adds and removes, when it is complete, and how to go back.
+"""The reassignment of a partition: added and removed replicas, completion and cancellation.
 
 While a partition moves, its replicas are those it goes to, in their order, and then those it leaves. It is complete
-when everybody it goes to is in sync; nothing is removed before that.
+when all target replicas are in sync; nothing is removed before that.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from millbeck.metadata.image import PartitionRegistration
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reassignment:
-    """``replicas`` are all of them while it lasts."""
+    """``replicas`` are all replicas during the reassignment."""
 
     replicas: tuple[int, ...]
     removing: tuple[int, ...] = ()
@@ -31,7 +31,7 @@ class Reassignment:
         return cls(replicas=partition.replicas, removing=partition.removing_replicas, adding=partition.adding_replicas)
 
     def completed(self, isr: Sequence[int]) -> tuple[tuple[int, ...], tuple[int, ...]] | None:
-        """Replicas and ISR after it, when ``isr`` has everybody it needs; None when it goes on, or is none."""
+        """Replicas and ISR after completion if ``isr`` has all target replicas; otherwise None."""
         if not self.removing and not self.adding:
             return None
         staying = self.target
@@ -42,10 +42,10 @@ class Reassignment:
 
     @property
     def target(self) -> tuple[int, ...]:
-        """The replicas after it."""
+        """The replicas after the reassignment."""
         return tuple(replica for replica in self.replicas if replica not in self.removing)
 
     @property
     def origin(self) -> tuple[int, ...]:
-        """The replicas from before it."""
+        """The replicas before the reassignment."""
         return tuple(replica for replica in self.replicas if replica not in self.adding)

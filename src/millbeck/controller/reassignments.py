@@ -1,4 +1,4 @@
-"""Partitions move to other brokers: AlterPartitionReassignments begins, changes and cancels moves.
+"""AlterPartitionReassignments: begin, replace and cancel reassignments of partitions.
 
 A move only adds replicas at first; it is completed by the AlterPartition that brings the last of the new ones into the
 ISR (`partition_change`). Where nothing must be copied it is complete at once. A new move replaces one under way. Null
@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from millbeck.controller.config_rules import ConfigRules
-from millbeck.controller.election_rules import ElectionRules
+from millbeck.controller.election_rules import ElectionContext
 from millbeck.controller.placement import check_assignment
 from millbeck.controller.reassignment import Reassignment
-from millbeck.controller.result import RECORD_COUNT_MAX, Result
+from millbeck.controller.result import RECORD_COUNT_MAX, Result, Steps
 from millbeck.kernel.errors import (
     ApiError,
     InvalidReplicaAssignment,
@@ -25,26 +25,24 @@ from millbeck.kernel.errors import (
 from millbeck.metadata.image import MetadataImage, PartitionRegistration, TopicImage
 from millbeck.metadata.image.topics import RECOVERING
 from millbeck.metadata.records import MetadataRecord, PartitionChangeRecord
-from millbeck.wire.messages.alter_partition_reassignments import (
+from millbeck.wire.messages.replicas import (
     AlterPartitionReassignmentsRequest,
     AlterPartitionReassignmentsResponse,
-    ReassignablePartition,
-    ReassignablePartitionResponse,
-    ReassignableTopicResponse,
-)
-from millbeck.wire.messages.list_partition_reassignments import (
     ListPartitionReassignmentsRequest,
     ListPartitionReassignmentsResponse,
     OngoingPartitionReassignment,
     OngoingTopicReassignment,
+    ReassignablePartition,
+    ReassignablePartitionResponse,
+    ReassignableTopicResponse,
 )
 
 
 def alter_partition_reassignments(
     image: MetadataImage, rules: ConfigRules, request: AlterPartitionReassignmentsRequest
-) -> Result[AlterPartitionReassignmentsResponse]:
-    """Each partition moves or is refused by itself; what may move begins to in one batch."""
-    elections = ElectionRules(image, rules)
+) -> Steps[Result[AlterPartitionReassignmentsResponse]]:
+    """Start or refuse each reassignment separately; those that are valid start in one batch."""
+    elections = ElectionContext(image, rules)
     # A partition that is named twice gets what was said last.
     records: dict[tuple[str, int], MetadataRecord] = {}
     responses: list[ReassignableTopicResponse] = []
@@ -62,6 +60,7 @@ def alter_partition_reassignments(
             except ApiError as error:
                 answer.error_code, answer.error_message = error.code, error.message
             answers.append(answer)
+            yield
         responses.append(ReassignableTopicResponse(name=asked.name, partitions=answers))
     if len(records) > RECORD_COUNT_MAX:
         raise PolicyViolation("Unable to perform excessively large batch operation.")
@@ -76,7 +75,7 @@ def alter_partition_reassignments(
 def list_partition_reassignments(
     image: MetadataImage, request: ListPartitionReassignmentsRequest
 ) -> ListPartitionReassignmentsResponse:
-    """The moves under way, of all partitions or of those asked for; what does not move or exist is left out."""
+    """The ongoing reassignments of all or of the given partitions; others are omitted."""
     topics: list[OngoingTopicReassignment] = []
     if request.topics is None:
         for name in sorted(image.topics.by_name):
@@ -92,7 +91,7 @@ def list_partition_reassignments(
 
 def _alter_one(
     image: MetadataImage,
-    elections: ElectionRules,
+    elections: ElectionContext,
     name: str,
     asked: ReassignablePartition,
     *,
@@ -117,7 +116,7 @@ def _alter_one(
 
 
 def _cancelled(
-    elections: ElectionRules, topic: TopicImage, index: int, partition: PartitionRegistration
+    elections: ElectionContext, topic: TopicImage, index: int, partition: PartitionRegistration
 ) -> PartitionChangeRecord | None:
     if not partition.is_being_reassigned:
         raise NoReassignmentInProgress
@@ -137,7 +136,7 @@ def _cancelled(
         isr = tuple(replica for replica in origin if elections.image.cluster.is_active(replica))[:1]
         if not isr:
             raise InvalidReplicaAssignment(
-                f"Unable to revert partition assignment for {topic.name}:{index} because nobody who was in it is alive."
+                f"Unable to revert partition assignment for {topic.name}:{index} because no former ISR member is alive."
             )
         change.recovery_state = RECOVERING
     change.isr, change.replicas, change.removing, change.adding = isr, origin, (), ()

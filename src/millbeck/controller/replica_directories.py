@@ -1,16 +1,16 @@
-"""AssignReplicasToDirs: a broker says in which of its directories its replicas are (KIP-858).
+"""AssignReplicasToDirs: a broker reports the directories of its replicas (KIP-858).
 
-A replica in a directory that is not online is as good as on a broker that is fenced: it leaves the ISR, and somebody
-else leads. One that turns up in another directory because its own is gone is no longer eligible to lead, however well
-its broker has ended: what made it eligible was in the old one.
+A replica in a directory that is not online is as good as on a broker that is fenced: it leaves the ISR, and another
+replica leads. One that turns up in another directory because its own is gone is no longer eligible to lead, however
+well its broker has ended: what made it eligible was in the old one.
 """
 
 from __future__ import annotations
 
-from millbeck.controller.broker_changes import checked_broker
+from millbeck.controller.broker_changes import check_broker_epoch
 from millbeck.controller.config_rules import ConfigRules
-from millbeck.controller.election_rules import ElectionRules
-from millbeck.controller.result import Result
+from millbeck.controller.election_rules import ElectionContext
+from millbeck.controller.result import Result, Steps
 from millbeck.kernel.errors import (
     ApiError,
     NotLeaderOrFollower,
@@ -23,7 +23,7 @@ from millbeck.metadata.features import DIRECTORY_ASSIGNMENT_FROM
 from millbeck.metadata.image import MetadataImage
 from millbeck.metadata.image.directories import LOST_DIRECTORY
 from millbeck.metadata.records import MetadataRecord, PartitionChangeRecord
-from millbeck.wire.messages.assign_replicas_to_dirs import (
+from millbeck.wire.messages.replicas import (
     AssignReplicasToDirsDirectoryResult,
     AssignReplicasToDirsPartitionResult,
     AssignReplicasToDirsRequest,
@@ -34,12 +34,12 @@ from millbeck.wire.messages.assign_replicas_to_dirs import (
 
 def assign_replicas_to_directories(
     image: MetadataImage, rules: ConfigRules, request: AssignReplicasToDirsRequest
-) -> Result[AssignReplicasToDirsResponse]:
-    """Each replica is assigned or refused by itself."""
+) -> Steps[Result[AssignReplicasToDirsResponse]]:
+    """Assign or refuse each replica separately."""
     if image.features.metadata_version < DIRECTORY_ASSIGNMENT_FROM:
         raise UnsupportedVersion("Directory assignment is not supported yet.")
-    broker = checked_broker(image, request.broker_id, request.broker_epoch)
-    elections = ElectionRules(image, rules)
+    broker = check_broker_epoch(image, request.broker_id, request.broker_epoch)
+    elections = ElectionContext(image, rules)
     # A replica that is named twice is where it was said to be last.
     records: dict[tuple[Uuid, int], MetadataRecord] = {}
     directories: list[AssignReplicasToDirsDirectoryResult] = []
@@ -57,6 +57,7 @@ def assign_replicas_to_directories(
                 except ApiError as error:
                     outcome.error_code = error.code
                 outcomes.append(outcome)
+                yield
             topics.append(AssignReplicasToDirsTopicResult(topic_id=topic.topic_id, partitions=outcomes))
         directories.append(AssignReplicasToDirsDirectoryResult(id=asked.id, topics=topics))
     response = AssignReplicasToDirsResponse(directories=directories)
@@ -64,7 +65,7 @@ def assign_replicas_to_directories(
 
 
 def _assigned(
-    elections: ElectionRules, topic_id: Uuid, index: int, broker_id: int, directory: Uuid
+    elections: ElectionContext, topic_id: Uuid, index: int, broker_id: int, directory: Uuid
 ) -> PartitionChangeRecord | None:
     topic = elections.image.topics.with_id(topic_id)
     if topic is None:

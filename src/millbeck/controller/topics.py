@@ -1,4 +1,4 @@
-"""Topics come and go."""
+"""CreateTopics and DeleteTopics."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from millbeck.controller.config_rules import ConfigRules
 from millbeck.controller.options import ControllerOptions
 from millbeck.controller.placement import check_assignment, new_partition, place
-from millbeck.controller.result import RECORD_COUNT_MAX, Result
+from millbeck.controller.result import RECORD_COUNT_MAX, RECORDS_AT_ONCE, Result, Steps
 from millbeck.kernel.environment import Randomness
 from millbeck.kernel.errors import (
     ApiError,
@@ -26,16 +26,14 @@ from millbeck.kernel.errors import (
     UnknownTopicOrPartition,
 )
 from millbeck.kernel.ids import ZERO_UUID, Uuid
-from millbeck.kernel.names import CLUSTER_METADATA_TOPIC, check_topic_name, collision_key
+from millbeck.kernel.names import CLUSTER_METADATA_TOPIC, check_topic_name, unify_collision_chars
 from millbeck.metadata.image import ConfigResource, MetadataImage, PartitionRegistration, ResourceType, TopicImage
 from millbeck.metadata.records import ConfigRecord, MetadataRecord, RemoveTopicRecord, TopicRecord
-from millbeck.wire.messages.create_topics import (
+from millbeck.wire.messages.topics import (
     CreatableTopic,
     CreatableTopicResult,
     CreateTopicsRequest,
     CreateTopicsResponse,
-)
-from millbeck.wire.messages.delete_topics import (
     DeletableTopicResult,
     DeleteTopicsRequest,
     DeleteTopicsResponse,
@@ -44,7 +42,7 @@ from millbeck.wire.messages.delete_topics import (
 
 
 class TopicControl:
-    """CreateTopics and DeleteTopics."""
+    """Creates and deletes topics."""
 
     def __init__(self, options: ControllerOptions, rules: ConfigRules) -> None:
         self._options = options
@@ -57,8 +55,8 @@ class TopicControl:
         *,
         randomness: Randomness,
         may_describe_configs: Callable[[str], bool],
-    ) -> Result[CreateTopicsResponse]:
-        """Each topic is created or refused by itself; a request that would make too much is refused as a whole."""
+    ) -> Steps[Result[CreateTopicsResponse]]:
+        """Create or refuse each topic separately; a request that exceeds the limits is refused as a whole."""
         counts = Counter(topic.name for topic in request.topics)
         collisions: dict[str, str] | None = None
         records: list[MetadataRecord] = []
@@ -71,8 +69,10 @@ class TopicControl:
                 if counts[topic.name] > 1:
                     raise InvalidRequest("Duplicate topic name.")
                 if collisions is None and _may_collide(topic.name):
-                    collisions = {collision_key(name): name for name in image.topics.by_name if _may_collide(name)}
-                new_records, result = self._create_one(
+                    collisions = {
+                        unify_collision_chars(name): name for name in image.topics.by_name if _may_collide(name)
+                    }
+                new_records, result = yield from self._create_one(
                     image, topic, collisions or {}, randomness, may_describe_configs(topic.name)
                 )
             except ApiError as error:
@@ -83,20 +83,22 @@ class TopicControl:
             records += new_records
             results.append(result)
             if collisions is not None and _may_collide(topic.name):
-                collisions[collision_key(topic.name)] = topic.name
+                collisions[unify_collision_chars(topic.name)] = topic.name
         if len(records) > RECORD_COUNT_MAX:
             return Result(response=_all_refused(request, PolicyViolation(_TOO_MUCH)))
         return Result(response=CreateTopicsResponse(topics=results), records=[] if request.validate_only else records)
 
-    def delete(self, image: MetadataImage, request: DeleteTopicsRequest) -> Result[DeleteTopicsResponse]:
-        """By name or by id. What is refused is left out, the rest is deleted."""
+    def delete(self, image: MetadataImage, request: DeleteTopicsRequest) -> Steps[Result[DeleteTopicsResponse]]:
+        """Delete topics by name or id; refused ones are skipped."""
         states = request.topics or [DeleteTopicState(name=name) for name in request.topic_names]
         records: list[MetadataRecord] = []
         results: list[DeletableTopicResult] = []
         names = Counter(state.name for state in states if state.name is not None)
         ids = Counter(state.topic_id for state in states if state.topic_id != ZERO_UUID)
         gone: dict[Uuid, None] = {}
-        for state in {(state.name, state.topic_id): state for state in states}.values():
+        asked = {(state.name, state.topic_id): state for state in states}
+        for state in asked.values():
+            yield
             try:
                 topic = self._to_delete(image, state, names, ids)
                 if topic.topic_id in gone:
@@ -133,19 +135,22 @@ class TopicControl:
         collisions: Mapping[str, str],
         randomness: Randomness,
         reports_configs: bool,
-    ) -> tuple[list[MetadataRecord], CreatableTopicResult]:
+    ) -> Steps[tuple[list[MetadataRecord], CreatableTopicResult]]:
         _check_name(image, topic.name, collisions)
         options = _options_of(topic)
         resource = ConfigResource(ResourceType.TOPIC, topic.name)
         self._rules.check(resource, options, list(options))
-        partitions = self._partitions_of(image, topic, randomness)
+        partitions = yield from self._partitions_of(image, topic, randomness)
         topic_id = randomness.uuid()
         records: list[MetadataRecord] = [TopicRecord(name=topic.name, topic_id=topic_id)]
         records += [
             ConfigRecord(resource_type=resource.type, resource_name=topic.name, name=name, value=options[name])
             for name in options
         ]
-        records += [partition.to_record(topic_id, index) for index, partition in enumerate(partitions)]
+        for index, partition in enumerate(partitions):
+            if index % RECORDS_AT_ONCE == 0:
+                yield
+            records.append(partition.to_record(topic_id, index))
         result = CreatableTopicResult(name=topic.name, topic_id=topic_id, error_message=None)
         if reports_configs:
             result.num_partitions = len(partitions)
@@ -157,9 +162,9 @@ class TopicControl:
 
     def _partitions_of(
         self, image: MetadataImage, topic: CreatableTopic, randomness: Randomness
-    ) -> list[PartitionRegistration]:
+    ) -> Steps[list[PartitionRegistration]]:
         if topic.assignments:
-            return _assigned_partitions(image, topic)
+            return (yield from _assigned_partitions(image, topic))
         if topic.replication_factor < -1 or topic.replication_factor == 0:
             raise InvalidReplicationFactor("Replication factor must be larger than 0, or -1 to use the default value.")
         if topic.num_partitions < -1 or topic.num_partitions == 0:
@@ -168,9 +173,17 @@ class TopicControl:
         factor = (
             self._options.replication_factor_default if topic.replication_factor == -1 else topic.replication_factor
         )
-        placed = place(image.cluster, partition_count=count, replication_factor=factor, randomness=randomness)
-        partitions = [new_partition(image.cluster, assignment.replicas) for assignment in placed]
-        return [partition for partition in partitions if partition is not None]
+        placed = yield from place(
+            image.cluster, partition_count=count, replication_factor=factor, randomness=randomness
+        )
+        partitions: list[PartitionRegistration] = []
+        for number, assignment in enumerate(placed):
+            if number % RECORDS_AT_ONCE == 0:
+                yield
+            partition = new_partition(image.cluster, assignment.replicas)
+            if partition is not None:
+                partitions.append(partition)
+        return partitions
 
     def _to_delete(
         self, image: MetadataImage, state: DeleteTopicState, names: Mapping[str, int], ids: Mapping[Uuid, int]
@@ -209,7 +222,7 @@ def _check_name(image: MetadataImage, name: str, collisions: Mapping[str, str]) 
         raise InvalidRequest(f"Creation of internal topic {name} is prohibited.")
     if image.topics.named(name) is not None:
         raise TopicAlreadyExists(f"Topic '{name}' already exists.")
-    other = collisions.get(collision_key(name)) if _may_collide(name) else None
+    other = collisions.get(unify_collision_chars(name)) if _may_collide(name) else None
     if other is not None:
         raise InvalidTopic(f"Topic '{name}' collides with existing topic: {other}")
 
@@ -221,14 +234,16 @@ def _options_of(topic: CreatableTopic) -> dict[str, str]:
     return {config.name: config.value for config in topic.configs if config.value is not None}
 
 
-def _assigned_partitions(image: MetadataImage, topic: CreatableTopic) -> list[PartitionRegistration]:
+def _assigned_partitions(image: MetadataImage, topic: CreatableTopic) -> Steps[list[PartitionRegistration]]:
     if topic.replication_factor != -1:
         raise InvalidRequest("A manual partition assignment was specified, but replication factor was not set to -1.")
     if topic.num_partitions != -1:
         raise InvalidRequest("A manual partition assignment was specified, but numPartitions was not set to -1.")
     partitions: dict[int, PartitionRegistration] = {}
     replica_count: int | None = None
-    for assignment in topic.assignments:
+    for number, assignment in enumerate(topic.assignments):
+        if number % RECORDS_AT_ONCE == 0:
+            yield
         index = assignment.partition_index
         if index in partitions:
             raise InvalidReplicaAssignment(f"Found multiple manual partition assignments for partition {index}")

@@ -1,1 +1,1 @@
-"""The cluster's metadata as an immutable image advanced by records. Pure."""
+"""Cluster metadata as an immutable image that is advanced by records. Pure."""

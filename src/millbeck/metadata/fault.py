@@ -1,7 +1,7 @@
-"""The one error of this package: the metadata log says something that can not be."""
+"""The error of this package: the metadata log is inconsistent."""
 
 from __future__ import annotations
 
 
 class MetadataFault(Exception):
-    """A record that can not be read or replayed. The process that meets it must stop: its state is no longer known."""
+    """A record cannot be decoded or replayed. The process must stop, since its state is no longer known."""

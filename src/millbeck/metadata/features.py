@@ -1,7 +1,7 @@
-"""The features a cluster finalizes levels of, which levels this release works with, and what a level decides.
+"""Cluster features: which levels this release supports, and what a level enables.
 
-A feature that is not implemented stays at level 0, so its range here is 0 to 0: asking for more is refused by name.
-``metadata.version`` decides which version of each record is written.
+A feature that is not implemented stays at level 0, so its supported range is 0 to 0: a request for a higher level is
+rejected with the feature's name. ``metadata.version`` determines which version of each record is written.
 """
 
 from __future__ import annotations
@@ -16,28 +16,30 @@ TRANSACTION_VERSION = "transaction.version"
 SHARE_VERSION = "share.version"
 
 MINIMUM_METADATA_VERSION = 7
-"""3.3-IV3, the oldest that Kafka 4 starts on."""
+"""3.3-IV3, the minimum of Kafka 4."""
 LATEST_METADATA_VERSION = 30
 """4.3-IV0."""
 
 ISR_SHRINK_KEEPS_LEADER_EPOCH_FROM = 12
-"""Older brokers need a new leader epoch to notice that the ISR shrank (KAFKA-15021)."""
+"""Brokers below this version need a new leader epoch to notice an ISR shrink (KAFKA-15021)."""
+SCRAM_FROM = 11
 METADATA_TRANSACTIONS_FROM = 13
+DELEGATION_TOKENS_FROM = 14
 CONTROLLER_REGISTRATION_FROM = 15
 DIRECTORY_ASSIGNMENT_FROM = 17
 VOTERS_IN_LOG_FROM = 21
-"""``kraft.version`` 1 belongs to releases from here on."""
+"""First release with ``kraft.version`` 1."""
 ELIGIBLE_LEADER_REPLICAS_FROM = 23
 CORDONED_DIRECTORIES_FROM = 30
 
 _CHANGES_METADATA = (8, 11, 13, 14, 15, 17, 23, 30)
-"""Levels that brought records or fields which older ones can not hold: going back below one loses what they say."""
+"""Levels that added records or fields: a downgrade below one of these loses metadata."""
 
 DEPENDENCIES: dict[tuple[str, int], int] = {
     (KRAFT_VERSION, 1): VOTERS_IN_LOG_FROM,
     (ELIGIBLE_LEADER_REPLICAS_VERSION, 1): ELIGIBLE_LEADER_REPLICAS_FROM,
 }
-"""The ``metadata.version`` that a level of another feature needs."""
+"""Minimum ``metadata.version`` of a feature level."""
 
 FROM_THE_START: tuple[tuple[str, int, int], ...] = (
     (GROUP_VERSION, 1, 22),
@@ -45,7 +47,7 @@ FROM_THE_START: tuple[tuple[str, int, int], ...] = (
     (ELIGIBLE_LEADER_REPLICAS_VERSION, 1, 26),
     (SHARE_VERSION, 1, 28),
 )
-"""Features with the level that a new directory begins with, from a ``metadata.version`` on."""
+"""Feature levels that a newly formatted directory starts with, from a ``metadata.version`` on."""
 
 _RELEASES = {
     7: "3.3-IV3",
@@ -76,7 +78,7 @@ _RELEASES = {
 
 
 class FeatureRange(NamedTuple):
-    """The levels of a feature that a node supports, both ends included."""
+    """The range of levels of a feature that a node supports (inclusive)."""
 
     min_level: int
     max_level: int
@@ -100,10 +102,10 @@ UNSTABLE_FEATURES: dict[str, FeatureRange] = {
     SHARE_VERSION: FeatureRange(0, 2),
     TRANSACTION_VERSION: FeatureRange(0, 3),
 }
-"""What is offered beyond that with ``unstable.feature.versions.enable``: levels that Kafka 4.3 has not released.
+"""Levels enabled by ``unstable.feature.versions.enable``, which Kafka 4.3 has not released.
 
-``share.version`` 2 has dead-letter topics (KIP-1191), ``transaction.version`` 3 keeps prepared transactions for who
-takes part in a two-phase commit (KIP-939)."""
+``share.version`` 2 has dead-letter topics (KIP-1191), ``transaction.version`` 3 keeps prepared transactions for
+two-phase commit (KIP-939)."""
 DEAD_LETTERS_FROM = 2
 KEEPS_PREPARED_FROM = 3
 
@@ -111,7 +113,7 @@ KEEPS_PREPARED_FROM = 3
 def supported_features(
     *, metadata_version_max: int | None = None, has_unstable: bool = False
 ) -> dict[str, FeatureRange]:
-    """What a node supports; with a ``metadata.version`` it is to know no newer one."""
+    """The features a node supports; with a ``metadata.version``, that is the highest one supported."""
     supported = {**SUPPORTED_FEATURES, **(UNSTABLE_FEATURES if has_unstable else {})}
     if metadata_version_max is None:
         return supported
@@ -123,18 +125,18 @@ def supported_features(
     return supported
 
 
-def loses_metadata(current: int, wanted: int) -> bool:
-    """Whether going back from one ``metadata.version`` to another forgets what only newer ones can say."""
+def downgrade_loses_metadata(current: int, wanted: int) -> bool:
+    """Whether a downgrade between two levels of ``metadata.version`` loses metadata."""
     return any(wanted < level <= current for level in _CHANGES_METADATA)
 
 
-def release_of(metadata_version: int) -> str:
-    """The name a level of ``metadata.version`` has in Kafka's tools, such as 4.3-IV0."""
+def release_name(metadata_version: int) -> str:
+    """The release name of a level of ``metadata.version``, such as 4.3-IV0."""
     return _RELEASES.get(metadata_version, str(metadata_version))
 
 
 def metadata_version_of(release: str) -> int:
-    """The level for ``4.3-IV0``, or for ``4.3`` the newest of that release; ValueError when there is none."""
+    """The level of ``4.3-IV0``, or for ``4.3`` the latest of that release; raises ValueError if unknown."""
     levels = [level for level, name in _RELEASES.items() if name == release or name.partition("-")[0] == release]
     if not levels:
         raise ValueError(f"unknown release {release!r}: known are {', '.join(_RELEASES.values())}")

@@ -1,7 +1,7 @@
-"""A metadata record as the value of a log record: frame version, type and version as unsigned varints, then the body.
+"""Framing of a metadata record as a log record's value: frame version, type and version as unsigned varints, body.
 
-Which version of a record is written depends on the cluster's ``metadata.version``, and for a broker's change also on
-what it says: Kafka writes the lowest version that can carry it, and so do we.
+The version of a record depends on the cluster's ``metadata.version``, and for a broker registration change also on its
+fields: like Kafka, the lowest version that can represent it is written.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ FRAME_VERSION = 1
 
 
 def encode(record: MetadataRecord, metadata_version: int = LATEST_METADATA_VERSION) -> bytes:
-    """The value of the log record, in the version that ``metadata_version`` asks for."""
+    """Encode the record in the version for ``metadata_version``."""
     version = version_of(record, metadata_version)
     schema = schema_of(type(record))
     assert schema.api_key is not None
@@ -45,28 +45,28 @@ def encode(record: MetadataRecord, metadata_version: int = LATEST_METADATA_VERSI
 
 
 def decode(value: bytes | memoryview) -> MetadataRecord:
-    """The record in a log record's value; `MetadataFault` for anything this release does not know in full."""
+    """Decode a log record's value; raises `MetadataFault` if its frame, type, version or content is not supported."""
     try:
         frame_version, position = read_unsigned_varint(value, 0)
         if frame_version != FRAME_VERSION:
-            raise MetadataFault(f"metadata record with frame version {frame_version}; known is {FRAME_VERSION}")
+            raise MetadataFault(f"unsupported metadata frame version {frame_version}; supported is {FRAME_VERSION}")
         record_type, position = read_unsigned_varint(value, position)
         version, position = read_unsigned_varint(value, position)
         cls = RECORD_TYPES.get(record_type)
         if cls is None:
             raise MetadataFault(f"metadata record of unknown type {record_type}")
         if version not in schema_of(cls).versions:
-            raise MetadataFault(f"{cls.__name__} in unknown version {version}")
+            raise MetadataFault(f"unsupported {cls.__name__} version {version}")
         record, position = decoder(cls, version)(value, position)
     except DecodeError as error:
-        raise MetadataFault(f"metadata record that can not be read: {error}") from error
+        raise MetadataFault(f"cannot decode metadata record: {error}") from error
     if position != len(value):
-        raise MetadataFault(f"{cls.__name__} with {len(value) - position} bytes left over")
+        raise MetadataFault(f"{len(value) - position} trailing bytes in a {cls.__name__}")
     return record
 
 
 def version_of(record: MetadataRecord, metadata_version: int) -> int:
-    """The version in which Kafka would write the record under that ``metadata.version``."""
+    """The version in which Kafka writes the record at that ``metadata.version``."""
     match record:
         case RegisterBrokerRecord():
             if metadata_version >= CORDONED_DIRECTORIES_FROM:

@@ -1,9 +1,9 @@
-"""The records of the metadata log, one class each for all its versions, as Kafka 4.3 writes them.
+"""The record types of the metadata log, one class each for all versions, as Kafka 4.3 writes them.
 
-A record changes one fact of the cluster; the log of all of them is the cluster's state. This module only declares
-what they look like; `framing` turns them into bytes and back, `delta` says what each does to an image.
-``RECORD_TYPES`` maps the type number that travels in the frame to the class. Fields that an older ``metadata.version``
-has no room for are ignorable: a cluster at that level does not have what they say.
+Each record is one change of the cluster metadata; all of them together are its state. This module only declares the
+fields; `framing` encodes and decodes them, `delta` applies each to an image. ``RECORD_TYPES`` maps the type number in
+the frame to the class. Fields that an older ``metadata.version`` does not support are ignorable: a cluster at that
+level cannot have them set.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ NO_LEADER_CHANGE = -2
 
 @struct
 class RecordedEndpoint:
-    """Where a node listens under one listener name."""
+    """The endpoint of one listener of a node."""
 
     name: str = string(doc="Listener name.")
     host: str = string()
@@ -44,7 +44,7 @@ class RecordedEndpoint:
 
 @struct
 class RecordedFeature:
-    """The levels of one feature that a node can work with."""
+    """The range of levels of a feature that a node supports."""
 
     name: str = string()
     min_supported_version: int = int16()
@@ -53,11 +53,11 @@ class RecordedFeature:
 
 @message(kind=Kind.RECORD, api_key=0, versions="0-4", flexible="0+")
 class RegisterBrokerRecord:
-    """A broker process joined; its epoch is this record's own offset. It begins fenced."""
+    """A broker registered; its epoch is this record's offset. It starts fenced."""
 
     broker_id: int = int32()
-    is_migrating_zk_broker: bool = boolean(versions="2+", doc="Left from the ZooKeeper era; false.")
-    incarnation_id: bytes = uuid(doc="Chosen anew by each process.")
+    is_migrating_zk_broker: bool = boolean(versions="2+", doc="Always false; used in ZooKeeper migrations.")
+    incarnation_id: bytes = uuid(doc="Random id of the process.")
     broker_epoch: int = int64()
     end_points: list[RecordedEndpoint] = array(of=RecordedEndpoint)
     features: list[RecordedFeature] = array(of=RecordedFeature)
@@ -74,13 +74,13 @@ class RegisterBrokerRecord:
         tag=1,
         default=None,
         ignorable=True,
-        doc="Null until the broker has said.",
+        doc="Null if unknown.",
     )
 
 
 @message(kind=Kind.RECORD, api_key=1, versions="0", flexible="0+")
 class UnregisterBrokerRecord:
-    """A broker is gone for good."""
+    """A broker was unregistered."""
 
     broker_id: int = int32()
     broker_epoch: int = int64()
@@ -96,7 +96,7 @@ class TopicRecord:
 
 @message(kind=Kind.RECORD, api_key=3, versions="0-2", flexible="0+")
 class PartitionRecord:
-    """The whole state of a partition: at its creation, and in snapshots."""
+    """The full state of a partition: on creation, and in snapshots."""
 
     partition_id: int = int32(default=-1)
     topic_id: bytes = uuid()
@@ -109,7 +109,7 @@ class PartitionRecord:
     leader_epoch: int = int32(default=-1)
     partition_epoch: int = int32(default=-1)
     directories: list[bytes] = array(
-        of=uuid, versions="1+", ignorable=True, doc="The log directory of each replica, in their order."
+        of=uuid, versions="1+", ignorable=True, doc="The log directory of each replica, in the same order."
     )
     eligible_leader_replicas: list[int] | None = array(
         of=int32, versions="2+", nullable="2+", tag=1, default=None, ignorable=True
@@ -121,7 +121,7 @@ class PartitionRecord:
 
 @message(kind=Kind.RECORD, api_key=4, versions="0", flexible="0+")
 class ConfigRecord:
-    """One option of one resource was set, or deleted when the value is null."""
+    """One config of a resource was set, or deleted if the value is null."""
 
     resource_type: int = int8()
     resource_name: str = string()
@@ -131,7 +131,7 @@ class ConfigRecord:
 
 @message(kind=Kind.RECORD, api_key=5, versions="0-2", flexible="0+")
 class PartitionChangeRecord:
-    """What changed in a partition. Naming a leader, even the same one, raises the leader epoch."""
+    """A change of a partition. A record with a leader, even the same one, bumps the leader epoch."""
 
     partition_id: int = int32(default=-1)
     topic_id: bytes = uuid()
@@ -152,7 +152,7 @@ class PartitionChangeRecord:
 
 @message(kind=Kind.RECORD, api_key=7, versions="0", flexible="0+")
 class FenceBrokerRecord:
-    """A broker may lead nothing; written only by clusters older than `BrokerRegistrationChangeRecord`."""
+    """A broker was fenced; only written by versions before `BrokerRegistrationChangeRecord`."""
 
     id: int = int32()
     epoch: int = int64()
@@ -160,7 +160,7 @@ class FenceBrokerRecord:
 
 @message(kind=Kind.RECORD, api_key=8, versions="0", flexible="0+")
 class UnfenceBrokerRecord:
-    """A broker may lead again; written only by clusters older than `BrokerRegistrationChangeRecord`."""
+    """A broker was unfenced; only written by versions before `BrokerRegistrationChangeRecord`."""
 
     id: int = int32()
     epoch: int = int64()
@@ -181,7 +181,7 @@ class DelegationTokenRecord:
     requester: str = string()
     renewers: list[str] = array(of=string)
     issue_timestamp: int = int64()
-    max_timestamp: int = int64(doc="It can not be renewed past this time.")
+    max_timestamp: int = int64(doc="It cannot be renewed past this time.")
     expiration_timestamp: int = int64(doc="It must be renewed before this time.")
     token_id: str = string()
 
@@ -208,7 +208,7 @@ class FeatureLevelRecord:
 
 @struct
 class QuotaEntityPart:
-    """One part of who a quota is for; a null name is the default of its type."""
+    """One part of a quota's entity; a null name is the default of its type."""
 
     entity_type: str = string()
     entity_name: str | None = string(nullable="0+")
@@ -226,7 +226,7 @@ class ClientQuotaRecord:
 
 @message(kind=Kind.RECORD, api_key=15, versions="0", flexible="0+")
 class ProducerIdsRecord:
-    """A block of producer ids was handed out; the next block begins at ``next_producer_id``."""
+    """A block of producer ids was allocated; the next block starts at ``next_producer_id``."""
 
     broker_id: int = int32()
     broker_epoch: int = int64(default=-1)
@@ -235,12 +235,12 @@ class ProducerIdsRecord:
 
 @message(kind=Kind.RECORD, api_key=17, versions="0-3", flexible="0+")
 class BrokerRegistrationChangeRecord:
-    """What changed about a registered broker."""
+    """A change of a broker's registration."""
 
     broker_id: int = int32()
     broker_epoch: int = int64()
     fenced: int = int8(tag=0, doc="-1 unfenced, 0 no change, 1 fenced.")
-    in_controlled_shutdown: int = int8(versions="1+", tag=1, ignorable=True, doc="0 no change, 1 begun.")
+    in_controlled_shutdown: int = int8(versions="1+", tag=1, ignorable=True, doc="0 no change, 1 started.")
     log_dirs: list[bytes] = array(of=uuid, versions="2+", tag=2, ignorable=True, doc="Empty for no change.")
     cordoned_log_dirs: list[bytes] | None = array(
         of=uuid, versions="3+", nullable="3+", tag=3, default=None, ignorable=True, doc="Null for no change."
@@ -270,12 +270,12 @@ class RemoveAccessControlEntryRecord:
 
 @message(kind=Kind.RECORD, api_key=20, versions="0", flexible="0+")
 class NoOpRecord:
-    """Changes nothing; a sign of life of the active controller."""
+    """No operation: written periodically by the active controller."""
 
 
 @message(kind=Kind.RECORD, api_key=21, versions="0", flexible="0+")
 class ZkMigrationStateRecord:
-    """Where a migration from ZooKeeper stood; kept for directories that went through one."""
+    """The state of a ZooKeeper migration; kept for directories that went through one."""
 
     zk_migration_state: int = int8()
 
@@ -290,19 +290,19 @@ class RemoveUserScramCredentialRecord:
 
 @message(kind=Kind.RECORD, api_key=23, versions="0", flexible="0+")
 class BeginTransactionRecord:
-    """What follows takes effect at the matching end, or never."""
+    """Begins a metadata transaction: the following records take effect when it ends, or never."""
 
     name: str | None = string(nullable="0+", tag=0, default=None)
 
 
 @message(kind=Kind.RECORD, api_key=24, versions="0", flexible="0+")
 class EndTransactionRecord:
-    """Everything since the begin takes effect."""
+    """Ends a metadata transaction: its records take effect."""
 
 
 @message(kind=Kind.RECORD, api_key=25, versions="0", flexible="0+")
 class AbortTransactionRecord:
-    """Everything since the begin is forgotten."""
+    """Aborts a metadata transaction: its records are discarded."""
 
     reason: str | None = string(nullable="0+", tag=0, default=None)
 
@@ -316,18 +316,18 @@ class RemoveDelegationTokenRecord:
 
 @message(kind=Kind.RECORD, api_key=27, versions="0", flexible="0+")
 class RegisterControllerRecord:
-    """A controller process joined, or said anew where it listens."""
+    """A controller registered, or updated its endpoints."""
 
     controller_id: int = int32()
     incarnation_id: bytes = uuid()
-    zk_migration_ready: bool = boolean(doc="Left from the ZooKeeper era; false.")
+    zk_migration_ready: bool = boolean(doc="Always false; used in ZooKeeper migrations.")
     end_points: list[RecordedEndpoint] = array(of=RecordedEndpoint)
     features: list[RecordedFeature] = array(of=RecordedFeature)
 
 
 @message(kind=Kind.RECORD, api_key=28, versions="0", flexible="0+")
 class ClearElrRecord:
-    """Forget the eligible leader replicas of one topic, or of all when the name is empty."""
+    """Clears the eligible leader replicas of one topic, or of all topics if the name is empty."""
 
     topic_name: str = string()
 
@@ -363,4 +363,4 @@ MetadataRecord = (
 """Any record of the metadata log."""
 
 RECORD_TYPES: dict[int, type[MetadataRecord]] = {schema_of(cls).api_key or 0: cls for cls in get_args(MetadataRecord)}
-"""Type number in the frame to class."""
+"""Record class by the type number in the frame."""

@@ -1,9 +1,9 @@
-"""Snapshots of the metadata log: one file that stands for all records below its end offset.
+"""Snapshots of the metadata log: one file that replaces all records below its end offset.
 
-The content is ordinary batches: a control batch with the header (and, from ``kraft.version`` 1, the version and the
-voters), the image as data batches, a control batch with the footer. Offsets inside count from 0; the place in the log
-is in the file's name. A file without its footer was never finished and is no snapshot. ``bootstrap.checkpoint`` has
-the same form and holds the records a new cluster begins with.
+A snapshot consists of ordinary batches: a control batch with the header (and, from ``kraft.version`` 1, that version
+and the voters), the image as data batches, a control batch with the footer. Offsets in it start at 0; its end offset
+and epoch are in the file name. A file without a footer is incomplete and not a snapshot. ``bootstrap.checkpoint`` has
+the same format and contains the initial records of a new cluster.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ PART_SUFFIX = ".checkpoint.part"
 DELETED_SUFFIX = ".checkpoint.deleted"
 
 BATCH_RECORD_COUNT = 128
-"""Records in one data batch of a snapshot: few enough to be encoded within one turn of the loop."""
+"""Records per data batch of a snapshot: few enough to be encoded without blocking the event loop."""
 
 _NAME = re.compile(r"(\d{20})-(\d{10})\.checkpoint")
 
 
 class SnapshotId(NamedTuple):
-    """The first offset that is not in the snapshot, and the epoch of the last that is."""
+    """Identifies a snapshot: its end offset (exclusive) and the epoch of its last record."""
 
     end_offset: int
     epoch: int
@@ -49,12 +49,12 @@ class SnapshotId(NamedTuple):
 
     @property
     def part_name(self) -> str:
-        """The name while it is being written."""
+        """The file name while the snapshot is being written."""
         return f"{self.end_offset:020d}-{self.epoch:010d}{PART_SUFFIX}"
 
 
 def parse_name(file_name: str) -> SnapshotId | None:
-    """The id in the name of a finished snapshot; None for every other file."""
+    """Parse the file name of a complete snapshot; None for any other file."""
     found = _NAME.fullmatch(file_name)
     return None if found is None else SnapshotId(int(found[1]), int(found[2]))
 
@@ -77,7 +77,7 @@ def snapshot_batches(
     kraft_version: int = 0,
     voters: Voters | None = None,
 ) -> Iterator[bytes]:
-    """The file's batches one by one, so that a large image can be written in turns."""
+    """Yield the snapshot's batches one by one, so that the caller can yield to the event loop in between."""
     beginning: list[ControlValue] = [SnapshotHeader(last_contained_log_timestamp=last_contained_log_timestamp)]
     if kraft_version > 0:
         beginning.append(KRaftVersion(kraft_version=kraft_version))
@@ -92,23 +92,24 @@ def snapshot_batches(
 
 
 def read_snapshot(data: bytes | memoryview) -> Snapshot:
-    """What a whole snapshot file says; `MetadataFault` when it is damaged or was never finished."""
+    """Decode a snapshot file; raises `MetadataFault` if it is damaged or incomplete."""
     control_values: list[ControlValue] = []
     records: list[MetadataRecord] = []
     for batch in read_batches(data):
         if control_values and isinstance(control_values[-1], SnapshotFooter):
-            raise MetadataFault("snapshot goes on after its footer")
+            raise MetadataFault("snapshot has data after its footer")
         control_values.extend(batch.control_values)
         records.extend(batch.records)
         if not control_values or not isinstance(control_values[0], SnapshotHeader):
-            raise MetadataFault("snapshot does not begin with a header")
+            raise MetadataFault("snapshot does not start with a header")
     if not control_values or not isinstance(control_values[-1], SnapshotFooter):
-        raise MetadataFault("snapshot has no footer: it was never finished")
+        raise MetadataFault("snapshot has no footer: it is incomplete")
     return _snapshot(control_values, tuple(records))
 
 
 def last_timestamp_of(beginning: bytes) -> int:
-    """Of the last record in a snapshot, by its header, which is the first batch; raises `MetadataFault`."""
+    """The timestamp of the last record, from the snapshot's header, which is the first batch; raises
+    `MetadataFault`."""
     try:
         for _, _, view in split(beginning, partial_tail=True):
             header = next(iter(read_batch(view).control_values), None)
@@ -116,17 +117,18 @@ def last_timestamp_of(beginning: bytes) -> int:
                 return header.last_contained_log_timestamp
             break
     except ApiError as error:
-        raise MetadataFault(f"snapshot's header can not be read: {error}") from error
-    raise MetadataFault("snapshot does not begin with a header")
+        raise MetadataFault(f"cannot decode snapshot header: {error}") from error
+    raise MetadataFault("snapshot does not start with a header")
 
 
 def bootstrap_records(metadata_version: int = LATEST_METADATA_VERSION) -> list[MetadataRecord]:
-    """What a cluster begins with that nobody said more of: the metadata version; every other feature is at level 0."""
+    """The default bootstrap records: only the metadata version; every other feature is at level 0."""
     return [FeatureLevelRecord(name=METADATA_VERSION, feature_level=metadata_version)]
 
 
 def formatted_records(metadata_version: int = LATEST_METADATA_VERSION) -> list[MetadataRecord]:
-    """What a new directory begins with: also the features that Kafka begins with at that version and that are here."""
+    """The bootstrap records of a newly formatted directory: also the features Kafka enables at that version, if
+    implemented."""
     records = bootstrap_records(metadata_version)
     records += [
         FeatureLevelRecord(name=name, feature_level=level)
@@ -152,7 +154,7 @@ def _snapshot(control_values: list[ControlValue], records: tuple[MetadataRecord,
             case Voters():
                 voters = value
             case _:
-                raise MetadataFault(f"snapshot contains a control record that does not belong there: {value!r}")
+                raise MetadataFault(f"unexpected control record in snapshot: {value!r}")
     return Snapshot(
         last_contained_log_timestamp=header.last_contained_log_timestamp,
         records=records,

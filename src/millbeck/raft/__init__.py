@@ -1,1 +1,1 @@
-"""The quorum's state machine. Pure."""
+"""State machine of the KRaft quorum. Pure."""

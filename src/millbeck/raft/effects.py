@@ -1,15 +1,15 @@
-"""What the machine wants done. Effects of one step are carried out in order, each before the next is begun, and all of
-them before the next event is stepped.
+"""Effects: actions that the state machine asks its driver to perform.
 
-What changes the log is the last effect of its step, and the event that tells of it (`LogAppended`, `LogTruncated`,
-`SnapshotInstalled`) is the next one the machine sees.
+The effects of one step are executed in order, each before the next, and all of them before the next event is stepped.
+An effect that changes the log is the last of its step, and the event that reports it (`LogAppended`, `LogTruncated`,
+`SnapshotInstalled`) is the next one the machine gets.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from millbeck.raft.messages import Ask, FetchAsk, Reply, SnapshotAsk, SnapshotKey
+from millbeck.raft.messages import FetchRequest, Request, Response, SnapshotKey, SnapshotRequest
 from millbeck.raft.quorum_state import QuorumState
 from millbeck.raft.voters import Leader
 from millbeck.records.control import KRaftVersion, LeaderChange, VoterEndpoint, Voters
@@ -17,14 +17,14 @@ from millbeck.records.control import KRaftVersion, LeaderChange, VoterEndpoint, 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PersistState:
-    """Write the state's file and have it on disk, rename included, before anything that comes after."""
+    """Write the quorum-state file and sync it to disk, including the rename, before any later effect."""
 
     state: QuorumState
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AppendControl:
-    """As leader of ``epoch``, append one control batch with these values. The first of an epoch is a LeaderChange."""
+    """As leader of ``epoch``, append a control batch with these values. The first of an epoch is a LeaderChange."""
 
     values: tuple[LeaderChange | KRaftVersion | Voters, ...]
     epoch: int
@@ -32,7 +32,7 @@ class AppendControl:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AppendFetched:
-    """As follower in ``epoch``, append the leader's batches with the offsets they have."""
+    """As follower in ``epoch``, append the leader's batches at their offsets."""
 
     records: bytes
     epoch: int
@@ -40,61 +40,63 @@ class AppendFetched:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TruncateTo:
-    """Drop everything from ``offset`` on, durably."""
+    """Truncate the log to ``offset``, durably."""
 
     offset: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MoveHighWatermark:
-    """Everything below ``high_watermark`` is committed: apply it and answer who waits for it."""
+    """Advance the high watermark: apply committed records and complete requests waiting for them."""
 
     high_watermark: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChangeLeader:
-    """The leader this node knows of is another one now, or none, or leads in another epoch."""
+    """The known leader or its epoch has changed; there may be none."""
 
     leader: Leader
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Send:
-    """Ask ``node_id`` at ``endpoint``; one `Answered` follows, whatever happens. Negative ids are bootstrap servers."""
+class SendRequest:
+    """Send a request to ``node_id`` at ``endpoint``; exactly one `ResponseReceived` follows. Negative ids are bootstrap
+    servers."""
 
     node_id: int
     endpoint: VoterEndpoint
-    ask: Ask
+    ask: Request
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
-    """The reply to what was `Asked` under ``token``."""
+class SendResponse:
+    """The response to the `RequestReceived` with ``token``."""
 
     token: int
-    reply: Reply
+    reply: Response
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServeFetch:
-    """The replica's log continues into ours: answer with what follows it, or wait for that within bounds."""
+    """Answer a fetch from a replica whose log matches the leader's: send the following records, or wait for them within
+    limits."""
 
     token: int
-    ask: FetchAsk
+    ask: FetchRequest
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServeSnapshot:
-    """Answer with the bytes of the snapshot from the position on."""
+    """Send the bytes of the snapshot from the position on."""
 
     token: int
-    ask: SnapshotAsk
+    ask: SnapshotRequest
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WriteSnapshotPart:
-    """Put fetched bytes into the unfinished snapshot; position 0 begins it anew."""
+    """Write fetched bytes to the incomplete snapshot; position 0 restarts it."""
 
     snapshot: SnapshotKey
     position: int
@@ -103,7 +105,7 @@ class WriteSnapshotPart:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InstallSnapshot:
-    """All parts are there: make it a snapshot, durably, and let the log begin at its end, empty."""
+    """The snapshot is complete: rename it durably and restart the log, empty, at its end offset."""
 
     snapshot: SnapshotKey
 
@@ -115,8 +117,8 @@ Effect = (
     | TruncateTo
     | MoveHighWatermark
     | ChangeLeader
-    | Send
-    | Answer
+    | SendRequest
+    | SendResponse
     | ServeFetch
     | ServeSnapshot
     | WriteSnapshotPart

@@ -1,27 +1,27 @@
-"""What happens to a member of the quorum: the only input of its machine."""
+"""Events of a quorum member: the only input of its state machine."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from millbeck.raft.messages import Ask, Reply
+from millbeck.raft.messages import Request, Response
 from millbeck.raft.voters import VoterSet
 from millbeck.records.control import KRaftVersion, Voters
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Started:
-    """The process is up and has read its log."""
+class ProcessStarted:
+    """The process has started and has read its log."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TimePassed:
-    """The machine's ``next_deadline_ms`` has come."""
+class TimerExpired:
+    """The machine's ``next_deadline_ms`` was reached."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogAppended:
-    """The log ends at ``end_offset`` now. ``changes`` are the control records about voters among what is new."""
+    """Records were appended: the log ends at ``end_offset``. ``changes`` are the new control records about voters."""
 
     end_offset: int
     changes: tuple[tuple[int, KRaftVersion | Voters], ...] = ()
@@ -29,81 +29,81 @@ class LogAppended:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogFlushed:
-    """Everything below ``end_offset`` is on this node's disk."""
+    """The log is flushed to disk up to ``end_offset``."""
 
     end_offset: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogTruncated:
-    """The log was cut and ends at ``end_offset`` now."""
+    """The log was truncated to ``end_offset``."""
 
     end_offset: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SnapshotTaken:
-    """This node has made a snapshot of what it has committed below ``end_offset``."""
+    """This node created a snapshot of its committed records below ``end_offset``."""
 
     end_offset: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SnapshotInstalled:
-    """A fetched snapshot has taken the place of the log, which is empty and begins at ``end_offset``."""
+    """A fetched snapshot replaced the log, which is now empty and starts at ``end_offset``."""
 
     end_offset: int
     kraft_version: int
     voters: VoterSet | None
-    """None when the snapshot names no voters (``kraft.version`` 0)."""
+    """None if the snapshot has no voters (``kraft.version`` 0)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
-    """Somebody asks; an `Answer` with the same token is the reply, at once or later."""
+class RequestReceived:
+    """A request was received; a `SendResponse` with the same token is the response, at once or later."""
 
     token: int
-    ask: Ask
+    ask: Request
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answered:
-    """The answer to what was sent; None when there was none in time, or no connection."""
+class ResponseReceived:
+    """The response to a sent request; None after a timeout or connection error."""
 
     node_id: int
-    ask: Ask
-    reply: Reply | None
+    ask: Request
+    reply: Response | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UpgradeRequested:
-    """The operator raises ``kraft.version`` to 1; answered like an `Asked`."""
+    """An operator upgrades ``kraft.version`` to 1; answered like a `RequestReceived`."""
 
     token: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResignRequested:
-    """The controller on this node cannot lead in ``epoch`` any more."""
+    """The controller on this node can no longer lead in ``epoch``."""
 
     epoch: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShutdownRequested:
-    """The process is about to end in good order."""
+    """The process is shutting down in a controlled way."""
 
 
 Event = (
-    Started
-    | TimePassed
+    ProcessStarted
+    | TimerExpired
     | LogAppended
     | LogFlushed
     | LogTruncated
     | SnapshotTaken
     | SnapshotInstalled
-    | Asked
-    | Answered
+    | RequestReceived
+    | ResponseReceived
     | UpgradeRequested
     | ResignRequested
     | ShutdownRequested

@@ -1,9 +1,9 @@
-"""Leading: serving fetches, moving the high watermark, and noticing when nobody follows any more.
+"""Leaders: serving fetches, advancing the high watermark, and checking that a majority still fetches.
 
-A voter's fetch from an offset says that it has everything below on disk. The high watermark is the highest offset that
-a majority has reached, and it moves only past the start of the leader's epoch: what is older is committed together with
-the epoch's first record, never by counting alone. A leader that is no voter any more (its removal is being committed)
-goes on leading without counting itself.
+A voter's fetch offset acknowledges that everything below is on its disk. The high watermark is the highest offset that
+a majority has reached, and it advances only past the start of the leader's epoch: older records are committed together
+with the epoch's first record, never by counting alone. A leader that is no longer a voter (its removal is being
+committed) continues to lead without counting itself.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from millbeck.kernel.ids import ZERO_UUID
-from millbeck.raft import changing
-from millbeck.raft.effects import AppendControl, Send, ServeFetch, ServeSnapshot
+from millbeck.raft import voter_changes
+from millbeck.raft.effects import AppendControl, SendRequest, ServeFetch, ServeSnapshot
 from millbeck.raft.log_view import divergence, snapshot_needed
 from millbeck.raft.messages import (
     FENCED_LEADER_EPOCH,
@@ -21,14 +21,14 @@ from millbeck.raft.messages import (
     NOT_AVAILABLE,
     NOT_LEADER,
     UNKNOWN_LEADER_EPOCH,
-    BeginEpochAsk,
-    FetchAsk,
-    FetchReply,
-    Reply,
-    SnapshotAsk,
-    SnapshotReply,
+    BeginEpochRequest,
+    FetchRequest,
+    FetchResponse,
+    Response,
+    SnapshotRequest,
+    SnapshotResponse,
 )
-from millbeck.raft.roles import NEVER_MS, Errand, Leading, Progress
+from millbeck.raft.roles import NEVER_MS, Leading, PendingRequest, ReplicaProgress
 from millbeck.raft.voters import NOT_IN_LOG, ReplicaKey, VoterSet, key_of
 from millbeck.records.control import KRaftVersion, LeaderChange, Voters
 
@@ -37,11 +37,11 @@ if TYPE_CHECKING:
 
 OBSERVER_COUNT_MAX = 10_000
 OBSERVER_SESSION_MS = 300_000
-"""An observer that has not fetched for this long is not one any more."""
+"""An observer that has not fetched for this long is forgotten."""
 
 
 def begin(machine: QuorumMachine, grants: tuple[int, ...]) -> None:
-    """The election is won: have that on disk, then append the epoch's first record, then say so."""
+    """Become leader: persist that, then append the epoch's first record, then announce the epoch."""
     machine.persist(epoch=machine.epoch, leader_id=machine.node_id)
     role = Leading(
         epoch_start_offset=machine.log.end_offset,
@@ -50,15 +50,14 @@ def begin(machine: QuorumMachine, grants: tuple[int, ...]) -> None:
     )
     machine.role_state = role
     _follow_voters(machine, role)
-    # Sends before the append, which is the last effect of its step; what they say is on disk already.
+    # Requests are sent before the append, which is the last effect of its step; the state they announce is persisted.
     _announce_due(machine, role)
     machine.emit(AppendControl(values=_first_values(machine, grants), epoch=machine.epoch))
 
 
 def _first_values(machine: QuorumMachine, grants: tuple[int, ...]) -> tuple[LeaderChange | KRaftVersion | Voters, ...]:
-    """The LeaderChange; with it the voters, when they have been only in the snapshot the cluster began with, or when
-    this one listens elsewhere than they say.
-    """
+    """The LeaderChange record; also the voters if they are only in the bootstrap snapshot, or if this leader's
+    endpoints differ from those in the voter set."""
     history = machine.history
     voters = history.latest
     ids = voters.voter_ids()
@@ -78,11 +77,11 @@ def _first_values(machine: QuorumMachine, grants: tuple[int, ...]) -> tuple[Lead
 
 
 def _follow_voters(machine: QuorumMachine, role: Leading) -> None:
-    """The voters are others now: announce the epoch to those that are new, forget those that are not."""
+    """The voter set changed: announce the epoch to new voters, forget removed ones."""
     voters = machine.history.latest
     for voter in voters.voters:
         if voter.node_id != machine.node_id and voter.node_id not in role.announcements:
-            role.announcements[voter.node_id] = Errand(machine.now_ms)
+            role.announcements[voter.node_id] = PendingRequest(machine.now_ms)
     for node_id in list(role.announcements):
         if voters.get(node_id) is None:
             del role.announcements[node_id]
@@ -95,8 +94,8 @@ def _follow_voters(machine: QuorumMachine, role: Leading) -> None:
 # Serving.
 
 
-def on_fetch_asked(machine: QuorumMachine, token: int, ask: FetchAsk) -> None:
-    reply = refusal_of(machine, ask)
+def on_fetch_request(machine: QuorumMachine, token: int, ask: FetchRequest) -> None:
+    reply = fetch_error(machine, ask)
     role = machine.role_state
     if isinstance(role, Leading) and (reply is None or reply.error_code == NO_ERROR):
         _note_fetch(machine, role, ask, is_prefix=reply is None)
@@ -108,18 +107,18 @@ def on_fetch_asked(machine: QuorumMachine, token: int, ask: FetchAsk) -> None:
         advance_high_watermark(machine, role)
 
 
-def refusal_of(machine: QuorumMachine, ask: FetchAsk) -> FetchReply | None:
-    """What a fetch is answered with when it is not answered with records; changes nothing."""
+def fetch_error(machine: QuorumMachine, ask: FetchRequest) -> FetchResponse | None:
+    """The error response to a fetch, or None if it can be served; changes no state."""
     error = _epoch_error(machine, ask.epoch)
     if not error and (ask.offset < 0 or ask.last_epoch < 0 or ask.last_epoch > ask.epoch):
         error = INVALID_REQUEST
     if error:
-        return FetchReply(error_code=error, leader=machine.leader, high_watermark=machine.high_watermark)
+        return FetchResponse(error_code=error, leader=machine.leader, high_watermark=machine.high_watermark)
     snapshot = snapshot_needed(machine.log, ask.offset, ask.last_epoch)
     diverging = None if snapshot is not None else divergence(machine.log, ask.offset, ask.last_epoch)
     if snapshot is None and diverging is None:
         return None
-    return FetchReply(
+    return FetchResponse(
         leader=machine.leader, high_watermark=machine.high_watermark, diverging=diverging, snapshot=snapshot
     )
 
@@ -134,10 +133,10 @@ def _epoch_error(machine: QuorumMachine, epoch: int) -> int:
     return NO_ERROR if machine.is_leader else NOT_LEADER
 
 
-def on_snapshot_asked(machine: QuorumMachine, token: int, ask: SnapshotAsk) -> None:
+def on_fetch_snapshot_request(machine: QuorumMachine, token: int, ask: SnapshotRequest) -> None:
     error = _epoch_error(machine, ask.epoch)
     if error:
-        machine.answer(token, SnapshotReply(error_code=error, leader=machine.leader, snapshot=ask.snapshot))
+        machine.answer(token, SnapshotResponse(error_code=error, leader=machine.leader, snapshot=ask.snapshot))
         return
     role = machine.role_state
     assert isinstance(role, Leading)
@@ -145,12 +144,12 @@ def on_snapshot_asked(machine: QuorumMachine, token: int, ask: SnapshotAsk) -> N
     machine.emit(ServeSnapshot(token=token, ask=ask))
 
 
-def _note_fetch(machine: QuorumMachine, role: Leading, ask: FetchAsk, *, is_prefix: bool) -> None:
+def _note_fetch(machine: QuorumMachine, role: Leading, ask: FetchRequest, *, is_prefix: bool) -> None:
     progress = _note_alive(machine, role, ask.replica)
     if progress is None:
         return
     if is_prefix:
-        # A replica that was cut, or has lost what it had acknowledged, is believed: it has no more than it says.
+        # A replica that was truncated, or lost records it had acknowledged, has no more than its fetch offset.
         progress.end_offset = ask.offset
         end_offset = machine.log.end_offset
         if ask.offset >= end_offset:
@@ -161,7 +160,7 @@ def _note_fetch(machine: QuorumMachine, role: Leading, ask: FetchAsk, *, is_pref
     progress.last_fetch_ms = machine.now_ms
 
 
-def _note_alive(machine: QuorumMachine, role: Leading, replica: ReplicaKey) -> Progress | None:
+def _note_alive(machine: QuorumMachine, role: Leading, replica: ReplicaKey) -> ReplicaProgress | None:
     if replica.node_id < 0 or replica.node_id == machine.node_id:
         return None
     voters = machine.history.latest
@@ -171,11 +170,11 @@ def _note_alive(machine: QuorumMachine, role: Leading, replica: ReplicaKey) -> P
         if len(role.progress) >= OBSERVER_COUNT_MAX and not voters.has(replica):
             return None
         _forget_replaced(role, voters, replica)
-        progress = role.progress[replica] = Progress(replica)
+        progress = role.progress[replica] = ReplicaProgress(replica)
     if voters.has(replica):
-        errand = role.announcements.get(replica.node_id)
-        if errand is not None and errand.ask is None:
-            errand.due_ms = machine.now_ms + machine.timeouts.begin_epoch_ms
+        pending = role.announcements.get(replica.node_id)
+        if pending is not None and pending.ask is None:
+            pending.due_ms = machine.now_ms + machine.timeouts.begin_epoch_ms
         if replica.node_id not in role.fetched_ids:
             role.fetched_ids.append(replica.node_id)
         _renew_check(machine, role, voters)
@@ -183,7 +182,7 @@ def _note_alive(machine: QuorumMachine, role: Leading, replica: ReplicaKey) -> P
 
 
 def _forget_replaced(role: Leading, voters: VoterSet, replica: ReplicaKey) -> None:
-    """A static voter has come back with another directory: what it acknowledged with the old one is gone with that."""
+    """A static voter restarted with another directory: its acknowledgements for the old one no longer count."""
     voter = voters.get(replica.node_id)
     if voter is not None and voter.directory_id == ZERO_UUID:
         for key in list(role.progress):
@@ -213,7 +212,7 @@ def _renew_check(machine: QuorumMachine, role: Leading, voters: VoterSet) -> Non
 def on_appended(machine: QuorumMachine, role: Leading, has_changes: bool) -> None:
     if has_changes:
         _follow_voters(machine, role)
-        changing.on_set_appended(machine, role)
+        voter_changes.on_set_appended(machine, role)
         _announce_due(machine, role)
         advance_high_watermark(machine, role)
 
@@ -228,7 +227,7 @@ def advance_high_watermark(machine: QuorumMachine, role: Leading) -> None:
     if reached <= role.epoch_start_offset or reached <= machine.high_watermark:
         return
     machine.move_high_watermark(reached)
-    changing.on_committed(machine, role)
+    voter_changes.on_committed(machine, role)
 
 
 def _end_of(machine: QuorumMachine, role: Leading, voter: ReplicaKey) -> int:
@@ -238,57 +237,59 @@ def _end_of(machine: QuorumMachine, role: Leading, voter: ReplicaKey) -> int:
     return -1 if progress is None else progress.end_offset
 
 
-def progress_of(role: Leading, voter: ReplicaKey) -> Progress | None:
-    """What is known of a voter; one without a directory id is its node."""
+def progress_of(role: Leading, voter: ReplicaKey) -> ReplicaProgress | None:
+    """The progress of a voter; a voter without a directory id is matched by node id."""
     if voter.directory_id != ZERO_UUID:
         return role.progress.get(voter)
     return next((progress for key, progress in role.progress.items() if key.node_id == voter.node_id), None)
 
 
 def successors(machine: QuorumMachine, role: Leading) -> tuple[ReplicaKey, ...]:
-    """The other voters, the most complete first."""
+    """The other voters, ordered by log end, longest first."""
     others = [key for key in machine.history.latest.keys if key.node_id != machine.node_id]
     return tuple(sorted(others, key=lambda key: (-_end_of(machine, role, key), key.node_id)))
 
 
-# Time.
+# Timers.
 
 
 def next_deadline_ms(role: Leading) -> int:
     change_ms = NEVER_MS if role.change is None else role.change.deadline_ms
-    errands = role.announcements.values()
-    return min([role.check_quorum_deadline_ms, change_ms, *(errand.next_ms for errand in errands)])
+    requests = role.announcements.values()
+    return min([role.check_quorum_deadline_ms, change_ms, *(pending.next_ms for pending in requests)])
 
 
 def on_time(machine: QuorumMachine, role: Leading) -> None:
     if machine.now_ms >= role.check_quorum_deadline_ms:
-        # Somebody else may lead a majority by now; who asks here should look there.
+        # Another node may lead a majority by now; clients should look for it.
         machine.resign()
         return
-    changing.on_time(machine, role)
+    voter_changes.on_time(machine, role)
     _announce_due(machine, role)
 
 
 def _announce_due(machine: QuorumMachine, role: Leading) -> None:
     for voter in machine.history.latest.voters:
-        errand = role.announcements.get(voter.node_id)
-        place = machine.place_of(voter.endpoints)
-        if errand is None or errand.next_ms > machine.now_ms or place is None:
+        pending = role.announcements.get(voter.node_id)
+        place = machine.endpoint_for(voter.endpoints)
+        if pending is None or pending.next_ms > machine.now_ms or place is None:
             continue
-        errand.ask = BeginEpochAsk(
+        pending.ask = BeginEpochRequest(
             epoch=machine.epoch,
             leader_id=machine.node_id,
             endpoints=machine.listeners,
             voter=key_of(voter),
         )
-        machine.emit(Send(node_id=voter.node_id, endpoint=place, ask=errand.ask))
+        machine.emit(SendRequest(node_id=voter.node_id, endpoint=place, ask=pending.ask))
 
 
-def on_announced(machine: QuorumMachine, node_id: int, ask: BeginEpochAsk, reply: Reply | None) -> None:
+def on_begin_quorum_epoch_response(
+    machine: QuorumMachine, node_id: int, ask: BeginEpochRequest, reply: Response | None
+) -> None:
     role = machine.role_state
-    errand = role.announcements.get(node_id) if isinstance(role, Leading) else None
-    if errand is None or errand.ask != ask:
+    pending = role.announcements.get(node_id) if isinstance(role, Leading) else None
+    if pending is None or pending.ask != ask:
         return
-    errand.ask = None
+    pending.ask = None
     timeouts = machine.timeouts
-    errand.due_ms = machine.now_ms + (timeouts.retry_backoff_ms if reply is None else timeouts.begin_epoch_ms)
+    pending.due_ms = machine.now_ms + (timeouts.retry_backoff_ms if reply is None else timeouts.begin_epoch_ms)

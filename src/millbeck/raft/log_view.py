@@ -1,8 +1,7 @@
-"""What the machine must know of its log to decide: where it ends, and where each epoch ended in it.
+"""Read-only view of the log: its end offset, and the end offset of each epoch.
 
-`LogView` is read only; the machine changes the log through effects. The two questions of replication are answered here,
-by epochs and never by high watermarks: does a follower's log continue into the leader's, and where must it be cut if
-it does not.
+The machine changes the log only through effects. Two questions of replication are answered here, by epochs and never by
+high watermarks: whether a follower's log is a prefix of the leader's, and where to truncate it if it is not.
 """
 
 from __future__ import annotations
@@ -18,25 +17,25 @@ class LogView(Protocol):
 
     @property
     def start_epoch(self) -> int:
-        """The epoch of the last record before ``start_offset``, of which only a snapshot is left; 0 when none is."""
+        """The epoch of the last record before ``start_offset``, which only a snapshot contains; 0 if there is none."""
 
     @property
     def end_offset(self) -> int: ...
 
     @property
     def flushed_offset(self) -> int:
-        """Everything below is on this node's disk."""
+        """Everything below this offset is on this node's disk."""
 
     @property
     def last_epoch(self) -> int:
-        """The epoch of the last record, or of the snapshot when nothing follows it; 0 when there is neither."""
+        """The epoch of the last record, or of the snapshot if no record follows it; 0 if there is neither."""
 
     @property
     def snapshot(self) -> SnapshotKey | None:
-        """The newest whole snapshot on disk."""
+        """The newest complete snapshot on disk."""
 
     def end_of_epoch(self, epoch: int) -> EpochEnd:
-        """The largest epoch of the log that is not above ``epoch``, and where it ends."""
+        """The largest epoch in the log up to ``epoch``, and its end offset."""
 
 
 def end_of(log: LogView) -> EpochEnd:
@@ -44,7 +43,7 @@ def end_of(log: LogView) -> EpochEnd:
 
 
 def snapshot_needed(log: LogView, offset: int, epoch: int) -> SnapshotKey | None:
-    """The snapshot a follower must load first, because the log no longer holds what follows its own."""
+    """The snapshot a follower must load first because the log no longer contains the records after its own."""
     start = log.start_offset
     if start == 0 or (offset > start and epoch >= log.start_epoch) or (offset == start and epoch == log.start_epoch):
         return None
@@ -52,7 +51,7 @@ def snapshot_needed(log: LogView, offset: int, epoch: int) -> SnapshotKey | None
 
 
 def divergence(log: LogView, offset: int, epoch: int) -> EpochEnd | None:
-    """Where a log that ends at ``offset`` in ``epoch`` leaves this one; None when it is a prefix of it."""
+    """The point where a log that ends at ``offset`` in ``epoch`` diverges from this one; None if it is a prefix."""
     if (offset, epoch) in ((0, 0), (log.start_offset, log.start_epoch)):
         return None
     end = log.end_of_epoch(epoch)
@@ -62,7 +61,7 @@ def divergence(log: LogView, offset: int, epoch: int) -> EpochEnd | None:
 
 
 def truncation_offset(log: LogView, diverging: EpochEnd) -> int:
-    """How much of this log may agree with a leader's that says ``diverging``: cut there, then ask again."""
+    """The offset to truncate to, up to which this log may match that of a leader that returned ``diverging``."""
     own = log.end_of_epoch(diverging.epoch)
     if own.epoch == diverging.epoch:
         return min(own.end_offset, diverging.end_offset)

@@ -1,21 +1,72 @@
 """A member of the metadata quorum as a state machine: events in, effects out.
 
-`QuorumMachine.step` is the only way its state changes; time comes as an argument, chance as a
-function given at the start. The log is read through a `LogView` and changed through effects. The parts: `electing`
-(votes), `leading` (fetches, the high watermark, the quorum's check), `following` (replication, snapshots), `changing`
-(voters), each a set of functions of this machine.
+`QuorumMachine.step` is the only way its state changes; time is an argument, and randomness a function passed to the
+constructor. The log is read through a `LogView` and changed through effects. Its parts are sets of functions on this
+machine: `elections` (votes), `leading` (fetches, the high watermark, checking the quorum), `following` (replication,
+snapshots), `voter_changes` (KIP-853).
 
-Rules that everything here keeps
-- The epoch never goes back, and within an epoch a replica votes at most once: both are on disk (`PersistState`) before
-  anybody hears of them, and effects are carried out in order.
-- An epoch is led by one process at most. What led it before a restart is *resigned* in it and begins with the next
-  (KAFKA-10527 tells what happens otherwise).
+Invariants
+- The epoch never decreases, and within an epoch a replica votes at most once: both are on disk (`PersistState`) before
+  they are sent to any node, and effects are executed in order.
+- An epoch is led by at most one process. A process that led it before a restart is *resigned* in it and may lead again
+  only in a later one (see KAFKA-10527).
 - A record is committed when a majority of the voters has it on disk *and* it, or one after it, is of the leader's own
   epoch (Raft, 5.4.2). A replica fetches from its flushed end, so a fetch is the acknowledgement.
-- The voters are those of the newest set in the log, from its append on.
+- The current voters are those of the newest voter set in the log, from its append on.
 
-A node that is the only voter takes all steps of an election at once and waits for nobody. Roles and the ways between
-them are told in `roles`.
+A single voter takes all steps of an election at once. The roles and their transitions are described in `roles`.
+
+The loop of a driver: an event is stepped, its effects are executed in order, and their results (responses, appended
+records, a flush) are the next events. Here one of three voters is elected; the caller acts as the driver, so it changes
+the log itself. `server.metadata.quorum_driver` is the driver of a node, `simulation.raft.bench` that of the tests.
+
+>>> from types import SimpleNamespace
+>>> from millbeck.raft.messages import EpochEnd, VoteResponse
+>>> from millbeck.raft.voters import static_voters
+>>> addresses = {node: VoterEndpoint(name="CONTROLLER", host=f"c{node}", port=9093) for node in (1, 2, 3)}
+>>> log = SimpleNamespace(start_offset=0, start_epoch=0, end_offset=0, flushed_offset=0, last_epoch=0, snapshot=None)
+>>> machine = QuorumMachine(
+...     key=ReplicaKey(1, ZERO_UUID), log=log, history=VoterHistory(static_voters(addresses)), state=None,
+...     below=lambda bound: 0, options=QuorumOptions(listeners=(addresses[1],)),
+... )
+>>> def names(effects):
+...     return [type(effect).__name__ for effect in effects]
+
+There is no leader, so after the election timeout the machine requests pre-votes from the two others, and after the
+first grant votes. The new epoch and its own vote must be on disk before any request is sent:
+
+>>> machine.step(ProcessStarted(), 0)
+[]
+>>> effects = machine.step(TimerExpired(), machine.next_deadline_ms)
+>>> names(effects), effects[0].ask.is_pre_vote
+(['SendRequest', 'SendRequest'], True)
+>>> grant = ResponseReceived(node_id=2, ask=effects[0].ask, reply=VoteResponse(is_granted=True))
+>>> effects = machine.step(grant, 1001)
+>>> names(effects)
+['PersistState', 'SendRequest', 'SendRequest', 'ChangeLeader']
+>>> effects[0].state.leader_epoch, effects[0].state.voted_id, effects[1].ask.is_pre_vote
+(1, 1, False)
+
+One more vote is a majority. The leader announces its epoch and appends the first record of it:
+
+>>> reply = VoteResponse(is_granted=True, leader=Leader(epoch=1))
+>>> effects = machine.step(ResponseReceived(node_id=2, ask=effects[1].ask, reply=reply), 1002)
+>>> names(effects)
+['PersistState', 'SendRequest', 'SendRequest', 'AppendControl', 'ChangeLeader']
+>>> log.end_offset = 1
+>>> machine.step(LogAppended(end_offset=1), 1002)
+[]
+
+The record is committed when a second voter has it too: its next fetch starts at its flushed end offset.
+
+>>> log.flushed_offset = 1
+>>> machine.step(LogFlushed(end_offset=1), 1003)
+[]
+>>> log.end_of_epoch = lambda epoch: EpochEnd(epoch, 1)
+>>> fetch = FetchRequest(epoch=1, replica=ReplicaKey(2, ZERO_UUID), offset=1, last_epoch=1)
+>>> effects = machine.step(RequestReceived(token=7, ask=fetch), 1004)
+>>> names(effects), effects[1].high_watermark
+(['ServeFetch', 'MoveHighWatermark'], 1)
 """
 
 from __future__ import annotations
@@ -24,21 +75,21 @@ from collections.abc import Callable
 from typing import assert_never
 
 from millbeck.kernel.ids import ZERO_UUID
-from millbeck.raft import changing, electing, following, leading
-from millbeck.raft.effects import Answer, ChangeLeader, Effect, MoveHighWatermark, PersistState
+from millbeck.raft import elections, following, leading, voter_changes
+from millbeck.raft.effects import ChangeLeader, Effect, MoveHighWatermark, PersistState, SendResponse
 from millbeck.raft.events import (
-    Answered,
-    Asked,
     Event,
     LogAppended,
     LogFlushed,
     LogTruncated,
+    ProcessStarted,
+    RequestReceived,
     ResignRequested,
+    ResponseReceived,
     ShutdownRequested,
     SnapshotInstalled,
     SnapshotTaken,
-    Started,
-    TimePassed,
+    TimerExpired,
     UpgradeRequested,
 )
 from millbeck.raft.log_view import LogView
@@ -51,17 +102,18 @@ from millbeck.raft.messages import (
     NOT_AVAILABLE,
     NOT_LEADER,
     UNKNOWN_LEADER_EPOCH,
-    AddVoterAsk,
-    BeginEpochAsk,
-    EndEpochAsk,
-    FetchAsk,
-    RemoveVoterAsk,
-    Reply,
-    SnapshotAsk,
-    UpdateVoterAsk,
-    VersionsAsk,
-    VoteAsk,
+    AddVoterRequest,
+    BeginEpochRequest,
+    EndEpochRequest,
+    FetchRequest,
+    RemoveVoterRequest,
+    Response,
+    SnapshotRequest,
+    UpdateVoterRequest,
+    VersionsRequest,
+    VoteRequest,
 )
+from millbeck.raft.options import QuorumOptions
 from millbeck.raft.quorum_state import NO_NODE, QuorumState
 from millbeck.raft.roles import (
     NEVER_MS,
@@ -73,13 +125,12 @@ from millbeck.raft.roles import (
     RoleState,
     Unattached,
 )
-from millbeck.raft.timeouts import QuorumTimeouts
-from millbeck.raft.voters import Leader, ReplicaKey, VoterHistory, endpoint_by
+from millbeck.raft.voters import Leader, ReplicaKey, VoterHistory, endpoint_for_listener
 from millbeck.records.control import Voter, VoterEndpoint
 
 
 class QuorumMachine:
-    """``state`` is what the file says, or what it will say once the effects are done."""
+    """``state`` is the content of the quorum-state file once the pending effects are executed."""
 
     __slots__ = (
         "auto_join",
@@ -113,27 +164,21 @@ class QuorumMachine:
         history: VoterHistory,
         state: QuorumState | None,
         below: Callable[[int], int],
-        can_vote: bool = True,
-        timeouts: QuorumTimeouts | None = None,
-        listeners: tuple[VoterEndpoint, ...] = (),
-        listener_name: str = "",
-        bootstrap: tuple[VoterEndpoint, ...] = (),
-        auto_join: bool = False,
+        options: QuorumOptions,
     ) -> None:
-        """``below`` draws a number below its argument; ``bootstrap`` says where somebody may know the leader;
-        ``listener_name`` is the one of the others' listeners that this node uses, the first where it is not named."""
+        """``below`` returns a random number below its argument."""
         self.key = key
         self.log = log
         self.history = history
-        self.can_vote = can_vote
-        self.timeouts = timeouts or QuorumTimeouts()
-        self.listeners = listeners
-        self.listener_name = listener_name
-        self.bootstrap = bootstrap
-        self.auto_join = auto_join
+        self.can_vote = options.can_vote
+        self.timeouts = options.timeouts
+        self.listeners = options.listeners
+        self.listener_name = options.listener_name
+        self.bootstrap = options.bootstrap
+        self.auto_join = options.auto_join
         self.below = below
-        # Without its file a voter cannot know what it promised: it must not promise anything else before it has seen
-        # a leader that others elected. A log that is empty, too, has never been anywhere.
+        # Without its file a voter cannot know whom it voted for: it must not vote before it has seen a leader that
+        # others elected. If the log is empty as well, the node is new.
         self.lost_its_vote = state is None and log.end_offset > 0
         self.state = state or QuorumState(current_voters=history.latest.ids)
         self.role_state: RoleState = Unattached(NEVER_MS, NEVER_MS)
@@ -146,7 +191,7 @@ class QuorumMachine:
         self.now_ms = 0
         self.effects: list[Effect] = []
 
-    # What it is.
+    # Reading.
 
     @property
     def node_id(self) -> int:
@@ -181,10 +226,10 @@ class QuorumMachine:
         return self.can_vote and self.history.latest.has(self.key)
 
     @property
-    def may_stand(self) -> bool:
-        """Whether this replica may be elected: it votes, or its removal is not known to be committed.
+    def is_electable(self) -> bool:
+        """Whether this replica may start elections: it is a voter, or its removal is not known to be committed.
 
-        Its log may be the only one that others can be brought up to date from (Raft, 4.2.2).
+        In that case its log may be the only one with all committed records (Raft, 4.2.2).
         """
         if self.is_voter or not self.can_vote:
             return self.is_voter
@@ -194,12 +239,12 @@ class QuorumMachine:
 
     @property
     def epoch_start_offset(self) -> int:
-        """Where the leader's epoch begins in its log; -1 on everybody else."""
+        """Start offset of the epoch on the leader; -1 on other nodes."""
         return self.role_state.epoch_start_offset if isinstance(self.role_state, Leading) else -1
 
     @property
     def leader(self) -> Leader:
-        """The leader of the epoch, as far as this node knows."""
+        """The leader of the epoch, if this node knows it."""
         match self.role_state:
             case Leading():
                 endpoint = next(iter(self.listeners), None)
@@ -211,32 +256,32 @@ class QuorumMachine:
 
     @property
     def next_deadline_ms(self) -> int:
-        """When `TimePassed` is due at the latest; `NEVER_MS` when nothing waits for time."""
+        """The time at which `TimerExpired` must be stepped; `NEVER_MS` if no timer is set."""
         match self.role_state:
             case Unattached(deadline_ms=deadline_ms, search_ms=search_ms):
                 return min(deadline_ms, search_ms)
             case Election():
-                return electing.next_deadline_ms(self.role_state)
+                return elections.next_deadline_ms(self.role_state)
             case Leading():
                 return leading.next_deadline_ms(self.role_state)
             case Following():
                 return following.next_deadline_ms(self.role_state)
             case Resigned():
-                errands = self.role_state.farewells.values()
-                return min([self.role_state.deadline_ms, *(errand.next_ms for errand in errands)])
+                requests = self.role_state.end_epoch_requests.values()
+                return min([self.role_state.deadline_ms, *(pending.next_ms for pending in requests)])
             case _:
                 assert_never(self.role_state)
 
     # Stepping.
 
     def step(self, event: Event, now_ms: int) -> list[Effect]:
-        """What is to be done because of ``event``; ``now_ms`` is a clock that never goes back."""
+        """Process ``event`` and return its effects; ``now_ms`` is a monotonic clock."""
         self.now_ms = now_ms
         self.effects = []
         match event:
-            case Started():
+            case ProcessStarted():
                 self._on_started()
-            case TimePassed():
+            case TimerExpired():
                 self._on_time()
             case LogAppended():
                 self._on_appended(event)
@@ -246,15 +291,15 @@ class QuorumMachine:
                 self.history.truncated(event.end_offset)
                 following.fetch_again(self)
             case SnapshotTaken():
-                self.history.forget_before(event.end_offset)
+                self.history.truncate_old_entries(event.end_offset)
             case SnapshotInstalled():
                 following.on_installed(self, event)
-            case Asked():
+            case RequestReceived():
                 self._on_asked(event)
-            case Answered():
+            case ResponseReceived():
                 self._on_answered(event)
             case UpgradeRequested():
-                changing.on_upgrade(self, event.token)
+                voter_changes.on_upgrade(self, event.token)
             case ResignRequested():
                 if self.is_leader and event.epoch == self.epoch:
                     self.resign()
@@ -267,40 +312,43 @@ class QuorumMachine:
         return self.effects
 
     def check_invariants(self) -> None:
-        """Cheap enough for every step."""
+        """Check the invariants that are cheap enough to check after every step."""
         role = self.role_state
         if isinstance(role, Leading):
-            assert self.state.leader_id == self.node_id, f"leads, but the state names {self.state.leader_id}"
-            assert role.epoch_start_offset >= 0, "leads without a first record of the epoch"
+            assert self.state.leader_id == self.node_id, f"leader, but the state names {self.state.leader_id} as leader"
+            assert role.epoch_start_offset >= 0, "leader without a first record of the epoch"
         if isinstance(role, Following):
-            assert self.state.leader_id == role.leader_id, f"follows {role.leader_id}, not {self.state.leader_id}"
+            assert self.state.leader_id == role.leader_id, (
+                f"follower of {role.leader_id}, but the state names {self.state.leader_id} as leader"
+            )
             assert role.leader_id != self.node_id, "follows itself"
         if isinstance(role, Election) and not role.is_pre_vote:
-            assert self.state.voted_id == self.node_id, "stands for election without its own vote"
+            assert self.state.voted_id == self.node_id, "candidate without its own vote"
 
     def emit(self, effect: Effect) -> None:
         self.effects.append(effect)
 
-    def answer(self, token: int, reply: Reply) -> None:
-        self.emit(Answer(token=token, reply=reply))
+    def answer(self, token: int, reply: Response) -> None:
+        self.emit(SendResponse(token=token, reply=reply))
 
-    def refusal(self, error_code: int, message: str = "") -> Reply:
-        return Reply(error_code=error_code, message=message, leader=self.leader)
+    def refusal(self, error_code: int, message: str = "") -> Response:
+        return Response(error_code=error_code, message=message, leader=self.leader)
 
     def move_high_watermark(self, high_watermark: int) -> None:
-        """Forward only. The first one a process learns is told even when its snapshot ends there."""
+        """Advance the high watermark, never back. The first one of a process is always emitted, even if the snapshot
+        ends there."""
         is_first = high_watermark == self.high_watermark >= 0 and not self.knows_committed
         if high_watermark > self.high_watermark or is_first:
             self.high_watermark = high_watermark
             self.knows_committed = True
             self.emit(MoveHighWatermark(high_watermark=high_watermark))
 
-    def draw_election_ms(self) -> int:
-        """Between once and twice the timeout, so that rivals do not keep meeting."""
+    def random_election_timeout_ms(self) -> int:
+        """A random timeout between one and two election timeouts, so that rivals do not keep colliding."""
         election_ms = self.timeouts.election_ms
         return election_ms + (self.below(election_ms) if election_ms else 0)
 
-    # Changing roles: the state is persisted before anything that follows from it.
+    # Changing roles: the state is persisted before any effect that depends on it.
 
     def persist(self, *, epoch: int, leader_id: int = NO_NODE, voted: ReplicaKey = NOBODY) -> None:
         version = 1 if self.history.kraft_version >= 1 else 0
@@ -320,17 +368,17 @@ class QuorumMachine:
 
     @property
     def voted(self) -> ReplicaKey:
-        """Whom this replica voted for in the epoch; `NOBODY` when it has not."""
+        """The candidate this replica voted for in the epoch; `NOBODY` if it has not voted."""
         if self.state.voted_id == NO_NODE:
             return NOBODY
         return ReplicaKey(self.state.voted_id, self.state.voted_directory_id)
 
     def become_unattached(self, epoch: int) -> None:
-        """Know of ``epoch``, and of no leader in it."""
+        """Enter ``epoch`` without a known leader."""
         self._leave_role()
         if epoch > self.epoch:
             self.persist(epoch=epoch)
-        deadline_ms = self.now_ms + self.draw_election_ms() if self.may_stand else NEVER_MS
+        deadline_ms = self.now_ms + self.random_election_timeout_ms() if self.is_electable else NEVER_MS
         self.role_state = Unattached(deadline_ms, NEVER_MS if self.is_voter else self.now_ms)
 
     def become_follower(self, epoch: int, leader_id: int, endpoint: VoterEndpoint | None) -> None:
@@ -342,60 +390,60 @@ class QuorumMachine:
         self.role_state = following.begin(
             self, leader_id, endpoint or self.history.latest.endpoint_of(leader_id, self.listener_name)
         )
-        following.send_due(self)
+        following.send_due_requests(self)
 
     def resign(self) -> None:
-        """Lead no more in this epoch, and tell the others, who should stand first."""
+        """Resign as leader of this epoch and send EndQuorumEpoch with the preferred successors."""
         assert isinstance(self.role_state, Leading)
         successors = leading.successors(self, self.role_state)
         self._leave_role()
-        self.role_state = Resigned(self.now_ms + self.draw_election_ms(), successors)
-        electing.say_farewell(self)
+        self.role_state = Resigned(self.now_ms + self.random_election_timeout_ms(), successors)
+        elections.send_end_quorum_epoch(self)
 
     def _leave_role(self) -> None:
         if isinstance(self.role_state, Leading):
-            changing.abandon(self, self.role_state)
+            voter_changes.abandon(self, self.role_state)
 
     def _tell_of_leader(self) -> None:
         if self.leader != self.known_leader:
             self.known_leader = self.leader
             self.emit(ChangeLeader(leader=self.known_leader))
 
-    # Events that do not belong to one role.
+    # Events handled in every role.
 
     def _on_started(self) -> None:
         last_epoch = self.log.last_epoch
         if last_epoch > self.epoch:
-            # The file is older than the log: an epoch in the log was led by someone.
+            # The file is older than the log: an epoch in the log had a leader.
             self.persist(epoch=last_epoch)
         if self.history.latest.is_only(self.key) and self.can_vote:
             self.lost_its_vote = False
-            electing.stand(self)
+            elections.stand(self)
         elif self.state.leader_id == self.node_id:
-            # It led this epoch before the restart, and what it appended last may be lost: never again in this epoch.
-            self.role_state = Resigned(self.now_ms + self.draw_election_ms())
-            electing.say_farewell(self)
+            # It led this epoch before the restart and may have lost records it appended, so it must not lead it again.
+            self.role_state = Resigned(self.now_ms + self.random_election_timeout_ms())
+            elections.send_end_quorum_epoch(self)
         elif self.state.leader_id != NO_NODE:
             self.become_follower(self.epoch, self.state.leader_id, None)
         else:
             self.become_unattached(self.epoch)
-            following.search_if_due(self)
+            following.find_leader_if_due(self)
 
     def _on_time(self) -> None:
         match self.role_state:
             case Unattached():
                 if self.now_ms >= self.role_state.deadline_ms:
-                    electing.ask_around(self)
+                    elections.start_pre_vote(self)
                 else:
-                    following.search_if_due(self)
+                    following.find_leader_if_due(self)
             case Election():
-                electing.on_time(self, self.role_state)
+                elections.on_time(self, self.role_state)
             case Leading():
                 leading.on_time(self, self.role_state)
             case Following():
                 following.on_time(self, self.role_state)
             case Resigned():
-                electing.on_time_resigned(self, self.role_state)
+                elections.on_time_resigned(self, self.role_state)
             case _:
                 assert_never(self.role_state)
 
@@ -412,7 +460,7 @@ class QuorumMachine:
             leading.advance_high_watermark(self, self.role_state)
         elif isinstance(self.role_state, Following) and event.end_offset >= self.log.end_offset:
             self.role_state.is_flushing = False
-            following.send_due(self)
+            following.send_due_requests(self)
 
     def _on_shutdown(self) -> None:
         self.is_stopping = True
@@ -424,76 +472,76 @@ class QuorumMachine:
 
     @property
     def is_stopped(self) -> bool:
-        """After `ShutdownRequested`: everybody who should know does, or nobody needs to."""
-        return self.is_stopping and not (isinstance(self.role_state, Resigned) and self.role_state.farewells)
+        """Whether the shutdown can complete: the other voters were notified, or need not be."""
+        return self.is_stopping and not (isinstance(self.role_state, Resigned) and self.role_state.end_epoch_requests)
 
-    # Questions.
+    # Requests.
 
-    def _on_asked(self, event: Asked) -> None:
+    def _on_asked(self, event: RequestReceived) -> None:
         ask = event.ask
         match ask:
-            case VoteAsk():
-                electing.on_vote_asked(self, event.token, ask)
-            case BeginEpochAsk():
+            case VoteRequest():
+                elections.on_vote_asked(self, event.token, ask)
+            case BeginEpochRequest():
                 self._on_epoch_begun(event.token, ask)
-            case EndEpochAsk():
+            case EndEpochRequest():
                 self._on_epoch_ended(event.token, ask)
-            case FetchAsk():
-                leading.on_fetch_asked(self, event.token, ask)
-            case SnapshotAsk():
-                leading.on_snapshot_asked(self, event.token, ask)
-            case AddVoterAsk():
-                changing.on_add(self, event.token, ask)
-            case RemoveVoterAsk():
-                changing.on_remove(self, event.token, ask)
-            case UpdateVoterAsk():
-                changing.on_update(self, event.token, ask)
-            case VersionsAsk():
+            case FetchRequest():
+                leading.on_fetch_request(self, event.token, ask)
+            case SnapshotRequest():
+                leading.on_fetch_snapshot_request(self, event.token, ask)
+            case AddVoterRequest():
+                voter_changes.on_add(self, event.token, ask)
+            case RemoveVoterRequest():
+                voter_changes.on_remove(self, event.token, ask)
+            case UpdateVoterRequest():
+                voter_changes.on_update(self, event.token, ask)
+            case VersionsRequest():
                 self.answer(event.token, self.refusal(INVALID_REQUEST))
             case _:
                 assert_never(ask)
 
-    def refuse_between_voters(self, node_id: int, epoch: int) -> int:
-        """The error with which what voters say to each other is refused before it is looked at; 0 when it is not."""
+    def validate_voter_request(self, node_id: int, epoch: int) -> int:
+        """Validate a request between voters; returns its error code, 0 for none."""
         if self.is_stopping:
             return NOT_AVAILABLE
         if node_id < 0:
             return INVALID_REQUEST
         return FENCED_LEADER_EPOCH if epoch < self.epoch else NO_ERROR
 
-    def is_meant(self, voter: ReplicaKey) -> bool:
-        """Whether a question that names its addressee is for this replica, and not for one that had its place."""
+    def is_addressed_to_me(self, voter: ReplicaKey) -> bool:
+        """Whether a request is addressed to this replica, and not to a former directory of this node."""
         if voter == NOBODY:
             return True
         return voter.node_id == self.node_id and voter.directory_id in (ZERO_UUID, self.key.directory_id)
 
-    def _on_epoch_begun(self, token: int, ask: BeginEpochAsk) -> None:
-        error = self.refuse_between_voters(ask.leader_id, ask.epoch)
+    def _on_epoch_begun(self, token: int, ask: BeginEpochRequest) -> None:
+        error = self.validate_voter_request(ask.leader_id, ask.epoch)
         if not error and not self.learn(Leader(node_id=ask.leader_id, epoch=ask.epoch, endpoint=self._first(ask))):
             error = INVALID_REQUEST
-        if not error and not self.is_meant(ask.voter):
+        if not error and not self.is_addressed_to_me(ask.voter):
             error = INVALID_VOTER_KEY
         self.answer(token, self.refusal(error))
 
-    def _on_epoch_ended(self, token: int, ask: EndEpochAsk) -> None:
-        error = self.refuse_between_voters(ask.leader_id, ask.epoch)
+    def _on_epoch_ended(self, token: int, ask: EndEpochRequest) -> None:
+        error = self.validate_voter_request(ask.leader_id, ask.epoch)
         if not error and not self.learn(Leader(node_id=ask.leader_id, epoch=ask.epoch, endpoint=self._first(ask))):
             error = INVALID_REQUEST
         if not error and isinstance(self.role_state, Following) and self.role_state.leader_id == ask.leader_id:
-            electing.on_leader_resigned(self, self.role_state, ask)
+            elections.on_leader_resigned(self, self.role_state, ask)
         self.answer(token, self.refusal(error))
 
-    def _first(self, ask: BeginEpochAsk | EndEpochAsk) -> VoterEndpoint | None:
-        return self.place_of(ask.endpoints) or self.history.latest.endpoint_of(ask.leader_id, self.listener_name)
+    def _first(self, ask: BeginEpochRequest | EndEpochRequest) -> VoterEndpoint | None:
+        return self.endpoint_for(ask.endpoints) or self.history.latest.endpoint_of(ask.leader_id, self.listener_name)
 
-    def place_of(self, endpoints: tuple[VoterEndpoint, ...]) -> VoterEndpoint | None:
-        """Where this node reaches another that listens there."""
-        return endpoint_by(endpoints, self.listener_name)
+    def endpoint_for(self, endpoints: tuple[VoterEndpoint, ...]) -> VoterEndpoint | None:
+        """The endpoint at which this node connects to a node with these endpoints."""
+        return endpoint_for_listener(endpoints, self.listener_name)
 
-    # Answers.
+    # Responses.
 
     def learn(self, leader: Leader) -> bool:
-        """Take over what somebody says of the epoch and its leader, if it is news; False when it contradicts."""
+        """Apply another node's view of the epoch and leader if it is newer; False if it conflicts."""
         if leader.epoch < self.epoch:
             return True
         if leader.epoch == self.epoch:
@@ -502,45 +550,45 @@ class QuorumMachine:
             if self.state.leader_id not in (NO_NODE, leader.node_id):
                 return False
             if self.state.leader_id == leader.node_id and isinstance(self.role_state, Election):
-                # It knows, and asks around because that leader is silent.
+                # The leader is known, but this node asks others because it does not respond.
                 return True
         if leader.is_known and leader.node_id != self.node_id:
             if not isinstance(self.role_state, Following) or leader.epoch > self.epoch:
                 self.become_follower(leader.epoch, leader.node_id, leader.endpoint)
             elif self.role_state.endpoint is None and leader.endpoint is not None:
                 self.role_state.endpoint = leader.endpoint
-                following.send_due(self)
+                following.send_due_requests(self)
         elif leader.epoch > self.epoch:
             self.become_unattached(leader.epoch)
-            following.search_if_due(self)
+            following.find_leader_if_due(self)
         return True
 
-    def _on_answered(self, event: Answered) -> None:
+    def _on_answered(self, event: ResponseReceived) -> None:
         if self.is_stopping and not isinstance(self.role_state, Resigned):
             return
         reply = event.reply
         is_useful = reply is not None and self._is_still_of_use(reply)
         ask = event.ask
         match ask:
-            case VoteAsk():
-                electing.on_vote_answered(self, event.node_id, ask, reply if is_useful else None)
-            case BeginEpochAsk():
-                leading.on_announced(self, event.node_id, ask, reply if is_useful else None)
-            case EndEpochAsk():
-                electing.on_farewell_answered(self, event.node_id, ask, reply)
-            case FetchAsk():
+            case VoteRequest():
+                elections.on_vote_response(self, event.node_id, ask, reply if is_useful else None)
+            case BeginEpochRequest():
+                leading.on_begin_quorum_epoch_response(self, event.node_id, ask, reply if is_useful else None)
+            case EndEpochRequest():
+                elections.on_end_quorum_epoch_response(self, event.node_id, ask, reply)
+            case FetchRequest():
                 following.on_fetched(self, ask, reply if is_useful else None)
-            case SnapshotAsk():
+            case SnapshotRequest():
                 following.on_snapshot_part(self, ask, reply if is_useful else None)
-            case VersionsAsk():
-                changing.on_versions(self, ask, reply)
-            case AddVoterAsk() | RemoveVoterAsk() | UpdateVoterAsk():
+            case VersionsRequest():
+                voter_changes.on_api_versions_response(self, ask, reply)
+            case AddVoterRequest() | RemoveVoterRequest() | UpdateVoterRequest():
                 following.on_updated(self, ask)
             case _:
                 assert_never(ask)
 
-    def _is_still_of_use(self, reply: Reply) -> bool:
-        """Learn from an answer who leads; False when there is nothing more to it."""
+    def _is_still_of_use(self, reply: Response) -> bool:
+        """Learn the leader from a response; False if the response needs no further handling."""
         if reply.leader.epoch < self.epoch or reply.error_code == UNKNOWN_LEADER_EPOCH:
             return False
         has_news = reply.leader.epoch > self.epoch or reply.error_code in (FENCED_LEADER_EPOCH, NOT_LEADER)
@@ -548,7 +596,7 @@ class QuorumMachine:
         return not has_news
 
     def own_voter(self) -> Voter:
-        """This replica as a voters' record should name it."""
+        """This replica's entry for a voters record."""
         return Voter(
             node_id=self.node_id,
             directory_id=self.key.directory_id,

@@ -1,7 +1,7 @@
-"""What members of the quorum ask of each other, and what they answer: the protocol without its bytes.
+"""Requests and responses between quorum members, independent of their wire format.
 
-Every answer names the leader and epoch its sender knows of, so that whoever asked the wrong node, or in an old epoch,
-learns better. ``error_code`` is Kafka's; the errors that members act upon are named here.
+Every response has the leader and epoch its sender knows, so that a sender with a wrong leader or old epoch is
+corrected. ``error_code`` is Kafka's; the errors that members act on are named here.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ NOBODY: Final = ReplicaKey(-1, ZERO_UUID)
 
 
 class EpochEnd(NamedTuple):
-    """An epoch and the offset after its last record in somebody's log. Compares as Raft compares logs."""
+    """An epoch and its end offset in a log. Ordered as Raft compares logs."""
 
     epoch: int
     end_offset: int
 
 
 class SnapshotKey(NamedTuple):
-    """The first offset that is not in the snapshot, and the epoch of the last that is."""
+    """Identifies a snapshot: its end offset (exclusive) and the epoch of its last record."""
 
     end_offset: int
     epoch: int
@@ -51,20 +51,20 @@ NO_SNAPSHOT: Final = SnapshotKey(-1, -1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class VoteAsk:
-    """A candidate's call for a vote. A pre-vote asks whether one would be given, and promises nothing (KIP-996)."""
+class VoteRequest:
+    """A candidate's request for a vote. A pre-vote asks whether one would be granted, without a promise (KIP-996)."""
 
     epoch: int
     candidate: ReplicaKey
     log_end: EpochEnd
     is_pre_vote: bool = False
     voter: ReplicaKey = NOBODY
-    """Whom it is meant for: another directory of that node must not answer. `NOBODY` is not checked."""
+    """The intended voter: another directory of that node must not answer. `NOBODY` disables the check."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BeginEpochAsk:
-    """A new leader says so."""
+class BeginEpochRequest:
+    """A new leader announces its epoch."""
 
     epoch: int
     leader_id: int
@@ -73,8 +73,8 @@ class BeginEpochAsk:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EndEpochAsk:
-    """A leader resigns. ``successors`` are the voters that should stand first, best first."""
+class EndEpochRequest:
+    """A leader resigns. ``successors`` are the preferred next leaders, best first."""
 
     epoch: int
     leader_id: int
@@ -83,8 +83,8 @@ class EndEpochAsk:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FetchAsk:
-    """A replica asks for what follows its log, and thereby says up to where it has everything on disk."""
+class FetchRequest:
+    """A replica fetches records after its log, which acknowledges everything below the offset as flushed."""
 
     epoch: int
     replica: ReplicaKey
@@ -94,7 +94,7 @@ class FetchAsk:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SnapshotAsk:
+class SnapshotRequest:
     epoch: int
     replica: ReplicaKey
     snapshot: SnapshotKey
@@ -102,49 +102,49 @@ class SnapshotAsk:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class VersionsAsk:
-    """What a replica that is to become a voter can do: its range of ``kraft.version``."""
+class VersionsRequest:
+    """Asks a new voter for its supported range of ``kraft.version``."""
 
     replica: ReplicaKey
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AddVoterAsk:
+class AddVoterRequest:
     voter: Voter
-    """Its versions are not known yet: the leader asks the replica itself."""
+    """Adds a voter. Its supported versions are not known yet: the leader asks the replica itself."""
     acknowledge_when_committed: bool = True
     timeout_ms: int = 30_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RemoveVoterAsk:
+class RemoveVoterRequest:
     voter: ReplicaKey
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class UpdateVoterAsk:
-    """A voter says where it listens and what it can do."""
+class UpdateVoterRequest:
+    """A voter updates its endpoints and supported versions."""
 
     epoch: int
     voter: Voter
 
 
-Ask = (
-    VoteAsk
-    | BeginEpochAsk
-    | EndEpochAsk
-    | FetchAsk
-    | SnapshotAsk
-    | VersionsAsk
-    | AddVoterAsk
-    | RemoveVoterAsk
-    | UpdateVoterAsk
+Request = (
+    VoteRequest
+    | BeginEpochRequest
+    | EndEpochRequest
+    | FetchRequest
+    | SnapshotRequest
+    | VersionsRequest
+    | AddVoterRequest
+    | RemoveVoterRequest
+    | UpdateVoterRequest
 )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reply:
-    """What every answer says, and all that BeginEpoch, EndEpoch, and the changes of voters are answered with."""
+class Response:
+    """Fields of every response, and the whole response to BeginEpoch, EndEpoch and voter changes."""
 
     error_code: int = NO_ERROR
     message: str = ""
@@ -152,13 +152,13 @@ class Reply:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class VoteReply(Reply):
+class VoteResponse(Response):
     is_granted: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FetchReply(Reply):
-    """Records, or where the asker's log leaves the leader's, or which snapshot it needs."""
+class FetchResponse(Response):
+    """Records, or where the follower's log diverges, or which snapshot it needs."""
 
     high_watermark: int = NO_HIGH_WATERMARK
     diverging: EpochEnd | None = None
@@ -167,7 +167,7 @@ class FetchReply(Reply):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SnapshotReply(Reply):
+class SnapshotResponse(Response):
     snapshot: SnapshotKey = NO_SNAPSHOT
     size_bytes: int = 0
     position: int = 0
@@ -175,6 +175,6 @@ class SnapshotReply(Reply):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class VersionsReply(Reply):
+class VersionsResponse(Response):
     kraft_version_min: int = 0
     kraft_version_max: int = 0

@@ -1,8 +1,8 @@
-"""``quorum-state``: who leads in which epoch and whom this node voted for, in Kafka's JSON.
+"""``quorum-state``: the epoch, its leader and this node's vote, in Kafka's JSON format.
 
-The file is what keeps a node from voting twice in an epoch, so it is durable before anything that follows from it.
-Version 0 belongs to clusters whose voters are written in the server's file (``kraft.version`` 0), version 1 to those
-whose voters are in the log; a node writes back the version that its cluster uses.
+The file prevents a node from voting twice in an epoch, so it is persisted before any effect that depends on it. Version
+0 is used by clusters with static voters (``kraft.version`` 0), version 1 by those with the voters in the log; a node
+writes the version its cluster uses.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ FILE_NAME = "quorum-state"
 NO_NODE = -1
 
 
-class QuorumStateFault(Exception):
-    """The file is there but does not say what it must. Guessing could mean voting twice: the process must stop."""
+class QuorumStateError(Exception):
+    """The file is malformed. Guessing its content could mean voting twice, so the process must stop."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QuorumState:
-    """``leader_id`` and ``voted_id`` are -1 when there is none. The last three fields exist in version 0 only."""
+    """``leader_id`` and ``voted_id`` are -1 if there is none. The last three fields exist only in version 0."""
 
     leader_epoch: int = 0
     leader_id: int = NO_NODE
@@ -35,7 +35,7 @@ class QuorumState:
     current_voters: tuple[int, ...] = ()
 
     def to_text(self) -> str:
-        """The file's content, character for character as Kafka writes it."""
+        """Format the file's content exactly as Kafka writes it."""
         fields: dict[str, Any]
         if self.version == 0:
             fields = {
@@ -59,12 +59,12 @@ class QuorumState:
 
 
 def parse_quorum_state(text: str) -> QuorumState:
-    """What the file says; `QuorumStateFault` when it is damaged or newer than this release."""
+    """Parse the file; raises `QuorumStateError` if it is malformed or newer than this release."""
     try:
         fields = json.loads(text)
         version = _number(fields, "data_version")
         if version not in (0, 1):
-            raise QuorumStateFault(f"quorum-state has version {version}; known are 0 and 1")
+            raise QuorumStateError(f"quorum-state has unsupported version {version}; supported are 0 and 1")
         state = QuorumState(
             version=version,
             leader_epoch=_number(fields, "leaderEpoch"),
@@ -80,7 +80,7 @@ def parse_quorum_state(text: str) -> QuorumState:
             current_voters=tuple(_number(voter, "voterId") for voter in fields.get("currentVoters") or ()),
         )
     except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise QuorumStateFault(f"quorum-state can not be read: {error!r}") from error
+        raise QuorumStateError(f"cannot parse quorum-state: {error!r}") from error
 
 
 def _number(fields: Any, name: str) -> int:

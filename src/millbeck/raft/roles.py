@@ -1,13 +1,13 @@
-"""What a member of the quorum is, and what it must remember while it is that.
+"""The roles of a quorum member and their state.
 
-Roles and the ways between them (every way into a higher epoch leads through unattached or follower):
-- unattached: knows no leader. A voter -> prospective when its election timeout passes; an observer asks around.
-- prospective: asks the others whether they would vote (KIP-996). -> candidate with a majority's yes, else back.
-- candidate: has raised the epoch and voted for itself. -> leader with a majority, -> prospective when it has lost.
-- leader: -> resigned when a majority no longer fetches, when it is no voter any more, or when the process is to stop.
-- follower: fetches. -> prospective (voters) or unattached (observers) when the leader is silent for too long.
-- resigned: was leader, and tells the others. -> prospective when its election timeout passes.
-Whoever hears of a higher epoch leaves every role for it.
+Roles and their transitions (a higher epoch is always entered as unattached or follower):
+- unattached: knows no leader. A voter -> prospective after its election timeout; an observer asks other nodes.
+- prospective: requests pre-votes (KIP-996). -> candidate with a majority of pre-votes, else back.
+- candidate: has incremented the epoch and voted for itself. -> leader with a majority, -> prospective if it has lost.
+- leader: -> resigned if a majority no longer fetches, if it is no longer a voter, or when the process shuts down.
+- follower: fetches. -> prospective (voters) or unattached (observers) after the fetch timeout.
+- resigned: was leader, and sends EndQuorumEpoch. -> prospective after its election timeout.
+A member that learns of a higher epoch leaves any role.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Final
 
-from millbeck.raft.messages import Ask, FetchAsk, SnapshotKey
+from millbeck.raft.messages import FetchRequest, Request, SnapshotKey
 from millbeck.raft.voters import ReplicaKey, VoterSet
 from millbeck.records.control import Voter, VoterEndpoint
 
@@ -33,12 +33,12 @@ class Role(Enum):
 
 
 @dataclass(slots=True)
-class Errand:
-    """Something to be asked of one member until it has answered: at most one ask is on its way at a time."""
+class PendingRequest:
+    """A request to one member, retried until it responds: at most one is in flight."""
 
     due_ms: int
-    ask: Ask | None = None
-    """What is on its way."""
+    ask: Request | None = None
+    """The request in flight."""
 
     @property
     def next_ms(self) -> int:
@@ -48,25 +48,25 @@ class Errand:
 @dataclass(slots=True)
 class Unattached:
     deadline_ms: int
-    """When a voter asks for an election."""
+    """When a voter starts an election."""
     search_ms: int
-    """When to ask the next node who leads; voters wait until the leader tells them."""
-    searching: FetchAsk | None = None
+    """When to ask the next node for the leader; voters wait for the leader's announcement."""
+    searching: FetchRequest | None = None
 
 
 @dataclass(slots=True)
 class Election:
-    """Prospective or candidate: who was asked, and who said what."""
+    """State of a prospective or candidate: the requests and the votes so far."""
 
     deadline_ms: int
     voters: VoterSet
     is_pre_vote: bool
     granted: dict[int, bool] = field(default_factory=dict)
-    errands: dict[int, Errand] = field(default_factory=dict)
+    requests: dict[int, PendingRequest] = field(default_factory=dict)
     unreachable: dict[int, None] = field(default_factory=dict)
-    """Voters that gave no answer when they were asked last."""
+    """Voters that did not respond to the last request."""
     rests_until_ms: int = NEVER_MS
-    """An election that is lost already: when to begin again."""
+    """When to start again after a lost election."""
 
     @property
     def is_won(self) -> bool:
@@ -79,19 +79,19 @@ class Election:
 
     @property
     def is_split(self) -> bool:
-        """Whether a candidate has heard from everybody who can be reached, and some of them voted otherwise."""
+        """Whether all reachable voters have responded to a candidate, and some refused."""
         heard_count = len(self.granted) + len(self.unreachable)
         is_refused = not all(self.granted.values())
         return not self.is_pre_vote and not self.is_won and is_refused and heard_count >= len(self.voters.voters)
 
 
 @dataclass(slots=True)
-class Progress:
-    """What a leader knows of a replica."""
+class ReplicaProgress:
+    """A replica's progress as known to the leader."""
 
     key: ReplicaKey
     end_offset: int = -1
-    """Everything below is on that replica's disk; -1 before it has fetched in this epoch."""
+    """Everything below is on that replica's disk; -1 before its first fetch in this epoch."""
     last_fetch_ms: int = -1
     last_caught_up_ms: int = -1
     leader_end_at_fetch: int = -1
@@ -99,15 +99,15 @@ class Progress:
 
 @dataclass(slots=True)
 class VoterChange:
-    """A change of the voters that is under way; there is never more than one."""
+    """A voter change in progress; there is at most one."""
 
     token: int
     deadline_ms: int
     voter: Voter | None = None
-    """A replica that is to be added and was asked for its versions."""
+    """A replica to be added that was sent a versions request."""
     acknowledge_when_committed: bool = True
     offset: int = -1
-    """Where the new set stands in the log, once it does."""
+    """Offset of the new voter set in the log, once appended."""
 
 
 @dataclass(slots=True)
@@ -117,15 +117,15 @@ class Leading:
     check_quorum_deadline_ms: int
     fetched_ids: list[int] = field(default_factory=list)
     """Voters that have fetched since the deadline was set."""
-    progress: dict[ReplicaKey, Progress] = field(default_factory=dict)
-    announcements: dict[int, Errand] = field(default_factory=dict)
+    progress: dict[ReplicaKey, ReplicaProgress] = field(default_factory=dict)
+    announcements: dict[int, PendingRequest] = field(default_factory=dict)
     change: VoterChange | None = None
     upgrade_voters: dict[int, Voter] = field(default_factory=dict)
-    """What voters said of themselves while ``kraft.version`` was 0: what raising it needs."""
+    """Voters' updates received while ``kraft.version`` was 0: needed to upgrade it."""
 
 
 @dataclass(slots=True)
-class SnapshotFetch:
+class FetchingSnapshot:
     snapshot: SnapshotKey
     position: int = 0
 
@@ -136,23 +136,23 @@ class Following:
     endpoint: VoterEndpoint | None
     deadline_ms: int
     has_fetched: bool = False
-    fetch: Errand = field(default_factory=lambda: Errand(0))
+    fetch: PendingRequest = field(default_factory=lambda: PendingRequest(0))
     is_flushing: bool = False
-    """What was fetched is appended and not on disk yet: the next fetch would claim more than there is."""
+    """Fetched records are appended but not flushed yet: the next fetch would acknowledge too much."""
     failed_fetches: int = 0
-    """Since the leader's last answer."""
+    """Timeout since the leader's last response."""
     known_high_watermark: int = -1
-    """What the leader said last; it counts as far as what came with it is appended."""
-    snapshot: SnapshotFetch | None = None
-    update: Errand = field(default_factory=lambda: Errand(NEVER_MS))
-    """Telling the leader where this voter listens, or asking to be a voter."""
+    """The leader's last high watermark; it applies up to the end of the records appended from that response."""
+    snapshot: FetchingSnapshot | None = None
+    update: PendingRequest = field(default_factory=lambda: PendingRequest(NEVER_MS))
+    """The request that updates this voter's endpoints or asks to become a voter."""
 
 
 @dataclass(slots=True)
 class Resigned:
     deadline_ms: int
     successors: tuple[ReplicaKey, ...] = ()
-    farewells: dict[int, Errand] = field(default_factory=dict)
+    end_epoch_requests: dict[int, PendingRequest] = field(default_factory=dict)
 
 
 RoleState = Unattached | Election | Leading | Following | Resigned

@@ -1,8 +1,8 @@
-"""Changing the voters (KIP-853): one replica at a time, by a record in the log that counts from its append on.
+"""Voter changes (KIP-853): one replica at a time, by a record in the log that takes effect when appended.
 
-A leader takes a change only when a record of its own epoch and the set before are committed: two majorities of sets
-that differ by one voter always meet, those of sets that differ by more need not. Adding is answered when the new set is
-committed. A leader that removes itself leads until its removal is committed, and resigns then.
+A leader accepts a change only if a record of its own epoch and the previous voter set are committed: majorities of two
+sets that differ by one voter always overlap, those of sets that differ by more need not. Adding a voter is acknowledged
+when the new set is committed. A leader that removes itself leads until its removal is committed, then resigns.
 """
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ from millbeck.kernel.errors import (
     UnsupportedVersion,
     VoterNotFound,
 )
-from millbeck.raft.effects import AppendControl, Send
+from millbeck.raft.effects import AppendControl, SendRequest
 from millbeck.raft.messages import (
     FENCED_LEADER_EPOCH,
     NO_ERROR,
     NOT_LEADER,
     UNKNOWN_LEADER_EPOCH,
-    AddVoterAsk,
-    RemoveVoterAsk,
-    Reply,
-    UpdateVoterAsk,
-    VersionsAsk,
-    VersionsReply,
+    AddVoterRequest,
+    RemoveVoterRequest,
+    Response,
+    UpdateVoterRequest,
+    VersionsRequest,
+    VersionsResponse,
 )
 from millbeck.raft.roles import Leading, VoterChange
 from millbeck.raft.voters import ReplicaKey, VoterSet, key_of
@@ -38,24 +38,24 @@ if TYPE_CHECKING:
     from millbeck.raft.machine import QuorumMachine
 
 RECONFIGURABLE = 1
-"""The ``kraft.version`` from which the voters are in the log."""
+"""First ``kraft.version`` with the voters in the log."""
 
 CAUGHT_UP_MS_MAX = 3_600_000
-"""A replica that is to vote must have been at the log's end once, and have fetched within this time."""
+"""A new voter must have caught up with the log's end, with its last fetch within this time."""
 
 
-# Asking for a change.
+# Starting a change.
 
 
-def on_add(machine: QuorumMachine, token: int, ask: AddVoterAsk) -> None:
+def on_add(machine: QuorumMachine, token: int, ask: AddVoterRequest) -> None:
     role = machine.role_state
     refused = _refuse_change(machine)
     voters = machine.history.latest
     if refused is None and voters.get(ask.voter.node_id) is not None:
-        refused = machine.refusal(DuplicateVoter.code, f"Node {ask.voter.node_id} is one of the voters already.")
-    place = machine.place_of(ask.voter.endpoints)
+        refused = machine.refusal(DuplicateVoter.code, f"Node {ask.voter.node_id} is already a voter.")
+    place = machine.endpoint_for(ask.voter.endpoints)
     if refused is None and place is None:
-        refused = machine.refusal(InvalidRequest.code, "The new voter names no listener.")
+        refused = machine.refusal(InvalidRequest.code, "The new voter has no listeners.")
     if refused is not None or place is None or not isinstance(role, Leading):
         machine.answer(token, refused or machine.refusal(NOT_LEADER))
         return
@@ -64,18 +64,16 @@ def on_add(machine: QuorumMachine, token: int, ask: AddVoterAsk) -> None:
         token, machine.now_ms + wait_ms, ask.voter, acknowledge_when_committed=ask.acknowledge_when_committed
     )
     key = key_of(ask.voter)
-    machine.emit(Send(node_id=key.node_id, endpoint=place, ask=VersionsAsk(replica=key)))
+    machine.emit(SendRequest(node_id=key.node_id, endpoint=place, ask=VersionsRequest(replica=key)))
 
 
-def on_versions(machine: QuorumMachine, ask: VersionsAsk, reply: Reply | None) -> None:
+def on_api_versions_response(machine: QuorumMachine, ask: VersionsRequest, reply: Response | None) -> None:
     role = machine.role_state
     change = role.change if isinstance(role, Leading) else None
     if not isinstance(role, Leading) or change is None or change.voter is None or key_of(change.voter) != ask.replica:
         return
-    if not isinstance(reply, VersionsReply) or reply.error_code != NO_ERROR:
-        _end(
-            machine, role, RequestTimedOut.code, f"The new voter {ask.replica} did not say which versions it supports."
-        )
+    if not isinstance(reply, VersionsResponse) or reply.error_code != NO_ERROR:
+        _end(machine, role, RequestTimedOut.code, f"The new voter {ask.replica} did not return its supported versions.")
     elif not reply.kraft_version_min <= machine.history.kraft_version <= reply.kraft_version_max:
         _end(
             machine,
@@ -98,15 +96,15 @@ def on_versions(machine: QuorumMachine, ask: VersionsAsk, reply: Reply | None) -
         _append(machine, machine.history.latest.with_voter(added))
 
 
-def on_remove(machine: QuorumMachine, token: int, ask: RemoveVoterAsk) -> None:
+def on_remove(machine: QuorumMachine, token: int, ask: RemoveVoterRequest) -> None:
     role = machine.role_state
     refused = _refuse_change(machine)
     voters = machine.history.latest
     remaining = voters.without(ask.voter)
     if refused is None and remaining == voters:
-        refused = machine.refusal(VoterNotFound.code, f"{ask.voter} is not one of the voters.")
+        refused = machine.refusal(VoterNotFound.code, f"{ask.voter} is not a voter.")
     if refused is None and not remaining.voters:
-        refused = machine.refusal(InvalidRequest.code, "The last voter can not be removed.")
+        refused = machine.refusal(InvalidRequest.code, "The last voter cannot be removed.")
     if refused is not None or not isinstance(role, Leading):
         machine.answer(token, refused or machine.refusal(NOT_LEADER))
         return
@@ -114,7 +112,7 @@ def on_remove(machine: QuorumMachine, token: int, ask: RemoveVoterAsk) -> None:
     _append(machine, remaining)
 
 
-def on_update(machine: QuorumMachine, token: int, ask: UpdateVoterAsk) -> None:
+def on_update(machine: QuorumMachine, token: int, ask: UpdateVoterRequest) -> None:
     role = machine.role_state
     error = NO_ERROR
     if ask.epoch != machine.epoch:
@@ -145,7 +143,7 @@ def on_update(machine: QuorumMachine, token: int, ask: UpdateVoterAsk) -> None:
 
 
 def on_upgrade(machine: QuorumMachine, token: int) -> None:
-    """Raise ``kraft.version`` to 1: from then on the voters of the server's file are in the log, with directories."""
+    """Upgrade ``kraft.version`` to 1: the static voters are written to the log with their directory ids."""
     role = machine.role_state
     refused = _refuse_change(machine, needs_reconfigurable=False)
     if refused is not None or not isinstance(role, Leading):
@@ -162,7 +160,7 @@ def on_upgrade(machine: QuorumMachine, token: int) -> None:
         who = ", ".join(str(node_id) for node_id in sorted([*missing, *unable]))
         machine.answer(
             token,
-            machine.refusal(InvalidUpdateVersion.code, f"Voters that have not said they support it: {who or 'this'}."),
+            machine.refusal(InvalidUpdateVersion.code, f"Voters not known to support it: {who or 'this'}."),
         )
         return
     role.change = VoterChange(token, machine.now_ms + machine.timeouts.request_ms)
@@ -171,20 +169,20 @@ def on_upgrade(machine: QuorumMachine, token: int) -> None:
     machine.emit(AppendControl(values=values, epoch=machine.epoch))
 
 
-def _refuse_change(machine: QuorumMachine, *, needs_reconfigurable: bool = True) -> Reply | None:
+def _refuse_change(machine: QuorumMachine, *, needs_reconfigurable: bool = True) -> Response | None:
     role, history = machine.role_state, machine.history
     if not isinstance(role, Leading):
         return machine.refusal(NOT_LEADER)
     if role.change is not None:
-        return machine.refusal(RequestTimedOut.code, "Another change of the voters is under way.")
+        return machine.refusal(RequestTimedOut.code, "Another voter change is in progress.")
     if machine.high_watermark <= role.epoch_start_offset:
         return machine.refusal(RequestTimedOut.code, "The leader has not committed a record of its epoch yet.")
     if needs_reconfigurable and history.kraft_version < RECONFIGURABLE:
         return machine.refusal(
-            UnsupportedVersion.code, f"The voters can not be changed with kraft.version {history.kraft_version}."
+            UnsupportedVersion.code, f"Voters cannot be changed with kraft.version {history.kraft_version}."
         )
     if history.latest_offset >= machine.high_watermark:
-        return machine.refusal(RequestTimedOut.code, "The last change of the voters is not committed yet.")
+        return machine.refusal(RequestTimedOut.code, "The last voter change is not committed yet.")
     return None
 
 
@@ -199,7 +197,7 @@ def _append(machine: QuorumMachine, voters: VoterSet) -> None:
     machine.emit(AppendControl(values=(voters.record(),), epoch=machine.epoch))
 
 
-# What becomes of it.
+# Completing a change.
 
 
 def on_set_appended(machine: QuorumMachine, role: Leading) -> None:
@@ -217,18 +215,18 @@ def on_committed(machine: QuorumMachine, role: Leading) -> None:
         _end(machine, role, NO_ERROR)
     history = machine.history
     if history.latest_offset < machine.high_watermark and not history.latest.has(machine.key):
-        # Its own removal is committed: there is nothing left to lead for.
+        # Its own removal is committed: resign.
         machine.resign()
 
 
 def on_time(machine: QuorumMachine, role: Leading) -> None:
     change = role.change
     if change is not None and machine.now_ms >= change.deadline_ms:
-        _end(machine, role, RequestTimedOut.code, "The change of the voters took too long; it may still come about.")
+        _end(machine, role, RequestTimedOut.code, "The voter change timed out; it may still be committed.")
 
 
 def abandon(machine: QuorumMachine, role: Leading) -> None:
-    """The leader is none any more: who waits should ask the next one."""
+    """This node is no longer leader: fail the pending change so that the client asks the new leader."""
     if role.change is not None:
         _end(machine, role, NOT_LEADER)
 

@@ -1,11 +1,11 @@
-"""Who votes: the members of the quorum, what identifies each, and how the set has changed along the log.
+"""Voter sets: the members of the quorum, their identities, and the sets along the log.
 
-A replica is a node and the directory it keeps its log in: a node that comes back with an empty disk is another replica,
-and must not be taken for the voter that once promised its vote. Static voters (``kraft.version`` 0) have no directory
-id in the set, and any directory of that node passes for them.
+A replica is identified by its node id and the id of its log directory: a node that restarts with an empty disk is
+another replica, and must not be mistaken for the voter that once voted. Static voters (``kraft.version`` 0) have no
+directory id, and match any directory of that node.
 
-The newest set in the log counts from the moment it is appended, committed or not (Raft, 4.1). `VoterHistory` keeps the
-older ones, because a truncation takes a set back and the one before it counts again.
+The newest set in the log takes effect when appended, committed or not (Raft, 4.1). `VoterHistory` keeps the older sets,
+because a truncation removes a set and the one before it takes effect again.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from millbeck.kernel.ids import ZERO_UUID, Uuid, uuid_text
 from millbeck.records.control import KRaftVersion, Voter, VoterEndpoint, VoterId, Voters
 
 NOT_IN_LOG = -1
-"""The offset of a set that comes from the server's file or from the bootstrap snapshot."""
+"""The offset of a static voter set, or of one from the bootstrap snapshot."""
 
 
 class ReplicaKey(NamedTuple):
-    """A node and its directory; `ZERO_UUID` where the directory is not known."""
+    """A node id and directory id; `ZERO_UUID` if the directory is unknown."""
 
     node_id: int
     directory_id: Uuid = ZERO_UUID
@@ -33,7 +33,7 @@ class ReplicaKey(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Leader:
-    """What a node knows of the quorum's leader; ``node_id`` is -1 while there is none it knows of."""
+    """A node's view of the quorum's leader; ``node_id`` is -1 if unknown."""
 
     node_id: int = -1
     epoch: int = 0
@@ -44,14 +44,14 @@ class Leader:
         return self.node_id >= 0
 
 
-def endpoint_by(endpoints: Sequence[VoterEndpoint], listener: str) -> VoterEndpoint | None:
-    """The one of that listener; of a node that has no such listener the first."""
+def endpoint_for_listener(endpoints: Sequence[VoterEndpoint], listener: str) -> VoterEndpoint | None:
+    """The endpoint of that listener, or the node's first endpoint if it has no such listener."""
     return next((each for each in endpoints if each.name == listener), endpoints[0] if endpoints else None)
 
 
 @dataclass(frozen=True, slots=True)
 class VoterSet:
-    """The voters by node id, which rises."""
+    """The voters, ascending by node id."""
 
     voters: tuple[Voter, ...] = ()
 
@@ -78,7 +78,7 @@ class VoterSet:
         return None
 
     def has(self, key: ReplicaKey) -> bool:
-        """Whether this replica votes. A voter without a directory id is its node, whatever directory it has now."""
+        """Whether this replica is a voter. A voter without a directory id matches any directory of its node."""
         voter = self.get(key.node_id)
         return voter is not None and voter.directory_id in (ZERO_UUID, key.directory_id)
 
@@ -86,19 +86,19 @@ class VoterSet:
         return len(self.voters) == 1 and self.has(key)
 
     def endpoint_of(self, node_id: int, listener: str) -> VoterEndpoint | None:
-        """Where a node that uses that listener reaches that voter."""
+        """The voter's endpoint for that listener."""
         voter = self.get(node_id)
-        return None if voter is None else endpoint_by(voter.endpoints, listener)
+        return None if voter is None else endpoint_for_listener(voter.endpoints, listener)
 
     def with_voter(self, added: Voter) -> VoterSet:
-        assert self.get(added.node_id) is None, f"{added.node_id} votes already"
+        assert self.get(added.node_id) is None, f"{added.node_id} is already a voter"
         return VoterSet.of((*self.voters, added))
 
     def without(self, key: ReplicaKey) -> VoterSet:
         return VoterSet(tuple(voter for voter in self.voters if key_of(voter) != key))
 
     def with_changed(self, changed: Voter) -> VoterSet:
-        """The same voter with other endpoints or versions."""
+        """Replace a voter's endpoints or versions."""
         return VoterSet(
             tuple(changed if voter.node_id == changed.node_id else voter for voter in self.voters),
         )
@@ -107,12 +107,12 @@ class VoterSet:
         return Voters(voters=self.voters)
 
     def voter_ids(self) -> tuple[VoterId, ...]:
-        """As a LeaderChange lists them."""
+        """The voters as listed in a LeaderChange."""
         return tuple(VoterId(node_id=voter.node_id, directory_id=voter.directory_id) for voter in self.voters)
 
 
 class VoterHistory:
-    """The sets in the log by offset, oldest first; the first entry is where everything began."""
+    """The voter sets in the log by offset, oldest first; the first entry is the initial one."""
 
     __slots__ = ("_sets", "_versions")
 
@@ -126,12 +126,12 @@ class VoterHistory:
 
     @property
     def latest_offset(self) -> int:
-        """Where the latest set stands in the log; `NOT_IN_LOG` when it does not."""
+        """Offset of the latest set in the log; `NOT_IN_LOG` if it is not in the log."""
         return self._sets[-1][0]
 
     @property
     def previous(self) -> VoterSet | None:
-        """The set before the latest, when that is not forgotten."""
+        """The set before the latest, if it is still kept."""
         return self._sets[-2][1] if len(self._sets) > 1 else None
 
     @property
@@ -139,7 +139,7 @@ class VoterHistory:
         return self._versions[-1][1]
 
     def at(self, end_offset: int) -> tuple[int, VoterSet]:
-        """``kraft.version`` and voters as of everything below ``end_offset``: what a snapshot ending there says."""
+        """``kraft.version`` and voters as of ``end_offset``: the content of a snapshot ending there."""
         version = next(version for offset, version in reversed(self._versions) if offset < end_offset)
         return version, next(voters for offset, voters in reversed(self._sets) if offset < end_offset)
 
@@ -150,14 +150,14 @@ class VoterHistory:
             self._sets.append((offset, VoterSet.of(value.voters)))
 
     def truncated(self, end_offset: int) -> None:
-        """The log ends at ``end_offset`` now: sets from there on were never in it."""
+        """The log was truncated to ``end_offset``: remove sets from there on."""
         self._sets[1:] = [entry for entry in self._sets[1:] if entry[0] < end_offset]
         self._versions[1:] = [entry for entry in self._versions[1:] if entry[0] < end_offset]
 
-    def forget_before(self, offset: int) -> None:
-        """A snapshot stands for everything below ``offset``; the set that counted there becomes the first."""
+    def truncate_old_entries(self, offset: int) -> None:
+        """Drop sets below ``offset``, which a snapshot covers; the set in effect there becomes the first."""
         if self._sets[0][0] >= offset or self._versions[0][0] >= offset:
-            # A later snapshot has come meanwhile, and stands for more.
+            # A later snapshot was created meanwhile and covers more.
             return
         version, voters = self.at(offset)
         self._sets = [
@@ -170,7 +170,7 @@ class VoterHistory:
         ]
 
     def restart(self, end_offset: int, voters: VoterSet, kraft_version: int) -> None:
-        """A snapshot that ends at ``end_offset`` has taken the place of the whole log."""
+        """A snapshot that ends at ``end_offset`` replaced the whole log."""
         self._sets = [(end_offset - 1, voters)]
         self._versions = [(end_offset - 1, kraft_version)]
 
@@ -180,7 +180,7 @@ def key_of(voter: Voter) -> ReplicaKey:
 
 
 def static_voters(addresses: dict[int, VoterEndpoint]) -> VoterSet:
-    """``controller.quorum.voters``: nodes with an address each and no directory ids."""
+    """The static voters of ``controller.quorum.voters``: an endpoint per node, without directory ids."""
     return VoterSet.of(
         tuple(
             Voter(node_id=node_id, directory_id=ZERO_UUID, endpoints=(endpoint,))

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 import pytest
 
-from millbeck.controller import Controller, ControllerOptions, OptionRules, Registration
+from millbeck.controller import Controller, ControllerOptions, NodeRegistration, OptionRules
+from millbeck.controller.result import finished
 from millbeck.kernel.errors import InvalidConfig
 from millbeck.kernel.names import is_internal_topic
 from millbeck.kernel.options import (
@@ -51,7 +52,7 @@ class GroupOptions(Section):
     )
 
 
-def refuse_for_now(resource: ConfigResource, options: Mapping[str, str]) -> None:
+def refuse_for_now(resource: ConfigResource, options: Mapping[str, str], changed: Collection[str]) -> None:
     """As the server refuses what this release has not got yet."""
     if resource.type != ResourceType.TOPIC or is_internal_topic(resource.name):
         return
@@ -102,16 +103,16 @@ def _cluster(
     finalized = {"metadata.version": 30, **(levels or {})}
     image = _replayed(EMPTY, [FeatureLevelRecord(name=name, feature_level=finalized[name]) for name in finalized])
     for broker_id in broker_ids:
-        registration = Registration(
+        registration = NodeRegistration(
             node_id=broker_id,
             incarnation_id=bytes([broker_id]) * 16,
             endpoints=(Endpoint(listener="PLAINTEXT", host="h", port=9092),),
             directories=(bytes([100 + broker_id]) * 16,),
             rack=(racks or {}).get(broker_id),
         )
-        registered = controller.register_broker(image, registration)
+        registered = finished(controller.register_broker(image, registration))
         image = _replayed(image, registered.records)
-        image = _replayed(image, controller.unfence_broker(image, broker_id, registered.response).records)
+        image = _replayed(image, finished(controller.unfence_broker(image, broker_id, registered.response)).records)
     return image
 
 

@@ -1,16 +1,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from copy import copy
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from millbeck.controller import Controller
-from millbeck.kernel.errors import StaleBrokerEpoch
+from millbeck.controller.partition_change import PartitionChange
+from millbeck.controller.result import finished
+from millbeck.kernel.errors import StaleBrokerEpoch, UnknownServerError
 from millbeck.metadata.image import MetadataImage
 from millbeck.metadata.image.topics import RECOVERED, RECOVERING
-from millbeck.wire.messages.alter_partition import (
+from millbeck.wire.messages.replicas import (
     AlterPartitionPartition,
     AlterPartitionPartitionResult,
     AlterPartitionRequest,
@@ -59,7 +62,7 @@ def asked(
 
 
 def outcome(controller: Controller, image: MetadataImage, request: AlterPartitionRequest) -> Any:
-    result = controller.alter_partition(image, request)
+    result = finished(controller.alter_partition(image, request))
     [topic] = result.response.topics
     [answer] = topic.partitions
     return answer, result.records
@@ -132,7 +135,7 @@ def test_a_process_that_is_not_registered_is_not_heard(controller: Controller, i
     request = asked(image, [1])
     request.broker_epoch += 1
     with pytest.raises(StaleBrokerEpoch):
-        controller.alter_partition(image, request)
+        finished(controller.alter_partition(image, request))
 
 
 def test_a_leader_ends_its_recovery_alone_or_with_others(
@@ -163,6 +166,30 @@ def test_the_last_new_replica_completes_a_move(
 def test_a_partition_named_twice_is_changed_once(controller: Controller, image: MetadataImage) -> None:
     request = asked(image, [1])
     request.topics[0].partitions *= 2
-    result = controller.alter_partition(image, request)
+    result = finished(controller.alter_partition(image, request))
     assert [each.error_code for each in result.response.topics[0].partitions] == [0, 95]
     assert len(result.records) == 1
+
+
+def test_one_bad_partition_does_not_keep_the_others_of_the_request(
+    controller: Controller, three_brokers: MetadataImage, with_topic: WithTopic, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    image = with_topic(three_brokers, *({"replicas": [1, 2], "isr": [1, 2]} for _ in range(3)))
+    original = PartitionChange.build
+
+    def build(self: PartitionChange, topic_id: bytes, partition_id: int) -> Any:
+        if partition_id == 1:
+            raise ValueError(partition_id)
+        return original(self, topic_id, partition_id)
+
+    monkeypatch.setattr(PartitionChange, "build", build)
+    request = asked(image, [1])
+    (only,) = request.topics[0].partitions
+    request.topics[0].partitions = [copy(only), copy(only), copy(only)]
+    for index, partition in enumerate(request.topics[0].partitions):
+        partition.partition_index = index
+    result = finished(controller.alter_partition(image, request))
+    codes = [partition.error_code for partition in result.response.topics[0].partitions]
+    assert codes == [0, UnknownServerError.code, 0]
+    assert len(result.records) == 2
+    assert controller.failure_count == 1

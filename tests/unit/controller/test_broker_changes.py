@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from millbeck.controller import OptionRules, broker_changes
+from millbeck.controller.result import finished
 from millbeck.kernel.errors import StaleBrokerEpoch
 from millbeck.metadata.image import MetadataImage, PartitionRegistration
 from millbeck.metadata.image.topics import RECOVERING
@@ -32,7 +33,7 @@ def test_a_fenced_broker_leads_nothing_and_is_in_sync_nowhere(
     three_brokers: MetadataImage, with_topic: WithTopic, rules: OptionRules, replayed: Replayed
 ) -> None:
     image = with_topic(three_brokers, {"replicas": [1, 2]}, {"replicas": [2, 1]}, {"replicas": [1]}, {"replicas": [3]})
-    records = broker_changes.fenced(image, rules, image.cluster.brokers[1])
+    records = finished(broker_changes.fenced(image, rules, image.cluster.brokers[1]))
     assert isinstance(records[-1], BrokerRegistrationChangeRecord)
     after = replayed(image, records)
     assert not after.cluster.is_active(1)
@@ -47,8 +48,8 @@ def test_who_comes_back_leads_what_nobody_leads(
     three_brokers: MetadataImage, with_topic: WithTopic, rules: OptionRules, replayed: Replayed
 ) -> None:
     image = with_topic(three_brokers, {"replicas": [1]}, {"replicas": [1, 2]})
-    image = replayed(image, broker_changes.fenced(image, rules, image.cluster.brokers[1]))
-    records = broker_changes.unfenced(image, rules, image.cluster.brokers[1])
+    image = replayed(image, finished(broker_changes.fenced(image, rules, image.cluster.brokers[1])))
+    records = finished(broker_changes.unfenced(image, rules, image.cluster.brokers[1]))
     assert isinstance(records[0], BrokerRegistrationChangeRecord)
     assert len(records) == 2
     after = replayed(image, records)
@@ -60,11 +61,13 @@ def test_a_broker_that_shuts_down_hands_over_before_it_is_fenced(
     three_brokers: MetadataImage, with_topic: WithTopic, rules: OptionRules, replayed: Replayed
 ) -> None:
     image = with_topic(three_brokers, {"replicas": [1, 2, 3]})
-    after = replayed(image, broker_changes.shutting_down(image, rules, image.cluster.brokers[1]))
+    after = replayed(
+        image, finished(broker_changes.records_for_controlled_shutdown(image, rules, image.cluster.brokers[1]))
+    )
     assert after.cluster.brokers[1].in_controlled_shutdown
     assert not after.cluster.brokers[1].is_fenced
     assert (first(after).leader, first(after).isr) == (2, (2, 3))
-    assert broker_changes.shutting_down(after, rules, after.cluster.brokers[1]) == []
+    assert finished(broker_changes.records_for_controlled_shutdown(after, rules, after.cluster.brokers[1])) == []
 
 
 @pytest.mark.parametrize("is_clean", [True, False])
@@ -77,7 +80,7 @@ def test_an_unclean_end_costs_eligibility(
         {"replicas": [1, 2, 3], "isr": [2, 3], "leader": 2},
         min_insync_replicas="2",
     )
-    after = replayed(image, broker_changes.restarted(image, rules, 2, is_clean=is_clean))
+    after = replayed(image, finished(broker_changes.restarted(image, rules, 2, is_clean=is_clean)))
     waiting, short = after.topics.by_name["t"].partitions.values()
     assert waiting.eligible_leader_replicas == ((2, 3) if is_clean else (3,))
     assert (short.isr, short.leader) == ((3,), 3)
@@ -88,11 +91,11 @@ def test_the_only_replica_leads_again_after_an_unclean_end(
     tracking: MetadataImage, with_topic: WithTopic, rules: OptionRules, replayed: Replayed
 ) -> None:
     image = with_topic(tracking, {"replicas": [1]})
-    image = replayed(image, broker_changes.fenced(image, rules, image.cluster.brokers[1]))
+    image = replayed(image, finished(broker_changes.fenced(image, rules, image.cluster.brokers[1])))
     assert (first(image).isr, first(image).eligible_leader_replicas, first(image).last_known_elr) == ((), (1,), (1,))
-    image = replayed(image, broker_changes.restarted(image, rules, 1, is_clean=False))
+    image = replayed(image, finished(broker_changes.restarted(image, rules, 1, is_clean=False)))
     assert (first(image).isr, first(image).eligible_leader_replicas) == ((), ())
-    image = replayed(image, broker_changes.unfenced(image, rules, image.cluster.brokers[1]))
+    image = replayed(image, finished(broker_changes.unfenced(image, rules, image.cluster.brokers[1])))
     assert (first(image).leader, first(image).isr, first(image).leader_recovery_state) == (1, (1,), RECOVERING)
 
 
@@ -100,7 +103,7 @@ def test_before_eligible_leaders_every_end_counts_as_clean(
     cluster_of: Callable[..., MetadataImage], with_topic: WithTopic, rules: OptionRules, replayed: Replayed
 ) -> None:
     image = with_topic(cluster_of(1, 2, levels={"metadata.version": 22}), {"replicas": [1, 2], "isr": [1]})
-    after = replayed(image, broker_changes.restarted(image, rules, 1, is_clean=False))
+    after = replayed(image, finished(broker_changes.restarted(image, rules, 1, is_clean=False)))
     assert (first(after).isr, first(after).leader) == ((1,), -1)
 
 
@@ -110,10 +113,10 @@ def test_an_unregistered_broker_counts_nowhere(
     image = with_topic(
         tracking, {"replicas": [1, 2, 3], "isr": [1], "eligible_leader_replicas": [2, 3]}, min_insync_replicas="2"
     )
-    after = replayed(image, broker_changes.unregistered(image, rules, image.cluster.brokers[2]))
+    after = replayed(image, finished(broker_changes.unregistered(image, rules, image.cluster.brokers[2])))
     assert 2 not in after.cluster.brokers
     assert first(after).eligible_leader_replicas == (3,)
-    after = replayed(after, broker_changes.unregistered(after, rules, after.cluster.brokers[1]))
+    after = replayed(after, finished(broker_changes.unregistered(after, rules, after.cluster.brokers[1])))
     assert (first(after).leader, first(after).isr) == (3, (3,))
 
 
@@ -129,28 +132,28 @@ def test_what_was_in_a_lost_directory_is_led_by_others(
     image = with_topic(
         image, {"replicas": [1, 2], "directories": [bad, other]}, {"replicas": [1, 2], "directories": [good, other]}
     )
-    after = replayed(image, broker_changes.directories_lost(image, rules, broker, [bad]))
+    after = replayed(image, finished(broker_changes.records_for_offline_directories(image, rules, broker, [bad])))
     lost, kept = after.topics.by_name["t"].partitions.values()
     assert (lost.leader, lost.isr, kept.leader, kept.isr) == (2, (2,), 1, (1, 2))
     assert after.cluster.brokers[1].directories == (good,)
-    assert broker_changes.directories_lost(after, rules, after.cluster.brokers[1], [bad]) == []
-    assert broker_changes.directories_lost(image, rules, broker, [b"unknown-" * 2]) == []
-    everything = broker_changes.directories_lost(image, rules, broker, [good, bad])
+    assert finished(broker_changes.records_for_offline_directories(after, rules, after.cluster.brokers[1], [bad])) == []
+    assert finished(broker_changes.records_for_offline_directories(image, rules, broker, [b"unknown-" * 2])) == []
+    everything = finished(broker_changes.records_for_offline_directories(image, rules, broker, [good, bad]))
     assert all(isinstance(record, PartitionChangeRecord) for record in everything)
 
 
 def test_only_the_registered_process_is_listened_to(three_brokers: MetadataImage) -> None:
     epoch = three_brokers.cluster.brokers[1].epoch
-    assert broker_changes.checked_broker(three_brokers, 1, epoch).broker_id == 1
+    assert broker_changes.check_broker_epoch(three_brokers, 1, epoch).broker_id == 1
     for broker_id, claimed in ((1, epoch + 1), (1, -1), (9, epoch)):
         with pytest.raises(StaleBrokerEpoch):
-            broker_changes.checked_broker(three_brokers, broker_id, claimed)
+            broker_changes.check_broker_epoch(three_brokers, broker_id, claimed)
 
 
 def test_who_leads_is_known(three_brokers: MetadataImage, with_topic: WithTopic) -> None:
     image = with_topic(three_brokers, {"replicas": [1, 2]})
     assert [broker_changes.leads_any(image, broker_id) for broker_id in (1, 2)] == [True, False]
-    assert broker_changes.after(image, []) is image
+    assert finished(broker_changes.after(image, [])) is image
 
 
 def in_parts(
@@ -159,7 +162,11 @@ def in_parts(
     """The image with the broker fenced, and how many records each part had."""
     counts: list[int] = []
     while not image.cluster.brokers[1].is_fenced:
-        records = broker_changes.partly_fenced(image, rules, image.cluster.brokers[1], partitions_max=partitions_max)
+        records = finished(
+            broker_changes.records_for_partial_fencing(
+                image, rules, image.cluster.brokers[1], partitions_max=partitions_max
+            )
+        )
         counts.append(len(records))
         image = replayed(image, records)
     return image, counts
@@ -179,7 +186,7 @@ def test_fencing_in_parts_comes_to_the_same_as_at_once(
     orders = [[1], [1, 2], [2, 1], [3], [1, 2, 3], [2, 3], [1], [3, 1, 2], [1]]
     image = with_topic(tracking if is_tracking else three_brokers, *({"replicas": order} for order in orders))
     after, counts = in_parts(image, rules, replayed, partitions_max=partitions_max)
-    at_once = replayed(image, broker_changes.fenced(image, rules, image.cluster.brokers[1]))
+    at_once = replayed(image, finished(broker_changes.fenced(image, rules, image.cluster.brokers[1])))
     assert after.topics.by_name["t"].partitions == at_once.topics.by_name["t"].partitions
     assert after.cluster.brokers[1].is_fenced
     # The seven partitions with a replica there, and the broker itself.
@@ -192,7 +199,9 @@ def test_a_broker_that_comes_into_an_isr_between_two_parts_is_taken_out_before_i
 ) -> None:
     image = with_topic(three_brokers, *({"replicas": [2, 1]} for _ in range(4)))
     broker = image.cluster.brokers[1]
-    image = replayed(image, broker_changes.partly_fenced(image, rules, broker, partitions_max=2))
+    image = replayed(
+        image, finished(broker_changes.records_for_partial_fencing(image, rules, broker, partitions_max=2))
+    )
     assert not image.cluster.brokers[1].is_fenced
     back = PartitionChangeRecord(partition_id=0, topic_id=image.topics.by_name["t"].topic_id, isr=[2, 1])
     image = replayed(image, [back])

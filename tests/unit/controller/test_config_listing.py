@@ -8,7 +8,7 @@ import pytest
 from millbeck.controller import Controller
 from millbeck.metadata.image import MetadataImage
 from millbeck.metadata.records import ConfigRecord, TopicRecord
-from millbeck.wire.messages.list_config_resources import ListConfigResourcesRequest
+from millbeck.wire.messages.configs import ListConfigResourcesRequest
 
 
 @pytest.fixture

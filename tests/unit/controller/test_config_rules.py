@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 import pytest
 
@@ -25,7 +25,7 @@ class Broker(Section):
 ORDERS = ConfigResource(2, "orders")
 
 
-def _no_size_seven(resource: ConfigResource, options: Mapping[str, str]) -> None:
+def _no_size_seven(resource: ConfigResource, options: Mapping[str, str], changed: Collection[str]) -> None:
     if options.get("size") == "7":
         raise PolicyViolation("seven")
 

@@ -6,36 +6,37 @@ from typing import Any
 import pytest
 
 from millbeck.controller import Controller
-from millbeck.controller.configs import Operation
+from millbeck.controller.configs import AlterConfigOp
+from millbeck.controller.result import finished
 from millbeck.metadata.image import ConfigResource, MetadataImage
 from millbeck.metadata.records import ConfigRecord
-from millbeck.wire.messages import alter_configs, incremental_alter_configs
-from millbeck.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
+from millbeck.wire.messages import configs as configs_messages
+from millbeck.wire.messages.topics import CreatableTopic, CreateTopicsRequest
 
 Replayed = Callable[[MetadataImage, list[Any]], MetadataImage]
-SET, DELETE, APPEND, SUBTRACT = Operation.SET, Operation.DELETE, Operation.APPEND, Operation.SUBTRACT
+SET, DELETE, APPEND, SUBTRACT = AlterConfigOp.SET, AlterConfigOp.DELETE, AlterConfigOp.APPEND, AlterConfigOp.SUBTRACT
 TOPIC, BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP = 2, 4, 8, 16, 32
 
 
 @pytest.fixture
 def image(controller: Controller, one_broker: MetadataImage, replayed: Replayed) -> MetadataImage:
     request = CreateTopicsRequest(topics=[CreatableTopic("orders", 1, 1), CreatableTopic("__consumer_offsets", 1, 1)])
-    return replayed(one_broker, controller.create_topics(one_broker, request).records)
+    return replayed(one_broker, finished(controller.create_topics(one_broker, request)).records)
 
 
 def _incremental(
-    resource_type: int, name: str, *changes: tuple[str, Operation, str | None]
-) -> incremental_alter_configs.AlterConfigsResource:
-    configs = [incremental_alter_configs.AlterableConfig(key, operation, value) for key, operation, value in changes]
-    return incremental_alter_configs.AlterConfigsResource(resource_type, name, configs)
+    resource_type: int, name: str, *changes: tuple[str, AlterConfigOp, str | None]
+) -> configs_messages.IncrementalAlterConfigsResource:
+    configs = [configs_messages.IncrementalAlterableConfig(key, operation, value) for key, operation, value in changes]
+    return configs_messages.IncrementalAlterConfigsResource(resource_type, name, configs)
 
 
 class Changed:
     """The outcome of one IncrementalAlterConfigs on one resource."""
 
     def __init__(self, controller: Controller, image: MetadataImage, replayed: Replayed, *arguments: Any) -> None:
-        request = incremental_alter_configs.IncrementalAlterConfigsRequest(resources=[_incremental(*arguments)])
-        result = controller.incremental_alter_configs(image, request)
+        request = configs_messages.IncrementalAlterConfigsRequest(resources=[_incremental(*arguments)])
+        result = finished(controller.incremental_alter_configs(image, request))
         [answer] = result.response.responses
         self.records = result.records
         self.code, self.message = answer.error_code, answer.error_message or ""
@@ -128,7 +129,7 @@ def test_what_is_refused_says_why(
     change: Callable[..., Changed],
     kind: int,
     name: str,
-    wanted: tuple[str, Operation, str | None],
+    wanted: tuple[str, AlterConfigOp, str | None],
     code: int,
     words: str,
 ) -> None:
@@ -150,27 +151,27 @@ def test_resources_succeed_or_fail_apart(controller: Controller, image: Metadata
         _incremental(BROKER, "1", ("log.retention.ms", SET, "1")),
         _incremental(BROKER, "1", ("log.retention.ms", SET, "2")),
     ]
-    request = incremental_alter_configs.IncrementalAlterConfigsRequest(resources=resources)
-    result = controller.incremental_alter_configs(image, request)
+    request = configs_messages.IncrementalAlterConfigsRequest(resources=resources)
+    result = finished(controller.incremental_alter_configs(image, request))
     answers = [(answer.resource_name, answer.error_code) for answer in result.response.responses]
     assert answers == [("orders", 0), ("x", 3), ("1", 42)]
     assert [record.resource_name for record in result.records if isinstance(record, ConfigRecord)] == ["orders"]
     request.validate_only = True
-    assert controller.incremental_alter_configs(image, request).records == []
+    assert finished(controller.incremental_alter_configs(image, request)).records == []
 
 
 def test_a_request_that_changes_too_much_is_refused(controller: Controller, image: MetadataImage) -> None:
     changes = [(f"plugin.{index}", SET, "x") for index in range(10_001)]
-    request = incremental_alter_configs.IncrementalAlterConfigsRequest(resources=[_incremental(BROKER, "1", *changes)])
-    result = controller.incremental_alter_configs(image, request)
+    request = configs_messages.IncrementalAlterConfigsRequest(resources=[_incremental(BROKER, "1", *changes)])
+    result = finished(controller.incremental_alter_configs(image, request))
     assert (result.records, result.response.responses[0].error_code) == ([], 44)
 
 
-def _alter(*resources: tuple[int, str, dict[str, str | None]]) -> alter_configs.AlterConfigsRequest:
-    return alter_configs.AlterConfigsRequest(
+def _alter(*resources: tuple[int, str, dict[str, str | None]]) -> configs_messages.AlterConfigsRequest:
+    return configs_messages.AlterConfigsRequest(
         resources=[
-            alter_configs.AlterConfigsResource(
-                kind, name, [alter_configs.AlterableConfig(key, value) for key, value in options.items()]
+            configs_messages.AlterConfigsResource(
+                kind, name, [configs_messages.AlterableConfig(key, value) for key, value in options.items()]
             )
             for kind, name, options in resources
         ]
@@ -181,10 +182,12 @@ def test_alter_configs_replaces_everything(
     controller: Controller, image: MetadataImage, change: Callable[..., Changed], replayed: Replayed
 ) -> None:
     before = change(image, TOPIC, "orders", ("retention.ms", SET, "5"), ("segment.ms", SET, "60000")).image
-    result = controller.alter_configs(before, _alter((TOPIC, "orders", {"segment.ms": "60000", "flush.ms": "1"})))
+    result = finished(
+        controller.alter_configs(before, _alter((TOPIC, "orders", {"segment.ms": "60000", "flush.ms": "1"})))
+    )
     assert [answer.error_code for answer in result.response.responses] == [0]
     assert replayed(before, result.records).configs.of_topic("orders") == {"segment.ms": "60000", "flush.ms": "1"}
-    emptied = controller.alter_configs(before, _alter((TOPIC, "orders", {})))
+    emptied = finished(controller.alter_configs(before, _alter((TOPIC, "orders", {}))))
     assert replayed(before, emptied.records).configs.of_topic("orders") == {}
 
 
@@ -192,10 +195,10 @@ def test_alter_configs_refuses_as_the_other_does(controller: Controller, image: 
     request = _alter(
         (TOPIC, "x", {"retention.ms": "1"}), (TOPIC, "orders", {"retention.ms": None}), (BROKER, "1", {"log.dirs": "/"})
     )
-    result = controller.alter_configs(image, request)
+    result = finished(controller.alter_configs(image, request))
     assert result.records == []
     assert [answer.error_code for answer in result.response.responses] == [3, 42, 42]
     valid = _alter((TOPIC, "orders", {"retention.ms": "1"}))
     valid.validate_only = True
-    checked = controller.alter_configs(image, valid)
+    checked = finished(controller.alter_configs(image, valid))
     assert (checked.records, checked.response.responses[0].error_code) == ([], 0)

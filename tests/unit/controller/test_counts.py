@@ -43,4 +43,4 @@ def test_only_leaders_that_may_lack_records_are_unclean(tracking: MetadataImage,
         PartitionChangeRecord(partition_id=index, topic_id=TOPIC_ID, leader=leader) for index, leader in leaders.items()
     ]
     _, delta = advance(image, records, offset=image.offset + 5, epoch=1, timestamp_ms=1)
-    assert elections_in(delta) == ElectionCounts(elections=3, unclean=1, from_eligible=1)
+    assert elections_in(delta.topics.changed_partitions()) == ElectionCounts(elections=3, unclean=1, from_eligible=1)

@@ -7,10 +7,11 @@ from typing import Any
 import pytest
 
 from millbeck.controller import Controller, OptionRules, elections
+from millbeck.controller.result import finished
 from millbeck.kernel.errors import InvalidRequest, PolicyViolation
 from millbeck.metadata.image import MetadataImage
 from millbeck.metadata.image.topics import RECOVERING
-from millbeck.wire.messages.elect_leaders import ElectLeadersRequest, ElectLeadersTopicPartitions
+from millbeck.wire.messages.replicas import ElectLeadersRequest, ElectLeadersTopicPartitions
 
 WithTopic = Callable[..., MetadataImage]
 Replayed = Callable[[MetadataImage, list[Any]], MetadataImage]
@@ -38,7 +39,7 @@ def elected(
     controller: Controller, image: MetadataImage, kind: int, partitions: list[int] | None
 ) -> tuple[dict[int, int], list[Any]]:
     named = None if partitions is None else [ElectLeadersTopicPartitions("t", partitions)]
-    result = controller.elect_leaders(image, ElectLeadersRequest(kind, named))
+    result = finished(controller.elect_leaders(image, ElectLeadersRequest(kind, named)))
     [topic] = result.response.replica_election_results
     return {answer.partition_id: answer.error_code for answer in topic.partition_result}, result.records
 
@@ -65,10 +66,10 @@ def test_of_all_partitions_those_that_need_none_are_not_told_of(controller: Cont
 
 def test_unknown_topics_and_kinds_are_refused(controller: Controller, image: MetadataImage) -> None:
     request = ElectLeadersRequest(PREFERRED, [ElectLeadersTopicPartitions("x", [0])])
-    [topic] = controller.elect_leaders(image, request).response.replica_election_results
+    [topic] = finished(controller.elect_leaders(image, request)).response.replica_election_results
     assert topic.partition_result[0].error_code == 3
     with pytest.raises(InvalidRequest):
-        controller.elect_leaders(image, ElectLeadersRequest(2, None))
+        finished(controller.elect_leaders(image, ElectLeadersRequest(2, None)))
 
 
 def test_too_many_at_once_are_refused(
@@ -82,13 +83,13 @@ def test_too_many_at_once_are_refused(
 def test_leadership_goes_back_by_itself(
     image: MetadataImage, make_rules: Callable[[], OptionRules], replayed: Replayed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    result = elections.balance_leaders(image, make_rules())
+    result = finished(elections.balance_leaders(image, make_rules()))
     assert (result.response, len(result.records)) == (False, 1)
     after = replayed(image, result.records)
     assert after.topics.by_name["t"].partitions[1].leader == 1
-    assert elections.balance_leaders(after, make_rules()).records == []
+    assert finished(elections.balance_leaders(after, make_rules())).records == []
     monkeypatch.setattr(elections, "ELECTION_COUNT_MAX", 1)
-    assert elections.balance_leaders(image, make_rules()).response
+    assert finished(elections.balance_leaders(image, make_rules())).response
 
 
 def test_unclean_elections_happen_by_themselves_where_they_are_allowed(
@@ -98,13 +99,42 @@ def test_unclean_elections_happen_by_themselves_where_they_are_allowed(
     replayed: Replayed,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    assert elections.elect_unclean_leaders(image, make_rules()).records == []
+    assert finished(elections.elect_unclean_leaders(image, make_rules())).records == []
     lost = {"replicas": [3, 1], "leader": -1, "isr": [3]}
     image = with_topic(image, lost, name="risky", topic_id=b"r" * 16, unclean_leader_election_enable="true")
-    result = elections.elect_unclean_leaders(image, make_rules())
+    result = finished(elections.elect_unclean_leaders(image, make_rules()))
     assert result.response is False
     after = replayed(image, result.records)
     assert after.topics.by_name["risky"].partitions[0].leader == 1
     assert after.topics.by_name["t"] is image.topics.by_name["t"]
     monkeypatch.setattr(elections, "ELECTION_COUNT_MAX", 1)
-    assert elections.elect_unclean_leaders(image, make_rules()).response
+    assert finished(elections.elect_unclean_leaders(image, make_rules())).response
+
+
+def test_one_bad_partition_does_not_stop_the_elections_of_the_others(
+    image: MetadataImage,
+    make_rules: Callable[[], OptionRules],
+    with_topic: WithTopic,
+    replayed: Replayed,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    image = with_topic(image, {"replicas": [1, 2], "leader": 2}, name="bad", topic_id=b"b" * 16)
+    lost = {"replicas": [3, 1], "leader": -1, "isr": [3]}
+    for name in ("bad-too", "risky"):
+        image = with_topic(
+            image, lost, name=name, topic_id=name.encode().ljust(16), unclean_leader_election_enable="true"
+        )
+    original = elections._elected
+
+    def elected_unless_bad(rules: Any, placed: Any, election: Any) -> Any:
+        if placed.topic.name.startswith("bad"):
+            raise ValueError(placed.topic.name)
+        return original(rules, placed, election)
+
+    monkeypatch.setattr(elections, "_elected", elected_unless_bad)
+    rules = make_rules()
+    balanced = replayed(image, finished(elections.balance_leaders(image, rules)).records)
+    assert [balanced.topics.by_name[name].partitions[index].leader for name, index in (("bad", 0), ("t", 1))] == [2, 1]
+    elected = replayed(image, finished(elections.elect_unclean_leaders(image, rules)).records)
+    assert [elected.topics.by_name[name].partitions[0].leader for name in ("bad-too", "risky")] == [-1, 1]
+    assert rules.isolation.failure_count == 3

@@ -7,12 +7,13 @@ import pytest
 
 from millbeck.controller import Controller, OptionRules
 from millbeck.controller.eligible_leaders import records_for_tracking
+from millbeck.controller.result import finished
 from millbeck.metadata.image import MetadataImage
 from millbeck.metadata.records import ClearElrRecord, ConfigRecord
-from millbeck.wire.messages.incremental_alter_configs import (
-    AlterableConfig,
-    AlterConfigsResource,
+from millbeck.wire.messages.configs import (
+    IncrementalAlterableConfig,
     IncrementalAlterConfigsRequest,
+    IncrementalAlterConfigsResource,
 )
 
 WithTopic = Callable[..., MetadataImage]
@@ -25,8 +26,8 @@ SET, DELETE = 0, 1
 def altered(
     controller: Controller, image: MetadataImage, kind: int, name: str, value: str | None, operation: int = SET
 ) -> tuple[int, list[Any]]:
-    resource = AlterConfigsResource(kind, name, [AlterableConfig(NAME, operation, value)])
-    result = controller.incremental_alter_configs(image, IncrementalAlterConfigsRequest(resources=[resource]))
+    resource = IncrementalAlterConfigsResource(kind, name, [IncrementalAlterableConfig(NAME, operation, value)])
+    result = finished(controller.incremental_alter_configs(image, IncrementalAlterConfigsRequest(resources=[resource])))
     return result.response.responses[0].error_code, result.records
 
 

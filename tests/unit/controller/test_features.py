@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from millbeck.controller import Controller, OptionRules, QuorumFeatures, Registration
+from millbeck.controller import Controller, NodeRegistration, OptionRules, QuorumFeatures
 from millbeck.controller.features import update_features
 from millbeck.metadata.features import SUPPORTED_FEATURES, FeatureRange
 from millbeck.metadata.image import Endpoint, MetadataImage
@@ -18,7 +18,7 @@ from millbeck.metadata.records import (
     PartitionRecord,
     TopicRecord,
 )
-from millbeck.wire.messages.update_features import FeatureUpdateKey, UpdateFeaturesRequest
+from millbeck.wire.messages.nodes import FeatureUpdateKey, UpdateFeaturesRequest
 
 Replayed = Callable[[MetadataImage, list[Any]], MetadataImage]
 ELIGIBLE = "eligible.leader.replicas.version"
@@ -130,7 +130,7 @@ def test_every_node_must_know_the_new_level(
     assert "controller 2 has not registered" in message(image, QuorumFeatures(voters=(1, 2), node_id=1))
     older = {**SUPPORTED_FEATURES, "metadata.version": FeatureRange(7, 29)}
     for features, words in ((dict(SUPPORTED_FEATURES), ""), (older, "Controller 2 only supports versions 7-29")):
-        other = Registration(
+        other = NodeRegistration(
             node_id=2,
             incarnation_id=b"2" * 16,
             endpoints=(Endpoint(listener="C", host="h", port=1),),

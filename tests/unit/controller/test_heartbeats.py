@@ -24,9 +24,9 @@ def _with(image: MetadataImage, broker: BrokerRegistration) -> MetadataImage:
 def test_a_new_controller_gives_everybody_a_fresh_session(
     tracker: HeartbeatTracker, three_brokers: MetadataImage
 ) -> None:
-    assert tracker.stale_broker(three_brokers, 1000 + TIMEOUT_MS) is None
+    assert tracker.find_stale_broker(three_brokers, 1000 + TIMEOUT_MS) is None
     assert tracker.next_expiry_ms(three_brokers, 1000) == 1001 + TIMEOUT_MS
-    stale = tracker.stale_broker(three_brokers, 1001 + TIMEOUT_MS)
+    stale = tracker.find_stale_broker(three_brokers, 1001 + TIMEOUT_MS)
     assert stale is not None
     assert stale.broker_id == 1
 
@@ -37,11 +37,11 @@ def test_who_was_not_heard_of_for_longest_is_stale_first(
     for broker_id, now_ms in ((1, 2000), (3, 1500), (2, 1600)):
         tracker.heard(three_brokers.cluster.brokers[broker_id], metadata_offset=0, now_ms=now_ms)
     assert tracker.next_expiry_ms(three_brokers, 2000) == 1501 + TIMEOUT_MS
-    stale = tracker.stale_broker(three_brokers, 1501 + TIMEOUT_MS)
+    stale = tracker.find_stale_broker(three_brokers, 1501 + TIMEOUT_MS)
     assert stale is not None
     assert stale.broker_id == 3
     fenced = _with(three_brokers, replace(stale, is_fenced=True))
-    assert tracker.stale_broker(fenced, 1501 + TIMEOUT_MS) is None
+    assert tracker.find_stale_broker(fenced, 1501 + TIMEOUT_MS) is None
     assert tracker.next_expiry_ms(fenced, 2000) == 1601 + TIMEOUT_MS
 
 
@@ -53,7 +53,7 @@ def test_a_fenced_broker_has_no_session(tracker: HeartbeatTracker, three_brokers
 
 
 def test_a_new_process_begins_a_new_session(tracker: HeartbeatTracker, three_brokers: MetadataImage) -> None:
-    tracker.shutdown_begun(three_brokers.cluster.brokers[1], offset=9, now_ms=1000)
+    tracker.begin_controlled_shutdown(three_brokers.cluster.brokers[1], offset=9, now_ms=1000)
     broker = replace(three_brokers.cluster.brokers[1], epoch=50)
     assert not tracker.is_shutting_down(broker, 8000)
     assert not tracker.is_caught_up(broker, 49, 8000)
@@ -71,17 +71,17 @@ def test_a_shutdown_is_known_when_every_active_broker_has_seen_it(
     tracker: HeartbeatTracker, three_brokers: MetadataImage
 ) -> None:
     one, two, three = (three_brokers.cluster.brokers[broker_id] for broker_id in (1, 2, 3))
-    assert not tracker.all_have_seen_shutdown(three_brokers, one, 1000)
-    tracker.shutdown_begun(one, offset=80, now_ms=1000)
-    tracker.shutdown_begun(one, offset=90, now_ms=1000)
+    assert not tracker.can_shut_down(three_brokers, one, 1000)
+    tracker.begin_controlled_shutdown(one, offset=80, now_ms=1000)
+    tracker.begin_controlled_shutdown(one, offset=90, now_ms=1000)
     assert tracker.is_shutting_down(one, 1000)
     assert not tracker.is_shutting_down(replace(one, is_fenced=True), 1000)
     tracker.heard(two, metadata_offset=80, now_ms=1100)
-    assert not tracker.all_have_seen_shutdown(three_brokers, one, 1100)
-    assert tracker.all_have_seen_shutdown(_with(three_brokers, replace(three, is_fenced=True)), one, 1100)
-    tracker.shutdown_begun(three, offset=85, now_ms=1100)
-    assert tracker.all_have_seen_shutdown(three_brokers, one, 1100)
-    tracker.shutdown_ended(one.broker_id)
+    assert not tracker.can_shut_down(three_brokers, one, 1100)
+    assert tracker.can_shut_down(_with(three_brokers, replace(three, is_fenced=True)), one, 1100)
+    tracker.begin_controlled_shutdown(three, offset=85, now_ms=1100)
+    assert tracker.can_shut_down(three_brokers, one, 1100)
+    tracker.end_controlled_shutdown(one.broker_id)
     assert not tracker.is_shutting_down(one, 1100)
 
 
@@ -90,12 +90,25 @@ def test_the_controllers_own_absence_is_nobodys_fault(tracker: HeartbeatTracker,
     tracker.prolong(60_000, 61_000)
     # Who was heard since has lost nothing.
     assert not tracker.has_session(three_brokers.cluster.brokers[2], 61_001 + TIMEOUT_MS)
-    assert tracker.stale_broker(three_brokers, 61_000 + TIMEOUT_MS) is None
-    assert tracker.stale_broker(three_brokers, 61_001 + TIMEOUT_MS) is not None
+    assert tracker.find_stale_broker(three_brokers, 61_000 + TIMEOUT_MS) is None
+    assert tracker.find_stale_broker(three_brokers, 61_001 + TIMEOUT_MS) is not None
 
 
 def test_without_brokers_there_is_still_a_next_time(three_brokers: MetadataImage) -> None:
     empty = replace(three_brokers, cluster=replace(three_brokers.cluster, brokers={}))
     tracker = HeartbeatTracker(TIMEOUT_MS)
-    assert tracker.stale_broker(empty, 5) is None
+    assert tracker.find_stale_broker(empty, 5) is None
     assert tracker.next_expiry_ms(empty, 5) == 6 + TIMEOUT_MS
+
+
+def test_contact_counts_when_a_heartbeat_of_the_registered_epoch_arrives(
+    tracker: HeartbeatTracker, three_brokers: MetadataImage
+) -> None:
+    for broker_id, broker in three_brokers.cluster.brokers.items():
+        tracker.touch(broker_id, broker.epoch - (broker_id == 2), 5000)
+    tracker.touch(7, 1, 5000)
+    stale = tracker.find_stale_broker(three_brokers, 1001 + TIMEOUT_MS)
+    assert stale is not None
+    assert stale.broker_id == 2
+    assert tracker.find_stale_broker(three_brokers, 5000 + TIMEOUT_MS, ignored=(2,)) is None
+    assert tracker.find_stale_broker(three_brokers, 5001 + TIMEOUT_MS, ignored=(2,)) is not None

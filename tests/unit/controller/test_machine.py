@@ -9,14 +9,21 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from millbeck.controller import Controller
+from millbeck.controller.result import finished
 from millbeck.metadata.image import MetadataImage
-from millbeck.wire.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
-from millbeck.wire.messages.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
-from millbeck.wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
-from millbeck.wire.messages.incremental_alter_configs import (
-    AlterableConfig,
-    AlterConfigsResource,
+from millbeck.wire.messages.configs import (
+    IncrementalAlterableConfig,
     IncrementalAlterConfigsRequest,
+    IncrementalAlterConfigsResource,
+)
+from millbeck.wire.messages.topics import (
+    CreatableTopic,
+    CreatableTopicConfig,
+    CreatePartitionsRequest,
+    CreatePartitionsTopic,
+    CreateTopicsRequest,
+    DeleteTopicsRequest,
+    DeleteTopicState,
 )
 
 Replayed = Callable[[MetadataImage, list[Any]], MetadataImage]
@@ -49,11 +56,15 @@ REQUESTS = st.one_of(
         IncrementalAlterConfigsRequest,
         resources=st.lists(
             st.builds(
-                AlterConfigsResource,
+                IncrementalAlterConfigsResource,
                 resource_type=st.just(2),
                 resource_name=NAMES,
                 configs=st.lists(
-                    st.builds(lambda pair, kind: AlterableConfig(pair[0], kind, pair[1]), OPTIONS, st.integers(0, 4)),
+                    st.builds(
+                        lambda pair, kind: IncrementalAlterableConfig(pair[0], kind, pair[1]),
+                        OPTIONS,
+                        st.integers(0, 4),
+                    ),
                     max_size=2,
                 ),
             ),
@@ -67,13 +78,13 @@ REQUESTS = st.one_of(
 def _decide(controller: Controller, image: MetadataImage, request: Any) -> Any:
     match request:
         case CreateTopicsRequest():
-            return controller.create_topics(image, request)
+            return finished(controller.create_topics(image, request))
         case DeleteTopicsRequest():
-            return controller.delete_topics(image, request)
+            return finished(controller.delete_topics(image, request))
         case CreatePartitionsRequest():
-            return controller.create_partitions(image, request)
+            return finished(controller.create_partitions(image, request))
         case _:
-            return controller.incremental_alter_configs(image, request)
+            return finished(controller.incremental_alter_configs(image, request))
 
 
 def _check(before: MetadataImage, after: MetadataImage, request: Any, response: Any) -> None:
@@ -132,7 +143,7 @@ def test_the_same_image_request_and_seed_give_the_same_decision(
     make_controller: Callable[..., Controller], three_brokers: MetadataImage
 ) -> None:
     request = CreateTopicsRequest(topics=[CreatableTopic("a", 6, 2), CreatableTopic("b", 3, 3)])
-    first, second = (make_controller(seed=3).create_topics(three_brokers, request) for _ in range(2))
+    first, second = (finished(make_controller(seed=3).create_topics(three_brokers, request)) for _ in range(2))
     assert first.records == second.records
-    other = make_controller(seed=4).create_topics(three_brokers, request)
+    other = finished(make_controller(seed=4).create_topics(three_brokers, request))
     assert other.records != first.records

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from millbeck.controller.partition_change import ChangeContext, Election, PartitionChange
+from millbeck.controller.partition_change import ChangeContext, ElectionMode, PartitionChange
 from millbeck.metadata.image import BrokerRegistration, ClusterImage, PartitionRegistration
 from millbeck.metadata.image.topics import RECOVERED, RECOVERING
 from millbeck.metadata.records import NO_LEADER, NO_LEADER_CHANGE, PartitionChangeRecord
@@ -43,7 +43,7 @@ def change(
     tracks: bool = False,
     version: int = 30,
     minimum: int = 1,
-    election: Election = Election.ONLINE,
+    election: ElectionMode = ElectionMode.ONLINE,
     cluster: ClusterImage = CLUSTER,
     **wanted: Any,
 ) -> PartitionChangeRecord | None:
@@ -51,7 +51,7 @@ def change(
         cluster=cluster,
         metadata_version=version,
         tracks_eligible_leaders=tracks,
-        may_lead=lambda broker: broker in alive,
+        is_acceptable_leader=lambda broker: broker in alive,
     )
     builder = PartitionChange(before, context, min_insync_replicas=minimum, election=election)
     for name, value in wanted.items():
@@ -162,24 +162,24 @@ def test_the_last_leader_is_remembered_even_when_it_led_no_more() -> None:
 def test_an_unclean_election_is_for_where_it_is_allowed() -> None:
     lost = partition(isr=(1,), leader=NO_LEADER)
     assert change(lost, alive=(2, 3)) is None
-    assert change(lost, alive=(2, 3), election=Election.PREFERRED) is None
-    after = changed(lost, alive=(3, 2), election=Election.UNCLEAN)
+    assert change(lost, alive=(2, 3), election=ElectionMode.PREFERRED) is None
+    after = changed(lost, alive=(3, 2), election=ElectionMode.UNCLEAN)
     assert (after.leader, after.isr, after.leader_recovery_state) == (2, (2,), RECOVERING)
-    still = changed(replace(after, leader=NO_LEADER), alive=(3,), election=Election.UNCLEAN)
+    still = changed(replace(after, leader=NO_LEADER), alive=(3,), election=ElectionMode.UNCLEAN)
     assert (still.leader, still.leader_recovery_state) == (3, RECOVERING)
 
 
 def test_an_unclean_election_forgets_who_was_eligible() -> None:
     lost = partition(isr=(), eligible_leader_replicas=(1,), leader=NO_LEADER)
-    after = changed(lost, tracks=True, minimum=2, alive=(2,), election=Election.UNCLEAN)
+    after = changed(lost, tracks=True, minimum=2, alive=(2,), election=ElectionMode.UNCLEAN)
     assert (after.leader, after.isr, after.eligible_leader_replicas) == (2, (2,), ())
 
 
 def test_a_preferred_election_takes_the_first_replica_if_it_can_lead() -> None:
-    assert changed(partition(leader=2), election=Election.PREFERRED).leader == 1
-    assert change(partition(leader=2), election=Election.PREFERRED, alive=(2, 3)) is None
-    assert change(partition(leader=2, isr=(2, 3)), election=Election.PREFERRED) is None
-    assert changed(partition(leader=NO_LEADER, isr=(2, 3)), election=Election.PREFERRED).leader == 2
+    assert changed(partition(leader=2), election=ElectionMode.PREFERRED).leader == 1
+    assert change(partition(leader=2), election=ElectionMode.PREFERRED, alive=(2, 3)) is None
+    assert change(partition(leader=2, isr=(2, 3)), election=ElectionMode.PREFERRED) is None
+    assert changed(partition(leader=NO_LEADER, isr=(2, 3)), election=ElectionMode.PREFERRED).leader == 2
 
 
 def test_a_directory_that_is_offline_can_not_lead() -> None:

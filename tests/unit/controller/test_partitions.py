@@ -6,13 +6,15 @@ from typing import Any
 import pytest
 
 from millbeck.controller import Controller
+from millbeck.controller.result import finished
 from millbeck.metadata.image import MetadataImage
-from millbeck.wire.messages.create_partitions import (
+from millbeck.wire.messages.topics import (
+    CreatableTopic,
     CreatePartitionsAssignment,
     CreatePartitionsRequest,
     CreatePartitionsTopic,
+    CreateTopicsRequest,
 )
-from millbeck.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
 
 Replayed = Callable[[MetadataImage, list[Any]], MetadataImage]
 
@@ -21,7 +23,9 @@ Replayed = Callable[[MetadataImage, list[Any]], MetadataImage]
 def image(controller: Controller, three_brokers: MetadataImage, replayed: Replayed) -> MetadataImage:
     """``a`` has two partitions with two replicas each, ``b`` one with one."""
     topics = [CreatableTopic("a", 2, 2), CreatableTopic("b", 1, 1)]
-    return replayed(three_brokers, controller.create_topics(three_brokers, CreateTopicsRequest(topics=topics)).records)
+    return replayed(
+        three_brokers, finished(controller.create_topics(three_brokers, CreateTopicsRequest(topics=topics))).records
+    )
 
 
 def _to(name: str, count: int, *assignments: list[int]) -> CreatePartitionsTopic:
@@ -30,7 +34,9 @@ def _to(name: str, count: int, *assignments: list[int]) -> CreatePartitionsTopic
 
 
 def test_new_partitions_follow_the_old_ones(controller: Controller, image: MetadataImage, replayed: Replayed) -> None:
-    result = controller.create_partitions(image, CreatePartitionsRequest(topics=[_to("a", 5), _to("b", 2, [3])]))
+    result = finished(
+        controller.create_partitions(image, CreatePartitionsRequest(topics=[_to("a", 5), _to("b", 2, [3])]))
+    )
     assert [answer.error_code for answer in result.response.results] == [0, 0]
     after = replayed(image, result.records)
     a, b = after.topics.by_name["a"], after.topics.by_name["b"]
@@ -43,7 +49,7 @@ def test_new_partitions_follow_the_old_ones(controller: Controller, image: Metad
 
 def test_validating_changes_nothing(controller: Controller, image: MetadataImage) -> None:
     request = CreatePartitionsRequest(topics=[_to("a", 5)], validate_only=True)
-    result = controller.create_partitions(image, request)
+    result = finished(controller.create_partitions(image, request))
     assert (result.records, result.response.results[0].error_code) == ([], 0)
 
 
@@ -64,7 +70,7 @@ REFUSED = {
 def test_what_is_refused_says_why(
     controller: Controller, image: MetadataImage, topic: CreatePartitionsTopic, code: int, words: str
 ) -> None:
-    result = controller.create_partitions(image, CreatePartitionsRequest(topics=[topic]))
+    result = finished(controller.create_partitions(image, CreatePartitionsRequest(topics=[topic])))
     [answer] = result.response.results
     assert result.records == []
     assert answer.error_code == code
@@ -73,5 +79,5 @@ def test_what_is_refused_says_why(
 
 def test_a_topic_twice_is_refused_and_others_are_not(controller: Controller, image: MetadataImage) -> None:
     request = CreatePartitionsRequest(topics=[_to("a", 3), _to("b", 2), _to("a", 4)])
-    answers = controller.create_partitions(image, request).response.results
+    answers = finished(controller.create_partitions(image, request)).response.results
     assert [(answer.name, answer.error_code) for answer in answers] == [("a", 42), ("b", 0)]

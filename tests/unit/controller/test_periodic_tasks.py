@@ -5,10 +5,12 @@ from typing import Any
 
 import pytest
 
-from millbeck.controller import Controller
-from millbeck.kernel.errors import NotController
-from millbeck.metadata.image import MetadataImage
-from millbeck.wire.messages.broker_heartbeat import BrokerHeartbeatRequest
+from millbeck.controller import Controller, periodic_tasks
+from millbeck.controller.broker_lifecycle import BrokerLifecycle
+from millbeck.controller.result import finished
+from millbeck.kernel.errors import NotController, UnknownServerError
+from millbeck.metadata.image import BrokerRegistration, MetadataImage
+from millbeck.wire.messages.nodes import BrokerHeartbeatRequest
 
 WithTopic = Callable[..., MetadataImage]
 Replayed = Callable[[MetadataImage, list[Any]], MetadataImage]
@@ -27,7 +29,7 @@ class Driver:
         """Everything that is due, in so many steps."""
         steps = 0
         while True:
-            result = self.controller.duty(self.image, now_ms=self.now_ms)
+            result = finished(self.controller.duty(self.image, now_ms=self.now_ms))
             self.image = self._replayed(self.image, result.records)
             if not result.response:
                 return steps
@@ -47,7 +49,7 @@ class Driver:
         for broker_id in broker_ids:
             epoch = self.image.cluster.brokers[broker_id].epoch
             request = BrokerHeartbeatRequest(broker_id, epoch, self.image.offset)
-            result = self.controller.broker_heartbeat(self.image, request, now_ms=self.now_ms)
+            result = finished(self.controller.broker_heartbeat(self.image, request, now_ms=self.now_ms))
             self.image = self._replayed(self.image, result.records)
 
     @property
@@ -106,6 +108,16 @@ def test_a_controller_that_was_not_running_blames_nobody(driver: Driver, late_ms
     # Who is really gone is noticed after its session and the time the controller missed.
     driver.run_until(10_001 + late_ms)
     assert driver.active == []
+
+
+def test_a_duty_that_waits_for_its_turn_prolongs_no_session(driver: Driver) -> None:
+    driver.run_until(4000)
+    driver.beat(1)
+    driver.now_ms = driver.controller.next_duty_ms(driver.image, now_ms=driver.now_ms)
+    driver.controller.duty_begun(now_ms=driver.now_ms)
+    driver.now_ms = 12_000
+    driver.work()
+    assert driver.active == [1]
 
 
 def test_a_little_late_is_late_enough(driver: Driver) -> None:
@@ -176,3 +188,58 @@ def test_only_the_active_controller_has_duties(driver: Driver) -> None:
         driver.work()
     with pytest.raises(NotController):
         driver.controller.next_duty_ms(driver.image, now_ms=0)
+
+
+def test_one_broker_that_can_not_be_fenced_does_not_keep_the_others(
+    driver: Driver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    original = BrokerLifecycle.fence_stale
+
+    def fence(self: BrokerLifecycle, image: MetadataImage, broker: BrokerRegistration, now_ms: int) -> Any:
+        if broker.broker_id == 1:
+            raise ValueError(broker.broker_id)
+        return original(self, image, broker, now_ms)
+
+    monkeypatch.setattr(BrokerLifecycle, "fence_stale", fence)
+    driver.run_until(10_001)
+    assert driver.active == [1]
+    failures = driver.controller.failure_count
+    assert failures == 1
+    steps = 0
+    while driver.controller.next_duty_ms(driver.image, now_ms=driver.now_ms) <= 20_000:
+        driver.come_back()
+        steps += 1
+    assert steps < 20, "it is tried again after a while, not at once"
+    assert driver.controller.failure_count > failures
+    monkeypatch.undo()
+    driver.run_until(30_000)
+    assert driver.active == []
+
+
+def test_what_can_not_be_written_is_left_alone_and_the_rest_is_done(driver: Driver) -> None:
+    driver.run_until(10_000)
+    driver.now_ms = driver.controller.next_duty_ms(driver.image, now_ms=driver.now_ms)
+    first = finished(driver.controller.duty(driver.image, now_ms=driver.now_ms))
+    assert first.response
+    driver.controller.duty_failed(UnknownServerError("contradicts the image"), now_ms=driver.now_ms)
+    driver.work()
+    assert driver.active == [1], "the two others are fenced"
+    driver.run_until(16_000)
+    assert driver.active == []
+
+
+@pytest.mark.parametrize("name", ["balance_leaders", "elect_unclean_leaders", "records_for_tracking"])
+def test_one_duty_that_fails_does_not_stop_the_others(
+    driver: Driver, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    def fail(*_: Any) -> None:
+        raise ValueError(name)
+
+    monkeypatch.setattr(periodic_tasks, name, fail)
+    driver.run_until(5000)
+    for now_ms in range(7000, 400_000, 3000):
+        driver.run_until(now_ms)
+        driver.beat(1, 2)
+    assert driver.active == [1, 2]
+    leaders = [each.leader for each in driver.image.topics.by_name["t"].partitions.values()]
+    assert leaders == [2, 1] if name == "balance_leaders" else [1, 1]

@@ -7,12 +7,13 @@ from typing import Any
 import pytest
 
 from millbeck.controller import Controller
+from millbeck.controller.result import finished
 from millbeck.kernel.errors import StaleBrokerEpoch, UnsupportedVersion
 from millbeck.metadata.image import MetadataImage
 from millbeck.metadata.image.directories import LOST_DIRECTORY, UNASSIGNED_DIRECTORY
 from millbeck.metadata.image.topics import RECOVERING
 from millbeck.metadata.records import ConfigRecord, FeatureLevelRecord
-from millbeck.wire.messages.assign_replicas_to_dirs import (
+from millbeck.wire.messages.replicas import (
     AssignReplicasToDirsDirectory,
     AssignReplicasToDirsPartition,
     AssignReplicasToDirsRequest,
@@ -47,7 +48,7 @@ def assigned(
             )
         ],
     )
-    result = controller.assign_replicas_to_directories(image, request)
+    result = finished(controller.assign_replicas_to_directories(image, request))
     [answer] = result.response.directories
     assert answer.id == directory
     return [each.error_code for each in answer.topics[0].partitions], result.records
@@ -80,7 +81,9 @@ def test_a_replica_in_an_offline_directory_is_as_good_as_gone(
 
 def test_only_the_registered_process_may_say(controller: Controller, image: MetadataImage) -> None:
     with pytest.raises(StaleBrokerEpoch):
-        controller.assign_replicas_to_directories(image, AssignReplicasToDirsRequest(broker_id=1, broker_epoch=-1))
+        finished(
+            controller.assign_replicas_to_directories(image, AssignReplicasToDirsRequest(broker_id=1, broker_epoch=-1))
+        )
     old = replace(image, features=replace(image.features, levels={"metadata.version": 16}))
     with pytest.raises(UnsupportedVersion):
         assigned(controller, old, ONE, 0)
@@ -117,14 +120,14 @@ def test_a_replica_whose_directory_is_gone_begins_with_nothing_and_is_not_electe
     }
     image = with_topic(tracking, partition, {"replicas": [1], **_nobody(gone)}, min_insync_replicas="2")
     for broker_id in (2, 3):
-        fenced = controller.fence_broker(image, broker_id, image.cluster.brokers[broker_id].epoch)
+        fenced = finished(controller.fence_broker(image, broker_id, image.cluster.brokers[broker_id].epoch))
         image = replayed(image, fenced.records)
     [new] = image.cluster.brokers[1].directories
     after = replayed(image, assigned(controller, image, new, 0, 1)[1])
     shared, alone = (after.topics.by_id[TOPIC_ID].partitions[index] for index in (0, 1))
     assert (shared.directory(1), shared.leader, shared.eligible_leader_replicas) == (new, -1, (2, 3))
     assert (alone.leader, alone.leader_recovery_state) == (1, RECOVERING), "there is nobody else to wait for"
-    back = replayed(after, controller.unfence_broker(after, 2, after.cluster.brokers[2].epoch).records)
+    back = replayed(after, finished(controller.unfence_broker(after, 2, after.cluster.brokers[2].epoch)).records)
     assert back.topics.by_id[TOPIC_ID].partitions[0].leader == 2
 
 
@@ -136,3 +139,19 @@ def _nobody(directory: bytes) -> dict[str, Any]:
         "last_known_elr": [1],
         "directories": [directory],
     }
+
+
+def test_the_only_replica_whose_log_was_lost_leads_again_once_it_is_back(
+    controller: Controller, tracking: MetadataImage, with_topic: WithTopic, replayed: Replayed
+) -> None:
+    image = with_topic(tracking, {"replicas": [1]})
+    lost = replayed(image, assigned(controller, image, LOST_DIRECTORY, 0)[1])
+    partition = lost.topics.by_id[TOPIC_ID].partitions[0]
+    assert (partition.leader, partition.isr, partition.last_known_elr) == (-1, (), (1,))
+    epoch = lost.cluster.brokers[1].epoch
+    fenced = replayed(lost, finished(controller.fence_broker(lost, 1, epoch)).records)
+    back = replayed(fenced, finished(controller.unfence_broker(fenced, 1, epoch)).records)
+    assert back.topics.by_id[TOPIC_ID].partitions[0].leader == -1, "its log is still lost"
+    [directory] = back.cluster.brokers[1].directories
+    repaired = replayed(back, assigned(controller, back, directory, 0)[1]).topics.by_id[TOPIC_ID].partitions[0]
+    assert (repaired.leader, repaired.isr, repaired.leader_recovery_state) == (1, (1,), RECOVERING)

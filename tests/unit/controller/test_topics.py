@@ -6,17 +6,19 @@ from typing import Any
 import pytest
 
 from millbeck.controller import Controller
+from millbeck.controller.result import finished
 from millbeck.kernel.ids import ZERO_UUID
 from millbeck.metadata.image import MetadataImage
 from millbeck.metadata.records import ConfigRecord, PartitionRecord, TopicRecord
-from millbeck.wire.messages.create_topics import (
+from millbeck.wire.messages.topics import (
     CreatableReplicaAssignment,
     CreatableTopic,
     CreatableTopicConfig,
     CreatableTopicResult,
     CreateTopicsRequest,
+    DeleteTopicsRequest,
+    DeleteTopicState,
 )
-from millbeck.wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
 
 Replayed = Callable[[MetadataImage, list[Any]], MetadataImage]
 
@@ -32,7 +34,7 @@ def _assigned(name: str, *replicas: list[int], first: int = 0) -> CreatableTopic
 
 
 def _result(controller: Controller, image: MetadataImage, topic: CreatableTopic) -> CreatableTopicResult:
-    [result] = controller.create_topics(image, CreateTopicsRequest(topics=[topic])).response.topics
+    [result] = finished(controller.create_topics(image, CreateTopicsRequest(topics=[topic]))).response.topics
     return result
 
 
@@ -40,7 +42,7 @@ def test_a_topic_is_created_as_topic_options_and_partitions(
     controller: Controller, one_broker: MetadataImage, replayed: Replayed
 ) -> None:
     request = CreateTopicsRequest(topics=[_topic("orders", 3, 1, retention_ms="1000")])
-    result = controller.create_topics(one_broker, request)
+    result = finished(controller.create_topics(one_broker, request))
     kinds = [type(record) for record in result.records]
     assert kinds == [TopicRecord, ConfigRecord, PartitionRecord, PartitionRecord, PartitionRecord]
     [answer] = result.response.topics
@@ -69,7 +71,7 @@ def test_the_answer_reports_every_option_with_its_source(controller: Controller,
 
 def test_who_may_not_describe_options_gets_none(controller: Controller, one_broker: MetadataImage) -> None:
     request = CreateTopicsRequest(topics=[_topic("a"), _topic("b")])
-    result = controller.create_topics(one_broker, request, may_describe_configs=lambda name: name == "b")
+    result = finished(controller.create_topics(one_broker, request, may_describe_configs=lambda name: name == "b"))
     hidden, shown = result.response.topics
     assert (hidden.topic_config_error_code, hidden.configs, hidden.num_partitions) == (29, [], -1)
     assert (shown.topic_config_error_code, shown.num_partitions) == (0, 1)
@@ -86,7 +88,7 @@ def test_minus_one_asks_for_the_defaults(
 
 def test_validating_changes_nothing(controller: Controller, one_broker: MetadataImage) -> None:
     request = CreateTopicsRequest(topics=[_topic("a"), _topic("bad name")], validate_only=True)
-    result = controller.create_topics(one_broker, request)
+    result = finished(controller.create_topics(one_broker, request))
     assert result.records == []
     assert [answer.error_code for answer in result.response.topics] == [0, 17]
 
@@ -95,7 +97,7 @@ def test_replicas_by_hand_are_taken_as_given(
     controller: Controller, three_brokers: MetadataImage, replayed: Replayed
 ) -> None:
     request = CreateTopicsRequest(topics=[_assigned("a", [3, 1], [2, 3])])
-    result = controller.create_topics(three_brokers, request)
+    result = finished(controller.create_topics(three_brokers, request))
     topic = replayed(three_brokers, result.records).topics.named("a")
     assert topic is not None
     assert [topic.partitions[index].replicas for index in (0, 1)] == [(3, 1), (2, 3)]
@@ -145,7 +147,7 @@ REFUSED = {
 def test_what_is_refused_says_why(
     controller: Controller, one_broker: MetadataImage, topic: CreatableTopic, code: int, words: str
 ) -> None:
-    result = controller.create_topics(one_broker, CreateTopicsRequest(topics=[topic, _topic("fine")]))
+    result = finished(controller.create_topics(one_broker, CreateTopicsRequest(topics=[topic, _topic("fine")])))
     refused, fine = result.response.topics
     assert refused.error_code == code
     assert refused.error_message
@@ -163,7 +165,7 @@ def test_uneven_replication_is_refused(controller: Controller, three_brokers: Me
 
 
 def test_a_name_is_taken_once(controller: Controller, one_broker: MetadataImage, replayed: Replayed) -> None:
-    first = controller.create_topics(one_broker, CreateTopicsRequest(topics=[_topic("a"), _topic("b.c")]))
+    first = finished(controller.create_topics(one_broker, CreateTopicsRequest(topics=[_topic("a"), _topic("b.c")])))
     image = replayed(one_broker, first.records)
     again = _result(controller, image, _topic("a"))
     assert (again.error_code, again.error_message) == (36, "Topic 'a' already exists.")
@@ -174,7 +176,7 @@ def test_a_name_is_taken_once(controller: Controller, one_broker: MetadataImage,
 
 def test_names_in_one_request_must_not_repeat_or_collide(controller: Controller, one_broker: MetadataImage) -> None:
     topics = [_topic("a"), _topic("b.c"), _topic("a"), _topic("b_c")]
-    result = controller.create_topics(one_broker, CreateTopicsRequest(topics=topics))
+    result = finished(controller.create_topics(one_broker, CreateTopicsRequest(topics=topics)))
     answers = [(answer.name, answer.error_code, answer.error_message) for answer in result.response.topics]
     assert answers == [
         ("a", 42, "Duplicate topic name."),
@@ -185,7 +187,7 @@ def test_names_in_one_request_must_not_repeat_or_collide(controller: Controller,
 
 def test_a_request_that_makes_too_much_is_refused_as_a_whole(controller: Controller, one_broker: MetadataImage) -> None:
     for topics in ([_topic("a", 9_999), _topic("b", 2)], [_topic("a", 10_000)], [_topic("a", 2**31 - 1)]):
-        result = controller.create_topics(one_broker, CreateTopicsRequest(topics=topics))
+        result = finished(controller.create_topics(one_broker, CreateTopicsRequest(topics=topics)))
         assert result.records == []
         assert {answer.error_code for answer in result.response.topics} == {44}
 
@@ -194,7 +196,7 @@ def test_without_active_brokers_nothing_is_created(
     controller: Controller, one_broker: MetadataImage, replayed: Replayed
 ) -> None:
     broker = one_broker.cluster.brokers[1]
-    fenced = replayed(one_broker, controller.fence_broker(one_broker, 1, broker.epoch).records)
+    fenced = replayed(one_broker, finished(controller.fence_broker(one_broker, 1, broker.epoch)).records)
     assert _result(controller, fenced, _topic("a")).error_code == 38
     by_hand = _result(controller, fenced, _assigned("a", [1]))
     assert (by_hand.error_code, "fenced" in (by_hand.error_message or "")) == (39, True)
@@ -207,7 +209,7 @@ def test_internal_topics_may_be_compacted(controller: Controller, one_broker: Me
 
 def _with_topics(controller: Controller, image: MetadataImage, replayed: Replayed) -> MetadataImage:
     request = CreateTopicsRequest(topics=[_topic("a"), _topic("b")])
-    return replayed(image, controller.create_topics(image, request).records)
+    return replayed(image, finished(controller.create_topics(image, request)).records)
 
 
 def test_topics_are_deleted_by_name_and_by_id(
@@ -216,10 +218,10 @@ def test_topics_are_deleted_by_name_and_by_id(
     image = _with_topics(controller, one_broker, replayed)
     b = image.topics.by_name["b"].topic_id
     request = DeleteTopicsRequest(topics=[DeleteTopicState(name="a"), DeleteTopicState(topic_id=b)])
-    result = controller.delete_topics(image, request)
+    result = finished(controller.delete_topics(image, request))
     assert [(answer.name, answer.error_code) for answer in result.response.responses] == [("a", 0), ("b", 0)]
     assert replayed(image, result.records).topics.by_name == {}
-    old = controller.delete_topics(image, DeleteTopicsRequest(topic_names=["b", "nope"]))
+    old = finished(controller.delete_topics(image, DeleteTopicsRequest(topic_names=["b", "nope"])))
     assert [(answer.name, answer.error_code) for answer in old.response.responses] == [("b", 0), ("nope", 3)]
     assert list(replayed(image, old.records).topics.by_name) == ["a"]
 
@@ -237,7 +239,7 @@ def test_what_is_not_deleted_says_why(controller: Controller, one_broker: Metada
         DeleteTopicState(topic_id=b),
         DeleteTopicState(topic_id=b),
     ]
-    result = controller.delete_topics(image, DeleteTopicsRequest(topics=states))
+    result = finished(controller.delete_topics(image, DeleteTopicsRequest(topics=states)))
     assert result.records == []
     assert [answer.error_code for answer in result.response.responses] == [3, 100, 42, 42, 42, 42]
 
@@ -248,7 +250,7 @@ def test_one_topic_by_name_and_by_id_is_deleted_once(
     image = _with_topics(controller, one_broker, replayed)
     a = image.topics.by_name["a"].topic_id
     request = DeleteTopicsRequest(topics=[DeleteTopicState(topic_id=a), DeleteTopicState(name="a")])
-    result = controller.delete_topics(image, request)
+    result = finished(controller.delete_topics(image, request))
     assert [answer.error_code for answer in result.response.responses] == [0, 42]
     assert len(result.records) == 1
 
@@ -258,5 +260,5 @@ def test_deletion_can_be_switched_off(
 ) -> None:
     controller = make_controller(delete_topics=False)
     image = _with_topics(controller, one_broker, replayed)
-    result = controller.delete_topics(image, DeleteTopicsRequest(topic_names=["a"]))
+    result = finished(controller.delete_topics(image, DeleteTopicsRequest(topic_names=["a"])))
     assert (result.records, result.response.responses[0].error_code) == ([], 73)

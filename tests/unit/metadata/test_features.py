@@ -14,9 +14,9 @@ from millbeck.metadata.features import (
     SUPPORTED_FEATURES,
     TRANSACTION_VERSION,
     FeatureRange,
-    loses_metadata,
+    downgrade_loses_metadata,
     metadata_version_of,
-    release_of,
+    release_name,
     supported_features,
 )
 
@@ -58,19 +58,19 @@ def test_levels_that_kafka_has_not_released_are_offered_when_they_are_asked_for(
     ("current", "wanted", "loses"), [(30, 29, True), (29, 23, False), (23, 22, True), (22, 17, False), (30, 30, False)]
 )
 def test_going_back_loses_what_only_newer_levels_can_say(current: int, wanted: int, loses: bool) -> None:
-    assert loses_metadata(current, wanted) == loses
+    assert downgrade_loses_metadata(current, wanted) == loses
 
 
 @pytest.mark.parametrize(("level", "release"), [(7, "3.3-IV3"), (17, "3.7-IV2"), (25, "4.0-IV3"), (30, "4.3-IV0")])
 def test_releases_name_levels(level: int, release: str) -> None:
-    assert release_of(level) == release
+    assert release_name(level) == release
     assert metadata_version_of(release) == level
 
 
 def test_a_release_without_its_step_is_its_newest() -> None:
     assert metadata_version_of("4.0") == 25
     assert metadata_version_of("4.3") == LATEST_METADATA_VERSION
-    assert release_of(99) == "99"
+    assert release_name(99) == "99"
     with pytest.raises(ValueError, match=r"unknown release '2\.8'"):
         metadata_version_of("2.8")
 

@@ -5,56 +5,58 @@ from __future__ import annotations
 import pytest
 
 from millbeck.raft import leading
-from millbeck.raft.effects import Answer, AppendControl, Effect, MoveHighWatermark, ServeFetch, ServeSnapshot
+from millbeck.raft.effects import AppendControl, Effect, MoveHighWatermark, SendResponse, ServeFetch, ServeSnapshot
 from millbeck.raft.messages import (
     FENCED_LEADER_EPOCH,
     INVALID_REQUEST,
     NOT_LEADER,
     UNKNOWN_LEADER_EPOCH,
-    BeginEpochAsk,
+    BeginEpochRequest,
     EpochEnd,
-    FetchAsk,
-    FetchReply,
-    Reply,
-    SnapshotAsk,
+    FetchRequest,
+    FetchResponse,
+    Response,
     SnapshotKey,
-    VoteAsk,
-    VoteReply,
+    SnapshotRequest,
+    VoteRequest,
+    VoteResponse,
 )
 from millbeck.raft.quorum_state import QuorumState
 from millbeck.raft.roles import Leading, Role
 from millbeck.raft.voters import Leader, ReplicaKey
 from millbeck.records.control import KRaftVersion, LeaderChange, Voters
-from millbeck.testing.raft.bench import TIMEOUTS, Member, asks, directory, endpoint, only
+from millbeck.simulation.raft.bench import TIMEOUTS, BenchMember, asks, directory, endpoint, only
 
 
 def key(node_id: int, life: int = 1) -> ReplicaKey:
     return ReplicaKey(node_id, directory(node_id, life))
 
 
-def elected(**options: object) -> tuple[Member, list[Effect]]:
+def elected(**options: object) -> tuple[BenchMember, list[Effect]]:
     """A leader in the epoch after its log's, and what it did when it became that."""
-    member = Member(1, **options)  # type: ignore[arg-type]
+    member = BenchMember(1, **options)  # type: ignore[arg-type]
     member.start()
     effects = member.let_time_pass()
     while member.role is not Role.LEADER:
-        votes = asks(effects, VoteAsk)
+        votes = asks(effects, VoteRequest)
         effects = []
         for node_id, vote in votes.items():
-            reply = VoteReply(is_granted=True, leader=Leader(epoch=member.machine.epoch))
+            reply = VoteResponse(is_granted=True, leader=Leader(epoch=member.machine.epoch))
             effects += member.answered(node_id, vote, reply)
     return member, effects
 
 
-def fetch(member: Member, node_id: int, offset: int, last_epoch: int | None = None, **more: int) -> list[Effect]:
+def fetch(member: BenchMember, node_id: int, offset: int, last_epoch: int | None = None, **more: int) -> list[Effect]:
     epoch = member.log.epoch_before(offset) if last_epoch is None else last_epoch
-    ask = FetchAsk(epoch=more.get("epoch", member.machine.epoch), replica=key(node_id), offset=offset, last_epoch=epoch)
+    ask = FetchRequest(
+        epoch=more.get("epoch", member.machine.epoch), replica=key(node_id), offset=offset, last_epoch=epoch
+    )
     return member.asked(ask)
 
 
-def refusal(effects: list[Effect]) -> FetchReply:
-    (answer,) = only(effects, Answer)
-    assert isinstance(answer.reply, FetchReply)
+def refusal(effects: list[Effect]) -> FetchResponse:
+    (answer,) = only(effects, SendResponse)
+    assert isinstance(answer.reply, FetchResponse)
     return answer.reply
 
 
@@ -96,9 +98,9 @@ def test_epochs_are_compared_before_anything_else() -> None:
     assert refusal(fetch(member, 2, 0, 0, epoch=2)).error_code == UNKNOWN_LEADER_EPOCH
     assert refusal(fetch(member, 2, -1, 0)).error_code == INVALID_REQUEST
     assert refusal(fetch(member, 2, 0, 2)).error_code == INVALID_REQUEST
-    follower = Member(2)
+    follower = BenchMember(2)
     follower.start()
-    follower.asked(BeginEpochAsk(epoch=1, leader_id=1))
+    follower.asked(BeginEpochRequest(epoch=1, leader_id=1))
     reply = refusal(fetch(follower, 3, 0, 0))
     assert (reply.error_code, reply.leader.node_id) == (NOT_LEADER, 1)
 
@@ -143,14 +145,14 @@ def test_observers_do_not_count() -> None:
 def test_another_directory_of_a_voter_does_not_count() -> None:
     member, _ = elected(is_static=False)
     member.flush()
-    ask = FetchAsk(epoch=1, replica=key(2, life=5), offset=3, last_epoch=1)
+    ask = FetchRequest(epoch=1, replica=key(2, life=5), offset=3, last_epoch=1)
     assert only(member.asked(ask), MoveHighWatermark) == []
 
 
 def test_what_a_static_voter_had_on_a_disk_that_was_replaced_does_not_count() -> None:
     member, _ = elected(voters=(1, 2))
     fetch(member, 2, 1)
-    empty = FetchAsk(epoch=1, replica=key(2, life=5), offset=0, last_epoch=0)
+    empty = FetchRequest(epoch=1, replica=key(2, life=5), offset=0, last_epoch=0)
     member.asked(empty)
     assert only(member.flush(), MoveHighWatermark) == []
 
@@ -203,31 +205,31 @@ def test_of_five_two_must_fetch() -> None:
 
 def test_the_epoch_is_announced_until_voters_fetch() -> None:
     member, effects = elected()
-    announced = asks(effects, BeginEpochAsk)
+    announced = asks(effects, BeginEpochRequest)
     assert sorted(announced) == [2, 3]
     assert announced[2].endpoints == member.machine.listeners
-    member.answered(2, announced[2], Reply(leader=member.machine.leader))
+    member.answered(2, announced[2], Response(leader=member.machine.leader))
     member.answered(3, announced[3], None)
-    assert sorted(asks(member.let_time_pass(), BeginEpochAsk)) == [3]
+    assert sorted(asks(member.let_time_pass(), BeginEpochRequest)) == [3]
     fetch(member, 2, 0)
     due_ms = member.now_ms + TIMEOUTS.begin_epoch_ms
-    assert sorted(asks(member.let_time_pass(), BeginEpochAsk)) == [2]
+    assert sorted(asks(member.let_time_pass(), BeginEpochRequest)) == [2]
     assert member.now_ms == due_ms
 
 
 def test_a_higher_epoch_ends_leadership() -> None:
     member, effects = elected()
-    ask = asks(effects, BeginEpochAsk)[2]
-    member.answered(2, ask, Reply(error_code=FENCED_LEADER_EPOCH, leader=Leader(epoch=9)))
+    ask = asks(effects, BeginEpochRequest)[2]
+    member.answered(2, ask, Response(error_code=FENCED_LEADER_EPOCH, leader=Leader(epoch=9)))
     assert (member.role, member.machine.epoch) == (Role.UNATTACHED, 9)
 
 
 def test_snapshots_are_served_by_the_leader_of_the_epoch_only() -> None:
     member, _ = elected()
-    ask = SnapshotAsk(epoch=1, replica=key(2), snapshot=SnapshotKey(5, 1), position=0)
+    ask = SnapshotRequest(epoch=1, replica=key(2), snapshot=SnapshotKey(5, 1), position=0)
     assert only(member.asked(ask), ServeSnapshot)
-    old = SnapshotAsk(epoch=0, replica=key(2), snapshot=SnapshotKey(5, 1), position=0)
-    (answer,) = only(member.asked(old), Answer)
+    old = SnapshotRequest(epoch=0, replica=key(2), snapshot=SnapshotKey(5, 1), position=0)
+    (answer,) = only(member.asked(old), SendResponse)
     assert answer.reply.error_code == FENCED_LEADER_EPOCH
 
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from millbeck.raft.log_view import divergence, end_of, snapshot_needed, truncation_offset
 from millbeck.raft.messages import EpochEnd, SnapshotKey
 from millbeck.raft.voters import VoterSet
-from millbeck.testing.raft.memory_log import Entry, MemoryLog, MemorySnapshot
+from millbeck.simulation.raft.memory_log import Entry, MemoryLog, MemorySnapshot
 
 
 def log_of(epochs: list[int], start: SnapshotKey | None = None) -> MemoryLog:

@@ -2,30 +2,40 @@
 
 from __future__ import annotations
 
+import doctest
+
 import pytest
 
-from millbeck.raft.effects import Answer, AppendControl, ChangeLeader, MoveHighWatermark, PersistState, Send
-from millbeck.raft.events import LogFlushed, ResignRequested, ShutdownRequested, Started, TimePassed
+from millbeck.raft import machine
+from millbeck.raft.effects import (
+    AppendControl,
+    ChangeLeader,
+    MoveHighWatermark,
+    PersistState,
+    SendRequest,
+    SendResponse,
+)
+from millbeck.raft.events import LogFlushed, ProcessStarted, ResignRequested, ShutdownRequested, TimerExpired
 from millbeck.raft.messages import (
     FENCED_LEADER_EPOCH,
     INVALID_REQUEST,
     INVALID_VOTER_KEY,
     NOT_AVAILABLE,
-    BeginEpochAsk,
-    EndEpochAsk,
+    BeginEpochRequest,
+    EndEpochRequest,
     EpochEnd,
-    VersionsAsk,
-    VoteAsk,
+    VersionsRequest,
+    VoteRequest,
 )
 from millbeck.raft.quorum_state import QuorumState
 from millbeck.raft.roles import NEVER_MS, Role
 from millbeck.raft.voters import Leader, ReplicaKey
 from millbeck.records.control import LeaderChange, VoterId
-from millbeck.testing.raft.bench import Member, asks, directory, endpoint, only
+from millbeck.simulation.raft.bench import BenchMember, asks, directory, endpoint, only
 
 
-def alone(state: QuorumState | None = None, epochs: list[int] | None = None) -> Member:
-    return Member(1, voters=(1,), state=state, epochs=epochs)
+def alone(state: QuorumState | None = None, epochs: list[int] | None = None) -> BenchMember:
+    return BenchMember(1, voters=(1,), state=state, epochs=epochs)
 
 
 def test_alone_the_vote_is_persisted_first_then_leadership_then_the_leader_change() -> None:
@@ -37,7 +47,7 @@ def test_alone_the_vote_is_persisted_first_then_leadership_then_the_leader_chang
     voters = (VoterId(node_id=1),)
     value = LeaderChange(leader_id=1, voters=voters, granting_voters=voters)
     assert change == AppendControl(values=(value,), epoch=1)
-    assert only(effects, Send) == []
+    assert only(effects, SendRequest) == []
     assert (member.role, member.machine.epoch, member.machine.is_leader) == (Role.LEADER, 1, True)
     assert member.machine.next_deadline_ms == NEVER_MS
 
@@ -68,18 +78,18 @@ def test_alone_what_is_flushed_is_committed_from_the_epochs_first_record_on() ->
 
 
 def test_who_led_before_a_restart_is_resigned_in_that_epoch_and_says_so() -> None:
-    member = Member(1, state=QuorumState(leader_epoch=4, leader_id=1), epochs=[4, 4])
+    member = BenchMember(1, state=QuorumState(leader_epoch=4, leader_id=1), epochs=[4, 4])
     effects = member.start()
     assert (member.role, member.machine.epoch) == (Role.RESIGNED, 4)
-    assert sorted(asks(effects, EndEpochAsk)) == [2, 3]
+    assert sorted(asks(effects, EndEpochRequest)) == [2, 3]
     assert only(effects, AppendControl) == []
-    vote = VoteAsk(epoch=4, candidate=ReplicaKey(2, directory(2)), log_end=EpochEnd(3, 9))
-    (answer,) = only(member.asked(vote), Answer)
+    vote = VoteRequest(epoch=4, candidate=ReplicaKey(2, directory(2)), log_end=EpochEnd(3, 9))
+    (answer,) = only(member.asked(vote), SendResponse)
     assert not answer.reply.is_granted  # type: ignore[attr-defined]
 
 
 def test_a_restarted_candidate_does_not_stand_in_the_same_epoch() -> None:
-    member = Member(1, state=QuorumState(leader_epoch=4, voted_id=1), epochs=[3])
+    member = BenchMember(1, state=QuorumState(leader_epoch=4, voted_id=1), epochs=[3])
     member.start()
     assert member.role is Role.UNATTACHED
     assert member.machine.voted.node_id == 1
@@ -87,64 +97,64 @@ def test_a_restarted_candidate_does_not_stand_in_the_same_epoch() -> None:
 
 def test_a_restarted_follower_goes_on_following() -> None:
     state = QuorumState(leader_epoch=4, leader_id=2, voted_id=2, current_voters=(1, 2, 3))
-    member = Member(1, state=state, epochs=[4])
+    member = BenchMember(1, state=state, epochs=[4])
     effects = member.start()
     assert (member.role, member.machine.leader.node_id, member.machine.voted.node_id) == (Role.FOLLOWER, 2, 2)
     assert only(effects, PersistState) == []
 
 
 def test_without_its_file_a_voter_promises_nothing_before_it_has_followed() -> None:
-    member = Member(1, epochs=[4, 4])
+    member = BenchMember(1, epochs=[4, 4])
     member.start()
-    vote = VoteAsk(epoch=9, candidate=ReplicaKey(2, directory(2)), log_end=EpochEnd(8, 90))
-    (answer,) = only(member.asked(vote), Answer)
+    vote = VoteRequest(epoch=9, candidate=ReplicaKey(2, directory(2)), log_end=EpochEnd(8, 90))
+    (answer,) = only(member.asked(vote), SendResponse)
     assert not answer.reply.is_granted  # type: ignore[attr-defined]
     member.let_time_pass()
     assert member.role is Role.UNATTACHED
 
 
 def test_a_new_leader_is_believed_and_persisted_before_the_answer() -> None:
-    member = Member(1)
+    member = BenchMember(1)
     member.start()
-    effects = member.asked(BeginEpochAsk(epoch=3, leader_id=2))
+    effects = member.asked(BeginEpochRequest(epoch=3, leader_id=2))
     assert isinstance(effects[0], PersistState)
     assert effects[0].state.leader_id == 2
     kinds = [type(effect) for effect in effects]
-    assert kinds.index(PersistState) < kinds.index(Answer)
+    assert kinds.index(PersistState) < kinds.index(SendResponse)
     assert only(effects, ChangeLeader) == [ChangeLeader(leader=Leader(node_id=2, epoch=3, endpoint=endpoint(2)))]
 
 
 def test_an_old_epoch_is_fenced_and_told_of_the_new_one() -> None:
-    member = Member(1)
+    member = BenchMember(1)
     member.start()
-    member.asked(BeginEpochAsk(epoch=3, leader_id=2))
-    for ask in (BeginEpochAsk(epoch=2, leader_id=3), EndEpochAsk(epoch=2, leader_id=3)):
-        (answer,) = only(member.asked(ask), Answer)
+    member.asked(BeginEpochRequest(epoch=3, leader_id=2))
+    for ask in (BeginEpochRequest(epoch=2, leader_id=3), EndEpochRequest(epoch=2, leader_id=3)):
+        (answer,) = only(member.asked(ask), SendResponse)
         assert answer.reply.error_code == FENCED_LEADER_EPOCH
         assert (answer.reply.leader.node_id, answer.reply.leader.epoch) == (2, 3)
 
 
 def test_two_leaders_of_one_epoch_are_not_believed() -> None:
-    member = Member(1)
+    member = BenchMember(1)
     member.start()
-    member.asked(BeginEpochAsk(epoch=3, leader_id=2))
-    (answer,) = only(member.asked(BeginEpochAsk(epoch=3, leader_id=3)), Answer)
+    member.asked(BeginEpochRequest(epoch=3, leader_id=2))
+    (answer,) = only(member.asked(BeginEpochRequest(epoch=3, leader_id=3)), SendResponse)
     assert answer.reply.error_code == INVALID_REQUEST
     assert member.machine.leader.node_id == 2
 
 
 def test_what_is_meant_for_another_directory_is_refused() -> None:
-    member = Member(1, is_static=False)
+    member = BenchMember(1, is_static=False)
     member.start()
-    ask = BeginEpochAsk(epoch=3, leader_id=2, voter=ReplicaKey(1, directory(1, life=9)))
-    (answer,) = only(member.asked(ask), Answer)
+    ask = BeginEpochRequest(epoch=3, leader_id=2, voter=ReplicaKey(1, directory(1, life=9)))
+    (answer,) = only(member.asked(ask), SendResponse)
     assert answer.reply.error_code == INVALID_VOTER_KEY
-    (answer,) = only(member.asked(VersionsAsk(replica=ReplicaKey(1))), Answer)
+    (answer,) = only(member.asked(VersionsRequest(replica=ReplicaKey(1))), SendResponse)
     assert answer.reply.error_code == INVALID_REQUEST
 
 
 def test_dynamic_quorums_write_the_newer_file() -> None:
-    member = Member(1, voters=(1,), is_static=False)
+    member = BenchMember(1, voters=(1,), is_static=False)
     states = [effect.state for effect in only(member.start(), PersistState)]
     assert [(state.version, state.voted_directory_id, state.current_voters) for state in states] == [
         (1, directory(1), ()),
@@ -153,12 +163,12 @@ def test_dynamic_quorums_write_the_newer_file() -> None:
 
 
 def test_a_process_that_stops_takes_leave_and_answers_no_more() -> None:
-    member = Member(2)
+    member = BenchMember(2)
     member.start()
-    member.asked(BeginEpochAsk(epoch=3, leader_id=1))
+    member.asked(BeginEpochRequest(epoch=3, leader_id=1))
     member.step(ShutdownRequested())
     assert member.machine.is_stopped
-    (answer,) = only(member.asked(BeginEpochAsk(epoch=4, leader_id=1)), Answer)
+    (answer,) = only(member.asked(BeginEpochRequest(epoch=4, leader_id=1)), SendResponse)
     assert answer.reply.error_code == NOT_AVAILABLE
     alone_member = alone()
     alone_member.start()
@@ -177,9 +187,9 @@ def test_a_controller_can_have_its_node_resign() -> None:
 
 
 def test_nothing_happens_before_its_time() -> None:
-    member = Member(1)
+    member = BenchMember(1)
     member.start()
-    assert member.step(TimePassed()) == []
+    assert member.step(TimerExpired()) == []
     assert member.role is Role.UNATTACHED
 
 
@@ -187,8 +197,14 @@ def test_invariants_name_what_is_wrong() -> None:
     member = alone()
     member.start()
     member.machine.state = QuorumState(leader_epoch=1, leader_id=2)
-    with pytest.raises(AssertionError, match="leads, but the state names 2"):
+    with pytest.raises(AssertionError, match="leader, but the state names 2"):
         member.machine.check_invariants()
     with pytest.raises(AssertionError, match="epoch 0 after 1"):
         member.machine.persist(epoch=0)
-    assert Started() == Started()
+    assert ProcessStarted() == ProcessStarted()
+
+
+def test_the_example_of_the_loop_runs() -> None:
+    result = doctest.testmod(machine)
+    assert result.attempted > 0
+    assert result.failed == 0

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from millbeck.raft.messages import NOBODY, EpochEnd, FetchReply, Reply, SnapshotKey, VoteAsk, VoteReply
+from millbeck.raft.messages import NOBODY, EpochEnd, FetchResponse, Response, SnapshotKey, VoteRequest, VoteResponse
 from millbeck.raft.voters import ReplicaKey
 
 
@@ -11,8 +11,8 @@ def test_logs_compare_by_epoch_and_then_by_length() -> None:
 
 
 def test_questions_and_answers_are_values() -> None:
-    ask = VoteAsk(epoch=1, candidate=ReplicaKey(1), log_end=EpochEnd(0, 0))
-    assert ask == VoteAsk(epoch=1, candidate=ReplicaKey(1), log_end=EpochEnd(0, 0))
+    ask = VoteRequest(epoch=1, candidate=ReplicaKey(1), log_end=EpochEnd(0, 0))
+    assert ask == VoteRequest(epoch=1, candidate=ReplicaKey(1), log_end=EpochEnd(0, 0))
     assert ask.voter == NOBODY
-    assert isinstance(VoteReply(), Reply)
-    assert (FetchReply().records, FetchReply().leader.is_known) == (b"", False)
+    assert isinstance(VoteResponse(), Response)
+    assert (FetchResponse().records, FetchResponse().leader.is_known) == (b"", False)

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from millbeck.raft.timeouts import QuorumTimeouts
+from millbeck.raft.options import QuorumTimeouts
 
 
 def test_the_defaults_are_kafkas_and_the_rest_follows_from_them() -> None:

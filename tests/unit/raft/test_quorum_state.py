@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from millbeck.raft.quorum_state import QuorumState, QuorumStateFault, parse_quorum_state
+from millbeck.raft.quorum_state import QuorumState, QuorumStateError, parse_quorum_state
 
 # The files that Apache Kafka 4.3 leaves: static voters (version 0) and voters in the log (version 1).
 KAFKA_VERSION_0 = (
@@ -62,5 +62,5 @@ REFUSED = {
 
 @pytest.mark.parametrize("text", REFUSED.values(), ids=REFUSED.keys())
 def test_what_can_not_be_trusted_is_a_fault(text: str) -> None:
-    with pytest.raises(QuorumStateFault):
+    with pytest.raises(QuorumStateError):
         parse_quorum_state(text)

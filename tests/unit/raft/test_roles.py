@@ -2,10 +2,10 @@ from __future__ import annotations
 
 import pytest
 
-from millbeck.raft.messages import VersionsAsk
-from millbeck.raft.roles import NEVER_MS, Election, Errand, Role
+from millbeck.raft.messages import VersionsRequest
+from millbeck.raft.roles import NEVER_MS, Election, PendingRequest, Role
 from millbeck.raft.voters import ReplicaKey, VoterSet
-from millbeck.testing.raft.bench import voter
+from millbeck.simulation.raft.bench import voter
 
 
 @pytest.mark.parametrize(
@@ -25,9 +25,9 @@ def test_of_three_two_decide(answers: list[bool], is_won: bool, is_lost: bool) -
     assert (election.is_won, election.is_lost) == (is_won, is_lost)
 
 
-def test_an_errand_that_is_on_its_way_is_not_due() -> None:
-    errand = Errand(5)
-    assert errand.next_ms == 5
-    errand.ask = VersionsAsk(replica=ReplicaKey(1))
-    assert errand.next_ms == NEVER_MS
+def test_a_pending_request_in_flight_is_not_due() -> None:
+    pending = PendingRequest(5)
+    assert pending.next_ms == 5
+    pending.ask = VersionsRequest(replica=ReplicaKey(1))
+    assert pending.next_ms == NEVER_MS
     assert Role("leader") is Role.LEADER

@@ -11,7 +11,7 @@ from millbeck.raft.voters import (
     ReplicaKey,
     VoterHistory,
     VoterSet,
-    endpoint_by,
+    endpoint_for_listener,
     key_of,
     static_voters,
 )
@@ -91,7 +91,7 @@ def test_what_a_snapshot_stands_for_is_forgotten_but_its_voters_are_not() -> Non
     history = VoterHistory(voters(1))
     history.appended(6, voters(1, 2).record())
     history.appended(9, voters(1, 2, 3).record())
-    history.forget_before(8)
+    history.truncate_old_entries(8)
     assert history.at(8) == (0, voters(1, 2))
     history.truncated(8)
     assert (history.latest.ids, history.latest_offset) == ((1, 2), 6)
@@ -106,15 +106,15 @@ def test_a_leader_is_known_or_not() -> None:
 
 def test_a_voter_is_reached_by_the_listener_that_the_node_uses() -> None:
     plain, encrypted = (VoterEndpoint(name=name, host="h", port=port) for name, port in (("PLAIN", 1), ("SAFE", 2)))
-    assert endpoint_by((plain, encrypted), "SAFE") == encrypted
-    assert endpoint_by((plain, encrypted), "PLAIN") == plain
-    assert endpoint_by((plain, encrypted), "OTHER") == plain
-    assert endpoint_by((), "PLAIN") is None
+    assert endpoint_for_listener((plain, encrypted), "SAFE") == encrypted
+    assert endpoint_for_listener((plain, encrypted), "PLAIN") == plain
+    assert endpoint_for_listener((plain, encrypted), "OTHER") == plain
+    assert endpoint_for_listener((), "PLAIN") is None
 
 
 def test_a_snapshot_older_than_the_one_the_log_begins_with_changes_nothing() -> None:
     history = VoterHistory(voters(1))
     history.restart(40, voters(4, 5), 1)
-    history.forget_before(39)
+    history.truncate_old_entries(39)
     assert history.at(40) == (1, voters(4, 5))
     assert history.latest_offset == 39

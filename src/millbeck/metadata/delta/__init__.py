@@ -1,4 +1,4 @@
-"""How images change: `advance` folds records into the next image and says what is different."""
+"""Deltas of the metadata image: `advance` applies records to an image and returns the next image and the changes."""
 
 from __future__ import annotations
 

@@ -1,26 +1,26 @@
-"""Changes to the quotas of clients."""
+"""Delta of the client quotas."""
 
 from __future__ import annotations
 
-from millbeck.metadata.delta.map_changes import MapChanges
+from millbeck.metadata.delta.map_changes import MapDelta
 from millbeck.metadata.image.client_quotas import ClientQuotasImage, QuotaEntity, quota_entity
 from millbeck.metadata.records import ClientQuotaRecord
 
 
 class ClientQuotasDelta:
-    """``changed[entity].changed`` holds the new value of each quota touched, None where it was removed."""
+    """``changed[entity].changed`` has the new value of each changed quota, None if it was removed."""
 
     __slots__ = ("changed", "image")
 
     def __init__(self, image: ClientQuotasImage) -> None:
         self.image = image
-        self.changed: dict[QuotaEntity, MapChanges[str, float]] = {}
+        self.changed: dict[QuotaEntity, MapDelta[str, float]] = {}
 
     def set_quota(self, record: ClientQuotaRecord) -> None:
         entity = quota_entity(record.entity)
         changes = self.changed.get(entity)
         if changes is None:
-            changes = self.changed[entity] = MapChanges(self.image.by_entity.get(entity, {}))
+            changes = self.changed[entity] = MapDelta(self.image.by_entity.get(entity, {}))
         if record.remove:
             changes.remove(record.key)
         else:

@@ -1,10 +1,10 @@
-"""Changes to the registered nodes."""
+"""Delta of the registered brokers and controllers."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
-from millbeck.metadata.delta.map_changes import MapChanges
+from millbeck.metadata.delta.map_changes import MapDelta
 from millbeck.metadata.fault import MetadataFault
 from millbeck.metadata.image.cluster import BrokerRegistration, ClusterImage, ControllerRegistration
 from millbeck.metadata.records import (
@@ -18,14 +18,14 @@ from millbeck.metadata.records import (
 
 
 class ClusterDelta:
-    """``brokers.changed`` and ``controllers.changed`` name the nodes that are new, different or (None) gone."""
+    """``brokers.changed`` and ``controllers.changed`` have the nodes that are new, changed or (None) unregistered."""
 
     __slots__ = ("brokers", "controllers", "image")
 
     def __init__(self, image: ClusterImage) -> None:
         self.image = image
-        self.brokers: MapChanges[int, BrokerRegistration] = MapChanges(image.brokers)
-        self.controllers: MapChanges[int, ControllerRegistration] = MapChanges(image.controllers)
+        self.brokers: MapDelta[int, BrokerRegistration] = MapDelta(image.brokers)
+        self.controllers: MapDelta[int, ControllerRegistration] = MapDelta(image.controllers)
 
     def register_broker(self, record: RegisterBrokerRecord) -> None:
         self.brokers.put(record.broker_id, BrokerRegistration.from_record(record))
@@ -44,7 +44,7 @@ class ClusterDelta:
 
     def change_broker(self, record: BrokerRegistrationChangeRecord) -> None:
         if record.fenced not in (-1, 0, 1) or record.in_controlled_shutdown not in (0, 1):
-            raise MetadataFault(f"broker change with values that mean nothing: {record!r}")
+            raise MetadataFault(f"invalid values in broker registration change: {record!r}")
         broker = self._registered(record.broker_id, record.broker_epoch)
         changed = replace(
             broker,

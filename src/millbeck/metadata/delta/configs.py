@@ -1,23 +1,23 @@
-"""Changes to the options of resources."""
+"""Delta of the dynamic configurations."""
 
 from __future__ import annotations
 
-from millbeck.metadata.delta.map_changes import MapChanges
+from millbeck.metadata.delta.map_changes import MapDelta
 from millbeck.metadata.image.configs import ConfigResource, ConfigsImage, ResourceType
 from millbeck.metadata.records import ConfigRecord
 
 
 class ConfigsDelta:
-    """``changed[resource].changed`` holds the new value of each option touched, None where it was deleted.
+    """``changed[resource].changed`` has the new value of each changed config, None if it was deleted.
 
-    An option set to the value it had counts as touched: a broker's options are set again to have them read again.
+    A config set to its current value counts as changed: setting a broker's config again makes the broker reload it.
     """
 
     __slots__ = ("changed", "image")
 
     def __init__(self, image: ConfigsImage) -> None:
         self.image = image
-        self.changed: dict[ConfigResource, MapChanges[str, str]] = {}
+        self.changed: dict[ConfigResource, MapDelta[str, str]] = {}
 
     def set_option(self, record: ConfigRecord) -> None:
         resource = ConfigResource(record.resource_type, record.resource_name)
@@ -28,7 +28,7 @@ class ConfigsDelta:
             changes.put(record.name, record.value)
 
     def remove_topic(self, name: str) -> None:
-        """A deleted topic takes its options along."""
+        """Remove the configs of a deleted topic."""
         resource = ConfigResource(ResourceType.TOPIC, name)
         if resource not in self.image.by_resource and resource not in self.changed:
             return
@@ -48,8 +48,8 @@ class ConfigsDelta:
                 by_resource.pop(resource, None)
         return ConfigsImage(by_resource=by_resource)
 
-    def _changes_of(self, resource: ConfigResource) -> MapChanges[str, str]:
+    def _changes_of(self, resource: ConfigResource) -> MapDelta[str, str]:
         changes = self.changed.get(resource)
         if changes is None:
-            changes = self.changed[resource] = MapChanges(self.image.of(resource))
+            changes = self.changed[resource] = MapDelta(self.image.of(resource))
         return changes

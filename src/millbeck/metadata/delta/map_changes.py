@@ -1,4 +1,4 @@
-"""Changes to a mapping that stays as it is: what most aspects of a delta are made of."""
+"""Delta of an immutable mapping, used by most parts of a metadata delta."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ K = TypeVar("K")
 V = TypeVar("V")
 
 
-class MapChanges(Generic[K, V]):
-    """``changed`` holds the new value of each key that was touched, None where it was removed."""
+class MapDelta(Generic[K, V]):
+    """``changed`` has the new value of each changed key, None if it was removed."""
 
     __slots__ = ("base", "changed")
 
@@ -19,7 +19,7 @@ class MapChanges(Generic[K, V]):
         self.changed: dict[K, V | None] = {}
 
     def get(self, key: K) -> V | None:
-        """The value as of now."""
+        """The value with the changes applied."""
         if key in self.changed:
             return self.changed[key]
         return self.base.get(key)
@@ -31,7 +31,7 @@ class MapChanges(Generic[K, V]):
         self.changed[key] = None
 
     def apply(self) -> Mapping[K, V]:
-        """The mapping with all changes; the base itself when there are none."""
+        """Return the mapping with all changes; the base itself if there are none."""
         if not self.changed:
             return self.base
         result = dict(self.base)

@@ -1,9 +1,9 @@
-"""From one image to the next: records are replayed onto a delta, and the delta makes the new image.
+"""Advances the metadata image: records are replayed onto a delta, which makes the next image.
 
-`advance` is the only way an image changes, live, at start and from a snapshot alike. It is a fold: records may be
-handed over in any chunks and the last image is the same. Records between a begin and its end have no effect before the
-end; until then they wait in ``image.open_transaction``. A record that contradicts the image, or that nobody here knows
-how to replay, is a `MetadataFault`: the state would no longer be what the log says.
+`advance` is the only way an image changes: while running, on start and when loading a snapshot. Records may be passed
+in chunks of any size with the same result. Records of a metadata transaction have no effect before its end; until then
+they are kept in ``image.open_transaction``. A record that contradicts the image, or is of a type that cannot be
+replayed, raises `MetadataFault`: the image would no longer match the log.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from millbeck.kernel.ids import Uuid
 from millbeck.metadata.delta.client_quotas import ClientQuotasDelta
 from millbeck.metadata.delta.cluster import ClusterDelta
 from millbeck.metadata.delta.configs import ConfigsDelta
-from millbeck.metadata.delta.map_changes import MapChanges
+from millbeck.metadata.delta.map_changes import MapDelta
 from millbeck.metadata.delta.topics import TopicsDelta
 from millbeck.metadata.fault import MetadataFault
 from millbeck.metadata.image import (
@@ -63,14 +63,14 @@ from millbeck.metadata.records import (
 def advance(
     image: MetadataImage, records: Iterable[MetadataRecord], *, offset: int, epoch: int, timestamp_ms: int
 ) -> tuple[MetadataImage, MetadataDelta]:
-    """The image after ``records``, of which the last is at ``offset``, and what changed."""
+    """Return the image after ``records``, the last of which is at ``offset``, and the changes."""
     fold = Fold(image)
     fold.add(records)
     return fold.finish(offset=offset, epoch=epoch, timestamp_ms=timestamp_ms)
 
 
 class Fold:
-    """`advance` in pieces, for more records than one turn of the loop should take."""
+    """Incremental `advance`, for more records than should be replayed without yielding to the event loop."""
 
     __slots__ = ("_delta", "_pending")
 
@@ -84,11 +84,11 @@ class Fold:
             match record:
                 case BeginTransactionRecord():
                     if pending is not None:
-                        raise MetadataFault("a metadata transaction begins inside another")
+                        raise MetadataFault("a metadata transaction begins before the previous one ended")
                     pending = []
                 case EndTransactionRecord() | AbortTransactionRecord():
                     if pending is None:
-                        raise MetadataFault("a metadata transaction ends that never began")
+                        raise MetadataFault("a metadata transaction ends without a begin")
                     if isinstance(record, EndTransactionRecord):
                         for inner in pending:
                             delta.replay(inner)
@@ -100,7 +100,7 @@ class Fold:
         self._pending = pending
 
     def finish(self, *, offset: int, epoch: int, timestamp_ms: int) -> tuple[MetadataImage, MetadataDelta]:
-        """Once, after the last `add`."""
+        """Return the image and the delta; called once, after the last `add`."""
         delta = self._delta
         open_transaction = None if self._pending is None else tuple(self._pending)
         delta.image = delta.apply(
@@ -110,7 +110,7 @@ class Fold:
 
 
 class MetadataDelta:
-    """What a run of records changed: ``before`` is the image they met, ``image`` the one they made."""
+    """The changes of a range of records: ``before`` is the image before them, ``image`` the one after."""
 
     __slots__ = (
         "acls",
@@ -129,20 +129,20 @@ class MetadataDelta:
     def __init__(self, before: MetadataImage) -> None:
         self.before = before
         self.image = before
-        self.features: MapChanges[str, int] = MapChanges(before.features.levels)
+        self.features: MapDelta[str, int] = MapDelta(before.features.levels)
         self.cluster = ClusterDelta(before.cluster)
         self.topics = TopicsDelta(before.topics)
         self.configs = ConfigsDelta(before.configs)
         self.client_quotas = ClientQuotasDelta(before.client_quotas)
         self.next_producer_id: int | None = None
-        self.acls: MapChanges[Uuid, AccessControlEntry] = MapChanges(before.acls.by_id)
-        self.scram: MapChanges[tuple[int, str], ScramCredential] = MapChanges(before.scram.by_user)
-        self.delegation_tokens: MapChanges[str, DelegationToken] = MapChanges(before.delegation_tokens.by_id)
+        self.acls: MapDelta[Uuid, AccessControlEntry] = MapDelta(before.acls.by_id)
+        self.scram: MapDelta[tuple[int, str], ScramCredential] = MapDelta(before.scram.by_user)
+        self.delegation_tokens: MapDelta[str, DelegationToken] = MapDelta(before.delegation_tokens.by_id)
 
     def replay(self, record: MetadataRecord) -> None:
         replay_one = _REPLAY.get(type(record))
         if replay_one is None:
-            raise MetadataFault(f"no way to replay {type(record).__name__}")
+            raise MetadataFault(f"cannot replay {type(record).__name__}")
         replay_one(self, record)
 
     def apply(
@@ -229,7 +229,7 @@ class MetadataDelta:
         self.delegation_tokens.remove(record.token_id)
 
     def _nothing(self, record: NoOpRecord | ZkMigrationStateRecord) -> None:
-        """A sign of life, or a fact about a migration that is long over."""
+        """Ignore no-op records, and the state of a ZooKeeper migration."""
 
 
 _REPLAY: dict[type[Any], Callable[[MetadataDelta, Any], None]] = {

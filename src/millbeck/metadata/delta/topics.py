@@ -1,7 +1,7 @@
-"""Changes to topics and partitions.
+"""Delta of topics and partitions.
 
-A topic that is touched gets a draft: its partitions as they were, plus the changed ones. What subscribers read is
-``created``, ``deleted`` and ``changed_partitions``; a topic both created and deleted in one delta is in none of them.
+Each changed topic has a draft: its former partitions plus the changed ones. Subscribers read ``created``, ``deleted``
+and ``changed_partitions``; a topic both created and deleted in one delta is in none of them.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from millbeck.kernel.ids import Uuid, uuid_text
-from millbeck.metadata.delta.map_changes import MapChanges
+from millbeck.metadata.delta.map_changes import MapDelta
 from millbeck.metadata.fault import MetadataFault
 from millbeck.metadata.image.topics import PartitionRegistration, TopicImage, TopicsImage
 from millbeck.metadata.records import (
@@ -22,13 +22,13 @@ from millbeck.metadata.records import (
 
 
 class TopicDraft:
-    """One touched topic; ``partitions.changed`` holds the partitions that are new or different."""
+    """One changed topic; ``partitions.changed`` has the new and changed partitions."""
 
     __slots__ = ("image", "partitions")
 
     def __init__(self, image: TopicImage) -> None:
         self.image = image
-        self.partitions: MapChanges[int, PartitionRegistration] = MapChanges(image.partitions)
+        self.partitions: MapDelta[int, PartitionRegistration] = MapDelta(image.partitions)
 
     def apply(self) -> TopicImage:
         if not self.partitions.changed:
@@ -37,7 +37,7 @@ class TopicDraft:
 
 
 class TopicsDelta:
-    """``created``: id to name, in the order of creation; ``deleted``: id to the topic as it was before."""
+    """``created`` has names by topic id, in the order of creation; ``deleted`` has former topics by id."""
 
     __slots__ = ("_drafts", "_names", "created", "deleted", "image")
 
@@ -50,7 +50,7 @@ class TopicsDelta:
 
     def create(self, record: TopicRecord) -> None:
         if self._id_of(record.name) is not None:
-            raise MetadataFault(f"topic {record.name} is created, but there is one of that name")
+            raise MetadataFault(f"topic {record.name} is created but already exists")
         if record.topic_id in self._drafts or record.topic_id in self.image.by_id:
             raise MetadataFault(f"topic id {uuid_text(record.topic_id)} is used twice")
         self._drafts[record.topic_id] = TopicDraft(TopicImage(name=record.name, topic_id=record.topic_id))
@@ -58,7 +58,7 @@ class TopicsDelta:
         self.created[record.topic_id] = record.name
 
     def remove(self, record: RemoveTopicRecord) -> str:
-        """The name of the topic that is gone."""
+        """Remove a topic; returns its name."""
         name = self._draft(record.topic_id).image.name
         del self._drafts[record.topic_id]
         self._names[name] = None
@@ -77,7 +77,9 @@ class TopicsDelta:
         partitions = self._draft(record.topic_id).partitions
         partition = partitions.get(record.partition_id)
         if partition is None:
-            raise MetadataFault(f"change of partition {record.partition_id} of {uuid_text(record.topic_id)}: none such")
+            raise MetadataFault(
+                f"change of partition {record.partition_id} of topic {uuid_text(record.topic_id)}, which does not exist"
+            )
         partitions.put(record.partition_id, partition.changed(record))
 
     def clear_eligible_leaders(self, record: ClearElrRecord) -> None:
@@ -91,7 +93,7 @@ class TopicsDelta:
                     draft.partitions.put(partition_id, partition.changed(change))
 
     def changed_partitions(self) -> Iterator[tuple[TopicImage, int, PartitionRegistration]]:
-        """Every partition that is new or different, with its topic as it was before (empty for a created one)."""
+        """All new and changed partitions, each with its topic before the delta (empty for a created topic)."""
         for draft in self._drafts.values():
             for partition_id, partition in draft.partitions.changed.items():
                 assert partition is not None
@@ -99,7 +101,7 @@ class TopicsDelta:
 
     @property
     def changed_topic_ids(self) -> list[Uuid]:
-        """The topics that are new or different, not those deleted."""
+        """Ids of new and changed topics, without deleted ones."""
         return [topic_id for topic_id, draft in self._drafts.items() if draft.partitions.changed or self._is_new(draft)]
 
     def apply(self) -> TopicsImage:
@@ -136,7 +138,9 @@ class TopicsDelta:
         if name:
             topic_id = self._id_of(name)
             if topic_id is None:
-                raise MetadataFault(f"eligible leaders of topic {name} are cleared, but there is none such")
+                raise MetadataFault(
+                    f"eligible leader replicas of topic {name} are cleared, but the topic does not exist"
+                )
             yield topic_id
             return
         yield from self._drafts

@@ -1,8 +1,8 @@
-"""The state of the cluster as one immutable value.
+"""The cluster metadata as one immutable value.
 
-An image is never changed: `delta.advance` makes the next one, which shares with it whatever did not change. Mappings
-inside it are plain dicts typed as `Mapping`; nobody writes to them. `MetadataImage.records` writes the whole state back
-as records: that is the content of a snapshot, and replaying it on `EMPTY` gives an equal image.
+An image never changes: `delta.advance` makes the next one, which shares all unchanged parts. Mappings in it are plain
+dicts typed as `Mapping` and are never written to. `MetadataImage.records` returns the whole state as records: that is
+the content of a snapshot, and replaying it on `EMPTY` gives an equal image.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ from millbeck.metadata.image.client_quotas import ClientQuotasImage
 from millbeck.metadata.image.cluster import BrokerRegistration, ClusterImage, ControllerRegistration, Endpoint
 from millbeck.metadata.image.configs import CLUSTER_DEFAULT, ConfigResource, ConfigsImage, ResourceType
 from millbeck.metadata.image.credentials import (
-    AccessControlEntry,
     AclsImage,
     DelegationToken,
     DelegationTokensImage,
@@ -22,6 +21,7 @@ from millbeck.metadata.image.features import FeaturesImage
 from millbeck.metadata.image.metadata_image import EMPTY, MetadataImage
 from millbeck.metadata.image.producer_ids import ProducerIdsImage
 from millbeck.metadata.image.topics import PartitionRegistration, TopicImage, TopicsImage
+from millbeck.security.acls import AccessControlEntry
 
 __all__ = [
     "CLUSTER_DEFAULT",

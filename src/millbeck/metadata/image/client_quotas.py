@@ -1,4 +1,4 @@
-"""The quotas of clients."""
+"""Client quotas."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from millbeck.metadata.records import ClientQuotaRecord, QuotaEntityPart
 
 QuotaEntity = tuple[tuple[str, str | None], ...]
-"""Sorted pairs of type (user, client-id, ip) and name; None is the default of that type."""
+"""Sorted pairs of type (user, client-id, ip) and name; None is the default entity of that type."""
 
 
 def quota_entity(parts: list[QuotaEntityPart]) -> QuotaEntity:
@@ -28,5 +28,5 @@ class ClientQuotasImage:
 
 
 def _order(entity: QuotaEntity) -> list[tuple[str, bool, str]]:
-    """None is not comparable to a name; the default goes first."""
+    """Sort key of an entity: None is not comparable to a name, so the default comes first."""
     return [(kind, name is not None, name or "") for kind, name in entity]

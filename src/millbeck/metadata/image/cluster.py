@@ -1,4 +1,4 @@
-"""The registered nodes: where they listen, what they can do, and whether brokers may lead."""
+"""Registered brokers and controllers: endpoints, supported features and fencing."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from millbeck.metadata.records import RecordedEndpoint, RecordedFeature, Registe
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Endpoint:
-    """An address under one listener name; ``security_protocol`` is the number Kafka gives it."""
+    """The endpoint of one listener; ``security_protocol`` is Kafka's number."""
 
     listener: str
     host: str
@@ -32,7 +32,7 @@ class Endpoint:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrokerRegistration:
-    """One broker. ``epoch`` is the offset of the record that registered this incarnation."""
+    """The registration of one broker. ``epoch`` is the offset of its registration record."""
 
     broker_id: int
     epoch: int
@@ -47,29 +47,31 @@ class BrokerRegistration:
 
     @property
     def is_active(self) -> bool:
-        """May lead and be in sync."""
+        """Whether the broker may be leader and in the ISR."""
         return not self.is_fenced and not self.in_controlled_shutdown
 
     @property
     def takes_new_replicas(self) -> bool:
-        """Not shutting down, and some directory of it is open to new partitions (KIP-1066)."""
+        """Whether new replicas may be placed here: not shutting down, and not all directories are cordoned
+        (KIP-1066)."""
         if self.in_controlled_shutdown:
             return False
         cordoned = self.cordoned_directories
         return not cordoned or not self.directories or any(each not in cordoned for each in self.directories)
 
     def has_online(self, directory: Uuid) -> bool:
-        """Whether a log in that directory can be served; where a log is may not be known yet."""
+        """Whether a log in that directory is online; the directory of a log may be unknown yet."""
         if directory in (UNASSIGNED_DIRECTORY, MIGRATING_DIRECTORY):
             return True
         if directory == LOST_DIRECTORY:
             return False
-        # Registered before directories were tracked: nothing is known to be offline.
+        # Registered before directories were tracked: none is known to be offline.
         return not self.directories or directory in self.directories
 
     @property
     def default_directory(self) -> Uuid:
-        """Where a new log goes: a broker with one directory has no choice, another one says later."""
+        """Directory of a new replica: the only one, or unassigned until the broker with several directories chooses
+        one."""
         if not self.directories:
             return MIGRATING_DIRECTORY
         return self.directories[0] if len(self.directories) == 1 else UNASSIGNED_DIRECTORY
@@ -114,7 +116,7 @@ class BrokerRegistration:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ControllerRegistration:
-    """One member of the controller quorum."""
+    """The registration of one controller."""
 
     controller_id: int
     incarnation_id: Uuid
@@ -151,7 +153,7 @@ class ClusterImage:
         return self.brokers.get(broker_id)
 
     def unfenced_brokers(self) -> list[BrokerRegistration]:
-        """The brokers that clients are told of, by id."""
+        """The unfenced brokers, by id."""
         return [self.brokers[broker_id] for broker_id in sorted(self.brokers) if not self.brokers[broker_id].is_fenced]
 
     def is_active(self, broker_id: int) -> bool:

@@ -1,4 +1,4 @@
-"""The options that were set while the cluster runs, by resource."""
+"""Dynamic configurations by resource."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from millbeck.metadata.records import ConfigRecord
 
 
 class ResourceType(IntEnum):
-    """What an option is set on; the numbers are those of the protocol."""
+    """Types of configuration resources, with the numbers of the protocol."""
 
     UNKNOWN = 0
     TOPIC = 2
@@ -22,7 +22,7 @@ class ResourceType(IntEnum):
 
 
 class ConfigResource(NamedTuple):
-    """A topic, broker, group or client metrics subscription; a broker named "" is the default of all brokers."""
+    """A topic, broker, group or client metrics subscription; the broker "" is the default of all brokers."""
 
     type: int
     name: str
@@ -35,7 +35,7 @@ _NOTHING: Mapping[str, str] = {}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConfigsImage:
-    """A resource without options is not in ``by_resource``."""
+    """A resource without configs is not in ``by_resource``."""
 
     by_resource: Mapping[ConfigResource, Mapping[str, str]] = field(default_factory=dict)
 
@@ -55,7 +55,7 @@ class ConfigsImage:
         return self.by_resource.get(ConfigResource(ResourceType.GROUP, group_id), _NOTHING)
 
     def names(self, resource_type: int) -> list[str]:
-        """The resources of one type that have options set."""
+        """Names of the resources of one type that have configs."""
         return sorted(resource.name for resource in self.by_resource if resource.type == resource_type)
 
     def records(self) -> Iterator[ConfigRecord]:

@@ -1,6 +1,6 @@
-"""Who may come in and do what: access control entries, SCRAM credentials and delegation tokens.
+"""Security metadata: access control entries, SCRAM credentials and delegation tokens.
 
-These are kept as the records say them; deciding from them belongs to security.
+They are stored as recorded; authorization and authentication use them elsewhere.
 """
 
 from __future__ import annotations
@@ -10,17 +10,7 @@ from dataclasses import dataclass, field
 
 from millbeck.kernel.ids import Uuid
 from millbeck.metadata.records import AccessControlEntryRecord, DelegationTokenRecord, UserScramCredentialRecord
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AccessControlEntry:
-    resource_type: int
-    resource_name: str
-    pattern_type: int
-    principal: str
-    host: str
-    operation: int
-    permission_type: int
+from millbeck.security.acls import AccessControlEntry
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,4 +1,4 @@
-"""Ids of log directories, and the few that stand for something else than a directory (KIP-858)."""
+"""Log directory ids, and the reserved ids that are not directories (KIP-858)."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from typing import Final
 from millbeck.kernel.ids import Uuid
 
 MIGRATING_DIRECTORY: Final[Uuid] = bytes(16)
-"""Nothing is known: written before directories were tracked."""
+"""Unknown: written before directories were tracked."""
 UNASSIGNED_DIRECTORY: Final[Uuid] = bytes(15) + b"\x01"
-"""The broker will choose one and say."""
+"""Unassigned: the broker will choose a directory and report it."""
 LOST_DIRECTORY: Final[Uuid] = bytes(15) + b"\x02"
-"""Some directory of that broker which is offline."""
+"""Lost: some offline directory of that broker."""
 
 _RESERVED_COUNT: Final = 100
 
 
 def is_reserved(directory: Uuid) -> bool:
-    """One of the hundred ids that no directory may have."""
+    """Whether this is one of the hundred ids that no directory may have."""
     return directory[:15] == bytes(15) and directory[15] < _RESERVED_COUNT

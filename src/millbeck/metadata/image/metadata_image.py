@@ -1,4 +1,4 @@
-"""All aspects of the cluster in one value, with the place in the log that it stands for."""
+"""All cluster metadata in one value, with its offset in the metadata log."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from millbeck.metadata.records import MetadataRecord
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MetadataImage:
-    """Everything the metadata log says up to ``offset``, the offset of the last record (-1: none).
+    """The state of the metadata log up to ``offset``, the offset of the last record (-1: none).
 
-    ``epoch`` and ``timestamp_ms`` are those of the batch with that record. ``open_transaction`` holds the records since
-    a begin without its end: they have no effect yet, and such an image can not be made a snapshot.
+    ``epoch`` and ``timestamp_ms`` are those of the batch with that record. ``open_transaction`` has the records of a
+    metadata transaction that has not ended: they have no effect yet, and no snapshot can be made of such an image.
     """
 
     offset: int = -1
@@ -39,7 +39,7 @@ class MetadataImage:
 
     def records(self) -> Iterator[MetadataRecord]:
         """The state as records, in the order in which Kafka writes a snapshot."""
-        assert self.open_transaction is None, "an image inside a metadata transaction has no snapshot"
+        assert self.open_transaction is None, "no snapshot can be made during a metadata transaction"
         yield from self.features.records()
         yield from self.cluster.records()
         yield from self.topics.records()

@@ -1,4 +1,4 @@
-"""Which producer ids have been handed out."""
+"""Allocated producer ids."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from millbeck.metadata.records import ProducerIdsRecord
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProducerIdsImage:
-    """The first producer id that was never handed out; -1 before the first block."""
+    """The next producer id to allocate; -1 before the first block."""
 
     next_producer_id: int = -1
 

@@ -1,4 +1,4 @@
-"""The topics and their partitions."""
+"""Topics and their partitions."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ RECOVERING = 1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionRegistration:
-    """One partition. ``directories`` has an entry for each of ``replicas``, in their order."""
+    """The state of one partition. ``directories`` has one entry for each of ``replicas``, in the same order."""
 
     replicas: tuple[int, ...]
     directories: tuple[Uuid, ...]
@@ -49,9 +49,9 @@ class PartitionRegistration:
         return bool(self.removing_replicas or self.adding_replicas)
 
     def directory(self, broker_id: int) -> Uuid:
-        """The log directory of a replica; MetadataFault when the broker has none."""
+        """The log directory of a replica; raises MetadataFault if the broker is not a replica."""
         if broker_id not in self.replicas:
-            raise MetadataFault(f"broker {broker_id} is no replica; the replicas are {self.replicas}")
+            raise MetadataFault(f"broker {broker_id} is not a replica; the replicas are {self.replicas}")
         return self.directories[self.replicas.index(broker_id)]
 
     @classmethod
@@ -71,7 +71,8 @@ class PartitionRegistration:
         )
 
     def changed(self, record: PartitionChangeRecord) -> PartitionRegistration:
-        """What the partition is after the change. Naming a leader raises the leader epoch, any change the other."""
+        """Return the partition after a change. A record with a leader bumps the leader epoch, any change the partition
+        epoch."""
         replicas = self.replicas if record.replicas is None else tuple(record.replicas)
         directories = self.directories if record.directories is None else tuple(record.directories)
         names_leader = record.leader != NO_LEADER_CHANGE
@@ -123,7 +124,7 @@ class TopicImage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicsImage:
-    """The same topics twice: by id and by name."""
+    """Topics by id and by name."""
 
     by_id: Mapping[Uuid, TopicImage] = field(default_factory=dict)
     by_name: Mapping[str, TopicImage] = field(default_factory=dict)
@@ -148,7 +149,7 @@ def _either(changed: list[int] | None, old: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def _directories(directories: tuple[Uuid, ...], replica_count: int) -> tuple[Uuid, ...]:
-    """One directory a replica; records from before directories were tracked carry none."""
+    """Directories of the replicas; records from before directories were tracked have none."""
     if len(directories) == replica_count:
         return directories
     if directories.count(MIGRATING_DIRECTORY) == len(directories):

@@ -3,7 +3,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from millbeck.metadata.delta.map_changes import MapChanges
+from millbeck.metadata.delta.map_changes import MapDelta
 
 KEYS = st.integers(0, 5)
 
@@ -12,7 +12,7 @@ KEYS = st.integers(0, 5)
 def test_changes_are_those_of_a_dict_that_is_written_to(
     base: dict[int, int], steps: list[tuple[int, int | None]]
 ) -> None:
-    changes = MapChanges(base)
+    changes = MapDelta(base)
     before, model = dict(base), dict(base)
     for key, value in steps:
         if value is None:
@@ -28,4 +28,4 @@ def test_changes_are_those_of_a_dict_that_is_written_to(
 
 def test_without_changes_the_base_is_kept() -> None:
     base = {1: 2}
-    assert MapChanges(base).apply() is base
+    assert MapDelta(base).apply() is base

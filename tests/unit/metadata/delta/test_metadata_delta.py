@@ -44,7 +44,7 @@ def test_every_record_can_be_replayed() -> None:
 
 def test_an_unknown_record_is_a_fault() -> None:
     unknown: Any = object()
-    with pytest.raises(MetadataFault, match="no way to replay object"):
+    with pytest.raises(MetadataFault, match="cannot replay object"):
         MetadataDelta(EMPTY).replay(unknown)
 
 

@@ -3,13 +3,13 @@ from __future__ import annotations
 from millbeck.metadata.delta import advance
 from millbeck.metadata.image import EMPTY, MetadataImage
 from millbeck.metadata.image.credentials import (
-    AccessControlEntry,
     AclsImage,
     DelegationToken,
     DelegationTokensImage,
     ScramCredential,
     ScramImage,
 )
+from millbeck.security.acls import AccessControlEntry
 
 
 def test_credentials_are_written_as_records_that_restore_them() -> None:

@@ -22,5 +22,5 @@ def test_the_features_come_first() -> None:
 
 
 def test_an_image_inside_a_transaction_is_no_snapshot() -> None:
-    with pytest.raises(AssertionError, match="inside a metadata transaction"):
+    with pytest.raises(AssertionError, match="during a metadata transaction"):
         list(MetadataImage(open_transaction=()).records())

@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 
 from millbeck.metadata.fault import MetadataFault
+from millbeck.metadata.image.directories import MIGRATING_DIRECTORY
 from millbeck.metadata.image.topics import (
-    MIGRATING_DIRECTORY,
     PartitionRegistration,
     TopicImage,
     TopicsImage,
@@ -63,7 +63,7 @@ def test_directories_must_match_the_replicas() -> None:
 
 def test_a_replicas_directory_is_found_by_broker() -> None:
     assert PARTITION.directory(2) == TWO
-    with pytest.raises(MetadataFault, match="broker 3 is no replica"):
+    with pytest.raises(MetadataFault, match="broker 3 is not a replica"):
         PARTITION.directory(3)
 
 
@@ -75,5 +75,5 @@ def test_topics_are_found_by_name_and_id_and_written_in_order() -> None:
     assert image.partition("b", 1) is PARTITION
     assert image.partition("b", 2) is None
     assert image.partition("c", 0) is None
-    written = [getattr(record, "name", None) or record.partition_id for record in image.records()]
+    written = [getattr(record, "name", None) or getattr(record, "partition_id", None) for record in image.records()]
     assert written == ["a", "b", 0, 1]
