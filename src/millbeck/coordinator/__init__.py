@@ -1,1 +1,1 @@
-"""State machines kept in internal topics, one shard for each partition. Pure."""
+"""Coordinators as pure state machines: one shard per partition of an internal topic."""

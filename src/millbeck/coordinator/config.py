@@ -1,6 +1,8 @@
-"""The broker's settings for groups and committed offsets, with Kafka's names and defaults."""
+"""Broker options of the group coordinator and of committed offsets, with Kafka's names and defaults."""
 
 from __future__ import annotations
+
+from dataclasses import dataclass
 
 from millbeck.coordinator.protocol_config import ConsumerProtocolOptions, ShareProtocolOptions, StreamsProtocolOptions
 from millbeck.kernel.options import (
@@ -23,7 +25,7 @@ GROUP_TYPES = ("classic", "consumer", "share", "streams")
 
 
 class OffsetsTopicOptions(Section):
-    """How ``__consumer_offsets`` is made, written and loaded."""
+    """Options for creating, writing and loading ``__consumer_offsets``."""
 
     partition_count = option(
         "offsets.topic.num.partitions",
@@ -31,7 +33,7 @@ class OffsetsTopicOptions(Section):
         50,
         valid=at_least(1),
         importance=Importance.HIGH,
-        doc="Partitions of the topic that holds groups and offsets. Changing it later moves every group.",
+        doc="Number of partitions of the offsets topic. Changing it later moves groups to other coordinators.",
     )
     replication_factor = option(
         "offsets.topic.replication.factor",
@@ -39,7 +41,7 @@ class OffsetsTopicOptions(Section):
         3,
         valid=at_least(1),
         importance=Importance.HIGH,
-        doc="Copies of each partition of the offsets topic. The topic is not created before there are enough brokers.",
+        doc="Replication factor of the offsets topic. The topic is not created until there are enough brokers.",
     )
     segment_bytes = option(
         "offsets.topic.segment.bytes",
@@ -47,7 +49,7 @@ class OffsetsTopicOptions(Section):
         100 * MIB,
         valid=at_least(1),
         importance=Importance.HIGH,
-        doc="Segment size of the offsets topic. Small segments are compacted sooner and load faster.",
+        doc="Segment size of the offsets topic in bytes. Smaller segments are compacted sooner and load faster.",
     )
     compression_codec = option(
         "offsets.topic.compression.codec",
@@ -55,7 +57,7 @@ class OffsetsTopicOptions(Section):
         0,
         valid=one_of(0, 1, 2, 3, 4),
         importance=Importance.HIGH,
-        doc="Codec of the batches the coordinator writes: 0 none, 1 gzip, 2 snappy, 3 lz4, 4 zstd.",
+        doc="Compression of the offsets topic, by codec id: 0 none, 1 gzip, 2 snappy, 3 lz4, 4 zstd.",
     )
     load_buffer_bytes = option(
         "offsets.load.buffer.size",
@@ -63,7 +65,7 @@ class OffsetsTopicOptions(Section):
         5 * MIB,
         valid=at_least(1),
         importance=Importance.HIGH,
-        doc="How much of the offsets topic is read at once while it is loaded; a larger batch is still read whole.",
+        doc="Bytes read at once while loading the offsets topic; a batch larger than this is still read whole.",
     )
     commit_timeout_ms = option(
         "offsets.commit.timeout.ms",
@@ -71,11 +73,11 @@ class OffsetsTopicOptions(Section):
         5000,
         valid=at_least(1),
         importance=Importance.HIGH,
-        doc="How long an offset commit waits for the replicas of the offsets topic before the client is told to retry.",
+        doc="How long an offset commit waits for its replication before it fails with a retriable error.",
     )
 
     def topic_options(self) -> dict[str, str]:
-        """The topic's own options, for its creation."""
+        """Topic configuration to create the offsets topic with."""
         return {
             "cleanup.policy": "compact",
             "compression.type": "producer",
@@ -84,14 +86,14 @@ class OffsetsTopicOptions(Section):
 
 
 class OffsetOptions(Section):
-    """What may be committed, and how long it is kept."""
+    """Limits on committed offsets and their retention."""
 
     metadata_bytes_max = option(
         "offset.metadata.max.bytes",
         INT,
         4096,
         importance=Importance.HIGH,
-        doc="The longest note a client may store with a committed offset.",
+        doc="Maximum size of the metadata string a client may store with a committed offset.",
     )
     retention_minutes = option(
         "offsets.retention.minutes",
@@ -99,8 +101,8 @@ class OffsetOptions(Section):
         7 * 24 * 60,
         valid=at_least(1),
         importance=Importance.HIGH,
-        doc="How long offsets are kept once a group has lost all its members, or has stopped subscribing to a topic; "
-        "for consumers that manage their own assignment, since the last commit. Deleting the group or the topic "
+        doc="How long offsets are kept after a group becomes empty or stops subscribing to a topic; "
+        "for consumers that assign partitions manually, since the last commit. Deleting the group or the topic "
         "removes them at once.",
     )
     retention_check_interval_ms = option(
@@ -109,7 +111,7 @@ class OffsetOptions(Section):
         600_000,
         valid=at_least(1),
         importance=Importance.HIGH,
-        doc="How often offsets that have outlived their retention are looked for.",
+        doc="Interval between checks for expired offsets.",
     )
 
     @property
@@ -118,40 +120,40 @@ class OffsetOptions(Section):
 
 
 class ClassicGroupOptions(Section):
-    """Limits and delays of groups whose members join and sync."""
+    """Limits and delays of groups that use the classic protocol (JoinGroup and SyncGroup)."""
 
     session_timeout_ms_min = option(
         "group.min.session.timeout.ms",
         INT,
         6000,
-        doc="The shortest session timeout a member may ask for. Shorter ones notice a dead member sooner and cost "
-        "more heartbeats.",
+        doc="Minimum session timeout a member may request. Shorter ones detect failed members sooner but need "
+        "more frequent heartbeats.",
     )
     session_timeout_ms_max = option(
         "group.max.session.timeout.ms",
         INT,
         1_800_000,
-        doc="The longest session timeout a member may ask for. Longer ones leave more time between heartbeats and "
-        "notice a dead member later.",
+        doc="Maximum session timeout a member may request. Longer timeouts allow more time between heartbeats but "
+        "detect failed members later.",
     )
     initial_rebalance_delay_ms = option(
         "group.initial.rebalance.delay.ms",
         INT,
         3000,
-        doc="How long the first rebalance of an empty group waits for more members to arrive.",
+        doc="How long the first rebalance of an empty group waits for more members to join.",
     )
-    size_max = option("group.max.size", INT, INT_MAX, valid=at_least(1), doc="The most members one group may have.")
+    size_max = option("group.max.size", INT, INT_MAX, valid=at_least(1), doc="Maximum members of a group.")
 
 
 class GroupCoordinatorOptions(Section):
-    """The coordinator itself. Its shards run on the node's one event loop, so thread counts change nothing."""
+    """Options of the group coordinator. Shards run on the node's single event loop, so thread counts have no effect."""
 
     rebalance_protocols = option(
         "group.coordinator.rebalance.protocols",
         LIST,
         ("classic", "consumer", "streams"),
         valid=all_of(each_of(*GROUP_TYPES), non_empty()),
-        doc="The group protocols that are on. Deprecated in Kafka.",
+        doc="Enabled group protocols. Deprecated in Kafka.",
     )
     threads = option(
         "group.coordinator.threads",
@@ -174,7 +176,7 @@ class GroupCoordinatorOptions(Section):
         INT,
         -1,
         valid=at_least(-1),
-        doc="Accepted for compatibility: the writes of one turn of the event loop are always gathered.",
+        doc="Accepted for compatibility: writes of one event loop iteration are always batched.",
     )
     cached_buffer_bytes_max = option(
         "group.coordinator.cached.buffer.max.bytes",
@@ -194,4 +196,13 @@ BROKER_SECTIONS = (
     ShareProtocolOptions,
     StreamsProtocolOptions,
 )
-"""Every section of broker options that this package declares."""
+"""All option sections declared by this package."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupShardOptions:
+    """The sections that a shard of the group coordinator reads."""
+
+    classic: ClassicGroupOptions
+    offsets: OffsetOptions
+    consumer: ConsumerProtocolOptions

@@ -1,4 +1,4 @@
-"""Which partition of an internal topic coordinates a key: Java's string hash, made positive, modulo the partitions.
+"""Maps a key to a partition of an internal topic: the absolute value of Java's string hash, modulo the partitions.
 
 Group ids, transactional ids and share keys all use it, so every node and every client agrees on the coordinator.
 """
@@ -19,5 +19,5 @@ def java_string_hash(text: str) -> int:
 
 def partition_for(key: str, partition_count: int) -> int:
     value = java_string_hash(key)
-    # The absolute value of the smallest int does not fit an int; Kafka takes zero for it.
+    # The absolute value of the smallest 32-bit integer does not fit in 32 bits; Kafka uses zero for it.
     return 0 if value == _INT_MIN else abs(value) % partition_count

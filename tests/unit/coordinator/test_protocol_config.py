@@ -2,7 +2,14 @@ from __future__ import annotations
 
 import pytest
 
-from millbeck.coordinator.protocol_config import ConsumerProtocolOptions, ShareProtocolOptions, StreamsProtocolOptions
+from millbeck.coordinator.group.assignors import ASSIGNORS
+from millbeck.coordinator.protocol_config import (
+    CONSUMER_ASSIGNORS,
+    ConsumerProtocolOptions,
+    ShareProtocolOptions,
+    StreamsProtocolOptions,
+)
+from millbeck.kernel.errors import InvalidConfig
 from millbeck.kernel.options import Section
 
 PREFIXES: dict[type[Section], str] = {
@@ -23,3 +30,45 @@ def test_the_defaults_lie_within_the_limits_they_are_given(section: type[Section
     for name in ("session_timeout_ms", "heartbeat_interval_ms", "assignment_interval_ms"):
         lowest, highest = getattr(values, f"{name}_min"), getattr(values, f"{name}_max")
         assert lowest <= getattr(values, name) <= highest
+
+
+def test_every_assignor_that_can_be_named_is_there() -> None:
+    assert CONSUMER_ASSIGNORS.keys() == ASSIGNORS.keys()
+
+
+KAFKAS = "org.apache.kafka.coordinator.group.assignor"
+NAMED = {
+    "uniform,range": ("uniform", "range"),
+    "range": ("range",),
+    f"{KAFKAS}.RangeAssignor,{KAFKAS}.UniformAssignor": ("range", "uniform"),
+    f"{KAFKAS}.UniformAssignor,range": ("uniform", "range"),
+}
+
+
+@pytest.mark.parametrize(("text", "names"), NAMED.items())
+def test_kafkas_classes_are_the_assignors_of_the_same_name(text: str, names: tuple[str, ...]) -> None:
+    options = ConsumerProtocolOptions.of(assignors=text)
+    assert options.assignor_names == names
+    assert ",".join(options.assignors) == text, "what was written is what is described"
+    for share in ("simple", f"{KAFKAS}.SimpleAssignor"):
+        assert ShareProtocolOptions.of(assignors=share).assignor_name == "simple"
+
+
+UNKNOWN = (
+    "com.acme.Mine",
+    "uniform,com.acme.Mine",
+    "Uniform",
+    f"{KAFKAS}.SimpleAssignor",
+    f"range,{KAFKAS}.RangeAssignor",
+    "uniform,",
+    "",
+)
+
+
+@pytest.mark.parametrize("text", UNKNOWN)
+def test_an_assignor_that_is_not_there_is_refused_by_the_settings_name(text: str) -> None:
+    with pytest.raises(InvalidConfig, match=r"group\.consumer\.assignors.*at least one of uniform, range"):
+        ConsumerProtocolOptions.of(assignors=text)
+    share = text.replace("SimpleAssignor", "UniformAssignor")
+    with pytest.raises(InvalidConfig, match=r"group\.share\.assignors.*at least one of simple"):
+        ShareProtocolOptions.of(assignors=share)

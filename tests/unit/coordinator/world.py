@@ -10,36 +10,39 @@ from collections.abc import Callable, Sequence
 from struct import pack
 from typing import Any
 
-from millbeck.coordinator.config import ClassicGroupOptions, OffsetOptions
+from millbeck.coordinator.config import ClassicGroupOptions, GroupShardOptions, OffsetOptions
 from millbeck.coordinator.group.classic.join import Client
 from millbeck.coordinator.group.consumer.cluster_view import ClusterView, GroupSettings
 from millbeck.coordinator.group.consumer.heartbeat import Sender
 from millbeck.coordinator.group.records import GroupRecord
-from millbeck.coordinator.group.shard import GroupShard, GroupShardOptions
+from millbeck.coordinator.group.shard import GroupShard
 from millbeck.coordinator.protocol_config import ConsumerProtocolOptions
-from millbeck.coordinator.runtime.host import Entry, Producer, ShardHost, TransactionEnd
 from millbeck.coordinator.runtime.loader import Loader
-from millbeck.coordinator.runtime.result import Reply
-from millbeck.kernel.errors import ApiError, by_code
+from millbeck.coordinator.runtime.result import ResponseCallback
+from millbeck.coordinator.runtime.shard_runner import Entry, ProducerIdAndEpoch, ShardRunner, TransactionEnd
+from millbeck.kernel.errors import ApiError, MessageTooLarge, by_code
 from millbeck.kernel.timer_wheel import Timer, TimerWheel
 from millbeck.metadata.image import MetadataImage
 from millbeck.metadata.image.topics import PartitionRegistration, TopicImage, TopicsImage
 from millbeck.records import batch, control
 from millbeck.records.record import UNASSIGNED, Record
-from millbeck.wire.messages.consumer_group_heartbeat import (
-    ConsumerGroupHeartbeatRequest,
-    ConsumerGroupHeartbeatTopicPartitions,
+from millbeck.wire.messages.classic_groups import (
+    HeartbeatRequest,
+    JoinGroupRequest,
+    JoinGroupRequestProtocol,
+    LeaveGroupRequest,
+    MemberIdentity,
+    SyncGroupRequest,
+    SyncGroupRequestAssignment,
 )
-from millbeck.wire.messages.heartbeat import HeartbeatRequest
-from millbeck.wire.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
-from millbeck.wire.messages.leave_group import LeaveGroupRequest, MemberIdentity
-from millbeck.wire.messages.offset_commit import (
+from millbeck.wire.messages.consumer_groups import ConsumerGroupHeartbeatRequest, ConsumerGroupHeartbeatTopicPartitions
+from millbeck.wire.messages.group_offsets import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
     OffsetCommitRequestTopic,
+    OffsetFetchRequestGroup,
+    OffsetFetchRequestTopics,
 )
-from millbeck.wire.messages.offset_fetch import OffsetFetchRequestGroup, OffsetFetchRequestTopics
-from millbeck.wire.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
 
 START_MS = 1_000_000
 TOPIC_ID = bytes(range(16))
@@ -70,6 +73,7 @@ class Log:
     """The partition: batches in order, and how far they are committed."""
 
     batch_size_bytes_max = 1_000_000
+    max_message_bytes = 1_000_100
 
     def __init__(self) -> None:
         self.batches: list[bytes] = []
@@ -78,21 +82,29 @@ class Log:
         self.holds_commits = False
         self.refusal: ApiError | None = None
 
-    def append(self, entries: Sequence[Entry], now_ms: int, producer: Producer | None = None) -> int:
+    def append(
+        self,
+        entries: Sequence[Entry],
+        now_ms: int,
+        producer: ProducerIdAndEpoch | None = None,
+        *,
+        is_size_limited: bool = True,
+    ) -> int:
         if self.refusal is not None:
             raise self.refusal
         base_offset = self.end_offset
         records = [Record(UNASSIGNED, now_ms, key, value) for key, value in entries]
         producer_id, producer_epoch = producer or (-1, -1)
-        self.batches.append(
-            batch.build(
-                records,
-                base_offset=base_offset,
-                producer_id=producer_id,
-                producer_epoch=producer_epoch,
-                is_transactional=producer is not None,
-            )
+        data = batch.build(
+            records,
+            base_offset=base_offset,
+            producer_id=producer_id,
+            producer_epoch=producer_epoch,
+            is_transactional=producer is not None,
         )
+        if is_size_limited and len(data) > self.max_message_bytes:
+            raise MessageTooLarge(f"a batch of {len(data)} bytes")
+        self.batches.append(data)
         self.end_offset += len(records)
         return base_offset
 
@@ -124,7 +136,7 @@ class Outcome:
     def __init__(self) -> None:
         self.response: Any = None
         self.error: ApiError | None = None
-        self.reply: Reply[Any] = Reply(self._succeed, self._fail)
+        self.reply: ResponseCallback[Any] = ResponseCallback(self._succeed, self._fail)
 
     def _succeed(self, response: Any) -> None:
         assert not self.is_done
@@ -216,7 +228,7 @@ class World:
         self.log = log or Log()
         self.scheduler = Scheduler(now_ms)
         self.uuid_count = 0
-        self.host: ShardHost[GroupShard, GroupRecord] = ShardHost(
+        self.host: ShardRunner[GroupShard, GroupRecord] = ShardRunner(
             lambda registry, timers: GroupShard(
                 registry, timers, self.options, cluster=self.cluster, background=self.jobs
             ),
@@ -258,7 +270,7 @@ class World:
     def commit_log(self) -> None:
         """What is appended becomes committed."""
         self.log.high_watermark = self.log.end_offset
-        self.host.high_watermark_moved(self.log.end_offset, self.now_ms)
+        self.host.on_high_watermark_advanced(self.log.end_offset, self.now_ms)
 
     def take_back(self, offset: int, error: ApiError) -> None:
         self.log.take_back(offset)
@@ -281,13 +293,15 @@ class World:
         self.topics = topics
         self.cluster.publish(image_of(topics))
 
+    def _finish_job(self, result: Any, then: Callable[[Any, int], Any], failed: Callable[[], None]) -> None:
+        outcome: ResponseCallback[None] = ResponseCallback(lambda _: None, lambda _: failed())
+        self.host.write(lambda _: then(result, self.now_ms), outcome, self.now_ms)
+
     def run_jobs(self) -> int:
         """Do the work that was given away; how much there was."""
         waiting, self.jobs.waiting = self.jobs.waiting, []
         for job, then, failed in waiting:
-            result = job()
-            outcome: Reply[None] = Reply(lambda _: None, lambda _, failed=failed: failed())
-            self.host.write(lambda _, then=then, result=result: then(result, self.now_ms), outcome, self.now_ms)
+            self._finish_job(job(), then, failed)
             self._settle()
         return len(waiting)
 

@@ -1,1 +1,1 @@
-"""Groups and the offsets they commit, kept in ``__consumer_offsets``."""
+"""Group coordinator: groups and their committed offsets, stored in ``__consumer_offsets``."""

@@ -1,4 +1,4 @@
-"""Work that a shard gives away because it would hold the loop: a pure job, and what to decide with its result."""
+"""Runs a shard's CPU-heavy work off the event loop: a pure job, and an operation that uses its result."""
 
 from __future__ import annotations
 
@@ -11,10 +11,11 @@ from millbeck.coordinator.runtime.result import Result
 T = TypeVar("T")
 
 
-class Background(Protocol):
+class BackgroundExecutor(Protocol):
     def run(
         self, job: Callable[[], T], then: Callable[[T, int], Result[GroupRecord, None]], failed: Callable[[], None]
     ) -> None:
-        """Run ``job`` elsewhere; later carry ``then(result, now_ms)`` out as an operation of the shard.
+        """Run ``job`` off the event loop, then run ``then(result, now_ms)`` as an operation of the shard.
 
-        ``failed`` is called instead when the job raises, and after ``then`` when its records cannot be written."""
+        ``failed`` is called instead if the job raises, and after ``then`` if its records cannot be written.
+        """

@@ -1,4 +1,4 @@
-"""ListGroups, DescribeGroups and DeleteGroups: groups seen from outside."""
+"""ListGroups, DescribeGroups and DeleteGroups."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from millbeck.coordinator.group.classic.state import GroupState
 from millbeck.coordinator.group.consumer import group as consumer
 from millbeck.coordinator.group.consumer.group import ConsumerGroup
 from millbeck.kernel import errors
-from millbeck.wire.messages.describe_groups import DescribedGroup, DescribedGroupMember
-from millbeck.wire.messages.list_groups import ListedGroup
+from millbeck.wire.messages.classic_groups import DescribedClassicGroup, DescribedGroupMember
+from millbeck.wire.messages.groups import ListedGroup
 
 GROUP_NOT_FOUND_VERSION = 6
 
@@ -19,7 +19,7 @@ GROUP_NOT_FOUND_VERSION = 6
 def list_groups(
     groups: Iterable[ClassicGroup | ConsumerGroup], states_filter: Sequence[str], types_filter: Sequence[str], at: int
 ) -> list[ListedGroup]:
-    """The groups in one of the states and of one of the types; an empty filter lets everything through."""
+    """List the groups in any of the states and of any of the types; an empty filter matches all."""
     states = [state.lower() for state in states_filter]
     types = [group_type.lower() for group_type in types_filter]
     listed = [
@@ -42,17 +42,17 @@ def _listed_consumer(group: ConsumerGroup, at: int) -> ListedGroup:
     return ListedGroup(group.group_id, consumer.PROTOCOL_TYPE, group.state_at(at).value, consumer.TYPE_NAME)
 
 
-def describe(group_id: str, group: ClassicGroup | ConsumerGroup | None, version: int) -> DescribedGroup:
-    """A group and its members; their metadata only while the group is stable. Only classic groups are told of."""
+def describe(group_id: str, group: ClassicGroup | ConsumerGroup | None, version: int) -> DescribedClassicGroup:
+    """Describe a classic group; member metadata is included only while the group is stable. Other groups are errors."""
     if group is None or isinstance(group, ConsumerGroup):
-        described = DescribedGroup(group_id=group_id, group_state=GroupState.DEAD.value)
+        described = DescribedClassicGroup(group_id=group_id, group_state=GroupState.DEAD.value)
         if version >= GROUP_NOT_FOUND_VERSION:
             described.error_code = errors.GroupIdNotFound.code
-            reason = f"There is no group {group_id}." if group is None else f"Group {group_id} is not a classic group."
+            reason = f"Group {group_id} not found." if group is None else f"Group {group_id} is not a classic group."
             described.error_message = reason
         return described
     protocol = group.protocol_name if group.state is GroupState.STABLE else None
-    return DescribedGroup(
+    return DescribedClassicGroup(
         group_id=group_id,
         group_state=group.state.value,
         protocol_type=group.protocol_type or "",

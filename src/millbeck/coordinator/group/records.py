@@ -1,8 +1,8 @@
-"""The records of ``__consumer_offsets``: a typed key, and a value that is null when the key's fact is gone.
+"""The records of ``__consumer_offsets``: a typed key, and a value, which is null for a tombstone.
 
-A key is its type as int16 and the fields; it never has tagged fields. A value is its version as int16 and the fields.
+A key is its type as int16 and its fields, never tagged ones. A value is its version as int16 and its fields.
 Offset commits are written with version 4, which carries the topic's id, or with version 1 when an old client asked for
-an expiry of its own; group metadata with version 3; all others with version 0. Every older version is read. The
+an expiration time; group metadata with version 3; all others with version 0. Every older version is read. The
 records of consumer and share groups are declared in ``consumer/records.py`` and ``share/records.py``.
 """
 
@@ -38,7 +38,7 @@ _INT16 = Struct(">h")
 
 @message(kind=Kind.DATA, versions="0", flexible="none")
 class OffsetCommitKey:
-    """Whose progress, on which partition."""
+    """Group and partition of a committed offset."""
 
     group: str = string()
     topic: str = string()
@@ -47,14 +47,14 @@ class OffsetCommitKey:
 
 @message(kind=Kind.DATA, versions="0-4", flexible="4+")
 class OffsetCommitValue:
-    """How far a group has come on one partition."""
+    """A group's committed offset of one partition."""
 
-    offset: int = int64(doc="The next offset the group wants to read.")
-    leader_epoch: int = int32(versions="3+", default=-1, ignorable=True, doc="Of the last record read.")
-    metadata: str = string(doc="The client's own note.")
+    offset: int = int64(doc="The next offset the group will read.")
+    leader_epoch: int = int32(versions="3+", default=-1, ignorable=True, doc="Leader epoch of the last record read.")
+    metadata: str = string(doc="Metadata set by the client.")
     commit_timestamp: int = int64()
-    expire_timestamp: int = int64(versions="1", default=-1, ignorable=True, doc="Only from clients older than 2.1.")
-    topic_id: bytes = uuid(versions="4+", tag=0, ignorable=True, doc="The incarnation of the topic this is about.")
+    expire_timestamp: int = int64(versions="1", default=-1, ignorable=True, doc="Set by clients older than 2.1.")
+    topic_id: bytes = uuid(versions="4+", tag=0, ignorable=True, doc="Id of the topic, if known.")
 
 
 @message(kind=Kind.DATA, versions="0", flexible="none")
@@ -78,7 +78,7 @@ class GroupMember:
 
 @message(kind=Kind.DATA, versions="0-4", flexible="4+")
 class GroupMetadataValue:
-    """A classic group's generation: written when its leader has assigned the work, and when it becomes empty."""
+    """A classic group's generation: written when its leader has sent the assignment, and when it becomes empty."""
 
     protocol_type: str = string()
     generation: int = int32()
@@ -100,20 +100,20 @@ _DECLARED: tuple[tuple[int, type[Any], type[Any]], ...] = (
 )
 _KEYS: dict[int, type[Any]] = {number: key for number, key, _ in _DECLARED}
 _VALUES: dict[type[Any], type[Any]] = {key: value for _, key, value in _DECLARED}
-# Of a key that was written with two types in its time, the later one is written.
+# A key class declared with two types is written with the later one.
 _TYPES: dict[type[Any], int] = {key: number for number, key, _ in _DECLARED}
 
 
 @dataclass(frozen=True, slots=True)
 class GroupRecord:
-    """One record: ``value`` is of the class that belongs to the key's, or None for a tombstone."""
+    """One record: ``value`` has the class that matches the key, or is None for a tombstone."""
 
     key: Key
     value: Value | None
 
 
 def encode(record: GroupRecord) -> tuple[bytes, bytes | None]:
-    """Key and value as they stand in the log."""
+    """Serialize the key and value."""
     key_class = type(record.key)
     key = _INT16.pack(_TYPES[key_class]) + codec.encoder(key_class, 0)(record.key)
     if record.value is None:
@@ -132,24 +132,24 @@ def _version(value: Value) -> int:
 
 
 def decode(key: bytes, value: bytes | None) -> GroupRecord | None:
-    """The record, or None when its type is not one of these; DecodeError for bytes that are wrong."""
+    """Deserialize a record; None if its type is unknown. Raises DecodeError for malformed bytes."""
     if len(key) < 2:
-        raise DecodeError("a key without a type")
+        raise DecodeError("record key is too short for a type")
     key_class = _KEYS.get(_INT16.unpack_from(key)[0])
     if key_class is None:
         return None
     decoded_key, end = codec.decoder(key_class, 0)(key, 2)
     if end != len(key):
-        raise DecodeError(f"{len(key) - end} bytes too many in a {key_class.__name__}")
+        raise DecodeError(f"{len(key) - end} trailing bytes in a {key_class.__name__}")
     if value is None:
         return GroupRecord(decoded_key, None)
     if len(value) < 2:
-        raise DecodeError("a value without a version")
+        raise DecodeError("record value is too short for a version")
     value_class = _VALUES[key_class]
     version = _INT16.unpack_from(value)[0]
     if not 0 <= version <= VALUE_VERSION_MAX:
-        raise DecodeError(f"{value_class.__name__} of version {version}")
-    # Bytes after the fields are left alone, as a newer writer may add some.
+        raise DecodeError(f"unsupported {value_class.__name__} version {version}")
+    # Ignore trailing bytes: a newer version may append fields.
     return GroupRecord(decoded_key, codec.decoder(value_class, version)(value, 2)[0])
 
 

@@ -1,21 +1,22 @@
 """The shard of one ``__consumer_offsets`` partition: the groups whose ids hash to it, and their offsets.
 
-Each public method is one operation for `millbeck.coordinator.runtime.host.ShardHost`: those that return a `Result` are
-writes, those that take ``at`` are reads of committed state. Expected refusals are raised as `ApiError`, except where
-the reply carries more than a code (JoinGroup, SyncGroup): those answer their reply themselves.
+Each public method is one operation for `ShardRunner`: those that return a `Result` are writes, those that take ``at``
+are reads of committed state. Expected errors are raised as `ApiError`, except where the response has more fields than
+an error code (JoinGroup, SyncGroup): those complete the reply callback with a response.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from functools import partial
 
-from millbeck.coordinator.config import ClassicGroupOptions, OffsetOptions
+from millbeck.coordinator.config import GroupShardOptions
 from millbeck.coordinator.group import listing, records
-from millbeck.coordinator.group.background import Background
-from millbeck.coordinator.group.classic import presence, sync
+from millbeck.coordinator.group.background import BackgroundExecutor
+from millbeck.coordinator.group.classic import membership, sync
 from millbeck.coordinator.group.classic.group import ClassicGroup
-from millbeck.coordinator.group.classic.join import Client, Joining
+from millbeck.coordinator.group.classic.join import Client, JoinGroupHandler
 from millbeck.coordinator.group.classic.rebalance import NOTHING, GroupResult, Rebalancer
 from millbeck.coordinator.group.classic.state import GroupState
 from millbeck.coordinator.group.consumer import classic_members, offset_rules
@@ -33,42 +34,43 @@ from millbeck.coordinator.group.records import (
     OffsetCommitValue,
 )
 from millbeck.coordinator.group.share import groups as share_groups
-from millbeck.coordinator.group.share.groups import Beginning, BuildShareGroups, ShareGroups, StartsAt
+from millbeck.coordinator.group.share.groups import BuildShareGroups, ShareGroups, StartOffset, StateInitialization
 from millbeck.coordinator.group.share.records import SHARE_KEYS
 from millbeck.coordinator.group.statistics import CommittedOffset, Counters, ShardStatistics
-from millbeck.coordinator.protocol_config import ConsumerProtocolOptions
-from millbeck.coordinator.runtime.result import Reply, Result
+from millbeck.coordinator.runtime.result import ResponseCallback, Result
+from millbeck.coordinator.runtime.sweep import Sweep
 from millbeck.coordinator.runtime.timer import Timers
 from millbeck.kernel import errors
 from millbeck.kernel.errors import ApiError
 from millbeck.kernel.timeline import SnapshotRegistry, TimelineDict
-from millbeck.wire.messages.consumer_group_describe import DescribedGroup as DescribedConsumerGroup
-from millbeck.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
-from millbeck.wire.messages.delete_groups import DeletableGroupResult
-from millbeck.wire.messages.describe_groups import DescribedGroup
-from millbeck.wire.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
-from millbeck.wire.messages.join_group import JoinGroupRequest, JoinGroupResponse
-from millbeck.wire.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse, MemberIdentity, MemberResponse
-from millbeck.wire.messages.list_groups import ListedGroup
-from millbeck.wire.messages.offset_commit import OffsetCommitRequest, OffsetCommitResponse
-from millbeck.wire.messages.offset_delete import OffsetDeleteRequest, OffsetDeleteResponse
-from millbeck.wire.messages.offset_fetch import OffsetFetchRequestGroup, OffsetFetchResponseGroup
-from millbeck.wire.messages.share_group_heartbeat import ShareGroupHeartbeatRequest, ShareGroupHeartbeatResponse
-from millbeck.wire.messages.sync_group import SyncGroupRequest, SyncGroupResponse
+from millbeck.wire.messages.classic_groups import (
+    DescribedClassicGroup,
+    HeartbeatRequest,
+    HeartbeatResponse,
+    JoinGroupRequest,
+    JoinGroupResponse,
+    LeaveGroupRequest,
+    LeaveGroupResponse,
+    MemberIdentity,
+    MemberResponse,
+    SyncGroupRequest,
+    SyncGroupResponse,
+)
+from millbeck.wire.messages.consumer_groups import ConsumerGroupHeartbeatRequest, DescribedConsumerGroup
+from millbeck.wire.messages.group_offsets import (
+    OffsetCommitRequest,
+    OffsetCommitResponse,
+    OffsetDeleteRequest,
+    OffsetDeleteResponse,
+    OffsetFetchRequestGroup,
+    OffsetFetchResponseGroup,
+)
+from millbeck.wire.messages.groups import DeletableGroupResult, ListedGroup
+from millbeck.wire.messages.share_groups import ShareGroupHeartbeatRequest, ShareGroupHeartbeatResponse
 
 BATCHED_LEAVE_VERSION = 3
 
 EXPIRY_KEY = ("expire-offsets",)
-EXPIRY_PAUSE_MS = 1
-EXPIRY_OFFSETS_PER_STEP = 1000
-"""How many offsets are looked at before the loop gets its turn."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GroupShardOptions:
-    classic: ClassicGroupOptions
-    offsets: OffsetOptions
-    consumer: ConsumerProtocolOptions
 
 
 Group = ClassicGroup | ConsumerGroup
@@ -82,28 +84,34 @@ class GroupShard:
         options: GroupShardOptions,
         *,
         cluster: ClusterView,
-        background: Background,
+        background: BackgroundExecutor,
         share: BuildShareGroups = share_groups.without_coordinator,
     ) -> None:
         self._options = options
-        self._timers = timers
+        self._isolation = timers.isolation
         self._groups: TimelineDict[str, Group] = TimelineDict(registry)
         self._offsets = OffsetStore(registry)
         self._counters = Counters()
         self._rebalancer = Rebalancer(self._groups, timers, options.classic, self._counters)
         self._consumer = ConsumerGroups(
             self._groups,
-            registry,
             timers,
-            options=options.consumer,
-            classic=options.classic,
+            options,
             cluster=cluster,
             background=background,
             counters=self._counters,
             on_downgraded=self._downgraded,
-            on_upgraded=self._rebalancer.give_up,
+            on_upgraded=self._rebalancer.cancel_pending,
         )
         self.share: ShareGroups = share(registry, timers, cluster)
+        self._expiring = Sweep(
+            timers,
+            EXPIRY_KEY,
+            self._expire,
+            keys=lambda: self._groups,
+            interval_ms=lambda: options.offsets.retention_check_interval_ms,
+            weight=self._offsets.count,
+        )
 
     # Records
 
@@ -124,7 +132,7 @@ class GroupShard:
         elif isinstance(key, OffsetCommitKey):
             assert value is None or isinstance(value, OffsetCommitValue)
             if value is not None and key.group not in self._groups:
-                # A consumer that commits without joining: a group without members or protocol.
+                # A commit without joining creates a group that has no members and no protocol.
                 self._groups[key.group] = ClassicGroup(key.group)
             self._offsets.replay(key, value, offset=offset, producer_id=producer_id)
         elif isinstance(key, SHARE_KEYS):
@@ -136,18 +144,21 @@ class GroupShard:
         self._offsets.end_transaction(producer_id, is_committed=is_committed)
 
     def on_loaded(self, now_ms: int) -> None:
+        self._expiring.start()
         for group in list(self._groups.values()):
-            if isinstance(group, ConsumerGroup):
-                self._consumer.coordination.resume(group)
-            else:
-                self._rebalancer.resume(group, now_ms)
+            self._isolation.run(("start timers", group.group_id), partial(self._resume, group, now_ms))
         self.share.on_loaded()
-        self._schedule_expiry()
+
+    def _resume(self, group: Group, now_ms: int) -> None:
+        if isinstance(group, ConsumerGroup):
+            self._consumer.coordination.resume(group)
+        else:
+            self._rebalancer.resume(group, now_ms)
 
     def on_unloaded(self, error: ApiError) -> None:
         for group in list(self._groups.values()):
             if isinstance(group, ClassicGroup):
-                self._rebalancer.bury(group, error)
+                self._isolation.run(("unload", group.group_id), partial(self._rebalancer.fail_all, group, error))
 
     # Membership
 
@@ -158,10 +169,10 @@ class GroupShard:
         version: int,
         client: Client,
         new_uuid: str,
-        reply: Reply[JoinGroupResponse],
+        reply: ResponseCallback[JoinGroupResponse],
         now_ms: int,
     ) -> GroupResult:
-        """JoinGroup. ``new_uuid`` is a fresh random UUID in text form, for the id of a new member."""
+        """Handle JoinGroup. ``new_uuid`` is a new random UUID in text form, for the id of a new member."""
         refusal = self._refuse_join(request)
         if refusal is not None:
             reply.reply(JoinGroupResponse(error_code=refusal.code, member_id=request.member_id))
@@ -177,7 +188,7 @@ class GroupShard:
         group = ClassicGroup(request.group_id, now_ms=now_ms) if known is None else known
         if is_created:
             self._groups[request.group_id] = group
-        joining = Joining(
+        joining = JoinGroupHandler(
             self._rebalancer,
             group,
             request,
@@ -192,14 +203,14 @@ class GroupShard:
             return result
         if not group.members and not group.pending_joins:
             if former is not None:
-                # An empty consumer group stays what it is when nobody comes in.
+                # An empty consumer group remains one if the join fails.
                 self._groups[request.group_id] = former
             else:
                 del self._groups[request.group_id]
             return NOTHING
         assert not result.records, "an initial rebalance writes nothing"
         return Result(
-            records=[*tombstones, group.first_record()],
+            records=[*tombstones, group.empty_group_record()],
             is_replayed=False,
             on_failed=lambda error, _: reply.fail(error),
             on_timeout=reply.fail,
@@ -212,7 +223,7 @@ class GroupShard:
         version: int,
         client: Client,
         new_uuid: str,
-        reply: Reply[JoinGroupResponse],
+        reply: ResponseCallback[JoinGroupResponse],
         now_ms: int,
     ) -> GroupResult:
         try:
@@ -238,7 +249,7 @@ class GroupShard:
         return replace(result, on_committed=committed)
 
     def _downgraded(self, group_id: str, now_ms: int) -> None:
-        """A group has become a classic one; its members have to hear of it and rejoin."""
+        """A group was downgraded to a classic group: rebalance it so that its members rejoin."""
         group = self._groups.get(group_id)
         if isinstance(group, ClassicGroup) and group.state is GroupState.STABLE:
             self._rebalancer.resume(group, now_ms)
@@ -256,7 +267,7 @@ class GroupShard:
             return errors.UnknownMemberId()
         return None
 
-    def sync(self, request: SyncGroupRequest, reply: Reply[SyncGroupResponse]) -> GroupResult:
+    def sync(self, request: SyncGroupRequest, reply: ResponseCallback[SyncGroupResponse]) -> GroupResult:
         if request.group_id == "":
             raise errors.InvalidGroupId()
         group = self._groups.get(request.group_id)
@@ -274,10 +285,10 @@ class GroupShard:
             raise errors.UnknownMemberId()
         if isinstance(group, ConsumerGroup):
             return classic_members.heartbeat(self._consumer.coordination, group, request)
-        return presence.heartbeat(self._rebalancer, group, request)
+        return membership.heartbeat(self._rebalancer, group, request)
 
     def leave(self, request: LeaveGroupRequest, version: int, now_ms: int) -> Result[GroupRecord, LeaveGroupResponse]:
-        """LeaveGroup. Before version 3 there is one member, and its error is the reply's."""
+        """Handle LeaveGroup. Before version 3 there is one member, and its error is the top-level error."""
         if request.group_id == "":
             raise errors.InvalidGroupId()
         is_batched = version >= BATCHED_LEAVE_VERSION
@@ -292,7 +303,7 @@ class GroupShard:
             if isinstance(group, ConsumerGroup):
                 result = classic_members.leave(self._consumer.coordination, group, leaving, now_ms)
             else:
-                result = presence.leave(self._rebalancer, group, leaving, now_ms)
+                result = membership.leave(self._rebalancer, group, leaving, now_ms)
         response: LeaveGroupResponse | None = result.response
         if not is_batched and response is not None:
             response.error_code = response.members[0].error_code
@@ -302,7 +313,7 @@ class GroupShard:
     def consumer_heartbeat(
         self, request: ConsumerGroupHeartbeatRequest, sender: Sender, now_ms: int
     ) -> HeartbeatResult:
-        """ConsumerGroupHeartbeat: a member joins, goes on or leaves."""
+        """Handle ConsumerGroupHeartbeat: a member joins, heartbeats or leaves."""
         self._refuse_share_group(request.group_id)
         return self._consumer.heartbeat(request, sender, now_ms)
 
@@ -312,12 +323,14 @@ class GroupShard:
     def share_heartbeat(
         self, request: ShareGroupHeartbeatRequest, *, client_id: str, client_host: str, now_ms: int
     ) -> Result[GroupRecord, ShareGroupHeartbeatResponse]:
-        """ShareGroupHeartbeat: a member of a share group joins, goes on or leaves."""
+        """Handle ShareGroupHeartbeat: a member of a share group joins, heartbeats or leaves."""
         self._refuse_other_kinds(request.group_id)
         return self.share.heartbeat(request, client_id=client_id, client_host=client_host, now_ms=now_ms)
 
-    def set_share_starts(self, group_id: str, starts: Sequence[StartsAt]) -> Result[GroupRecord, Beginning]:
-        """AlterShareGroupOffsets: where an empty share group, or one that is not there yet, is to begin."""
+    def set_share_starts(
+        self, group_id: str, starts: Sequence[StartOffset]
+    ) -> Result[GroupRecord, StateInitialization]:
+        """Handle AlterShareGroupOffsets: set the start offsets of an empty or new share group."""
         self._refuse_other_kinds(group_id)
         return self.share.set_starts(group_id, starts)
 
@@ -334,7 +347,7 @@ class GroupShard:
     def commit_offsets(
         self, request: OffsetCommitRequest, version: int, now_ms: int
     ) -> Result[GroupRecord, OffsetCommitResponse]:
-        """OffsetCommit. Every topic carries name and id: the caller has looked up whichever was missing."""
+        """Handle OffsetCommit. Every topic has name and id: the caller has resolved the missing one."""
         self._refuse_share_group(request.group_id)
         group = self._groups.get(request.group_id)
         if isinstance(group, ConsumerGroup):
@@ -343,7 +356,7 @@ class GroupShard:
         else:
             commit.validate_commit(group, request, version)
         if group is not None and group.state in (GroupState.STABLE, GroupState.PREPARING_REBALANCE):
-            # A commit shows that the member lives.
+            # A commit counts as a heartbeat.
             member = group.members[request.member_id]
             self._rebalancer.keep_session(group, member.member_id, member.session_timeout_ms)
         result = commit.commit(request, self._options.offsets, now_ms)
@@ -359,14 +372,14 @@ class GroupShard:
     def commit_in_transaction(
         self, request: OffsetCommitRequest, now_ms: int
     ) -> Result[GroupRecord, OffsetCommitResponse]:
-        """TxnOffsetCommit, given as an OffsetCommit: what it writes counts once its transaction is committed."""
+        """Handle TxnOffsetCommit, passed as an OffsetCommit: its offsets take effect when the transaction commits."""
         transactional.validate_commit(self._groups.get(request.group_id), request)
         result = commit.commit(request, self._options.offsets, now_ms)
         self._counters.offset_commits += len(result.records)
         return result
 
     def fetch_offsets(self, request: OffsetFetchRequestGroup, at: int) -> OffsetFetchResponseGroup:
-        """OffsetFetch for one group, as of ``at``. Every topic carries name and id."""
+        """Handle OffsetFetch for one group, as of ``at``. Every topic has name and id."""
         group = self._groups.get_at(request.group_id, at)
         if isinstance(group, ConsumerGroup):
             offset_rules.validate_fetch(group, request.member_id, request.member_epoch, at)
@@ -374,7 +387,8 @@ class GroupShard:
         return fetch.fetch(self._offsets, request, at, is_known=is_known)
 
     def fetch_stable_offsets(self, request: OffsetFetchRequestGroup) -> Result[GroupRecord, OffsetFetchResponseGroup]:
-        """OffsetFetch that waits until what it saw is committed, and tells of open transactions."""
+        """Handle OffsetFetch with RequireStable: waits until the offsets read are committed, and reports open
+        transactions."""
         return Result(response=self.fetch_offsets(request, LATEST))
 
     def delete_offsets(self, request: OffsetDeleteRequest) -> Result[GroupRecord, OffsetDeleteResponse]:
@@ -385,18 +399,18 @@ class GroupShard:
         return result
 
     def on_topics_deleted(self, deleted: Sequence[tuple[str, bytes]]) -> Result[GroupRecord, None]:
-        """Offsets of deleted topics, given as (name, id), go at once."""
+        """Remove the committed offsets of deleted topics, given as (name, id)."""
         found = removal.all_of_topics(self._offsets, deleted)
         found += self.share.on_topics_deleted([topic_id for _, topic_id in deleted])
         return Result(records=found, is_atomic=False)
 
-    # Groups seen from outside
+    # Listing, describing and deleting groups
 
     def list_groups(self, states: Sequence[str], types: Sequence[str], at: int) -> list[ListedGroup]:
         found = listing.list_groups(self._groups.copy_at(at).values(), states, types, at)
         return found + self.share.list_groups(states, types, at)
 
-    def describe_groups(self, group_ids: Sequence[str], version: int, at: int) -> list[DescribedGroup]:
+    def describe_groups(self, group_ids: Sequence[str], version: int, at: int) -> list[DescribedClassicGroup]:
         return [listing.describe(group_id, self._groups.get_at(group_id, at), version) for group_id in group_ids]
 
     def delete_groups(self, group_ids: Sequence[str]) -> Result[GroupRecord, list[DeletableGroupResult]]:
@@ -416,44 +430,32 @@ class GroupShard:
                 found += removal.all_of_group(self._offsets, group_id)
                 found += self._tombstones(self._groups[group_id])
             answers.append(DeletableGroupResult(group_id, code))
-        return Result(records=found, response=answers)
+        # A group may have more offsets than fit in one batch; after a partial failure, the next request deletes the
+        # rest.
+        return Result(records=found, response=answers, is_atomic=False)
 
     def _tombstones(self, group: Group) -> list[GroupRecord]:
         if isinstance(group, ConsumerGroup):
             return self._consumer.tombstones(group)
         return [records.group_tombstone(group.group_id)]
 
-    # Expiry
+    # Expiration
 
-    def _schedule_expiry(self) -> None:
-        interval_ms = self._options.offsets.retention_check_interval_ms
-        self._timers.schedule(EXPIRY_KEY, interval_ms, lambda now_ms: self._expire(list(self._groups), now_ms))
-
-    def _expire(self, group_ids: list[str], now_ms: int) -> Result[GroupRecord, None]:
-        """Look through some of the groups, and come back for the others after a pause."""
-        found: list[GroupRecord] = []
-        seen_count = 0
+    def _expire(self, group_id: str, now_ms: int) -> GroupResult | None:
+        group = self._groups.get(group_id)
+        if group is None:
+            return None
         retention_ms = self._options.offsets.retention_ms
-        while group_ids and seen_count < EXPIRY_OFFSETS_PER_STEP:
-            group = self._groups.get(group_ids.pop())
-            if group is None:
-                continue
-            seen_count += 1 + self._offsets.count(group.group_id)
-            tombstones, is_bare = removal.expire(self._offsets, group, retention_ms=retention_ms, now_ms=now_ms)
-            self._counters.offset_expirations += len(tombstones)
-            found += tombstones
-            if is_bare and group.is_empty and not (isinstance(group, ClassicGroup) and group.pending_joins):
-                found += self._tombstones(group)
-        if group_ids:
-            self._timers.schedule(EXPIRY_KEY, EXPIRY_PAUSE_MS, lambda later_ms: self._expire(group_ids, later_ms))
-        else:
-            self._schedule_expiry()
+        found, is_bare = removal.expire(self._offsets, group, retention_ms=retention_ms, now_ms=now_ms)
+        self._counters.offset_expirations += len(found)
+        if is_bare and group.is_empty and not (isinstance(group, ClassicGroup) and group.pending_joins):
+            found += self._tombstones(group)
         return Result(records=found, is_atomic=False)
 
     # Metrics
 
     def committed_offsets(self) -> Iterator[CommittedOffset]:
-        """Every committed offset, also of groups without live members; the caller knows the ends of the logs."""
+        """All committed offsets, including those of empty groups; the caller knows the log end offsets."""
         for group_id in self._offsets.group_ids():
             group = self._groups.get(group_id)
             is_empty = group is None or group.is_empty

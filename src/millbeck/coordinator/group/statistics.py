@@ -1,4 +1,4 @@
-"""What a group shard has done and holds, for the metrics."""
+"""Counters and gauges of a group shard, for the metrics."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Counters:
 
 
 class CommittedOffset(NamedTuple):
-    """A group's place on one partition; its lag is the partition's end minus ``offset``."""
+    """A group's committed offset on one partition; its lag is the partition's end minus ``offset``."""
 
     group_id: str
     topic: str
@@ -31,7 +31,7 @@ class CommittedOffset(NamedTuple):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShardStatistics:
     group_counts: dict[str, int]
-    """Classic groups by state's name; states without groups are there too."""
+    """Number of classic groups by state name; states without groups are included."""
     consumer_group_counts: dict[str, int]
     offset_count: int
     counters: Counters

@@ -1,1 +1,1 @@
-"""What every coordinator shares: one single-writer shard for each partition of its internal topic."""
+"""Runtime shared by all coordinators: one single-writer shard for each partition of an internal topic."""

@@ -1,13 +1,11 @@
-"""Replaying a partition's records into a new shard, a few at a time, so that a long log never holds the loop.
+"""Loads a shard: replays its partition's records a few at a time, so that a long log never blocks the event loop.
 
-The driver calls `advance` until it says that the end is reached and looks at its clock between the calls. Control
-batches end transactions; records of a type this version does not know are skipped, as Kafka skips them; anything else
-that cannot be read ends the load, and with it the shard.
+The driver calls `advance` until it returns True and checks its clock between calls. Control batches end transactions;
+records of an unknown type are skipped, as in Kafka; any other malformed record fails the load and with it the shard.
 
-The topic is a compacted one, so of each key only the latest record counts, compacted already or not. A look at the keys
-of all batches that were given, before any of them is replayed, spares most of the work where a group commits again and
-again. What is not committed may be taken back, and what is part of a transaction waits for its end: such records are
-all replayed.
+The topic is compacted, so only the latest record of each key counts, whether or not compaction has run. A scan of the
+keys of all batches before the replay avoids most of the work where a group commits repeatedly. Uncommitted records may
+still be truncated, and transactional records depend on their marker: such records are all replayed.
 """
 
 from __future__ import annotations
@@ -23,7 +21,7 @@ Buffer = bytes | memoryview
 
 RECORDS_PER_STEP = 128
 _NEEDLESS = 1
-"""A mark of `records.kernels.compaction`: a later record has the same key."""
+"""Mark set by `records.native.compaction`: a later record has the same key."""
 
 
 class Loader:
@@ -34,15 +32,16 @@ class Loader:
         reached: Callable[[int], None] = lambda _: None,
         committed_offset: int = 0,
     ) -> None:
-        """``batches`` gives the partition's batches in order, each a whole one.
+        """``batches`` yields the partition's complete batches in order.
 
-        ``reached`` is called with each batch's first offset before it is replayed. Below ``committed_offset``, a record
-        is not replayed when a later one of these batches has its key."""
+        ``reached`` is called with each batch's first offset before it is replayed. A record below ``committed_offset``
+        is not replayed if a later record of these batches has its key.
+        """
         self._shard = shard
         self._reached = reached
         self._committed_offset = committed_offset
         self._needless: dict[int, bytes] = {}
-        """For a batch by its first offset, a byte for each record."""
+        """For each scanned batch, by its base offset, one mark per record."""
         self._steps = self._replay(batches)
         self.record_count = 0
         self.skipped_count = 0
@@ -50,7 +49,7 @@ class Loader:
         """The offset after the last batch that was replayed."""
 
     def advance(self) -> bool:
-        """Replay a few more records; True when there are none left."""
+        """Replay a few more records; return True at the end."""
         return next(self._steps, None) is None
 
     def _replay(self, batches: Iterable[Buffer]) -> Iterator[bool]:
@@ -68,8 +67,8 @@ class Loader:
             yield True
 
     def _look_ahead(self, batches: Iterable[Buffer]) -> Iterator[bool]:
-        """Find the records that later ones replace. Malformed ones are left for the replay to find."""
-        from millbeck.records.kernels.compaction import gather  # a node without groups does without it
+        """Mark records that later ones supersede. Malformed records are left for the replay to report."""
+        from millbeck.records.native.compaction import gather  # not imported on nodes without groups
 
         latest: dict[bytes, int] = {}
         marks = bytearray()

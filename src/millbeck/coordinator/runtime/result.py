@@ -1,8 +1,7 @@
-"""What a coordinator operation hands back: the records that make its decision durable, and the answer to give then.
+"""Result of a coordinator operation: the records to append and the response to send once they are committed.
 
-An operation decides and changes no hard state; the records do, when they are replayed. A classic group's membership is
-soft state that lives in memory between two records, so its operations may change it at once and say in ``on_failed``
-how to take that back.
+An operation does not change hard state; replaying its records does. A classic group's membership is soft state in
+memory, so its operations may change it at once and use ``on_failed`` to revert the change.
 """
 
 from __future__ import annotations
@@ -17,8 +16,8 @@ R = TypeVar("R")
 T = TypeVar("T")
 
 
-class Reply(Generic[T]):
-    """The place one request's answer goes. The first answer counts; later ones are dropped."""
+class ResponseCallback(Generic[T]):
+    """Completes one request. The first response counts; later ones are dropped."""
 
     __slots__ = ("_fail", "_succeed")
 
@@ -45,14 +44,18 @@ class Reply(Generic[T]):
 class Result(Generic[R, T]):
     records: Sequence[R] = ()
     response: T | None = None
-    """Given once the records are committed; None when the operation answers the reply itself."""
+    """Sent once the records are committed; None if the operation completes the reply itself."""
     is_replayed: bool = True
-    """False when the operation's soft state already shows what the records say."""
+    """False if the operation's soft state already contains the changes of the records."""
     is_atomic: bool = True
-    """False when the records may be spread over several batches, each of them valid alone."""
+    """False if the records may be split into several batches that are each valid alone. If there is also no response, a
+    record that cannot be written is skipped."""
+    is_size_limited: bool = True
+    """False for records that complete an accepted change: they are written even if larger than
+    ``max.message.bytes``."""
     on_committed: Callable[[int], None] | None = None
-    """Called with ``now_ms`` when the records are committed, before the response is given."""
+    """Called with ``now_ms`` when the records are committed, before the response is sent."""
     on_failed: Callable[[ApiError, int], None] | None = None
-    """Called with the error and ``now_ms`` when the records will never be committed: take back what shows them."""
+    """Called with the error and ``now_ms`` when the records will never be committed: reverts soft state."""
     on_timeout: Callable[[ApiError], None] | None = None
-    """Called when the records are not committed in time: answer whoever waits, but they may be committed yet."""
+    """Called when the commit times out: fails pending requests, but the records may still be committed."""

@@ -1,6 +1,7 @@
-"""A shard's timers: each has a key, and each expiry is an operation like a request, with records of its own.
+"""Timers of a shard: each has a key, and each expiration is an operation that may write records.
 
-Scheduling a key again moves it. The machine's timers are behind `Scheduler`; nothing here reads a clock.
+Scheduling a key again reschedules it. The node's timers are accessed through `TimerService`; nothing here reads a
+clock.
 """
 
 from __future__ import annotations
@@ -10,33 +11,41 @@ from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar
 
 from millbeck.coordinator.runtime.result import Result
+from millbeck.kernel.isolation import Isolation
 
 R = TypeVar("R")
 
 TimerKey = tuple[str, ...]
+Operation = Callable[[int], Result[R, None] | list[Result[R, None]]]
+"""The operation of an expiration: one result, or several that succeed or fail independently."""
 
 
-class Scheduled(Protocol):
+class TimerHandle(Protocol):
     def cancel(self) -> object: ...
 
 
-class Scheduler(Protocol):
-    def after(self, delay_ms: int, callback: Callable[[int], None]) -> Scheduled:
-        """Call ``callback`` with the wall time in milliseconds, once, when ``delay_ms`` have passed."""
+class TimerService(Protocol):
+    def after(self, delay_ms: int, callback: Callable[[int], None]) -> TimerHandle:
+        """Call ``callback`` once with the wall clock time in milliseconds, after ``delay_ms``."""
 
 
 @dataclass(slots=True, eq=False)
 class _Entry(Generic[R]):
-    operation: Callable[[int], Result[R, None]]
+    operation: Operation[R]
     retry_ms: int | None
-    scheduled: Scheduled | None = None
+    scheduled: TimerHandle | None = None
 
 
 class Timers(Generic[R]):
     def __init__(
-        self, scheduler: Scheduler, run: Callable[[Callable[[int], Result[R, None]], Callable[[], None], int], None]
+        self,
+        scheduler: TimerService,
+        run: Callable[[TimerKey, Operation[R], Callable[[], None], int], None],
+        isolation: Isolation | None = None,
     ) -> None:
-        """``run(operation, on_failed, now_ms)`` carries an expired operation out."""
+        """``run(key, operation, on_failed, now_ms)`` runs an expired timer's operation; ``isolation`` is the
+        shard's."""
+        self.isolation = isolation or Isolation()
         self._scheduler = scheduler
         self._run = run
         self._entries: dict[TimerKey, _Entry[R]] = {}
@@ -51,11 +60,12 @@ class Timers(Generic[R]):
         self,
         key: TimerKey,
         delay_ms: int,
-        operation: Callable[[int], Result[R, None]],
+        operation: Operation[R],
         *,
         retry_ms: int | None = None,
     ) -> None:
-        """Run ``operation(now_ms)`` after ``delay_ms``; with ``retry_ms`` again that much later if its append fails."""
+        """Run ``operation(now_ms)`` after ``delay_ms``; with ``retry_ms``, retry after that delay if its append
+        fails."""
         self.cancel(key)
         self._arm(key, delay_ms, _Entry(operation, retry_ms))
 
@@ -73,11 +83,11 @@ class Timers(Generic[R]):
         entry.scheduled = self._scheduler.after(delay_ms, lambda now_ms: self._expire(key, entry, now_ms))
 
     def _expire(self, key: TimerKey, entry: _Entry[R], now_ms: int) -> None:
-        # A wheel may deliver an expiry that was cancelled or moved in the same turn.
+        # The timer wheel may deliver an expiration that was cancelled or rescheduled in the same tick.
         if self._entries.get(key) is not entry:
             return
         del self._entries[key]
-        self._run(entry.operation, lambda: self._retry(key, entry), now_ms)
+        self._run(key, entry.operation, lambda: self._retry(key, entry), now_ms)
 
     def _retry(self, key: TimerKey, entry: _Entry[R]) -> None:
         if entry.retry_ms is not None and key not in self._entries:

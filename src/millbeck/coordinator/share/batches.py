@@ -1,7 +1,7 @@
-"""Putting what is newly known of some offsets on top of what was known: sorted state batches without overlaps.
+"""Merges state batches: sorted and without overlaps, newer state over older.
 
-What was said last counts, offset by offset. Neighbours that say the same become one, and what lies below the start
-offset is dropped, since everything there is final.
+For each offset the latest state wins. Adjacent batches with the same state are joined, and batches below the start
+offset are dropped, since all records there are final.
 """
 
 from __future__ import annotations
@@ -12,9 +12,10 @@ from millbeck.coordinator.share.states import StateBatch
 
 
 def combine(known: Sequence[StateBatch], newer: Iterable[StateBatch], start_offset: int) -> list[StateBatch]:
-    """``known`` with each batch of ``newer`` laid over it in order, from ``start_offset`` on.
+    """Apply each batch of ``newer`` in order to ``known``, from ``start_offset`` on.
 
-    ``known`` must be sorted and free of overlaps; ``newer`` may be neither."""
+    ``known`` must be sorted and free of overlaps; ``newer`` need not be.
+    """
     result = list(known)
     for batch in newer:
         result = _lay_over(result, batch)

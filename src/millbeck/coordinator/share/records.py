@@ -1,8 +1,8 @@
-"""The records of ``__share_group_state``: snapshots of one share partition's state, and updates on top of them.
+"""The records of ``__share_group_state``: snapshots of a share partition's state, and updates to it.
 
-A key is its type as int16 and the fields, a value its version as int16 and the fields, as in the other internal topics.
-An update holds only what changed since the record before it, so older records of a key count until a newer snapshot has
-made them needless: this topic is never compacted, its beginning is deleted.
+A key is its type as int16 and its fields, a value its version as int16 and its fields, as in the other internal topics.
+An update contains only changes since the record before it, so older records of a key are needed until a newer snapshot
+supersedes them: this topic is never compacted; its start is deleted instead.
 """
 
 from __future__ import annotations
@@ -48,27 +48,27 @@ class RecordedBatch:
 
 @message(kind=Kind.DATA, versions="0", flexible="0+")
 class ShareSnapshotValue:
-    """Everything that is known of a share partition."""
+    """The full state of a share partition."""
 
     snapshot_epoch: int = int32()
     state_epoch: int = int32()
     leader_epoch: int = int32()
-    start_offset: int = int64(doc="-1 when the group has not begun.")
+    start_offset: int = int64(doc="-1 if not initialized.")
     create_timestamp: int = int64()
     write_timestamp: int = int64()
     state_batches: list[RecordedBatch] = array(of=RecordedBatch)
-    delivery_complete_count: int = int32(versions="0+", tag=0, default=-1, ignorable=True)
+    delivery_complete_count: int = int32(tag=0, default=-1)
 
 
 @message(kind=Kind.DATA, versions="0", flexible="0+")
 class ShareUpdateValue:
-    """What has changed since the snapshot with the same epoch, or since the update before this one."""
+    """Changes since the snapshot with the same epoch, or since the update before this one."""
 
     snapshot_epoch: int = int32()
     leader_epoch: int = int32()
-    start_offset: int = int64(doc="-1 when it is unchanged.")
+    start_offset: int = int64(doc="-1 if unchanged.")
     state_batches: list[RecordedBatch] = array(of=RecordedBatch)
-    delivery_complete_count: int = int32(versions="0+", tag=0, default=-1, ignorable=True)
+    delivery_complete_count: int = int32(tag=0, default=-1)
 
 
 Key = ShareSnapshotKey | ShareUpdateKey
@@ -84,7 +84,7 @@ _TYPES: Final[dict[type[Any], int]] = {ShareSnapshotKey: SNAPSHOT_TYPE, ShareUpd
 
 @dataclass(frozen=True, slots=True)
 class ShareRecord:
-    """One record: ``value`` is of the class that belongs to the key's, or None for a tombstone."""
+    """One record: ``value`` has the class that matches the key, or is None for a tombstone."""
 
     key: Key
     value: Value | None
@@ -102,7 +102,7 @@ def batches_of(value: Value) -> list[StateBatch]:
 
 
 def encode(record: ShareRecord) -> tuple[bytes, bytes | None]:
-    """Key and value as they stand in the log."""
+    """Serialize the key and value."""
     key_class = type(record.key)
     key = _INT16.pack(_TYPES[key_class]) + codec.encoder(key_class, 0)(record.key)
     if record.value is None:
@@ -111,22 +111,22 @@ def encode(record: ShareRecord) -> tuple[bytes, bytes | None]:
 
 
 def decode(key: bytes, value: bytes | None) -> ShareRecord | None:
-    """The record, or None when its type is not one of these; DecodeError for bytes that are wrong."""
+    """Deserialize a record; None if its type is unknown. Raises DecodeError for malformed bytes."""
     if len(key) < _INT16.size:
-        raise DecodeError("a key without a type")
+        raise DecodeError("record key is too short for a type")
     key_class = _KEYS.get(_INT16.unpack_from(key)[0])
     if key_class is None:
         return None
     decoded_key, end = codec.decoder(key_class, 0)(key, _INT16.size)
     if end != len(key):
-        raise DecodeError(f"{len(key) - end} bytes too many in a {key_class.__name__}")
+        raise DecodeError(f"{len(key) - end} trailing bytes in a {key_class.__name__}")
     if value is None:
         return ShareRecord(decoded_key, None)
     if len(value) < _INT16.size:
-        raise DecodeError("a value without a version")
+        raise DecodeError("record value is too short for a version")
     value_class = _VALUES[key_class]
     version = _INT16.unpack_from(value)[0]
     if version != VALUE_VERSION:
-        raise DecodeError(f"{value_class.__name__} of version {version}")
-    # Bytes after the fields are left alone, as a newer writer may add some.
+        raise DecodeError(f"unsupported {value_class.__name__} version {version}")
+    # Ignore trailing bytes: a newer version may append fields.
     return ShareRecord(decoded_key, codec.decoder(value_class, VALUE_VERSION)(value, _INT16.size)[0])

@@ -1,12 +1,12 @@
 """The shard of one ``__share_group_state`` partition: the durable state of the share partitions that hash to it.
 
-Partition leaders write what their groups have settled and read it back when they begin to lead; the group coordinator
-initialises, deletes and looks. Two epochs keep the past out: a partition's leader epoch, so that a deposed leader
-cannot write, and the state epoch, which grows whenever a group's start is set anew.
+Partition leaders write the state of acknowledged records and read it when they become leader; the group coordinator
+initializes, deletes and summarizes it. Two epochs fence stale requests: a partition's leader epoch, so that a former
+leader cannot write, and the state epoch, which increases whenever a group's start offset is set.
 
-A write is recorded as an update, and after ``updates_per_snapshot`` of them as a snapshot. Everything before the oldest
-of the latest snapshots is needless: `redundant_offset` says where that is, the driver deletes what lies below. Share
-partitions that nobody writes to are written anew from time to time, since they would keep everything that follows.
+A write is recorded as an update, and after ``updates_per_snapshot`` updates as a snapshot. Records before the oldest of
+the latest snapshots are redundant: `prunable_offset` returns that offset, and the driver deletes the records below it.
+Share partitions without writes are snapshotted again periodically, since otherwise they would retain all later records.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from typing import Final, NamedTuple
 
 from millbeck.coordinator.runtime.result import Result
+from millbeck.coordinator.runtime.sweep import Sweep
 from millbeck.coordinator.runtime.timer import Timers
 from millbeck.coordinator.share import records
 from millbeck.coordinator.share.batches import combine
@@ -34,12 +35,12 @@ from millbeck.kernel.timeline import SnapshotRegistry, TimelineDict
 UNINITIALIZED_OFFSET: Final = -1
 UNKNOWN_EPOCH: Final = -1
 COLD_KEY: Final = ("snapshot-cold-partitions",)
-COLD_SNAPSHOTS_PER_STEP: Final = 100
-COLD_PAUSE_MS: Final = 1
+SNAPSHOT_WEIGHT: Final = 10
+"""Weight of a snapshot without batches: as much work as visiting ten share partitions."""
 
 
 class ShareKey(NamedTuple):
-    """One share partition."""
+    """Identifies a share partition."""
 
     group_id: str
     topic_id: Uuid
@@ -48,7 +49,7 @@ class ShareKey(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShareState:
-    """What is known of a share partition."""
+    """The state of a share partition."""
 
     snapshot_epoch: int
     state_epoch: int
@@ -59,14 +60,14 @@ class ShareState:
     created_ms: int = 0
     written_ms: int = 0
     update_count: int = 0
-    """Updates since the last snapshot."""
+    """Number of updates since the last snapshot."""
     snapshot_offset: int = 0
-    """Where that snapshot stands in the log."""
+    """Offset of that snapshot in the log."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Written:
-    """What a partition's leader wants to be kept."""
+class StateWrite:
+    """A write request of a partition's leader."""
 
     state_epoch: int
     leader_epoch: int
@@ -83,11 +84,18 @@ class ShareShardOptions:
 
 class ShareShard:
     def __init__(self, registry: SnapshotRegistry, timers: Timers[ShareRecord], options: ShareShardOptions) -> None:
-        self._timers = timers
         self._options = options
         self._states: TimelineDict[ShareKey, ShareState] = TimelineDict(registry)
+        self._cold = Sweep(
+            timers,
+            COLD_KEY,
+            self._snapshot_if_cold,
+            keys=lambda: self._states,
+            interval_ms=lambda: options.cold_interval_ms,
+            weight=self._snapshot_weight,
+        )
         self.write_count = 0
-        """Writes since the shard was loaded."""
+        """Number of writes since the shard was loaded."""
 
     def __len__(self) -> int:
         return len(self._states)
@@ -122,7 +130,7 @@ class ShareShard:
 
     def _replay_update(self, key: ShareKey, value: ShareUpdateValue) -> None:
         state = self._states.get(key)
-        # An update without its snapshot was about something that has been deleted.
+        # An update without its snapshot belongs to a deleted share partition.
         if state is None or state.snapshot_epoch != value.snapshot_epoch:
             return
         start_offset = max(state.start_offset, value.start_offset)
@@ -136,23 +144,23 @@ class ShareShard:
         )
 
     def replay_end_transaction(self, *, producer_id: int, is_committed: bool) -> None:
-        """Nobody writes here in transactions."""
+        """Do nothing: transactions do not write to this topic."""
 
     def on_loaded(self, now_ms: int) -> None:
-        self._schedule_cold()
+        self._cold.start()
 
     def on_unloaded(self, error: ApiError) -> None:
-        """Nobody waits here for anything but a commit."""
+        """Do nothing: requests only wait for commits."""
 
-    # What partition leaders ask
+    # Requests of partition leaders
 
     def read(self, key: ShareKey, leader_epoch: int) -> Result[ShareRecord, ShareState]:
-        """The state, for the leader of ``leader_epoch``: from now on older leaders are refused."""
+        """Return the state to the leader of ``leader_epoch``; older leaders are fenced from now on."""
         state = self._states.get(key)
         if state is None:
-            raise InvalidRequest("the share partition is not initialised")
+            raise InvalidRequest("the share partition is not initialized")
         if state.leader_epoch > leader_epoch:
-            raise FencedLeaderEpoch(f"the leader of epoch {state.leader_epoch} was here")
+            raise FencedLeaderEpoch(f"the leader epoch is older than {state.leader_epoch}")
         if leader_epoch == state.leader_epoch:
             return Result(response=state)
         state = replace(state, leader_epoch=leader_epoch)
@@ -164,15 +172,15 @@ class ShareShard:
         )
         return Result(records=[ShareRecord(ShareUpdateKey(*key), value)], response=state)
 
-    def write(self, key: ShareKey, written: Written, now_ms: int) -> Result[ShareRecord, bool]:
-        """Keep what a leader says. Raises FENCED_LEADER_EPOCH, FENCED_STATE_EPOCH."""
+    def write(self, key: ShareKey, written: StateWrite, now_ms: int) -> Result[ShareRecord, bool]:
+        """Store a leader's write. Raises FENCED_LEADER_EPOCH or FENCED_STATE_EPOCH."""
         state = self._states.get(key)
         if state is None:
-            raise InvalidRequest("the share partition is not initialised")
+            raise InvalidRequest("the share partition is not initialized")
         if state.leader_epoch > written.leader_epoch:
-            raise FencedLeaderEpoch(f"the leader of epoch {state.leader_epoch} was here")
+            raise FencedLeaderEpoch(f"the leader epoch is older than {state.leader_epoch}")
         if state.state_epoch > written.state_epoch:
-            raise FencedStateEpoch(f"the group has begun anew in state epoch {state.state_epoch}")
+            raise FencedStateEpoch(f"the share partition was reset in state epoch {state.state_epoch}")
         self.write_count += 1
         if state.state_epoch < written.state_epoch or state.update_count >= self._options.updates_per_snapshot:
             return Result(records=[self._snapshot_with(key, state, written, now_ms)], response=True)
@@ -185,7 +193,7 @@ class ShareShard:
         )
         return Result(records=[ShareRecord(ShareUpdateKey(*key), value)], response=True)
 
-    def _snapshot_with(self, key: ShareKey, state: ShareState, written: Written, now_ms: int) -> ShareRecord:
+    def _snapshot_with(self, key: ShareKey, state: ShareState, written: StateWrite, now_ms: int) -> ShareRecord:
         start_offset = max(state.start_offset, written.start_offset)
         return self._snapshot(
             key,
@@ -213,17 +221,17 @@ class ShareShard:
         )
         return ShareRecord(ShareSnapshotKey(*key), value)
 
-    # What the group coordinator asks
+    # Requests of the group coordinator
 
     def initialize(
         self, key: ShareKey, *, state_epoch: int, start_offset: int, now_ms: int
     ) -> Result[ShareRecord, bool]:
-        """Let a group begin, or begin anew elsewhere with a higher state epoch."""
+        """Initialize a share partition, or reset its start offset with a higher state epoch."""
         state = self._states.get(key)
         if state is not None and state.state_epoch > state_epoch:
-            raise FencedStateEpoch(f"the group has begun in state epoch {state.state_epoch}")
+            raise FencedStateEpoch(f"the share partition was initialized in state epoch {state.state_epoch}")
         if state is not None and start_offset == UNINITIALIZED_OFFSET:
-            # Asked twice: what the group has done since must not be forgotten.
+            # A retry: state written since must not be lost.
             return Result(response=True)
         fresh = ShareState(
             snapshot_epoch=-1 if state is None else state.snapshot_epoch,
@@ -240,33 +248,30 @@ class ShareShard:
         return Result(records=[ShareRecord(ShareSnapshotKey(*key), None)], response=True)
 
     def summary(self, key: ShareKey, at: int) -> ShareState | None:
-        """The committed state, None when the group has not begun there."""
+        """The committed state; None if the share partition is not initialized."""
         return self._states.get_at(key, at)
 
     def keys_of_topics(self, topic_ids: frozenset[Uuid]) -> list[ShareKey]:
         return [key for key in self._states if key.topic_id in topic_ids]
 
     def on_topics_deleted(self, topic_ids: frozenset[Uuid]) -> Result[ShareRecord, None]:
-        """What was done with topics that are gone is forgotten."""
+        """Delete the state of deleted topics."""
         found = [ShareRecord(ShareSnapshotKey(*key), None) for key in self.keys_of_topics(topic_ids)]
         return Result(records=found, is_atomic=False)
 
-    # Keeping the log short
+    # Pruning the log
 
-    def redundant_offset(self, written_offset: int) -> int:
-        """Everything below is known from later records; ``written_offset`` when nothing is known at all."""
+    def prunable_offset(self, written_offset: int) -> int:
+        """The offset below which all records are redundant; ``written_offset`` if there is no state."""
         return min((state.snapshot_offset for state in self._states.values()), default=written_offset)
 
-    def _schedule_cold(self) -> None:
-        self._timers.schedule(COLD_KEY, self._options.cold_interval_ms, self._snapshot_cold)
+    def _snapshot_if_cold(self, key: ShareKey, now_ms: int) -> Result[ShareRecord, None] | None:
+        """Snapshot a share partition that has not been written for long."""
+        state = self._states.get(key)
+        if state is None or state.written_ms > now_ms - self._options.cold_interval_ms:
+            return None
+        return Result(records=[self._snapshot(key, state, now_ms)], is_atomic=False)
 
-    def _snapshot_cold(self, now_ms: int) -> Result[ShareRecord, None]:
-        """Write anew what nobody has for long, some at a time."""
-        due_ms = now_ms - self._options.cold_interval_ms
-        cold = [(key, state) for key, state in self._states.items() if state.written_ms <= due_ms]
-        if len(cold) > COLD_SNAPSHOTS_PER_STEP:
-            self._timers.schedule(COLD_KEY, COLD_PAUSE_MS, self._snapshot_cold)
-        else:
-            self._schedule_cold()
-        found = [self._snapshot(key, state, now_ms) for key, state in cold[:COLD_SNAPSHOTS_PER_STEP]]
-        return Result(records=found, is_atomic=False)
+    def _snapshot_weight(self, key: ShareKey) -> int:
+        state = self._states.get(key)
+        return SNAPSHOT_WEIGHT + (0 if state is None else len(state.batches))

@@ -1,12 +1,12 @@
-"""The states of a record in a share group, and what a consumer may say of one it was given.
+"""The states of a record in a share group, and the acknowledge types.
 
     AVAILABLE --acquire--> ACQUIRED --accept----------> ACKNOWLEDGED   (final)
                                     --reject, gap-----> ARCHIVED       (final)
                                     --release, expiry-> AVAILABLE, or ARCHIVED after the last delivery
                                     --renew-----------> ACQUIRED, with a new lock
 
-In a group with a dead-letter topic (KIP-1191, share.version 2) what is rejected or was delivered for the last time is
-ARCHIVING first, and ARCHIVED once it stands in that topic.
+In a group with a dead-letter topic (KIP-1191, share.version 2) a record that is rejected or reaches the delivery limit
+is ARCHIVING first, and ARCHIVED once it is in that topic.
 
 The numbers are Kafka's, on the wire and in the log.
 """
@@ -22,7 +22,7 @@ class RecordState(IntEnum):
     ACQUIRED = 1
     ACKNOWLEDGED = 2
     ARCHIVING = 3
-    """On its way to the dead-letter topic: nobody's any more, and not over."""
+    """Being written to the dead-letter topic: owned by no member, and not final."""
     ARCHIVED = 4
 
     @property
@@ -32,7 +32,7 @@ class RecordState(IntEnum):
 
 class AcknowledgeType(IntEnum):
     GAP = 0
-    """There is no record at this offset: a consumer found out while it read."""
+    """Gap: a consumer found no record at this offset."""
     ACCEPT = 1
     RELEASE = 2
     REJECT = 3
@@ -48,7 +48,7 @@ STATE_AFTER: Final = {
 
 
 class StateBatch(NamedTuple):
-    """Consecutive offsets, both ends included, that share a state: what is kept durable of them."""
+    """Consecutive offsets (inclusive) in the same state, as stored."""
 
     first_offset: int
     last_offset: int

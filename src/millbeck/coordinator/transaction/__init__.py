@@ -1,1 +1,1 @@
-"""The transaction coordinator: who may write under a transactional id, and what becomes of its transactions."""
+"""Transaction coordinator: producers of transactional ids and the state of their transactions."""

@@ -1,22 +1,23 @@
-"""EndTxn: which requests may end a transaction, and which are retries of one that did.
+"""EndTxn: validates requests that end a transaction, and detects retries.
 
-While the markers of a decided transaction are under way everybody is told to come back, CONCURRENT_TRANSACTIONS: its
-producer may have heard of the decision, begun the next one and given it up, all before they are written.
+While the markers of a prepared transaction are being written, every request gets CONCURRENT_TRANSACTIONS: the producer
+may have learned of the outcome, begun the next transaction and aborted it, all before the markers are written.
 
-Version 1 of transactions: the epoch is the producer's, exactly. A transaction that is complete is answered as such.
+Transaction version 1: the request must have the producer's current epoch. If the transaction is complete, the same
+outcome counts as a retry.
 
-Version 2: the end bumps the epoch. A request with the epoch before the present one is a retry, which is answered with
-the present id and epoch, and only while no later transaction has begun: it can touch nothing else. An abort of what has
-not begun is allowed, since a producer does not know whether any of its writes arrived.
+Transaction version 2: ending a transaction bumps the epoch. A request with the previous epoch is a retry, which gets
+the current id and epoch, but only while no later transaction has begun, so it cannot affect one. Aborting a transaction
+that has not begun is allowed, since a producer does not know whether any of its writes arrived.
 
-A transaction that is kept (KIP-939) is ended by the producer it was kept for, which has version 2.
+A prepared transaction that was kept (KIP-939) is ended by the producer that kept it, which uses version 2.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from millbeck.coordinator.transaction.initialising import NeedsProducerId
+from millbeck.coordinator.transaction.initialization import ProducerIdRequired
 from millbeck.coordinator.transaction.status import Status
 from millbeck.coordinator.transaction.transaction import (
     EPOCH_BUMP_VERSION,
@@ -30,7 +31,7 @@ from millbeck.kernel.errors import ConcurrentTransactions, InvalidProducerIdMapp
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ending:
-    """What a producer asks for."""
+    """The parameters of an EndTxn request."""
 
     transactional_id: str
     producer_id: int
@@ -38,18 +39,17 @@ class Ending:
     is_committed: bool
     client_version: int
     new_producer_id: int | None = None
-    """An id that nobody has, if one is needed."""
+    """An unused producer id, if one is needed."""
 
 
 def end(known: Transaction, asked: Ending, now_ms: int) -> Transaction | None:
-    """The prepared transaction; None when it is complete already, as a retry may find it."""
+    """Return the prepared transaction; None if it is complete already, which happens on a retry."""
     if asked.client_version >= EPOCH_BUMP_VERSION:
         return _end_and_bump(known, asked, now_ms)
     if known.is_kept:
-        raise InvalidTxnState("a transaction that was kept is ended under transaction version 2")
+        raise InvalidTxnState("a kept transaction can only be ended with transaction version 2")
     _check_id(known, asked, is_retry=False)
-    if asked.producer_epoch != known.producer_epoch:
-        raise ProducerFenced
+    _check_epoch(known, asked)
     if known.status is Status.ONGOING:
         return known.prepared(is_committed=asked.is_committed, client_version=asked.client_version, now_ms=now_ms)
     _check_agrees(known, asked)
@@ -61,14 +61,14 @@ def _end_and_bump(known: Transaction, asked: Ending, now_ms: int) -> Transaction
         raise ConcurrentTransactions
     is_retry = _is_retry(known, asked)
     _check_id(known, asked, is_retry=is_retry)
-    if not is_retry and asked.producer_epoch != known.client.producer_epoch:
-        raise ProducerFenced
+    if not is_retry:
+        _check_epoch(known, asked)
     if known.status is Status.ONGOING:
         return _prepared(known, asked, now_ms)
     if not is_retry and not asked.is_committed and known.status.is_idle:
         return _prepared(known, asked, now_ms)
     if not is_retry and known.status.is_idle and known.bumps_epochs:
-        raise InvalidTxnState("there is nothing to commit")
+        raise InvalidTxnState("there is no transaction to commit")
     _check_agrees(known, asked)
     return None
 
@@ -77,7 +77,7 @@ def _prepared(known: Transaction, asked: Ending, now_ms: int) -> Transaction:
     next_producer_id = NO_PRODUCER_ID
     if known.client.is_exhausted:
         if asked.new_producer_id is None:
-            raise NeedsProducerId
+            raise ProducerIdRequired
         next_producer_id = asked.new_producer_id
     return known.prepared(
         is_committed=asked.is_committed,
@@ -88,11 +88,11 @@ def _prepared(known: Transaction, asked: Ending, now_ms: int) -> Transaction:
 
 
 def _is_retry(known: Transaction, asked: Ending) -> bool:
-    """Whether the request has ended the last transaction already, and its producer has not heard of it."""
+    """Whether this retries the request that ended the last transaction, whose response the producer did not receive."""
     if not known.bumps_epochs or known.status in (Status.ONGOING, Status.EMPTY):
         return False
     if asked.producer_id == known.producer_id:
-        # The highest epoch is nobody's: whoever was fenced with the last epoch there is begins anew.
+        # No producer has the highest epoch: a producer fenced at the last usable epoch must get a new id.
         return asked.producer_epoch + 1 == known.producer_epoch < EPOCH_MAX
     return (
         asked.producer_id == known.previous_producer_id
@@ -106,8 +106,13 @@ def _check_id(known: Transaction, asked: Ending, *, is_retry: bool) -> None:
         raise InvalidProducerIdMapping
 
 
+def _check_epoch(known: Transaction, asked: Ending) -> None:
+    if asked.producer_epoch != known.client.producer_epoch or known.client.is_for_markers_only:
+        raise ProducerFenced
+
+
 def _check_agrees(known: Transaction, asked: Ending) -> None:
-    """The transaction is decided: the same decision is a retry, another one a mistake."""
+    """The outcome is decided: a request for the same outcome is a retry, for another one an error."""
     if known.status is Status.EMPTY:
         raise InvalidTxnState("no transaction is open")
     if known.status.is_prepared:

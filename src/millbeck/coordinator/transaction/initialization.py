@@ -1,11 +1,14 @@
-"""InitProducerId: a producer takes a transactional id over, and whoever had it before is fenced.
+"""InitProducerId: a producer takes over a transactional id, which fences the previous producer.
 
-An open transaction of the one before is aborted first: the answer is CONCURRENT_TRANSACTIONS until that is complete,
-and the producer asks again. A producer that says which id and epoch it has (KIP-360) wants the next epoch of its own,
-and is refused when somebody else has taken over.
+An open transaction of the previous producer is aborted first: the response is CONCURRENT_TRANSACTIONS until the abort
+is complete, and the producer retries. If the abort exhausts the epochs of the producer id, the id is replaced when the
+abort is complete, as in Kafka with transaction version 2, or with a lower version when the producer retries.
 
-A producer that takes part in a two-phase commit may ask for the open transaction to be kept (KIP-939): it stays open,
-the producer learns whose it is, and ends it as whoever coordinates the commit has decided.
+A producer that sends its id and epoch (KIP-360) gets the next epoch of its id, and is fenced if another producer has
+taken over.
+
+A producer in a two-phase commit may keep the open transaction (KIP-939): it stays open, the response has its producer
+id and epoch, and the producer ends it as the external coordinator has decided.
 """
 
 from __future__ import annotations
@@ -14,6 +17,7 @@ from dataclasses import dataclass
 
 from millbeck.coordinator.transaction.status import Status
 from millbeck.coordinator.transaction.transaction import (
+    EPOCH_BUMP_VERSION,
     LAST_EPOCH_SHOWN,
     NO_EPOCH,
     NO_PRODUCER_ID,
@@ -22,30 +26,30 @@ from millbeck.coordinator.transaction.transaction import (
 from millbeck.kernel.errors import ConcurrentTransactions, CoordinatorNotAvailable, ProducerFenced
 
 
-class NeedsProducerId(CoordinatorNotAvailable):
-    """The operation is to be tried again with a new producer id."""
+class ProducerIdRequired(CoordinatorNotAvailable):
+    """Retry the operation with a new producer id."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Initialisation:
-    """What a producer asks for; ``expected`` is the id and epoch that it holds already."""
+    """The parameters of an InitProducerId request; ``expected`` is the id and epoch the producer has already."""
 
     transactional_id: str
     timeout_ms: int
     expected: tuple[int, int] | None = None
     new_producer_id: int | None = None
-    """An id that nobody has, if one is needed."""
+    """An unused producer id, if one is needed."""
     keeps_prepared: bool = False
-    """Leave an open transaction as it is, for this producer to end."""
+    """Keep an open transaction, for this producer to end."""
 
     def take_new_id(self) -> int:
         if self.new_producer_id is None:
-            raise NeedsProducerId
+            raise ProducerIdRequired
         return self.new_producer_id
 
 
 def begin(asked: Initialisation, now_ms: int) -> Transaction:
-    """For a transactional id that is not known: nothing of it is in the log yet."""
+    """The first state of a transactional id that has no records yet."""
     return Transaction(
         transactional_id=asked.transactional_id,
         producer_id=asked.take_new_id(),
@@ -56,9 +60,9 @@ def begin(asked: Initialisation, now_ms: int) -> Transaction:
 
 
 def initialise(known: Transaction, asked: Initialisation, *, fence_version: int, now_ms: int) -> Transaction:
-    """The id's next state; a prepared abort when an open transaction is in the way and is not to be kept.
+    """The next state; a prepared abort if a transaction is open and is not to be kept.
 
-    ``fence_version`` is the transaction version of the cluster, which the abort is made under.
+    ``fence_version`` is the cluster's transaction version, with which the abort is made.
     """
     if asked.expected is not None and not _may_have(known, *asked.expected):
         raise ProducerFenced
@@ -66,7 +70,9 @@ def initialise(known: Transaction, asked: Initialisation, *, fence_version: int,
         new_producer_id = asked.take_new_id() if known.client.is_exhausted else NO_PRODUCER_ID
         return known.kept(new_producer_id, timeout_ms=asked.timeout_ms, now_ms=now_ms)
     if known.status is Status.ONGOING:
-        return known.fenced(client_version=fence_version, now_ms=now_ms)
+        is_rotated = known.client.is_exhausted and fence_version >= EPOCH_BUMP_VERSION
+        new_producer_id = asked.take_new_id() if is_rotated else NO_PRODUCER_ID
+        return known.fenced(client_version=fence_version, new_producer_id=new_producer_id, now_ms=now_ms)
     if not known.status.is_idle:
         raise ConcurrentTransactions
     expected_epoch = None if asked.expected is None else asked.expected[1]
@@ -81,8 +87,8 @@ def initialise(known: Transaction, asked: Initialisation, *, fence_version: int,
 
 
 def _may_have(known: Transaction, producer_id: int, producer_epoch: int) -> bool:
-    """Whether the producer that says so can be the one the id belongs to. Its epoch is looked at later, but for one
-    that has used up its epochs and did not hear of its new id, and one whose transaction is kept for another."""
+    """Whether the producer can be the id's current one. The epoch is checked later, except for a producer that has
+    exhausted its epochs and did not receive its new id, and when a transaction is kept for another producer."""
     if known.is_kept:
         return known.client == (producer_id, producer_epoch)
     return (

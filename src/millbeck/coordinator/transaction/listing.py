@@ -1,4 +1,4 @@
-"""ListTransactions and DescribeTransactions: transactions seen from outside."""
+"""ListTransactions and DescribeTransactions."""
 
 from __future__ import annotations
 
@@ -8,21 +8,21 @@ from dataclasses import dataclass
 from millbeck.coordinator.transaction.status import Status
 from millbeck.coordinator.transaction.transaction import Transaction
 from millbeck.kernel.errors import NONE, TransactionalIdNotFound
-from millbeck.wire.messages import describe_transactions, list_transactions
+from millbeck.wire.messages import transactions as transactions_messages
 
 NO_DURATION = -1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Filters:
-    """Empty ones let everything pass."""
+    """Filters of ListTransactions; an empty one matches all."""
 
     statuses: frozenset[Status] | None = None
     producer_ids: frozenset[int] = frozenset()
     duration_ms: int = NO_DURATION
-    """Only what has been open for at least this long."""
+    """Minimum duration of an open transaction."""
     matches: Callable[[str], bool] | None = None
-    """By a pattern for the transactional id."""
+    """Matches the transactional id against a pattern."""
 
     def let_pass(self, transaction: Transaction, now_ms: int) -> bool:
         if self.statuses is not None and transaction.status not in self.statuses:
@@ -36,23 +36,23 @@ class Filters:
 
 def list_all(
     transactions: Iterable[Transaction], filters: Filters, now_ms: int
-) -> list[list_transactions.TransactionState]:
+) -> list[transactions_messages.ListedTransaction]:
     return [
-        list_transactions.TransactionState(each.transactional_id, each.producer_id, each.status.shown)
+        transactions_messages.ListedTransaction(each.transactional_id, each.producer_id, each.status.shown)
         for each in transactions
         if each.status is not Status.DEAD and filters.let_pass(each, now_ms)
     ]
 
 
-def describe(transactional_id: str, transaction: Transaction | None) -> describe_transactions.TransactionState:
+def describe(transactional_id: str, transaction: Transaction | None) -> transactions_messages.TransactionDescription:
     if transaction is None or transaction.status is Status.DEAD:
-        return describe_transactions.TransactionState(
+        return transactions_messages.TransactionDescription(
             error_code=TransactionalIdNotFound.code, transactional_id=transactional_id
         )
     topics: dict[str, list[int]] = {}
     for topic, partition in transaction.partitions:
         topics.setdefault(topic, []).append(partition)
-    return describe_transactions.TransactionState(
+    return transactions_messages.TransactionDescription(
         error_code=NONE,
         transactional_id=transactional_id,
         transaction_state=transaction.status.shown,
@@ -60,5 +60,5 @@ def describe(transactional_id: str, transaction: Transaction | None) -> describe
         transaction_start_time_ms=transaction.start_timestamp_ms,
         producer_id=transaction.producer_id,
         producer_epoch=transaction.producer_epoch,
-        topics=[describe_transactions.DescribeTransactionsTopicResult(name, ids) for name, ids in topics.items()],
+        topics=[transactions_messages.DescribeTransactionsTopicResult(name, ids) for name, ids in topics.items()],
     )

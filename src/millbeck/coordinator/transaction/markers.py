@@ -1,4 +1,4 @@
-"""What is to be written into the partitions of a decided transaction."""
+"""The markers of a prepared transaction."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from millbeck.kernel.ids import TopicPartition
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Markers:
-    """The end of one transaction, for each of its partitions."""
+    """The marker of one transaction and the partitions it is written to."""
 
     transactional_id: str
     producer_id: int
@@ -20,11 +20,11 @@ class Markers:
     is_committed: bool
     partitions: tuple[TopicPartition, ...]
     transaction_version: int
-    """From 2 on the epoch is above that of everything the transaction wrote."""
+    """From 2 on the marker's epoch is higher than that of all records of the transaction."""
 
     @classmethod
     def of(cls, transaction: Transaction) -> Markers:
-        assert transaction.status.is_prepared, "markers follow a decision"
+        assert transaction.status.is_prepared, "markers require a prepared transaction"
         return cls(
             transactional_id=transaction.transactional_id,
             producer_id=transaction.producer_id,
@@ -37,6 +37,7 @@ class Markers:
 
 class MarkerSender(Protocol):
     def send(self, markers: Markers) -> None:
-        """Write them all, however long that takes, and then have `TransactionShard.complete` called with them.
+        """Write all markers, retrying without limit, then call `TransactionShard.complete` with them.
 
-        The decision is committed when this is called; it may be called again after a reload."""
+        Called once the prepared state is committed, and possibly again after a reload.
+        """

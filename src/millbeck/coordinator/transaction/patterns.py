@@ -1,6 +1,6 @@
-"""Transactional ids by pattern: RE2's syntax, and matching time that grows with the text and nothing else.
+"""Matches transactional ids against patterns with RE2, in time linear in the length of the text.
 
-Python's own ``re`` backtracks, and a client's expression could keep the broker busy for years.
+Python's ``re`` backtracks, so a client's expression could block the broker almost indefinitely.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ MEMORY_BYTES_MAX = 1 << 20
 
 
 def matcher(expression: str) -> Callable[[str], bool]:
-    """Whether an id matches as a whole; raises `InvalidRegularExpression`."""
-    # Loaded with the first pattern, which on most nodes never comes.
+    """Return a function that matches a whole transactional id; raises `InvalidRegularExpression`."""
+    # Imported with the first pattern, which most nodes never receive.
     import re2
 
     if len(expression) > LENGTH_MAX:

@@ -1,6 +1,6 @@
-"""The records of ``__transaction_state``: a transactional id, and everything that is known of it.
+"""The records of ``__transaction_state``: the state of each transactional id.
 
-A key is its type as int16 and the id; a value is its version as int16 and the fields, or null once the id is forgotten.
+A key is its type as int16 and the id; a value is its version as int16 and its fields, or null once the id has expired.
 Version 1, which has tagged fields, is written from transaction version 1 on.
 """
 
@@ -40,17 +40,19 @@ class PartitionsSchema:
 class TransactionLogValue:
     """The state of one transactional id."""
 
-    producer_id: int = int64(doc="The producer that uses the id now.")
+    producer_id: int = int64(doc="The current producer id.")
     previous_producer_id: int = int64(versions="1+", tag=0, default=-1, ignorable=True)
-    next_producer_id: int = int64(versions="1+", tag=1, default=-1, ignorable=True, doc="Once epochs are used up.")
+    next_producer_id: int = int64(versions="1+", tag=1, default=-1, ignorable=True, doc="New id after the last epoch.")
     producer_epoch: int = int16()
     transaction_timeout_ms: int = int32()
     transaction_status: int = int8()
-    transaction_partitions: list[PartitionsSchema] | None = array(of=PartitionsSchema, nullable="0+", default=None)
+    transaction_partitions: list[PartitionsSchema] | None = array(of=PartitionsSchema, nullable="0+")
     transaction_last_update_timestamp_ms: int = int64()
     transaction_start_timestamp_ms: int = int64()
     client_transaction_version: int = int16(versions="1+", tag=2, default=0, ignorable=True)
-    next_producer_epoch: int = int16(versions="1+", tag=3, default=-1, ignorable=True, doc="Of a kept transaction.")
+    next_producer_epoch: int = int16(
+        versions="1+", tag=3, default=-1, ignorable=True, doc="If the transaction is kept."
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +65,7 @@ class TransactionRecord:
 
 
 def encode(record: TransactionRecord) -> tuple[bytes, bytes | None]:
-    """Key and value as they stand in the log."""
+    """Serialize the key and value."""
     key = _INT16.pack(TRANSACTION_TYPE) + codec.encoder(TransactionLogKey, 0)(
         TransactionLogKey(record.transactional_id)
     )
@@ -94,21 +96,21 @@ def _value_of(transaction: Transaction) -> TransactionLogValue:
 
 
 def decode(key: bytes, value: bytes | None) -> TransactionRecord | None:
-    """The record, or None when its type is not known; DecodeError for bytes that are wrong."""
+    """Deserialize a record; None if its type is unknown. Raises DecodeError for malformed bytes."""
     if len(key) < 2:
-        raise DecodeError("a key without a type")
+        raise DecodeError("record key is too short for a type")
     if _INT16.unpack_from(key)[0] != TRANSACTION_TYPE:
         return None
     decoded_key, end = codec.decoder(TransactionLogKey, 0)(key, 2)
     if end != len(key):
-        raise DecodeError(f"{len(key) - end} bytes too many in a key")
+        raise DecodeError(f"{len(key) - end} trailing bytes in a key")
     if value is None:
         return TransactionRecord(decoded_key.transactional_id, None)
     if len(value) < 2:
-        raise DecodeError("a value without a version")
+        raise DecodeError("record value is too short for a version")
     version = _INT16.unpack_from(value)[0]
     if not 0 <= version <= VALUE_VERSION_MAX:
-        raise DecodeError(f"a transaction of version {version}")
+        raise DecodeError(f"unsupported transaction record version {version}")
     decoded, _ = codec.decoder(TransactionLogValue, version)(value, 2)
     return TransactionRecord(
         decoded_key.transactional_id, _transaction_of(decoded_key.transactional_id, decoded), version
@@ -119,7 +121,7 @@ def _transaction_of(transactional_id: str, value: TransactionLogValue) -> Transa
     try:
         status = Status(value.transaction_status)
     except ValueError:
-        raise DecodeError(f"a transaction in state {value.transaction_status}") from None
+        raise DecodeError(f"unknown transaction state {value.transaction_status}") from None
     return Transaction(
         transactional_id=transactional_id,
         producer_id=value.producer_id,

@@ -1,26 +1,28 @@
 """The shard of one ``__transaction_state`` partition: the transactional ids that hash to it.
 
-Each public method is one operation for `millbeck.coordinator.runtime.host.ShardHost`. Theory of operation: an operation
-makes a record of the id's next state, and replaying the record is what changes it. The decision to commit or abort is
-such a record; its markers are sent once it is committed (`Result.on_committed`, or after a reload, when all that was
-loaded is), and the record that completes the transaction is written when every partition has its marker. Nobody waits
-in memory for anything: what a crash interrupts is taken up from the log.
+Each public method is one operation for `ShardRunner`. Theory of operation: an operation writes a record of the id's
+next state, and replaying the record changes it. The decision to commit or abort is such a record (a prepared state);
+its markers are sent once it is committed (`Result.on_committed`, or after a reload, once the loaded records are
+committed), and the record that completes the transaction is written when every partition has its marker. No step
+depends on memory alone: after a crash it resumes from the log.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import NamedTuple
 
 from millbeck.coordinator.runtime.result import Result
+from millbeck.coordinator.runtime.sweep import Sweep
 from millbeck.coordinator.runtime.timer import Timers
 from millbeck.coordinator.transaction import listing, records
 from millbeck.coordinator.transaction.ending import Ending, end
-from millbeck.coordinator.transaction.initialising import Initialisation, begin, initialise
+from millbeck.coordinator.transaction.initialization import Initialisation, begin, initialise
 from millbeck.coordinator.transaction.markers import Markers, MarkerSender
 from millbeck.coordinator.transaction.records import TransactionRecord
-from millbeck.coordinator.transaction.status import Status, may_follow
+from millbeck.coordinator.transaction.status import Status, is_valid_transition
 from millbeck.coordinator.transaction.transaction import (
     EPOCH_BUMP_VERSION,
     NO_EPOCH,
@@ -38,27 +40,26 @@ from millbeck.kernel.errors import (
 )
 from millbeck.kernel.ids import TopicPartition
 from millbeck.kernel.timeline import SnapshotRegistry, TimelineDict
-from millbeck.wire.messages import describe_transactions, list_transactions
+from millbeck.wire.messages import transactions as transactions_messages
 
 TIMEOUTS_KEY = ("abort-timed-out",)
 EXPIRY_KEY = ("expire-ids",)
-ABORTS_PER_STEP = 200
-EXPIRIES_PER_STEP = 1000
-STEP_PAUSE_MS = 1
+PARTITIONS_PER_WEIGHT = 16
+"""Weight of an abort, relative to visiting one transactional id."""
 
 
-class ProducerAnswer(NamedTuple):
-    """The id and epoch that a producer goes on with."""
+class ProducerIdResult(NamedTuple):
+    """The producer id and epoch of an InitProducerId response."""
 
     producer_id: int
     producer_epoch: int
     error_code: int = NONE
     ongoing_producer_id: int = NO_PRODUCER_ID
     ongoing_producer_epoch: int = NO_EPOCH
-    """Of the transaction that was kept for it."""
+    """Producer id and epoch of the kept transaction."""
 
 
-TransactionResult = Result[TransactionRecord, ProducerAnswer]
+TransactionResult = Result[TransactionRecord, ProducerIdResult]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,7 +68,10 @@ class TransactionShardOptions:
     id_expiration_ms: Callable[[], int] = field(default=lambda: 7 * 86_400_000)
     expiration_check_interval_ms: Callable[[], int] = field(default=lambda: 3_600_000)
     transaction_version: Callable[[], int] = field(default=lambda: 2)
-    """The cluster's level: what is written, and how transactions are aborted over their producer's head."""
+    """The cluster's transaction version: determines the record version and how transactions are aborted by the
+    broker."""
+    spare_producer_id: Callable[[], int | None] = field(default=lambda: None)
+    """Returns an unused producer id, or None if none is available."""
 
 
 class TransactionShard:
@@ -82,6 +86,21 @@ class TransactionShard:
         self._timers = timers
         self._sender = sender
         self._transactions: TimelineDict[str, Transaction] = TimelineDict(registry)
+        self._aborting = Sweep(
+            timers,
+            TIMEOUTS_KEY,
+            self._abort_if_timed_out,
+            keys=lambda: self._transactions,
+            interval_ms=options.abort_check_interval_ms,
+            weight=self._partition_weight,
+        )
+        self._expiring = Sweep(
+            timers,
+            EXPIRY_KEY,
+            self._expire,
+            keys=lambda: self._transactions,
+            interval_ms=options.expiration_check_interval_ms,
+        )
         self.timed_out_count = 0
 
     # Records
@@ -99,17 +118,21 @@ class TransactionShard:
             self._transactions[record.transactional_id] = record.transaction
 
     def replay_end_transaction(self, *, producer_id: int, is_committed: bool) -> None:
-        """No transaction writes to this topic."""
+        """Do nothing: transactions do not write to this topic."""
 
     def on_loaded(self, now_ms: int) -> None:
+        self._aborting.start()
+        self._expiring.start()
         for transaction in list(self._transactions.values()):
             if transaction.status.is_prepared:
-                self._sender.send(Markers.of(transaction))
-        self._schedule_timeouts(self._options.abort_check_interval_ms())
-        self._schedule_expiry(self._options.expiration_check_interval_ms())
+                self._send(Markers.of(transaction))
+
+    def _send(self, markers: Markers) -> None:
+        """Send markers; an error delays only this transaction, until the shard is reloaded."""
+        self._timers.isolation.run(("send markers", markers.transactional_id), partial(self._sender.send, markers))
 
     def on_unloaded(self, error: ApiError) -> None:
-        """Nobody is held here: whoever waits for markers is told by the sender."""
+        """Do nothing: requests that wait for markers are completed by the sender."""
 
     # Operations of producers
 
@@ -119,15 +142,16 @@ class TransactionShard:
             known = begin(asked, now_ms)
         after = initialise(known, asked, fence_version=self._fence_version(), now_ms=now_ms)
         if after.status is Status.PREPARE_ABORT:
-            # The producer comes back when the transaction in its way is gone.
+            # The producer retries when the open transaction has ended.
             return self._decided(after, ConcurrentTransactions.code)
-        answer = ProducerAnswer(*after.client)
+        answer = ProducerIdResult(*after.client)
         if after.is_kept:
             answer = answer._replace(ongoing_producer_id=after.producer_id, ongoing_producer_epoch=after.producer_epoch)
-        return Result(records=[self._record(after)], response=answer)
+        # The record of an open transaction is written whatever its size.
+        return Result(records=[self._record(after)], response=answer, is_size_limited=not after.partitions)
 
     def _fence_version(self) -> int:
-        """What an abort over a producer's head is made under: later levels end transactions as version 2 does."""
+        """Transaction version of aborts by the broker: higher versions end transactions as version 2 does."""
         return min(self._options.transaction_version(), EPOCH_BUMP_VERSION)
 
     def add_partitions(
@@ -140,7 +164,7 @@ class TransactionShard:
         client_version: int,
         now_ms: int,
     ) -> Result[TransactionRecord, int]:
-        """The answer is an error code, 0 for none."""
+        """Add partitions; returns an error code, 0 for none."""
         known = self._writable(transactional_id, producer_id, producer_epoch)
         if known.status is Status.ONGOING and all(each in known.partitions for each in partitions):
             return Result(response=NONE)
@@ -150,23 +174,23 @@ class TransactionShard:
     def verify_partitions(
         self, transactional_id: str, producer_id: int, producer_epoch: int, partitions: Iterable[TopicPartition]
     ) -> Result[TransactionRecord, Mapping[TopicPartition, int]]:
-        """Whether partitions are part of the open transaction, as error codes."""
+        """Verify that partitions are part of the open transaction; returns error codes."""
         known = self._writable(transactional_id, producer_id, producer_epoch)
         return Result(
             response={each: NONE if each in known.partitions else TransactionAbortable.code for each in partitions}
         )
 
     def _writable(self, transactional_id: str, producer_id: int, producer_epoch: int) -> Transaction:
-        """What the producer may add to; raises ApiError."""
+        """Return the transaction that the producer may add to; raises ApiError."""
         known = self._transactions.get(transactional_id)
         if known is None or known.client.producer_id != producer_id:
             raise InvalidProducerIdMapping
-        if known.client.producer_epoch != producer_epoch:
+        if known.client.producer_epoch != producer_epoch or known.client.is_for_markers_only:
             raise ProducerFenced
         if known.status.is_prepared:
             raise ConcurrentTransactions
         if known.is_kept:
-            raise InvalidTxnState("the transaction was kept to be ended: nothing can be added to it")
+            raise InvalidTxnState("the transaction is kept in order to be ended: partitions cannot be added to it")
         return known
 
     def end(self, asked: Ending, now_ms: int) -> TransactionResult:
@@ -175,77 +199,81 @@ class TransactionShard:
             raise InvalidProducerIdMapping
         after = end(known, asked, now_ms)
         if after is None:
-            return Result(response=ProducerAnswer(known.producer_id, known.producer_epoch))
+            return Result(response=ProducerIdResult(known.producer_id, known.producer_epoch))
         return self._decided(after)
 
     # Markers
 
     def _decided(self, after: Transaction, error_code: int = NONE) -> TransactionResult:
-        """Once the decision is committed, its markers are sent and the producer is answered."""
+        """Build the result of a prepared state: once it is committed, markers are sent and the producer gets its
+        response."""
         markers = Markers.of(after)
-        producer = ProducerAnswer(*after.client, error_code)
+        producer = ProducerIdResult(*after.client, error_code)
         if after.next_producer_id != NO_PRODUCER_ID and not after.is_kept:
-            producer = ProducerAnswer(after.next_producer_id, 0, error_code)
+            producer = ProducerIdResult(after.next_producer_id, 0, error_code)
         return Result(
-            records=[self._record(after)], response=producer, on_committed=lambda _: self._sender.send(markers)
+            records=[self._record(after)],
+            response=producer,
+            is_size_limited=False,
+            on_committed=lambda _: self._send(markers),
         )
 
     def complete(self, markers: Markers, now_ms: int) -> Result[TransactionRecord, bool]:
-        """Every partition has its marker. False when the transaction is not the one the markers were for."""
+        """Complete a transaction that has all its markers; False if the markers belong to another transaction."""
         known = self._transactions.get(markers.transactional_id)
         if known is None or not known.status.is_prepared or Markers.of(known) != markers:
             return Result(response=False)
-        return Result(records=[self._record(known.completed(now_ms))], response=True)
+        return Result(records=[self._record(known.completed(now_ms))], response=True, is_size_limited=False)
 
     def _record(self, after: Transaction) -> TransactionRecord:
         before = self._transactions.get(after.transactional_id)
-        assert before is None or may_follow(before.status, after.status), (before, after)
+        assert before is None or is_valid_transition(before.status, after.status), (before, after)
         version = 1 if self._options.transaction_version() >= 1 else 0
         return TransactionRecord(after.transactional_id, after, version)
 
-    # Transactions that take too long, and ids that nobody uses
+    # Transaction timeouts and expiration of transactional ids
 
-    def _schedule_timeouts(self, delay_ms: int) -> None:
-        self._timers.schedule(TIMEOUTS_KEY, delay_ms, self._abort_timed_out)
-
-    def _abort_timed_out(self, now_ms: int) -> Result[TransactionRecord, None]:
-        """Abort a few, all or none of them, and come back for the others after a pause."""
-        late = [each for each in self._transactions.values() if each.is_timed_out(now_ms)]
-        has_more = len(late) > ABORTS_PER_STEP
-        self._schedule_timeouts(STEP_PAUSE_MS if has_more else self._options.abort_check_interval_ms())
+    def _abort_if_timed_out(self, transactional_id: str, now_ms: int) -> Result[TransactionRecord, None] | None:
+        known = self._transactions.get(transactional_id)
+        if known is None or not known.is_timed_out(now_ms):
+            return None
         version = self._fence_version()
-        aborted = [each.fenced(client_version=version, now_ms=now_ms) for each in late[:ABORTS_PER_STEP]]
+        new_producer_id = None
+        if known.client.is_exhausted and version >= EPOCH_BUMP_VERSION:
+            new_producer_id = self._options.spare_producer_id()
+        after = known.fenced(
+            client_version=version,
+            new_producer_id=NO_PRODUCER_ID if new_producer_id is None else new_producer_id,
+            now_ms=now_ms,
+        )
+        markers = Markers.of(after)
 
         def on_committed(_: int) -> None:
-            self.timed_out_count += len(aborted)
-            for each in aborted:
-                self._sender.send(Markers.of(each))
+            self.timed_out_count += 1
+            self._send(markers)
 
-        return Result(records=[self._record(each) for each in aborted], on_committed=on_committed)
+        return Result(records=[self._record(after)], is_size_limited=False, on_committed=on_committed)
 
-    def _schedule_expiry(self, delay_ms: int) -> None:
-        self._timers.schedule(EXPIRY_KEY, delay_ms, self._expire)
+    def _partition_weight(self, transactional_id: str) -> int:
+        known = self._transactions.get(transactional_id)
+        return 0 if known is None else len(known.partitions) // PARTITIONS_PER_WEIGHT
 
-    def _expire(self, now_ms: int) -> Result[TransactionRecord, None]:
-        expiration_ms = self._options.id_expiration_ms()
-        expired = [
-            each.transactional_id
-            for each in self._transactions.values()
-            if each.status.is_idle and each.update_timestamp_ms + expiration_ms <= now_ms
-        ]
-        has_more = len(expired) > EXPIRIES_PER_STEP
-        self._schedule_expiry(STEP_PAUSE_MS if has_more else self._options.expiration_check_interval_ms())
-        tombstones = [TransactionRecord(each, None) for each in expired[:EXPIRIES_PER_STEP]]
-        return Result(records=tombstones, is_atomic=False)
+    def _expire(self, transactional_id: str, now_ms: int) -> Result[TransactionRecord, None] | None:
+        known = self._transactions.get(transactional_id)
+        if known is None or not known.status.is_idle:
+            return None
+        if known.update_timestamp_ms + self._options.id_expiration_ms() > now_ms:
+            return None
+        return Result(records=[TransactionRecord(transactional_id, None)], is_atomic=False)
 
-    # Transactions seen from outside
+    # Listing and describing
 
     def list_transactions(
         self, filters: listing.Filters, now_ms: int, at: int
-    ) -> list[list_transactions.TransactionState]:
+    ) -> list[transactions_messages.ListedTransaction]:
         return listing.list_all(self._transactions.copy_at(at).values(), filters, now_ms)
 
-    def describe_transaction(self, transactional_id: str, at: int) -> describe_transactions.TransactionState:
+    def describe_transaction(self, transactional_id: str, at: int) -> transactions_messages.TransactionDescription:
         return listing.describe(transactional_id, self._transactions.get_at(transactional_id, at))
 
     def transactions(self) -> list[Transaction]:

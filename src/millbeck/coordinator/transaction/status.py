@@ -1,4 +1,4 @@
-"""The states of a transactional id, and which may follow which."""
+"""The states of a transactional id and their valid transitions."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Final
 
 
 class Status(IntEnum):
-    """Numbered as in the log; `name_of` gives the names that tools show."""
+    """Numbered as in the log; `shown` is the name that tools show."""
 
     EMPTY = 0
     ONGOING = 1
@@ -24,12 +24,12 @@ class Status(IntEnum):
 
     @property
     def is_prepared(self) -> bool:
-        """Decided, and not yet told to every partition."""
+        """Whether the outcome is decided but not all markers are written."""
         return self in (Status.PREPARE_COMMIT, Status.PREPARE_ABORT)
 
     @property
     def is_idle(self) -> bool:
-        """No transaction is under way."""
+        """Whether no transaction is in progress."""
         return self in (Status.EMPTY, Status.COMPLETE_COMMIT, Status.COMPLETE_ABORT)
 
 
@@ -43,9 +43,9 @@ FOLLOWS: Final[dict[Status, tuple[Status, ...]]] = {
     Status.COMPLETE_COMMIT: (Status.EMPTY, Status.ONGOING, Status.PREPARE_ABORT),
     Status.COMPLETE_ABORT: (Status.EMPTY, Status.ONGOING, Status.PREPARE_ABORT),
 }
-"""What is decided is never reversed: from a prepared state there is one way on. An abort may begin with nothing written
-(transaction version 2)."""
+"""A decided outcome is never reversed: a prepared state has a single successor. A transaction may be aborted before
+anything was written (transaction version 2)."""
 
 
-def may_follow(before: Status, after: Status) -> bool:
+def is_valid_transition(before: Status, after: Status) -> bool:
     return after in FOLLOWS.get(before, ())

@@ -1,13 +1,13 @@
-"""One transactional id: its producer, the state of its transaction, and each step it can take.
+"""One transactional id: its producer, the state of its transaction, and the transitions.
 
-Values are never changed: a step makes the next one, which is what its record says. A producer's epoch goes up whenever
-somebody else may have it (a new producer, a timeout), and from transaction version 2 on with the end of every
-transaction (KIP-890), so that nothing that was delayed can be taken for part of a later one. The last epoch but one
-ends a producer id: the next end, or the next producer, gets a new id.
+Immutable: a transition returns the next value, which is written as a record. A producer's epoch is bumped whenever
+another producer may have it (a new producer, a timeout), and from transaction version 2 on with the end of every
+transaction (KIP-890), so that a delayed request cannot become part of a later transaction. The second highest epoch
+exhausts a producer id: the next end, or the next producer, gets a new id.
 
-A transaction may be kept for the producer that comes next (KIP-939): it stays open under the id and epoch that wrote
-it, which its markers will carry, while the producer that is to end it has a pair of its own, the *next* one. Whoever
-asks is compared with that one (`client`); the transaction's end makes it the only one again.
+A transaction may be kept for the next producer (KIP-939): it stays open under the id and epoch that wrote it, which its
+markers will carry, while the producer that is to end it has its own pair, the *next* one. Requests are validated
+against that pair (`client`); when the transaction ends it becomes the only one.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ NO_EPOCH: Final = -1
 NO_TIMESTAMP: Final = -1
 EPOCH_MAX: Final = 2**15 - 1
 LAST_EPOCH_SHOWN: Final = EPOCH_MAX - 1
-"""The last epoch a producer is ever given; the one above it is for the marker that ends its last transaction."""
+"""The highest epoch given to a producer; the one above it is for the marker that ends its last transaction."""
 EPOCH_BUMP_VERSION: Final = 2
-"""From this transaction version on the epoch goes up with the end of every transaction."""
+"""From this transaction version on, every end of a transaction bumps the epoch."""
 
 
 class ProducerPair(NamedTuple):
-    """What a producer says it is."""
+    """Producer id and epoch."""
 
     producer_id: int
     producer_epoch: int
@@ -41,8 +41,13 @@ class ProducerPair(NamedTuple):
     def is_exhausted(self) -> bool:
         return self.producer_epoch >= LAST_EPOCH_SHOWN
 
+    @property
+    def is_for_markers_only(self) -> bool:
+        """Whether this is the highest epoch: no producer is given it, so requests with it are rejected."""
+        return self.producer_epoch >= EPOCH_MAX
+
     def bumped(self, new_producer_id: int) -> ProducerPair:
-        """The pair after it; the new id is for one that has used up its epochs."""
+        """The next pair; the new id is used if the epochs are exhausted."""
         if self.is_exhausted:
             return ProducerPair(new_producer_id, 0)
         return ProducerPair(self.producer_id, self.producer_epoch + 1)
@@ -60,23 +65,23 @@ class Transaction:
     update_timestamp_ms: int = NO_TIMESTAMP
     previous_producer_id: int = NO_PRODUCER_ID
     next_producer_id: int = NO_PRODUCER_ID
-    """The id to go on with once this transaction, the last of its producer's epochs, is complete; of a transaction that
-    is kept, the id of the producer that is to end it."""
+    """The producer id to use once this transaction, with the last usable epoch, is complete; if the transaction is
+    kept, the id of the producer that is to end it."""
     next_producer_epoch: int = NO_EPOCH
-    """Of a transaction that is kept: the epoch of the producer that is to end it."""
+    """If the transaction is kept, the epoch of the producer that is to end it."""
     last_producer_epoch: int = NO_EPOCH
-    """The epoch before the last change of it, which a retried request may still carry. Not in the log."""
+    """The previous epoch, which a retried request may still have. Not in the log."""
     client_version: int = 0
-    """The transaction version of the client that began or ended the last transaction."""
+    """Transaction version of the client that began or ended the last transaction."""
 
     @property
     def is_kept(self) -> bool:
-        """Left open for another producer than the one that wrote it."""
+        """Whether the transaction stays open for another producer than the one that wrote it."""
         return self.next_producer_epoch != NO_EPOCH
 
     @property
     def client(self) -> ProducerPair:
-        """What the producer that has the transactional id now says it is."""
+        """Id and epoch of the producer that has the transactional id now."""
         if self.is_kept:
             return ProducerPair(self.next_producer_id, self.next_producer_epoch)
         return ProducerPair(self.producer_id, self.producer_epoch)
@@ -87,7 +92,7 @@ class Transaction:
 
     @property
     def is_without_timeout(self) -> bool:
-        """Prepared and ended by whoever coordinates a two-phase commit (KIP-939)."""
+        """Whether the transaction belongs to an external two-phase commit (KIP-939), so that it never times out."""
         return self.timeout_ms == INT_MAX
 
     def is_timed_out(self, now_ms: int) -> bool:
@@ -100,20 +105,20 @@ class Transaction:
     # A new producer
 
     def with_next_epoch(self, *, timeout_ms: int, expected_epoch: int | None, now_ms: int) -> Transaction:
-        """For a new producer, or for one that lost track and says which epoch it has; raises `ProducerFenced`."""
+        """The next state for a new producer, or for one that sends its epoch to recover; raises `ProducerFenced`."""
         if expected_epoch is None:
             epoch, last_epoch = self.producer_epoch + 1, NO_EPOCH
         elif self.producer_epoch in (NO_EPOCH, expected_epoch):
             epoch, last_epoch = self.producer_epoch + 1, self.producer_epoch
         elif expected_epoch == self.last_producer_epoch:
-            # A retry of a request whose answer was lost.
+            # A retry of a request whose response was lost.
             epoch, last_epoch = self.producer_epoch, self.last_producer_epoch
         else:
             raise ProducerFenced
         return self._idle(timeout_ms, now_ms, producer_id=self.producer_id, epoch=epoch, last_epoch=last_epoch)
 
     def with_new_id(self, producer_id: int, *, timeout_ms: int, keeps_last_epoch: bool, now_ms: int) -> Transaction:
-        """The epochs of the old id are used up."""
+        """The next state with a new producer id, since the epochs of the old one are exhausted."""
         last_epoch = self.producer_epoch if keeps_last_epoch else NO_EPOCH
         return self._idle(timeout_ms, now_ms, producer_id=producer_id, epoch=0, last_epoch=last_epoch)
 
@@ -134,8 +139,8 @@ class Transaction:
         )
 
     def kept(self, new_producer_id: int, *, timeout_ms: int, now_ms: int) -> Transaction:
-        """For a new producer that is to end the open transaction: it stays what it is, and its producer is fenced."""
-        assert self.status is Status.ONGOING, "only what is open is kept"
+        """The next state with the open transaction kept for a new producer to end; the old producer is fenced."""
+        assert self.status is Status.ONGOING, "only an open transaction can be kept"
         after = self.client.bumped(new_producer_id)
         return replace(
             self,
@@ -146,10 +151,10 @@ class Transaction:
             update_timestamp_ms=now_ms,
         )
 
-    # A transaction's life
+    # Transitions of a transaction
 
     def with_partitions(self, added: Iterable[TopicPartition], *, client_version: int, now_ms: int) -> Transaction:
-        """Begins the transaction with the first of them."""
+        """Add partitions; the first ones begin the transaction."""
         return replace(
             self,
             status=Status.ONGOING,
@@ -163,7 +168,7 @@ class Transaction:
     def prepared(
         self, *, is_committed: bool, client_version: int, next_producer_id: int = NO_PRODUCER_ID, now_ms: int
     ) -> Transaction:
-        """Decided: what the client that ends it asked for. ``next_producer_id`` is for one that used up its epochs."""
+        """The prepared state a client asked for. ``next_producer_id`` is the new id if the epochs are exhausted."""
         if self.is_kept:
             return self._kept_and_prepared(is_committed, client_version, next_producer_id, now_ms)
         is_bumped = client_version >= EPOCH_BUMP_VERSION
@@ -182,13 +187,14 @@ class Transaction:
     def _kept_and_prepared(
         self, is_committed: bool, client_version: int, new_producer_id: int, now_ms: int
     ) -> Transaction:
-        """The markers go out under the pair that wrote the transaction; who ended it gets the pair after its own."""
+        """Markers use the pair that wrote the transaction; the producer that ended it gets the next pair after its
+        own."""
         client = self.client
         after = client.bumped(new_producer_id)
         return replace(
             self,
             status=Status.PREPARE_COMMIT if is_committed else Status.PREPARE_ABORT,
-            producer_epoch=self.producer_epoch + 1,
+            producer_epoch=self._marker_epoch,
             last_producer_epoch=client.producer_epoch,
             previous_producer_id=client.producer_id,
             next_producer_id=after.producer_id,
@@ -197,23 +203,35 @@ class Transaction:
             client_version=client_version,
         )
 
-    def fenced(self, *, client_version: int, now_ms: int) -> Transaction:
-        """Aborted over its producer's head: nothing with the epoch it has counts any more."""
-        assert self.producer_epoch < EPOCH_MAX, "an epoch beyond the last"
-        assert self.next_producer_epoch < EPOCH_MAX, "an epoch beyond the last"
+    def fenced(self, *, client_version: int, new_producer_id: int = NO_PRODUCER_ID, now_ms: int) -> Transaction:
+        """Prepare an abort by the broker, which fences the producer's epoch.
+
+        A producer that has exhausted its epochs gets ``new_producer_id`` once the abort is complete. Without one it
+        stays at the highest epoch, with which nothing can be written, and the next producer gets a new id.
+        """
+        after = self.client.bumped(new_producer_id)
+        if after.producer_id == NO_PRODUCER_ID:
+            after = ProducerPair(self.client.producer_id, EPOCH_MAX)
+        is_rotated = after.producer_id != self.client.producer_id
         return replace(
             self,
             status=Status.PREPARE_ABORT,
-            producer_epoch=self.producer_epoch + 1,
+            producer_epoch=self._marker_epoch,
             last_producer_epoch=NO_EPOCH,
             previous_producer_id=self.client.producer_id,
-            next_producer_epoch=self.next_producer_epoch + 1 if self.is_kept else NO_EPOCH,
+            next_producer_id=after.producer_id if self.is_kept or is_rotated else NO_PRODUCER_ID,
+            next_producer_epoch=after.producer_epoch if self.is_kept else NO_EPOCH,
             update_timestamp_ms=now_ms,
             client_version=client_version,
         )
 
+    @property
+    def _marker_epoch(self) -> int:
+        """The next epoch for the marker; a log may contain a transaction that began with the highest epoch."""
+        return min(self.producer_epoch + 1, EPOCH_MAX)
+
     def completed(self, now_ms: int) -> Transaction:
-        """Every partition has its marker."""
+        """The complete state, once every partition has its marker."""
         has_next = self.next_producer_id != NO_PRODUCER_ID
         return replace(
             self,

@@ -93,6 +93,16 @@ def delete(world: Any, *groups: str) -> list[tuple[str, int]]:
     return [(one.group_id, one.error_code) for one in outcome.response]
 
 
+def test_a_group_with_more_offsets_than_fit_one_batch_can_be_deleted(world: Any) -> None:
+    world.commit({("t", partition): 1 for partition in range(100)}, group="large")
+    world.log.batch_size_bytes_max, world.log.max_message_bytes = 500, 561
+    outcome = world.write(lambda shard, _: shard.delete_groups(["large"]))
+    assert outcome.error is None
+    assert [each.error_code for each in outcome.response] == [0]
+    assert world.group("large") is None
+    assert world.reload().shard.statistics().offset_count == 0
+
+
 def test_empty_groups_are_deleted_with_their_offsets(world: Any) -> None:
     world.commit({("t", 0): 1, ("u", 1): 2}, group="simple")
     member = world.stable_group(1)[0]

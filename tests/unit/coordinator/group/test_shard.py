@@ -4,6 +4,8 @@ from typing import Any
 
 import pytest
 
+from millbeck.coordinator.group.classic.group import ClassicGroup
+from millbeck.coordinator.group.classic.rebalance import Rebalancer
 from millbeck.coordinator.group.records import (
     GroupMetadataKey,
     GroupMetadataValue,
@@ -11,7 +13,7 @@ from millbeck.coordinator.group.records import (
     group_tombstone,
     offset_commit,
 )
-from millbeck.coordinator.group.share.groups import StartsAt
+from millbeck.coordinator.group.share.groups import StartOffset
 from millbeck.kernel import errors
 
 
@@ -44,7 +46,7 @@ def test_an_offset_s_record_makes_a_group_only_where_there_is_none(world: Any) -
 
 def test_a_share_group_s_start_is_not_set_in_another_kind_of_group(world: Any) -> None:
     world.stable_group(1)
-    starts = [StartsAt(b"t" * 16, "t", 0, 5)]
+    starts = [StartOffset(b"t" * 16, "t", 0, 5)]
     with pytest.raises(errors.GroupIdNotFound):
         world.shard.set_share_starts("g", starts)
     assert world.shard.set_share_starts("another", starts).records
@@ -55,4 +57,29 @@ def test_nothing_is_left_to_do_for_an_unloaded_shard(world: Any) -> None:
     world.commit({("t", 0): 1}, group="simple")
     world.host.close()
     assert {world.state("g"), world.state("simple")} == {"Dead"}
-    assert len(world.shard._timers) == 0
+    assert len(world.host._timers) == 0
+
+
+def test_one_bad_group_does_not_stop_the_others_from_being_resumed_and_unloaded(
+    world: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def spoil(name: str) -> None:
+        original = getattr(Rebalancer, name)
+
+        def method(self: Rebalancer, group: ClassicGroup, *details: Any) -> None:
+            if group.group_id == "bad":
+                raise ValueError(group.group_id)
+            original(self, group, *details)
+
+        monkeypatch.setattr(Rebalancer, name, method)
+
+    for group in ("a", "bad", "c"):
+        world.stable_group(1, group=group)
+    spoil("resume")
+    spoil("fail_all")
+    world = world.reload()
+    world.advance(60_000)
+    assert [world.state(group) for group in ("a", "bad", "c")] == ["Empty", "Stable", "Empty"]
+    world.host.close()
+    assert [world.state(group) for group in ("a", "bad", "c")] == ["Dead", "Stable", "Dead"]
+    assert world.host.failure_count == 2

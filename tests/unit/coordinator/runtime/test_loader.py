@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from collections.abc import Sequence
 from types import ModuleType
 from typing import Any
 
@@ -18,7 +19,7 @@ from millbeck.coordinator.runtime.loader import RECORDS_PER_STEP, Loader
 from millbeck.kernel.errors import CorruptMessage
 from millbeck.records import batch, control
 from millbeck.records.compression import Codec
-from millbeck.records.kernels.compaction import NEEDLESS
+from millbeck.records.native.compaction import NEEDLESS
 from millbeck.records.record import UNASSIGNED, Record
 from millbeck.wire.errors import DecodeError
 
@@ -37,7 +38,7 @@ def commit_of(partition: int, offset: int, group: str = "g") -> tuple[bytes, byt
     )
 
 
-def built(entries: list[tuple[bytes | None, bytes | None]], base_offset: int, **details: Any) -> bytes:
+def built(entries: Sequence[tuple[bytes | None, bytes | None]], base_offset: int, **details: Any) -> bytes:
     records = [Record(UNASSIGNED, 5, key, value) for key, value in entries]
     return batch.build(records, base_offset=base_offset, **details)
 

@@ -1,12 +1,12 @@
 from __future__ import annotations
 
-from millbeck.coordinator.runtime.result import Reply, Result
+from millbeck.coordinator.runtime.result import ResponseCallback, Result
 from millbeck.kernel.errors import ApiError, NotCoordinator
 
 
 def test_only_the_first_answer_counts() -> None:
     answers: list[object] = []
-    reply: Reply[str] = Reply(answers.append, answers.append)
+    reply: ResponseCallback[str] = ResponseCallback(answers.append, answers.append)
     assert not reply.is_done
     reply.reply("first")
     reply.reply("second")
@@ -17,7 +17,7 @@ def test_only_the_first_answer_counts() -> None:
 
 def test_a_failure_is_an_answer() -> None:
     failures: list[ApiError] = []
-    reply: Reply[str] = Reply(lambda _: None, failures.append)
+    reply: ResponseCallback[str] = ResponseCallback(lambda _: None, failures.append)
     reply.fail(NotCoordinator())
     reply.fail(NotCoordinator())
     assert [type(error) for error in failures] == [NotCoordinator]

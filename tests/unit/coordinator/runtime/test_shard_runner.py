@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
+import doctest
 from collections.abc import Callable
+from functools import partial
 from types import ModuleType
 from typing import Any
 
 import pytest
 
-from millbeck.coordinator.runtime.host import Producer, ShardHost, State, TransactionEnd, coordinator_error
+from millbeck.coordinator.runtime import shard_runner
 from millbeck.coordinator.runtime.result import Result
+from millbeck.coordinator.runtime.shard_runner import (
+    ProducerIdAndEpoch,
+    ShardRunner,
+    ShardState,
+    TransactionEnd,
+    coordinator_error,
+)
 from millbeck.coordinator.runtime.timer import Timers
 from millbeck.kernel import errors
 from millbeck.kernel.errors import ApiError
@@ -67,7 +76,7 @@ class Stage:
         self.worlds = worlds
         self.log = worlds.Log()
         self.scheduler = worlds.Scheduler(0)
-        self.host: ShardHost[MapShard, Pair] = ShardHost(
+        self.host: ShardRunner[MapShard, Pair] = ShardRunner(
             MapShard, appender=self.log, scheduler=self.scheduler, commit_timeout_ms=5000
         )
 
@@ -87,14 +96,14 @@ class Stage:
         self.host.write(operation, outcome.reply, self.scheduler.now_ms)
         return outcome
 
-    def put_in_transaction(self, key: str, value: str, producer: Producer) -> Any:
+    def put_in_transaction(self, key: str, value: str, producer: ProducerIdAndEpoch) -> Any:
         outcome = self.worlds.Outcome()
         self.host.write(
             lambda _: Result(records=[(key, value)], response="put"), outcome.reply, self.scheduler.now_ms, producer
         )
         return outcome
 
-    def end(self, producer: Producer, is_committed: bool) -> Any:
+    def end(self, producer: ProducerIdAndEpoch, is_committed: bool) -> Any:
         outcome = self.worlds.Outcome()
         self.host.end_transaction(TransactionEnd(*producer, 1, is_committed), outcome.reply, self.scheduler.now_ms)
         return outcome
@@ -105,7 +114,7 @@ class Stage:
         return outcome.response
 
     def commit(self, offset: int | None = None) -> None:
-        self.host.high_watermark_moved(self.log.end_offset if offset is None else offset, self.scheduler.now_ms)
+        self.host.on_high_watermark_advanced(self.log.end_offset if offset is None else offset, self.scheduler.now_ms)
 
     def take_back(self, offset: int) -> None:
         self.log.take_back(offset)
@@ -127,9 +136,9 @@ def test_nothing_is_taken_before_the_load_is_over(worlds: ModuleType) -> None:
 
 def test_a_failed_load_leaves_the_coordinator_unavailable(worlds: ModuleType) -> None:
     stage = Stage(worlds)
-    stage.host.load_failed()
+    stage.host.on_load_failed()
     assert isinstance(stage.put("a", "1").error, errors.CoordinatorNotAvailable)
-    assert stage.host.state is State.FAILED
+    assert stage.host.state is ShardState.FAILED
 
 
 def test_the_answer_waits_for_the_high_watermark(stage: Stage) -> None:
@@ -154,7 +163,7 @@ def test_later_operations_see_what_is_not_committed_and_readers_do_not(stage: St
 
 def test_an_operation_without_records_is_answered_at_once_when_all_is_committed(stage: Stage) -> None:
     assert stage.write(lambda _: Result(response="pong")).response == "pong"
-    assert stage.host.parked_count == 0
+    assert stage.host.deferred_count == 0
 
 
 def test_a_refused_append_changes_nothing(stage: Stage) -> None:
@@ -204,7 +213,7 @@ def test_an_expected_error_is_the_answer(stage: Stage) -> None:
         raise errors.UnknownMemberId()
 
     assert isinstance(stage.write(operation).error, errors.UnknownMemberId)
-    assert stage.host.state is State.ACTIVE
+    assert stage.host.state is ShardState.ACTIVE
 
 
 def test_a_bug_before_the_append_costs_one_answer(stage: Stage) -> None:
@@ -222,7 +231,7 @@ def test_a_bug_in_replay_unloads_the_shard(stage: Stage) -> None:
     broken = stage.put("a", "bad")
     for outcome in (waiting, broken, stage.put("a", "2")):
         assert isinstance(outcome.error, errors.CoordinatorNotAvailable)
-    assert stage.host.state is State.FAILED
+    assert stage.host.state is ShardState.FAILED
     assert isinstance(stage.shard.unloaded_with, errors.CoordinatorNotAvailable)
     assert stage.read("a") is None
 
@@ -235,7 +244,7 @@ def test_a_bug_on_commit_unloads_the_shard(stage: Stage) -> None:
     stage.commit()
     assert isinstance(outcome.error, errors.CoordinatorNotAvailable)
     assert later.response == "b=2", "its records are committed too"
-    assert stage.host.state is State.FAILED
+    assert stage.host.state is ShardState.FAILED
 
 
 def test_closing_answers_everything_that_waits(stage: Stage) -> None:
@@ -315,7 +324,7 @@ def test_a_timer_with_a_bug_harms_nothing(stage: Stage) -> None:
 
     stage.shard.timers.schedule(("t",), 10, bug)
     stage.scheduler.advance(10)
-    assert stage.host.state is State.ACTIVE
+    assert stage.host.state is ShardState.ACTIVE
     assert stage.put("a", "1").error is None
 
 
@@ -336,7 +345,7 @@ def test_a_log_that_loses_what_was_loaded_leaves_no_state_to_go_back_to(worlds: 
     waiting = stage.put("a", "1")
     stage.take_back(4)
     assert isinstance(waiting.error, errors.CoordinatorNotAvailable)
-    assert stage.host.state is State.FAILED
+    assert stage.host.state is ShardState.FAILED
 
 
 MAPPED = {
@@ -360,7 +369,7 @@ def test_errors_of_the_partition_become_errors_of_the_coordinator(
 
 @pytest.mark.parametrize("is_committed", [True, False])
 def test_what_a_transaction_writes_counts_when_its_marker_is_committed(stage: Stage, is_committed: bool) -> None:
-    producer = Producer(7, 3)
+    producer = ProducerIdAndEpoch(7, 3)
     put = stage.put_in_transaction("a", "1", producer)
     stage.commit()
     assert put.response == "put"
@@ -377,7 +386,7 @@ def test_what_a_transaction_writes_counts_when_its_marker_is_committed(stage: St
 
 
 def test_a_marker_that_is_taken_back_leaves_the_transaction_open(stage: Stage) -> None:
-    producer = Producer(7, 3)
+    producer = ProducerIdAndEpoch(7, 3)
     stage.put_in_transaction("a", "1", producer)
     stage.commit()
     end = stage.end(producer, True)
@@ -391,8 +400,64 @@ def test_a_marker_that_is_taken_back_leaves_the_transaction_open(stage: Stage) -
 
 def test_a_marker_that_is_refused_or_cannot_be_replayed(stage: Stage, worlds: ModuleType) -> None:
     stage.log.refusal = errors.TransactionCoordinatorFenced()
-    assert isinstance(stage.end(Producer(7, 3), True).error, errors.TransactionCoordinatorFenced)
+    assert isinstance(stage.end(ProducerIdAndEpoch(7, 3), True).error, errors.TransactionCoordinatorFenced)
     stage.log.refusal = None
-    assert isinstance(stage.end(Producer(BAD_PRODUCER, 3), True).error, errors.CoordinatorNotAvailable)
-    assert stage.host.state is State.FAILED
-    assert isinstance(Stage(worlds).end(Producer(7, 3), True).error, errors.CoordinatorLoadInProgress)
+    assert isinstance(stage.end(ProducerIdAndEpoch(BAD_PRODUCER, 3), True).error, errors.CoordinatorNotAvailable)
+    assert stage.host.state is ShardState.FAILED
+    assert isinstance(Stage(worlds).end(ProducerIdAndEpoch(7, 3), True).error, errors.CoordinatorLoadInProgress)
+
+
+def _return(result: Any, _: Any) -> Any:
+    return result
+
+
+def test_what_can_not_be_written_is_passed_over_where_nobody_waits_for_it(stage: Stage) -> None:
+    stage.log.batch_size_bytes_max, stage.log.max_message_bytes = 100, 161
+    pairs = [("a", "1"), ("long", "x" * 200), ("b", "unspeakable"), ("c", "3")]
+    stage.write(lambda _: Result(records=pairs, is_atomic=False))
+    stage.commit()
+    assert dict(stage.shard.values) == {"a": "1", "c": "3"}
+    assert stage.shard.offsets == [0, 1]
+    assert stage.host.failure_count == 2
+    for bad in pairs[1:3]:
+        result = Result(records=[("d", "4"), bad], response="?", is_atomic=False)
+        outcome = stage.write(partial(_return, result))
+        assert isinstance(outcome.error, errors.UnknownServerError), "who waits is told"
+
+
+def test_the_end_of_what_was_accepted_may_be_above_the_limit(stage: Stage) -> None:
+    stage.log.max_message_bytes = 100
+    assert isinstance(stage.put("a", "x" * 100).error, errors.UnknownServerError)
+    stage.put("a", "x" * 100, is_size_limited=False)
+    assert len(stage.shard.values["a"]) == 100
+
+
+def test_each_result_of_a_timer_fails_by_itself(stage: Stage, caplog: pytest.LogCaptureFixture) -> None:
+    ran: list[int] = []
+    results: list[Result[Pair, None]] = [
+        Result(records=[("a", "1")], on_committed=ran.append),
+        Result(records=[("b", "unspeakable")], on_committed=ran.append),
+        Result(records=[("c", "3")], on_committed=ran.append),
+    ]
+    for _ in range(2):
+        stage.shard.timers.schedule(("t",), 10, lambda _: results)
+        stage.scheduler.advance(10)
+        stage.commit()
+    assert dict(stage.shard.values) == {"a": "1", "c": "3"}
+    assert ran == [10, 10, 20, 20]
+    assert stage.host.failure_count == 2
+    assert [record.getMessage() for record in caplog.records].count("('t',) failed, continuing with the others") == 1
+
+
+def test_a_timer_whose_results_unload_the_shard_goes_no_further(stage: Stage) -> None:
+    results: list[Result[Pair, None]] = [Result(records=[("a", "bad")]), Result(records=[("b", "2")])]
+    stage.shard.timers.schedule(("t",), 10, lambda _: results)
+    stage.scheduler.advance(10)
+    assert stage.host.state is ShardState.FAILED
+    assert stage.log.end_offset == 1
+
+
+def test_the_example_of_the_loop_runs() -> None:
+    result = doctest.testmod(shard_runner)
+    assert result.attempted > 0
+    assert result.failed == 0

@@ -2,9 +2,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from types import ModuleType
+from typing import Any
 
 from millbeck.coordinator.runtime.result import Result
-from millbeck.coordinator.runtime.timer import Timers
+from millbeck.coordinator.runtime.timer import Operation, TimerKey, Timers
 
 
 class Runner:
@@ -14,8 +15,9 @@ class Runner:
         self.ran: list[tuple[str, int]] = []
         self.is_failing = False
 
-    def __call__(self, operation: Callable[[int], Result[str, None]], failed: Callable[[], None], now_ms: int) -> None:
+    def __call__(self, key: TimerKey, operation: Operation[str], failed: Callable[[], None], now_ms: int) -> None:
         result = operation(now_ms)
+        assert isinstance(result, Result)
         self.ran += [(record, now_ms) for record in result.records]
         if self.is_failing:
             failed()
@@ -51,7 +53,12 @@ def test_scheduling_again_moves_a_timer(worlds: ModuleType) -> None:
 def test_a_cancelled_timer_does_not_run_even_when_it_is_delivered(worlds: ModuleType) -> None:
     scheduler, runner = worlds.Scheduler(0), Runner()
     timers: Timers[str] = Timers(scheduler, runner)
-    timers.schedule(("a",), 10, lambda _: timers.cancel(("b",)) or Result(records=["a"]))
+
+    def cancelling(_: Any) -> Result[str, Any]:
+        timers.cancel(("b",))
+        return Result(records=["a"])
+
+    timers.schedule(("a",), 10, cancelling)
     timers.schedule(("b",), 10, operation("b"))
     scheduler.advance(10)
     assert runner.ran == [("a", 10)]

@@ -1,16 +1,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import pytest
-from tests.unit.coordinator.world import START_MS, Scheduler
 
-from millbeck.coordinator.runtime.host import Entry, ShardHost
-from millbeck.coordinator.runtime.result import Reply, Result
+from millbeck.coordinator.runtime.result import ResponseCallback, Result
+from millbeck.coordinator.runtime.shard_runner import Entry, ShardRunner
 from millbeck.coordinator.share.records import ShareRecord, ShareSnapshotValue, ShareUpdateValue
-from millbeck.coordinator.share.shard import ShareKey, ShareShard, ShareShardOptions, ShareState, Written
+from millbeck.coordinator.share.shard import ShareKey, ShareShard, ShareShardOptions, ShareState, StateWrite
 from millbeck.coordinator.share.states import StateBatch
 from millbeck.kernel.errors import ApiError, FencedLeaderEpoch, FencedStateEpoch, InvalidRequest
+from tests.unit.coordinator.world import START_MS, Scheduler
 
 KEY = ShareKey("group", bytes(range(16)), 0)
 OTHER = ShareKey("group", bytes(range(16)), 1)
@@ -29,9 +30,10 @@ class World:
         self.load()
 
     def load(self) -> None:
-        self.host: ShardHost[ShareShard, ShareRecord] = ShardHost(
+        log: Any = self
+        self.host: ShardRunner[ShareShard, ShareRecord] = ShardRunner(
             lambda registry, timers: ShareShard(registry, timers, self.options),
-            appender=self,
+            appender=log,
             scheduler=self.scheduler,
             commit_timeout_ms=1000,
         )
@@ -47,7 +49,7 @@ class World:
         return len(self.entries) - len(entries)
 
     def commit(self) -> None:
-        self.host.high_watermark_moved(len(self.entries), self.scheduler.now_ms)
+        self.host.on_high_watermark_advanced(len(self.entries), self.scheduler.now_ms)
 
     def initialize(self, key: ShareKey = KEY, state_epoch: int = 0, start_offset: int = -1) -> None:
         now_ms = self.scheduler.now_ms
@@ -62,7 +64,7 @@ class World:
         key: ShareKey = KEY,
         count: int = 0,
     ) -> None:
-        written = Written(
+        written = StateWrite(
             state_epoch=state_epoch,
             leader_epoch=leader_epoch,
             start_offset=start_offset,
@@ -75,7 +77,9 @@ class World:
         found: list[ShareState] = []
         failed: list[ApiError] = []
         self.host.write(
-            lambda shard: shard.read(KEY, leader_epoch), Reply(found.append, failed.append), self.scheduler.now_ms
+            lambda shard: shard.read(KEY, leader_epoch),
+            ResponseCallback(found.append, failed.append),
+            self.scheduler.now_ms,
         )
         self.commit()
         if failed:
@@ -85,7 +89,7 @@ class World:
     def _do(self, operation: object) -> None:
         failed: list[ApiError] = []
         answers: list[bool] = []
-        self.host.write(operation, Reply(answers.append, failed.append), self.scheduler.now_ms)  # type: ignore[arg-type]
+        self.host.write(operation, ResponseCallback(answers.append, failed.append), self.scheduler.now_ms)  # type: ignore[arg-type]
         self.commit()
         if failed:
             raise failed[0]
@@ -180,15 +184,15 @@ def test_a_snapshot_comes_after_as_many_updates_as_were_set(world: World) -> Non
 
 
 def test_the_log_is_needed_from_the_oldest_of_the_latest_snapshots_on(world: World) -> None:
-    assert world.host.shard.redundant_offset(world.host.written_offset) == 0
+    assert world.host.shard.prunable_offset(world.host.written_offset) == 0
     world.initialize()
     world.initialize(OTHER)
     for _ in range(4):
         world.write([])
-    assert world.host.shard.redundant_offset(world.host.written_offset) == 1
+    assert world.host.shard.prunable_offset(world.host.written_offset) == 1
     for _ in range(4):
         world.write([], key=OTHER)
-    assert world.host.shard.redundant_offset(world.host.written_offset) == 5
+    assert world.host.shard.prunable_offset(world.host.written_offset) == 5
 
 
 def test_what_nobody_writes_to_is_written_anew(world: World) -> None:
@@ -196,7 +200,7 @@ def test_what_nobody_writes_to_is_written_anew(world: World) -> None:
     world.write([StateBatch(1, 2, ACKNOWLEDGED, 1)])
     before = world.read()
     world.scheduler.advance(1500, world.commit)
-    assert world.host.shard.redundant_offset(world.host.written_offset) == 2
+    assert world.host.shard.prunable_offset(world.host.written_offset) == 2
     after = world.read()
     assert (after.start_offset, after.batches, after.state_epoch) == (
         before.start_offset,
@@ -221,7 +225,9 @@ def test_a_deleted_topics_state_goes_with_it(world: World) -> None:
     world.initialize()
     world.initialize(OTHER)
     world.host.write(
-        lambda shard: shard.on_topics_deleted(frozenset({KEY.topic_id})), Reply(lambda _: None, lambda _: None), 0
+        lambda shard: shard.on_topics_deleted(frozenset({KEY.topic_id})),
+        ResponseCallback(lambda _: None, lambda _: None),
+        0,
     )
     assert len(world.host.shard) == 0
 
@@ -233,14 +239,34 @@ def test_deleting_what_is_not_there_writes_nothing(world: World) -> None:
 def test_a_write_that_is_not_stored_changes_nothing(world: World) -> None:
     world.initialize()
     end = len(world.entries)
-    written = Written(
+    written = StateWrite(
         state_epoch=0, leader_epoch=0, start_offset=3, delivery_complete_count=0, batches=[StateBatch(4, 4, 2, 1)]
     )
     failed: list[ApiError] = []
-    world.host.write(lambda shard: shard.write(KEY, written, 0), Reply(lambda _: None, failed.append), 0)
+    world.host.write(lambda shard: shard.write(KEY, written, 0), ResponseCallback(lambda _: None, failed.append), 0)
     world.host.write_failed(end, InvalidRequest("no"), 0)
     assert len(failed) == 1
     state = world.summary()
     assert state is not None
     assert state.start_offset == -1
     assert state.batches == ()
+
+
+def test_one_bad_share_partition_does_not_keep_the_log_from_being_cut(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("millbeck.coordinator.runtime.sweep.STEP_WEIGHT_MAX", 1)
+    original = ShareShard._snapshot
+
+    def snapshot(self: ShareShard, key: ShareKey, state: ShareState, now_ms: int) -> ShareRecord:
+        if key == KEY and state.snapshot_epoch >= 0:
+            raise ValueError(key)
+        return original(self, key, state, now_ms)
+
+    world.initialize()
+    world.initialize(OTHER)
+    monkeypatch.setattr(ShareShard, "_snapshot", snapshot)
+    world.scheduler.advance(5000, world.commit)
+    states = {key: world.host.shard.summary(key, len(world.entries)) for key in (KEY, OTHER)}
+    assert [None if state is None else state.snapshot_epoch for state in states.values()] == [0, 4]
+    assert world.host.failure_count == 4

@@ -6,11 +6,11 @@ from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
-from millbeck.coordinator.runtime.host import ShardHost
 from millbeck.coordinator.runtime.loader import Loader
 from millbeck.coordinator.runtime.result import Result
+from millbeck.coordinator.runtime.shard_runner import ShardRunner
 from millbeck.coordinator.transaction.ending import Ending
-from millbeck.coordinator.transaction.initialising import Initialisation
+from millbeck.coordinator.transaction.initialization import Initialisation
 from millbeck.coordinator.transaction.markers import Markers
 from millbeck.coordinator.transaction.records import TransactionRecord
 from millbeck.coordinator.transaction.shard import TransactionShard, TransactionShardOptions
@@ -26,8 +26,11 @@ class Stage:
         self.sent: list[Markers] = []
         self.version = version
         self.next_producer_id = 100
-        options = TransactionShardOptions(transaction_version=lambda: self.version)
-        self.host: ShardHost[TransactionShard, TransactionRecord] = ShardHost(
+        self.spare_producer_id: int | None = None
+        options = TransactionShardOptions(
+            transaction_version=lambda: self.version, spare_producer_id=lambda: self.spare_producer_id
+        )
+        self.host: ShardRunner[TransactionShard, TransactionRecord] = ShardRunner(
             lambda registry, timers: TransactionShard(registry, timers, options, self),
             appender=self.log,
             scheduler=self.scheduler,
@@ -53,7 +56,7 @@ class Stage:
 
     def commit(self) -> None:
         self.log.high_watermark = self.log.end_offset
-        self.host.high_watermark_moved(self.log.high_watermark, self.scheduler.now_ms)
+        self.host.on_high_watermark_advanced(self.log.high_watermark, self.scheduler.now_ms)
 
     def advance(self, delay_ms: int) -> None:
         self.scheduler.advance(delay_ms, self.commit)

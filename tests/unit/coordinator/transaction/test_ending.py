@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from millbeck.coordinator.transaction.ending import Ending, end
-from millbeck.coordinator.transaction.initialising import NeedsProducerId
+from millbeck.coordinator.transaction.initialization import ProducerIdRequired
 from millbeck.coordinator.transaction.status import Status
 from millbeck.coordinator.transaction.transaction import LAST_EPOCH_SHOWN, Transaction
 from millbeck.kernel.errors import (
@@ -107,7 +107,7 @@ def test_an_abort_of_what_has_not_begun_waits_for_the_markers_of_the_last() -> N
 
 def test_the_end_of_the_last_epoch_brings_a_new_id() -> None:
     last = opened(2, LAST_EPOCH_SHOWN)
-    with pytest.raises(NeedsProducerId):
+    with pytest.raises(ProducerIdRequired):
         end(last, ending(True, 2, LAST_EPOCH_SHOWN), 9)
     after: Any = end(last, ending(True, 2, LAST_EPOCH_SHOWN, new_id=8), 9)
     assert after.next_producer_id == 8

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from millbeck.coordinator.transaction.initialising import Initialisation, NeedsProducerId, begin, initialise
+from millbeck.coordinator.transaction.initialization import Initialisation, ProducerIdRequired, begin, initialise
 from millbeck.coordinator.transaction.status import Status
 from millbeck.coordinator.transaction.transaction import EPOCH_MAX, LAST_EPOCH_SHOWN, Transaction
 from millbeck.kernel.errors import ConcurrentTransactions, ProducerFenced
@@ -26,7 +26,7 @@ def init(transaction: Transaction, request: Initialisation) -> Transaction:
 
 
 def test_a_new_id_begins_with_epoch_0() -> None:
-    with pytest.raises(NeedsProducerId):
+    with pytest.raises(ProducerIdRequired):
         begin(asked(), 10)
     first = init(begin(asked(new_id=7), 10), asked(new_id=7))
     assert (first.producer_id, first.producer_epoch, first.status, first.timeout_ms) == (7, 0, Status.EMPTY, 50)
@@ -54,7 +54,7 @@ def test_an_open_transaction_is_aborted_first() -> None:
 
 
 def test_used_up_epochs_give_a_new_id() -> None:
-    with pytest.raises(NeedsProducerId):
+    with pytest.raises(ProducerIdRequired):
         init(known(LAST_EPOCH_SHOWN), asked())
     rotated = init(known(LAST_EPOCH_SHOWN), asked((7, LAST_EPOCH_SHOWN), new_id=8))
     assert (rotated.producer_id, rotated.producer_epoch, rotated.last_producer_epoch) == (8, 0, LAST_EPOCH_SHOWN)

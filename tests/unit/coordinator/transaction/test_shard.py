@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from millbeck.coordinator.runtime.result import Result
 from millbeck.coordinator.transaction.listing import Filters
+from millbeck.coordinator.transaction.records import TransactionRecord
 from millbeck.coordinator.transaction.status import Status
+from millbeck.coordinator.transaction.transaction import EPOCH_MAX, LAST_EPOCH_SHOWN, Transaction
 from millbeck.kernel import errors
 from millbeck.kernel.ids import TopicPartition
 from millbeck.kernel.units import INT_MAX
@@ -144,11 +148,177 @@ def test_without_a_timeout_nothing_is_aborted(stage: Any) -> None:
 
 
 def test_many_late_transactions_are_aborted_step_by_step(stage: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("millbeck.coordinator.transaction.shard.ABORTS_PER_STEP", 2)
+    monkeypatch.setattr("millbeck.coordinator.runtime.sweep.STEP_WEIGHT_MAX", 100)
     for index in range(5):
         begin(stage, f"x{index}", timeout_ms=1)
-    stage.advance(10_010)
+    stage.advance(10_000)
+    assert len(stage.sent) == 2
+    stage.advance(10)
     assert len(stage.sent) == 5
+
+
+def age(stage: Any, name: str, epoch: int, **changes: Any) -> tuple[int, int]:
+    """Let the id's producer have reached that epoch."""
+    aged = replace(stage.of(name), producer_epoch=epoch, **changes)
+    stage.run(lambda _: Result(records=[TransactionRecord(name, aged)], response=True))
+    return aged.producer_id, epoch
+
+
+@pytest.mark.parametrize("version", [0, 2])
+def test_a_client_can_not_begin_with_the_epoch_that_is_for_markers(stage: Any, version: int) -> None:
+    """The attack: be fenced with the last epoch that is given out, and go on with the one that fenced it."""
+    stage.version = version
+    stage.init("x")
+    stage.init("other", timeout_ms=5000)
+    last = age(stage, "x", LAST_EPOCH_SHOWN)
+    assert stage.add("x", last, PLACE).response == 0
+    assert stage.init("x").response.error_code == errors.ConcurrentTransactions.code
+    assert [each.producer_epoch for each in stage.sent] == [EPOCH_MAX]
+    stage.complete()
+    beyond = (last[0], EPOCH_MAX)
+    refusal = errors.ProducerFenced if version == 0 else errors.InvalidProducerIdMapping
+    for outcome in (stage.add("x", beyond, PLACE), stage.end("x", beyond, True), stage.end("x", beyond, False)):
+        assert isinstance(outcome.error, refusal)
+    verified = stage.run(lambda shard: shard.verify_partitions("x", *beyond, [PLACE]))
+    assert isinstance(verified.error, refusal)
+    stage.add("other", (102, 0), PLACE)
+    stage.advance(15_000)
+    assert stage.of("other").status is Status.PREPARE_ABORT
+    again = stage.init("x").response
+    assert (again.error_code, again.producer_id != last[0]) == (0, True)
+    assert again.producer_epoch == (0 if version == 0 else 1)
+
+
+def test_used_up_epochs_are_replaced_when_the_producer_is_fenced(stage: Any) -> None:
+    stage.init("x")
+    last = age(stage, "x", LAST_EPOCH_SHOWN)
+    stage.add("x", last, PLACE)
+    stage.init("x")
+    stage.complete()
+    after = stage.of("x")
+    assert (after.status, after.producer_epoch) == (Status.COMPLETE_ABORT, 0)
+    assert after.producer_id == stage.next_producer_id
+    assert stage.reload().of("x").producer_id == after.producer_id
+
+
+@pytest.mark.parametrize("spare", [None, 900])
+def test_used_up_epochs_are_no_obstacle_to_a_timeout(stage: Any, spare: int | None) -> None:
+    stage.spare_producer_id = spare
+    stage.init("x", timeout_ms=1000)
+    last = age(stage, "x", LAST_EPOCH_SHOWN)
+    stage.add("x", last, PLACE)
+    stage.advance(10_000)
+    assert [each.producer_epoch for each in stage.sent] == [EPOCH_MAX]
+    stage.complete()
+    after = stage.of("x")
+    assert (after.producer_id, after.producer_epoch) == ((last[0], EPOCH_MAX) if spare is None else (900, 0))
+    answer = stage.init("x").response
+    assert answer.error_code == 0
+    assert answer.producer_id != last[0]
+
+
+def test_a_transaction_that_a_log_has_with_the_last_epoch_is_aborted_and_its_id_goes_on(stage: Any) -> None:
+    """What could be written before the last epoch was refused."""
+    bad = begin(stage, "bad", timeout_ms=1000)
+    begin(stage, "kept", timeout_ms=1000)
+    begin(stage, "good", timeout_ms=1000)
+    bad = age(stage, "bad", EPOCH_MAX)
+    age(stage, "kept", EPOCH_MAX, next_producer_id=900, next_producer_epoch=4)
+    stage = stage.reload()
+    assert isinstance(stage.end("bad", bad, True).error, errors.ProducerFenced)
+    stage.advance(10_000)
+    assert {each.transactional_id: each.producer_epoch for each in stage.sent} == {
+        "bad": EPOCH_MAX,
+        "kept": EPOCH_MAX,
+        "good": 1,
+    }
+    for markers in stage.sent:
+        stage.run(lambda shard, markers=markers: shard.complete(markers, stage.scheduler.now_ms))
+    assert {each.status for each in stage.host.shard.transactions()} == {Status.COMPLETE_ABORT}
+    assert stage.of("kept").client == (900, 5)
+    assert stage.init("bad").response.producer_epoch == 0
+    assert stage.host.failure_count == 0
+
+
+def test_one_bad_id_does_not_stop_the_abort_of_the_others(
+    stage: Any, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    original = Transaction.fenced
+
+    def fenced(self: Transaction, **details: Any) -> Transaction:
+        assert self.transactional_id != "bad"
+        return original(self, **details)
+
+    monkeypatch.setattr(Transaction, "fenced", fenced)
+    for name in ("a", "bad", "c"):
+        begin(stage, name, timeout_ms=1)
+    stage.advance(10_000)
+    assert {each.transactional_id for each in stage.sent} == {"a", "c"}
+    begin(stage, "d", timeout_ms=1)
+    stage.advance(10_000)
+    assert {each.transactional_id for each in stage.sent} == {"a", "c", "d"}
+    assert stage.host.failure_count == 2
+    assert [record.getMessage() for record in caplog.records] == [
+        "('abort-timed-out', 'bad') failed, continuing with the others"
+    ]
+
+
+def test_aborts_do_not_depend_on_fitting_one_batch(stage: Any) -> None:
+    stage.log.max_message_bytes = 2000
+    for index in range(30):
+        producer = stage.init(f"x{index}", timeout_ms=1).response[:2]
+        assert stage.add(f"x{index}", producer, *(TopicPartition("t", place) for place in range(200))).response == 0
+    stage.advance(10_100)
+    assert len({each.transactional_id for each in stage.sent}) == 30
+
+
+def test_a_transaction_too_large_for_the_log_is_refused_and_one_that_just_fits_still_ends(stage: Any) -> None:
+    stage.log.max_message_bytes = 2000
+    stage.spare_producer_id = 900
+    stage.init("x", timeout_ms=1)
+    producer = age(stage, "x", LAST_EPOCH_SHOWN)
+    count = 0
+    while (outcome := stage.add("x", producer, TopicPartition("t", count))).error is None:
+        count += 1
+    assert isinstance(outcome.error, errors.UnknownServerError), "as in Kafka"
+    assert len(stage.of("x").partitions) == count > 400
+    # The end of it takes a few bytes more; and the limit may have been lowered since.
+    stage.log.max_message_bytes = 500
+    stage.advance(10_000)
+    assert len(stage.sent[-1].partitions) == count
+    assert stage.complete().response is True
+    assert stage.of("x").producer_id == 900
+
+
+def test_ids_that_can_not_be_forgotten_do_not_keep_the_others(stage: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("millbeck.coordinator.runtime.sweep.STEP_WEIGHT_MAX", 3)
+    long = "long" * 200
+    for name in ("a", long, "b", "c"):
+        stage.init(name)
+    stage.log.max_message_bytes = 500
+    stage.log.batch_size_bytes_max = 400
+    stage.advance(8 * 86_400_000)
+    assert [each.transactional_id for each in stage.host.shard.transactions()] == [long]
+    assert stage.host.failure_count > 1
+
+
+def test_markers_of_one_transaction_that_can_not_be_sent_again_do_not_keep_the_others(
+    stage: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("a", "bad", "c"):
+        stage.end(name, begin(stage, name), True)
+    original = stage.__class__.send
+
+    def send(self: Any, markers: Any) -> None:
+        assert markers.transactional_id != "bad"
+        original(self, markers)
+
+    monkeypatch.setattr(stage.__class__, "send", send)
+    later = stage.reload()
+    assert [each.transactional_id for each in later.sent] == ["a", "c"]
+    begin(later, "d", timeout_ms=1)
+    later.advance(10_000)
+    assert [each.transactional_id for each in later.sent] == ["a", "c", "d"], "timers run as well"
 
 
 def test_ids_that_nobody_uses_are_forgotten(stage: Any) -> None:
@@ -169,7 +339,7 @@ def test_the_feature_decides_what_is_written(older_stage: Any) -> None:
     assert {value[:2] for value in values if value is not None} == {b"\0\0"}
     older_stage.version = 1
     older_stage.init("y")
-    assert batch.records_of(older_stage.log.batches[-1])[0].value[:2] == b"\0\1"
+    assert (batch.records_of(older_stage.log.batches[-1])[0].value or b"")[:2] == b"\0\1"
 
 
 def test_epochs_do_not_go_up_with_the_end_below_version_2(older_stage: Any) -> None:
@@ -257,3 +427,19 @@ def test_nothing_to_keep_is_no_obstacle(stage: Any) -> None:
     assert isinstance(kept(stage).error, errors.ConcurrentTransactions)
     stage.complete()
     assert kept(stage).response == (101, 2, 0, -1, -1)
+
+
+def test_a_transaction_whose_markers_can_not_be_sent_does_not_unload_the_shard(
+    stage: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def send(self: Any, markers: Any) -> None:
+        assert not markers.transactional_id.startswith("bad")
+        self.sent.append(markers)
+
+    monkeypatch.setattr(stage.__class__, "send", send)
+    begin(stage, "bad 1", timeout_ms=1)
+    stage.advance(10_000)
+    stage.end("bad 2", begin(stage, "bad 2"), True)
+    stage.end("good", begin(stage, "good"), True)
+    assert [each.transactional_id for each in stage.sent] == ["good"]
+    assert stage.host.failure_count == 2

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from millbeck.coordinator.transaction.status import BY_NAME, Status, may_follow
+from millbeck.coordinator.transaction.status import BY_NAME, Status, is_valid_transition
 
 
 def test_numbers_and_names_are_kafkas() -> None:
@@ -20,10 +20,10 @@ def test_numbers_and_names_are_kafkas() -> None:
 
 
 def test_a_decision_is_never_reversed() -> None:
-    assert [after for after in Status if may_follow(Status.PREPARE_COMMIT, after)] == [Status.COMPLETE_COMMIT]
-    assert [after for after in Status if may_follow(Status.PREPARE_ABORT, after)] == [Status.COMPLETE_ABORT]
-    assert not may_follow(Status.EMPTY, Status.PREPARE_COMMIT)
-    assert not may_follow(Status.DEAD, Status.EMPTY)
+    assert [after for after in Status if is_valid_transition(Status.PREPARE_COMMIT, after)] == [Status.COMPLETE_COMMIT]
+    assert [after for after in Status if is_valid_transition(Status.PREPARE_ABORT, after)] == [Status.COMPLETE_ABORT]
+    assert not is_valid_transition(Status.EMPTY, Status.PREPARE_COMMIT)
+    assert not is_valid_transition(Status.DEAD, Status.EMPTY)
 
 
 def test_idle_and_prepared_are_apart() -> None:

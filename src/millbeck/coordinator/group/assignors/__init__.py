@@ -1,4 +1,4 @@
-"""Assignors of the broker: pure functions from members and topics to everybody's partitions."""
+"""Server-side assignors: pure functions from members and topics to the target assignment of each member."""
 
 from __future__ import annotations
 
@@ -9,6 +9,6 @@ from millbeck.coordinator.group.assignors.specification import Assignor
 from millbeck.coordinator.group.assignors.uniform import assign_uniformly
 
 ASSIGNORS: Mapping[str, Assignor] = {"uniform": assign_uniformly, "range": assign_ranges}
-"""By the names that members and ``group.consumer.assignors`` use."""
+"""Assignors by name; ``group.consumer.assignors`` accepts these names and the class names they have in Kafka."""
 
 __all__ = ["ASSIGNORS", "Assignor", "assign_ranges", "assign_uniformly"]

@@ -1,9 +1,10 @@
-"""The ``range`` assignor: each topic's partitions, in order, cut into one piece for each of its subscribers.
+"""The ``range`` assignor: splits each topic's partitions into contiguous ranges, one per subscribed member.
 
-Topics with the same subscribers are cut in the same order of members, so that partition 3 of two topics of equal size
-is one member's: joins by key stay local. Members keep the order of the pieces they had; new ones come after them, those
-with an instance id first. When one leaves, the others close up and keep most of what they had. Where members say in
-which rack they are, those that are new get the pieces of which most has a replica there: the pieces stay what they are.
+Topics with the same subscribers are split in the same order of members, so that partition 3 of two topics of equal size
+goes to the same member: joins by key stay local. Members keep the order of their current ranges; new members are placed
+after them, static members (those with an instance id) first. When a member leaves, the ranges of the others shift and
+they keep most of their partitions. When members report a rack, each new member is given the range with the most
+replicas in its rack; the ranges themselves do not change.
 """
 
 from __future__ import annotations
@@ -33,11 +34,12 @@ def assign_ranges(members: Sequence[MemberSpecification], topics: Topics) -> dic
 
 
 def _in_order(members: list[MemberSpecification], topic_ids: list[Uuid]) -> list[MemberSpecification]:
-    """By where their pieces began; those without one after them."""
+    """Sort members by the start of their current range; members without one come last."""
 
     def place(member: MemberSpecification) -> tuple[bool, int, bool, str, str]:
         begins = [member.current[topic_id][0] for topic_id in topic_ids if member.current.get(topic_id)]
-        # Smaller topics run out of partitions: a member's piece of the largest tells its place best.
+        # Topics with fewer partitions than members leave some members without a range, so the start in the largest
+        # topic is the best measure of a member's position.
         begin = max(begins, default=0)
         return not begins, begin, member.instance_id is None, member.instance_id or "", member.member_id
 
@@ -45,7 +47,7 @@ def _in_order(members: list[MemberSpecification], topic_ids: list[Uuid]) -> list
 
 
 def _near(order: list[MemberSpecification], topic_ids: list[Uuid], topics: Topics) -> list[MemberSpecification]:
-    """The same members, those without a piece so far in an order that brings them near to theirs."""
+    """Reorder the members that have no range yet so that each gets a range with replicas in its rack."""
     old_count = sum(any(member.current.get(topic_id) for topic_id in topic_ids) for member in order)
     by_rack: dict[str | None, list[MemberSpecification]] = {}
     for member in order[old_count:]:
@@ -56,7 +58,7 @@ def _near(order: list[MemberSpecification], topic_ids: list[Uuid], topics: Topic
     near = order[:old_count]
     for index in range(old_count, len(order)):
         counts = _local_counts(index, len(order), topic_ids, topics)
-        # Whoever has waited longest, of those that are equally near.
+        # Between racks with equally many local replicas, the member that comes first in the order wins.
         rack = min(by_rack, key=lambda rack: (-counts.get(rack or "", 0), places[by_rack[rack][0].member_id]))
         near.append(by_rack[rack].pop(0))
         if not by_rack[rack]:
@@ -65,7 +67,7 @@ def _near(order: list[MemberSpecification], topic_ids: list[Uuid], topics: Topic
 
 
 def _local_counts(index: int, member_count: int, topic_ids: list[Uuid], topics: Topics) -> dict[str, int]:
-    """How many partitions of one piece, of all these topics, each rack has."""
+    """Count the replicas per rack of one member's range over all these topics."""
     counts: dict[str, int] = {}
     for topic_id in topic_ids:
         topic = topics[topic_id]
@@ -76,7 +78,7 @@ def _local_counts(index: int, member_count: int, topic_ids: list[Uuid], topics: 
 
 
 def _piece(index: int, member_count: int, partition_count: int) -> tuple[int, int]:
-    """Where a piece begins and ends."""
+    """The start and end (exclusive) of the range at ``index``."""
     size, larger_count = divmod(partition_count, member_count)
     begin = index * size + min(index, larger_count)
     return begin, begin + size + (index < larger_count)

@@ -1,4 +1,4 @@
-"""What an assignor is told and what it answers."""
+"""Input and output types of assignors."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import NamedTuple
 from millbeck.kernel.ids import Uuid
 
 Partitions = Mapping[Uuid, tuple[int, ...]]
-"""By topic id, ascending."""
+"""Partitions by topic id, ascending."""
 
 
 class MemberSpecification(NamedTuple):
@@ -16,15 +16,15 @@ class MemberSpecification(NamedTuple):
     instance_id: str | None
     rack_id: str | None
     topics: tuple[Uuid, ...]
-    """The existing topics it subscribes to, ascending."""
+    """Ids of the existing topics the member subscribes to, ascending."""
     current: Partitions
-    """Its part of the target so far: what it should keep if that is fair."""
+    """The member's current target assignment, which the assignor should preserve where balance permits."""
 
 
 class TopicSpecification(NamedTuple):
     partition_count: int
     racks: tuple[tuple[str, ...], ...] = ()
-    """For each partition the racks of its replicas; empty when they are not known."""
+    """Racks of each partition's replicas; empty when racks are unknown."""
 
     def racks_of(self, partition: int) -> tuple[str, ...]:
         return self.racks[partition] if partition < len(self.racks) else ()
@@ -32,4 +32,4 @@ class TopicSpecification(NamedTuple):
 
 Topics = Mapping[Uuid, TopicSpecification]
 Assignor = Callable[[Sequence[MemberSpecification], Topics], dict[str, Partitions]]
-"""Every member gets an entry. Every partition that somebody subscribes to is in exactly one of them."""
+"""Every member gets an entry, and every partition of a subscribed topic is assigned to exactly one member."""

@@ -1,10 +1,10 @@
-"""The ``uniform`` assignor: everybody gets the same number of partitions, and keeps what it has as far as that goes.
+"""The ``uniform`` assignor: spreads partitions evenly over members and moves as few of them as possible.
 
-When all members subscribe to the same topics each may have ``partitions // members``, and some one more. A member keeps
-up to that many of its partitions; what is left over goes to those that have room, to a member in a rack of the
-partition's replicas where there is one. When subscriptions differ, everybody keeps what it had, the rest goes to the
-subscriber with the least, and then partitions move from members with more to members with less until nothing can be
-gained; the rounds of that are bounded.
+When all members subscribe to the same topics, each member's quota is ``partitions // members``, and the remainder
+raises some quotas by one. A member keeps its partitions up to its quota; the others are assigned to members below their
+quota, preferring a member in the rack of one of the partition's replicas. When subscriptions differ, members keep their
+partitions, each unassigned partition goes to the subscriber with the fewest, and then partitions move from members with
+more to members with fewer until the balance no longer improves; the number of these rounds is bounded.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def assign_uniformly(members: Sequence[MemberSpecification], topics: Topics) -> 
 
 
 class _Work:
-    """One assignment on its way."""
+    """The state of one assignment while it is computed."""
 
     def __init__(self, members: list[MemberSpecification], topics: Topics) -> None:
         self._members = members
@@ -55,7 +55,8 @@ class _Work:
         self._held[index].append(place)
 
     def _valid_current(self, member: MemberSpecification) -> Iterator[Place]:
-        """What it had, as far as the topics are there, its own, and nobody else's already."""
+        """The member's current partitions that still exist, that it still subscribes to and that are not assigned
+        yet."""
         for topic_id in member.topics:
             count = self._topics[topic_id].partition_count
             for partition in member.current.get(topic_id, ()):
@@ -67,7 +68,7 @@ class _Work:
             for partition in range(self._topics[topic_id].partition_count):
                 yield topic_id, partition
 
-    # The same subscription for all
+    # All members have the same subscription
 
     def assign_alike(self) -> None:
         topic_ids = self._members[0].topics
@@ -80,7 +81,7 @@ class _Work:
                 self._give(place, index)
             if len(kept) > quota:
                 surplus.append((index, kept[quota]))
-        # Whoever has more than the quota may keep one more, as long as there are larger parts to give.
+        # A member that owns more than its quota may keep one more, while the remainder lasts.
         quotas = [quota] * len(self._members)
         for index, place in surplus[:larger_count]:
             self._give(place, index)
@@ -96,7 +97,7 @@ class _Work:
         free = self._fill_racks(free, quotas)
         room = [index for index, quota in enumerate(quotas) for _ in range(quota - len(self._held[index]))]
         assert len(room) == len(free), f"{len(free)} partitions for {len(room)} places"
-        # Neighbouring partitions go to different members: load is seldom spread evenly over a topic's partitions.
+        # Spread adjacent partitions over different members: load is rarely even across a topic's partitions.
         room.sort(key=lambda index: len(self._held[index]))
         taken = [0] * len(quotas)
         by_round: list[tuple[int, int]] = []
@@ -107,7 +108,7 @@ class _Work:
             self._give(place, index)
 
     def _fill_racks(self, free: list[Place], quotas: list[int]) -> list[Place]:
-        """Give what can be had in a member's own rack; the rest is returned."""
+        """Assign partitions to members in the same rack as a replica; return the partitions that are left."""
         by_rack: dict[str, list[int]] = {}
         for index, member in enumerate(self._members):
             if member.rack_id is not None:
@@ -129,7 +130,7 @@ class _Work:
                 rest.append(place)
         return rest
 
-    # Subscriptions that differ
+    # Members have different subscriptions
 
     def assign_differently(self) -> None:
         subscribers: dict[Uuid, list[int]] = {}
@@ -139,7 +140,7 @@ class _Work:
         for index, member in enumerate(self._members):
             for place in list(self._valid_current(member)):
                 self._give(place, index)
-        # Topics whose partitions have fewest takers come first: others can make up for them.
+        # Assign topics with the fewest subscribers first: later topics can compensate for the imbalance.
         topic_ids = sorted(
             subscribers,
             key=lambda topic_id: (-self._topics[topic_id].partition_count / len(subscribers[topic_id]), topic_id),
@@ -152,7 +153,8 @@ class _Work:
                 break
 
     def _balance(self, topic_id: Uuid, indexes: list[int]) -> bool:
-        """Move this topic's partitions from those with most to those with least; whether any moved."""
+        """Move this topic's partitions from the members with most to the members with fewest; return whether any
+        moved."""
         has_moved = False
         for _ in range(self._topics[topic_id].partition_count):
             givers = [index for index in indexes if any(place[0] == topic_id for place in self._held[index])]

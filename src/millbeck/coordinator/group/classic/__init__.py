@@ -1,1 +1,1 @@
-"""Classic groups: members join, the leader assigns, everybody syncs."""
+"""Groups of the classic protocol: members join, the leader computes the assignment, and every member syncs."""

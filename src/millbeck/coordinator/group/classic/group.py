@@ -1,21 +1,20 @@
-"""A classic group's membership: who is in it, who leads, which protocol is chosen, which state it is in.
+"""State of one classic group: members, leader, chosen protocol and group state.
 
-It holds no timers and writes no records; `rebalance`, `join`, `sync` and `presence` decide and use it. Members keep
-the order in which they joined, which makes the choice of leader and of protocol the same on every run.
+It has no timers and writes no records; the modules `rebalance`, `join`, `sync` and `membership` change it. Members keep
+the order in which they joined, so the choice of leader and protocol is deterministic.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from millbeck.coordinator.group.classic.member import Member, Protocols
+from millbeck.coordinator.group.classic.member import ClassicMember, Protocols
 from millbeck.coordinator.group.classic.state import ALLOWED_FROM, CAN_REBALANCE, GroupState
 from millbeck.coordinator.group.classic.subscription import CONSUMER_PROTOCOL_TYPE, subscribed_topics
 from millbeck.coordinator.group.records import NO_TIMESTAMP, GroupMetadataKey, GroupMetadataValue, GroupRecord
 from millbeck.kernel import errors
 from millbeck.wire.errors import DecodeError
-from millbeck.wire.messages.join_group import JoinGroupResponse, JoinGroupResponseMember
-from millbeck.wire.messages.sync_group import SyncGroupResponse
+from millbeck.wire.messages.classic_groups import JoinGroupResponse, JoinGroupResponseMember, SyncGroupResponse
 
 TYPE_NAME = "classic"
 NO_GENERATION = -1
@@ -33,12 +32,12 @@ class ClassicGroup:
         "pending_syncs",
         "previous_state",
         "protocol_name",
+        "protocol_support_counts",
         "protocol_type",
         "state",
         "state_timestamp_ms",
         "static_members",
         "subscribed_topics",
-        "supporter_counts",
     )
 
     def __init__(self, group_id: str, *, now_ms: int = NO_TIMESTAMP) -> None:
@@ -46,26 +45,27 @@ class ClassicGroup:
         self.state = GroupState.EMPTY
         self.previous_state = GroupState.DEAD
         self.state_timestamp_ms = now_ms
-        """When the state was entered; -1 when a record from before version 2 did not say."""
+        """When the group entered its state; -1 if it was loaded from a record before version 2, which lacks the
+        field."""
         self.generation_id = 0
         self.protocol_type: str | None = None
         self.protocol_name: str | None = None
         self.leader_id: str | None = None
-        self.members: dict[str, Member] = {}
+        self.members: dict[str, ClassicMember] = {}
         self.static_members: dict[str, str] = {}
-        """Instance id to member id."""
-        self.supporter_counts: dict[str, int] = {}
-        """For each protocol, how many members support it."""
+        """Member id by instance id."""
+        self.protocol_support_counts: dict[str, int] = {}
+        """Number of members that support each protocol."""
         self.pending_joins: dict[str, None] = {}
-        """Member ids given out with MEMBER_ID_REQUIRED that have not come back."""
+        """Member ids sent with MEMBER_ID_REQUIRED whose members have not rejoined yet."""
         self.pending_syncs: dict[str, None] = {}
-        """Members of this generation that have not synced."""
+        """Members of this generation that have not sent SyncGroup yet."""
         self.subscribed_topics: frozenset[str] | None = None
-        """None when unknown: not a consumer group, or metadata that cannot be read."""
+        """None if unknown: the group is not a consumer group, or the subscription cannot be decoded."""
         self.assigning_generation_id = NO_GENERATION
-        """The generation whose assignment is on its way into the log: a second one must not follow it."""
+        """The generation whose assignment is being written to the log; it must not be written a second time."""
         self.has_new_member = False
-        """Somebody joined since the initial rebalance was last put off."""
+        """Whether a member has joined since the initial rebalance was last delayed."""
 
     # Reading
 
@@ -91,20 +91,21 @@ class ClassicGroup:
 
     @property
     def rebalance_timeout_ms(self) -> int:
-        """The most patient member decides."""
+        """The group's rebalance timeout: the maximum over its members."""
         return max((member.rebalance_timeout_ms for member in self.members.values()), default=0)
 
     def is_leader(self, member_id: str) -> bool:
         return self.leader_id == member_id
 
     def is_subscribed_to(self, topic: str) -> bool:
-        """Whether members may read the topic; a consumer group whose subscriptions are unknown may read any."""
+        """Whether the group subscribes to the topic; a consumer group with unknown subscriptions counts as subscribed
+        to all."""
         if self.subscribed_topics is None:
             return self.uses_consumer_protocol
         return topic in self.subscribed_topics
 
-    def validate_member(self, member_id: str, instance_id: str | None) -> Member:
-        """The member; UnknownMemberId, or FencedInstanceId when a newer one has taken over its instance id."""
+    def validate_member(self, member_id: str, instance_id: str | None) -> ClassicMember:
+        """Return the member. Raises UnknownMemberId, or FencedInstanceId if another member now has its instance id."""
         if instance_id is not None:
             current = self.static_members.get(instance_id)
             if current is None:
@@ -117,16 +118,17 @@ class ClassicGroup:
         return member
 
     def supports_protocols(self, protocol_type: str, names: Iterable[str]) -> bool:
-        """Whether a member with these protocols may be in the group."""
+        """Whether a member that supports these protocols is compatible with the group."""
         if self.is_empty:
             return protocol_type != "" and any(True for _ in names)
         return self.protocol_type == protocol_type and any(self._is_supported_by_all(name) for name in names)
 
     def _is_supported_by_all(self, name: str) -> bool:
-        return self.supporter_counts.get(name, 0) == len(self.members)
+        return self.protocol_support_counts.get(name, 0) == len(self.members)
 
     def select_protocol(self) -> str:
-        """Each member votes for the first of its protocols that all support; the earliest of the most voted wins."""
+        """Choose the protocol: each member votes for its first protocol that all support; on a tie the earliest counted
+        wins."""
         votes: dict[str, int] = {}
         for member in self.members.values():
             choice = next(name for name, _ in member.protocols if self._is_supported_by_all(name))
@@ -134,7 +136,7 @@ class ClassicGroup:
         return max(votes, key=lambda name: votes[name])
 
     def join_members(self) -> list[JoinGroupResponseMember]:
-        """What the leader is told of everybody."""
+        """The member list of the leader's JoinGroup response."""
         assert self.protocol_name is not None
         return [
             JoinGroupResponseMember(member.member_id, member.instance_id, member.metadata(self.protocol_name))
@@ -142,7 +144,7 @@ class ClassicGroup:
         ]
 
     def metadata_record(self, assignments: Mapping[str, bytes]) -> GroupRecord:
-        """The record of the current generation. Every member must have an entry in ``assignments``."""
+        """The group metadata record of the current generation. ``assignments`` must have an entry for every member."""
         members = []
         if self.members:
             assert self.protocol_name is not None, "members without a protocol"
@@ -160,8 +162,8 @@ class ClassicGroup:
         )
         return GroupRecord(GroupMetadataKey(self.group_id), value)
 
-    def first_record(self) -> GroupRecord:
-        """The record that makes a group known which has no generation yet."""
+    def empty_group_record(self) -> GroupRecord:
+        """The group metadata record of a group that has no generation yet."""
         value = GroupMetadataValue("", 0, None, None, self.state_timestamp_ms, [])
         return GroupRecord(GroupMetadataKey(self.group_id), value)
 
@@ -173,7 +175,7 @@ class ClassicGroup:
         group.protocol_name = value.protocol
         group.leader_id = value.leader
         for stored in value.members:
-            member = Member.from_record(stored, value.protocol)
+            member = ClassicMember.from_record(stored, value.protocol)
             group.members[member.member_id] = member
             group._count_protocols(member, 1)
             if member.instance_id is not None:
@@ -190,7 +192,7 @@ class ClassicGroup:
         self.state = state
         self.state_timestamp_ms = now_ms
 
-    def add(self, member: Member, protocol_type: str) -> None:
+    def add(self, member: ClassicMember, protocol_type: str) -> None:
         assert member.member_id not in self.members
         if member.instance_id is not None:
             assert member.instance_id not in self.static_members
@@ -204,7 +206,7 @@ class ClassicGroup:
         self.pending_joins.pop(member.member_id, None)
 
     def remove(self, member_id: str) -> None:
-        """Take out a member or a pending one; the next member leads when the leader goes."""
+        """Remove a member or pending member; if the leader is removed, the next member becomes leader."""
         removed = self.members.pop(member_id, None)
         if removed is not None:
             self._count_protocols(removed, -1)
@@ -215,13 +217,13 @@ class ClassicGroup:
         self.pending_joins.pop(member_id, None)
         self.pending_syncs.pop(member_id, None)
 
-    def replace_static_member(self, instance_id: str, new_member_id: str) -> Member:
-        """Give an instance a new member id; requests that wait under the old one are fenced."""
+    def replace_static_member(self, instance_id: str, new_member_id: str) -> ClassicMember:
+        """Replace a static member's id; pending requests under the old id are answered with FENCED_INSTANCE_ID."""
         old = self.members[self.static_members[instance_id]]
         fenced = errors.FencedInstanceId.code
         complete_join(old, JoinGroupResponse(error_code=fenced, member_id=old.member_id))
         complete_sync(old, SyncGroupResponse(error_code=fenced))
-        replacement = Member(
+        replacement = ClassicMember(
             member_id=new_member_id,
             instance_id=instance_id,
             client_id=old.client_id,
@@ -231,7 +233,7 @@ class ClassicGroup:
             protocols=old.protocols,
             assignment=old.assignment,
         )
-        # The replacement takes the old one's place in the order of members.
+        # The new member keeps the old member's position in the join order.
         self.members = {
             replacement.member_id if member_id == old.member_id else member_id: (
                 replacement if member_id == old.member_id else member
@@ -246,17 +248,17 @@ class ClassicGroup:
             self.pending_syncs[new_member_id] = None
         return replacement
 
-    def set_protocols(self, member: Member, protocols: Protocols) -> None:
+    def set_protocols(self, member: ClassicMember, protocols: Protocols) -> None:
         self._count_protocols(member, -1)
         member.protocols = protocols
         self._count_protocols(member, 1)
 
-    def _count_protocols(self, member: Member, change: int) -> None:
+    def _count_protocols(self, member: ClassicMember, change: int) -> None:
         for name, _ in member.protocols:
-            self.supporter_counts[name] = self.supporter_counts.get(name, 0) + change
+            self.protocol_support_counts[name] = self.protocol_support_counts.get(name, 0) + change
 
     def elect_joined_leader(self) -> bool:
-        """Keep the leader if it has rejoined, else let the first member lead that has; False when none has."""
+        """Keep the leader if it has rejoined, else elect the first member that has; False if no member has rejoined."""
         leader = self.members.get(self.leader_id or "")
         if leader is not None and leader.is_awaiting_join:
             return True
@@ -267,7 +269,7 @@ class ClassicGroup:
         return True
 
     def start_generation(self, now_ms: int) -> None:
-        """The join phase is over: whoever is left makes the next generation."""
+        """End the join phase: the remaining members form the next generation."""
         self.generation_id += 1
         self.pending_syncs.clear()
         self.protocol_name = self.select_protocol() if self.members else None
@@ -292,8 +294,8 @@ class ClassicGroup:
         return frozenset(topics)
 
 
-def complete_join(member: Member, response: JoinGroupResponse) -> bool:
-    """Answer the member's parked JoinGroup; False when it has none."""
+def complete_join(member: ClassicMember, response: JoinGroupResponse) -> bool:
+    """Complete the member's pending JoinGroup; False if there is none."""
     reply, member.join_reply = member.join_reply, None
     if reply is None:
         return False
@@ -303,8 +305,8 @@ def complete_join(member: Member, response: JoinGroupResponse) -> bool:
     return True
 
 
-def complete_sync(member: Member, response: SyncGroupResponse) -> bool:
-    """Answer the member's parked SyncGroup; False when it has none."""
+def complete_sync(member: ClassicMember, response: SyncGroupResponse) -> bool:
+    """Complete the member's pending SyncGroup; False if there is none."""
     reply, member.sync_reply = member.sync_reply, None
     if reply is None:
         return False

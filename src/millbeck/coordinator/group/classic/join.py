@@ -1,8 +1,8 @@
-"""JoinGroup: who may come in, under which id, and whether that starts a rebalance.
+"""JoinGroup: validates a join, assigns the member id and decides whether a rebalance starts.
 
-A dynamic member without an id is first given one and sent back with it (from version 4 on), so that a client that
-retries does not leave members behind. A static member takes the place of the one that had its instance id; in a stable
-group, if the chosen protocol stays the same, it does so without a rebalance and keeps the assignment.
+From version 4 on, a dynamic member without a member id first gets MEMBER_ID_REQUIRED with a new id, so that a client
+that retries leaves no stale members behind. A static member replaces the member that has its instance id; in a stable
+group, if the chosen protocol stays the same, this happens without a rebalance and the assignment is kept.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from millbeck.coordinator.group.classic.group import ClassicGroup, complete_join
-from millbeck.coordinator.group.classic.member import Member, Protocols, protocols_of
+from millbeck.coordinator.group.classic.member import ClassicMember, Protocols, protocols_of
 from millbeck.coordinator.group.classic.rebalance import (
     NEW_MEMBER_JOIN_TIMEOUT_MS,
     NOTHING,
@@ -19,10 +19,10 @@ from millbeck.coordinator.group.classic.rebalance import (
     joined,
 )
 from millbeck.coordinator.group.classic.state import GroupState
-from millbeck.coordinator.runtime.result import Reply, Result
+from millbeck.coordinator.runtime.result import ResponseCallback, Result
 from millbeck.kernel import errors
 from millbeck.kernel.errors import ApiError
-from millbeck.wire.messages.join_group import JoinGroupRequest, JoinGroupResponse
+from millbeck.wire.messages.classic_groups import JoinGroupRequest, JoinGroupResponse
 
 MEMBER_ID_REQUIRED_VERSION = 4
 SKIP_ASSIGNMENT_VERSION = 9
@@ -31,15 +31,15 @@ REBALANCE_TIMEOUT_VERSION = 1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Client:
-    """Who sent a request: what a member is remembered by."""
+    """Client id and host of a request, as stored with the member."""
 
     client_id: str
     host: str
-    """As Kafka writes it: a slash and the address."""
+    """In Kafka's format: a slash and the address."""
 
 
-class Joining:
-    """One JoinGroup on its way through the rules; made for each request."""
+class JoinGroupHandler:
+    """Handles one JoinGroup request; created per request."""
 
     __slots__ = ("client", "group", "new_uuid", "now_ms", "protocols", "rebalancer", "reply", "request", "version")
 
@@ -52,7 +52,7 @@ class Joining:
         version: int,
         client: Client,
         new_uuid: str,
-        reply: Reply[JoinGroupResponse],
+        reply: ResponseCallback[JoinGroupResponse],
         now_ms: int,
     ) -> None:
         self.rebalancer = rebalancer
@@ -82,13 +82,14 @@ class Joining:
             return self._join_new()
         if request.member_id in group.pending_joins:
             if request.group_instance_id is not None:
-                # Ids of pending members are given to dynamic members only.
+                # Only dynamic members are ever pending: a pending id with an instance id is invalid.
                 return self._refuse(errors.UnknownMemberId(), member_id=request.member_id)
             return self._add(request.member_id)
         return self._rejoin()
 
     def _is_accepted(self) -> bool:
-        """Whether the group has room. While it rebalances, the first to rejoin have the places."""
+        """Whether ``group.max.size`` permits the join. During a rebalance, the members that rejoin first are
+        accepted."""
         group, member_id = self.group, self.request.member_id
         size_max = self.rebalancer.options.size_max
         if len(group.members) < size_max or group.state in (GroupState.EMPTY, GroupState.DEAD):
@@ -102,7 +103,7 @@ class Joining:
         self.reply.reply(JoinGroupResponse(error_code=error.code, member_id=member_id))
         return NOTHING
 
-    # A member without an id
+    # Members without a member id
 
     def _join_new(self) -> GroupResult:
         instance_id = self.request.group_instance_id
@@ -120,7 +121,7 @@ class Joining:
 
     def _add(self, member_id: str) -> GroupResult:
         group, request = self.group, self.request
-        member = Member(
+        member = ClassicMember(
             member_id=member_id,
             instance_id=request.group_instance_id,
             client_id=self.client.client_id,
@@ -143,13 +144,13 @@ class Joining:
             return self.request.session_timeout_ms
         return self.request.rebalance_timeout_ms
 
-    def _park(self, member: Member) -> None:
-        # A client that gave up and asks again on another connection: its first request is over.
+    def _park(self, member: ClassicMember) -> None:
+        # The client retried on another connection: complete its earlier request.
         complete_join(member, JoinGroupResponse(error_code=errors.RebalanceInProgress.code, member_id=member.member_id))
         member.join_reply = self.reply
         member.join_version = self.version
 
-    # A member that is known
+    # Known members
 
     def _rejoin(self) -> GroupResult:
         group, request = self.group, self.request
@@ -162,32 +163,33 @@ class Joining:
             case GroupState.PREPARING_REBALANCE:
                 return self._update(member)
             case GroupState.COMPLETING_REBALANCE if is_unchanged:
-                # It may not have received the answer to its first JoinGroup.
+                # A retry: the member may not have received the response to its first JoinGroup.
                 return self._answer_now(member)
             case GroupState.STABLE if is_unchanged and not group.is_leader(member.member_id):
                 return self._answer_now(member)
             case GroupState.COMPLETING_REBALANCE | GroupState.STABLE:
-                # Changed metadata, or a leader that has seen something only it can see: new partitions.
+                # The metadata changed, or the leader rejoins to force a rebalance, for example after it saw new
+                # partitions.
                 return self._update(member)
             case _:
                 return self._refuse(errors.UnknownMemberId(), member_id=request.member_id)
 
-    def _update(self, member: Member) -> GroupResult:
+    def _update(self, member: ClassicMember) -> GroupResult:
         self._set_terms(member)
         self._park(member)
         return self.rebalancer.prepare_or_complete(self.group, self.now_ms)
 
-    def _set_terms(self, member: Member) -> None:
+    def _set_terms(self, member: ClassicMember) -> None:
         self.group.set_protocols(member, self.protocols)
         member.rebalance_timeout_ms = self._rebalance_timeout_ms
         member.session_timeout_ms = self.request.session_timeout_ms
 
-    def _answer_now(self, member: Member) -> GroupResult:
+    def _answer_now(self, member: ClassicMember) -> GroupResult:
         self._park(member)
         complete_join(member, joined(self.group, member.member_id))
         return NOTHING
 
-    # A static member that has lost its id
+    # Static members that rejoin without their member id
 
     def _replace_static(self, instance_id: str, new_member_id: str) -> GroupResult:
         group = self.group
@@ -204,13 +206,13 @@ class Joining:
             case GroupState.STABLE:
                 return self.rebalancer.prepare_or_complete(group, self.now_ms)
             case GroupState.COMPLETING_REBALANCE:
-                # The leader may already assign to the old id, and that assignment would be lost.
+                # The leader may already be computing an assignment for the old member id, which would be lost.
                 return self.rebalancer.prepare(group, self.now_ms)
             case _:
                 return self.rebalancer.try_complete_join_phase(group, self.now_ms)
 
-    def _store_replacement(self, old: Member, member: Member, old_leader_id: str | None) -> GroupResult:
-        """Only the member's id changes: make it durable, then answer with the generation that is in force."""
+    def _store_replacement(self, old: ClassicMember, member: ClassicMember, old_leader_id: str | None) -> GroupResult:
+        """Write the new member id; when the record is committed, respond with the current generation."""
         group = self.group
         group.update_subscribed_topics()
 
@@ -219,7 +221,7 @@ class Joining:
             if self.version >= SKIP_ASSIGNMENT_VERSION:
                 response.skip_assignment = group.is_leader(member.member_id)
             else:
-                # Older clients cannot be told to skip the assignment: it must not take itself for the leader.
+                # Older versions have no SkipAssignment field, so the response must not name this member as leader.
                 response.leader = old_leader_id or ""
                 response.members = []
             complete_join(member, response)
@@ -237,7 +239,7 @@ class Joining:
             records=[record], is_replayed=False, on_committed=committed, on_failed=failed, on_timeout=timed_out
         )
 
-    def _take_back(self, old: Member, member: Member) -> None:
+    def _take_back(self, old: ClassicMember, member: ClassicMember) -> None:
         group = self.group
         self.rebalancer.end_session(group, member.member_id)
         restored = group.replace_static_member(old.instance_id or "", old.member_id)

@@ -1,71 +1,44 @@
-"""One member of a classic group: what it told us when it joined, its assignment, and the replies it waits for."""
+"""One member of a classic group: the metadata it joined with, its assignment and its pending responses."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from millbeck.coordinator.group.records import GroupMember
-from millbeck.coordinator.runtime.result import Reply
-from millbeck.wire.messages.join_group import JoinGroupRequestProtocol, JoinGroupResponse
-from millbeck.wire.messages.sync_group import SyncGroupResponse
+from millbeck.coordinator.runtime.result import ResponseCallback
+from millbeck.wire.messages.classic_groups import JoinGroupRequestProtocol, JoinGroupResponse, SyncGroupResponse
 
 Protocols = tuple[tuple[str, bytes], ...]
-"""(name, metadata) in the member's order of preference."""
+"""(name, metadata), in the member's order of preference."""
 
 
 def protocols_of(requested: Sequence[JoinGroupRequestProtocol]) -> Protocols:
-    """The protocols of a request; of a name given twice the first counts."""
+    """The protocols of a JoinGroup request; if a name occurs twice, the first one counts."""
     found: dict[str, bytes] = {}
     for protocol in requested:
         found.setdefault(protocol.name, protocol.metadata)
     return tuple(found.items())
 
 
-class Member:
-    __slots__ = (
-        "assignment",
-        "client_host",
-        "client_id",
-        "instance_id",
-        "is_new",
-        "join_reply",
-        "join_version",
-        "member_id",
-        "protocols",
-        "rebalance_timeout_ms",
-        "session_timeout_ms",
-        "sync_reply",
-    )
-
-    def __init__(
-        self,
-        *,
-        member_id: str,
-        instance_id: str | None,
-        client_id: str,
-        client_host: str,
-        rebalance_timeout_ms: int,
-        session_timeout_ms: int,
-        protocols: Protocols,
-        assignment: bytes = b"",
-        is_new: bool = False,
-    ) -> None:
-        self.member_id = member_id
-        self.instance_id = instance_id
-        self.client_id = client_id
-        self.client_host = client_host
-        self.rebalance_timeout_ms = rebalance_timeout_ms
-        self.session_timeout_ms = session_timeout_ms
-        self.protocols = protocols
-        self.assignment = assignment
-        self.is_new = is_new
-        """Joined and never told its member id: it cannot send heartbeats yet."""
-        self.join_reply: Reply[JoinGroupResponse] | None = None
-        self.join_version = 0
-        self.sync_reply: Reply[SyncGroupResponse] | None = None
+@dataclass(slots=True, kw_only=True, eq=False)
+class ClassicMember:
+    member_id: str
+    instance_id: str | None
+    client_id: str
+    client_host: str
+    rebalance_timeout_ms: int
+    session_timeout_ms: int
+    protocols: Protocols
+    assignment: bytes = b""
+    is_new: bool = False
+    """The member has joined but was never told its member id, so it cannot send heartbeats yet."""
+    join_reply: ResponseCallback[JoinGroupResponse] | None = None
+    join_version: int = 0
+    sync_reply: ResponseCallback[SyncGroupResponse] | None = None
 
     @classmethod
-    def from_record(cls, stored: GroupMember, protocol: str | None) -> Member:
+    def from_record(cls, stored: GroupMember, protocol: str | None) -> ClassicMember:
         return cls(
             member_id=stored.member_id,
             instance_id=stored.group_instance_id,
@@ -102,8 +75,9 @@ class Member:
         return self.sync_reply is not None
 
     @property
-    def is_excused_from_heartbeat(self) -> bool:
-        """A parked request shows that the member is there; a new one may still be dropped while it waits."""
+    def has_satisfied_heartbeat(self) -> bool:
+        """Whether a pending request keeps the session alive; a new member can still be removed while its request
+        waits."""
         return not self.is_new and (self.is_awaiting_join or self.is_awaiting_sync)
 
     def metadata(self, protocol: str) -> bytes:

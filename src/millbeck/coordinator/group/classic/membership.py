@@ -1,4 +1,4 @@
-"""Heartbeat and LeaveGroup: staying in a group, and going."""
+"""Heartbeat and LeaveGroup of classic groups."""
 
 from __future__ import annotations
 
@@ -8,8 +8,14 @@ from millbeck.coordinator.group.classic.state import GroupState
 from millbeck.coordinator.runtime.result import Result
 from millbeck.kernel import errors
 from millbeck.kernel.errors import ApiError
-from millbeck.wire.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
-from millbeck.wire.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse, MemberIdentity, MemberResponse
+from millbeck.wire.messages.classic_groups import (
+    HeartbeatRequest,
+    HeartbeatResponse,
+    LeaveGroupRequest,
+    LeaveGroupResponse,
+    MemberIdentity,
+    MemberResponse,
+)
 
 
 def heartbeat(rebalancer: Rebalancer, group: ClassicGroup, request: HeartbeatRequest) -> GroupResult:
@@ -27,7 +33,7 @@ def heartbeat(rebalancer: Rebalancer, group: ClassicGroup, request: HeartbeatReq
 
 
 def leave(rebalancer: Rebalancer, group: ClassicGroup, request: LeaveGroupRequest, now_ms: int) -> GroupResult:
-    """Remove each member named, then rebalance once. ``members`` is filled for every version."""
+    """Remove each listed member, then rebalance once. ``members`` is filled in for every version."""
     if group.state is GroupState.DEAD:
         raise errors.CoordinatorNotAvailable()
     answers = [_leave_one(rebalancer, group, identity) for identity in request.members]
@@ -45,7 +51,7 @@ def _leave_one(rebalancer: Rebalancer, group: ClassicGroup, identity: MemberIden
     try:
         _remove(rebalancer, group, identity)
     except ApiError as error:
-        # The code alone: an error that is kept keeps, by its traceback, the whole request alive.
+        # Keep only the code: an exception's traceback would keep the whole request in memory.
         code = error.code
     return MemberResponse(identity.member_id, identity.group_instance_id, code)
 
@@ -53,7 +59,7 @@ def _leave_one(rebalancer: Rebalancer, group: ClassicGroup, identity: MemberIden
 def _remove(rebalancer: Rebalancer, group: ClassicGroup, identity: MemberIdentity) -> None:
     member_id, instance_id = identity.member_id, identity.group_instance_id
     if member_id == "":
-        # An administrator removes a static member by its instance id alone.
+        # An administrator removes a static member by instance id, without a member id.
         current = None if instance_id is None else group.static_members.get(instance_id)
         if current is None:
             raise errors.UnknownMemberId()

@@ -1,13 +1,13 @@
-"""The course of a rebalance: the join phase, its delays and time-outs, the wait for syncs, and members that vanish.
+"""Rebalances of classic groups: the join phase, its delays and timeouts, the sync phase and session expiry.
 
 Timers, one of a kind for each group or member:
-    session  a member has not been heard of for its session timeout; for a pending member, it has not come back
-    join     the join phase has lasted long enough: go on without those who have not rejoined
-    sync     the generation has started and some members have not asked for their assignment
+    session  no heartbeat from a member within its session timeout; a pending member has not rejoined
+    join     the join phase has timed out: complete it without the members that have not rejoined
+    sync     the generation has started and some members have not sent SyncGroup
 
 The first rebalance of an empty group waits ``group.initial.rebalance.delay.ms``, and again as long as new members
-arrive, up to the rebalance timeout. Later ones last until everybody has rejoined or the rebalance timeout is over.
-Static members are never dropped for not rejoining; only their session timeout removes them.
+join, up to the rebalance timeout. Later ones last until all members have rejoined or the rebalance timeout expires.
+Static members are never removed for not rejoining; only their session timeout removes them.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Any
 
 from millbeck.coordinator.config import ClassicGroupOptions
 from millbeck.coordinator.group.classic.group import ClassicGroup, complete_join, complete_sync
-from millbeck.coordinator.group.classic.member import Member
+from millbeck.coordinator.group.classic.member import ClassicMember
 from millbeck.coordinator.group.classic.state import GroupState
 from millbeck.coordinator.group.records import GroupRecord
 from millbeck.coordinator.group.statistics import Counters
@@ -25,15 +25,15 @@ from millbeck.coordinator.runtime.result import Result
 from millbeck.coordinator.runtime.timer import TimerKey, Timers
 from millbeck.kernel import errors
 from millbeck.kernel.errors import ApiError
-from millbeck.wire.messages.join_group import JoinGroupResponse
-from millbeck.wire.messages.sync_group import SyncGroupResponse
+from millbeck.wire.messages.classic_groups import JoinGroupResponse, SyncGroupResponse
 
 GroupResult = Result[GroupRecord, Any]
 
 NOTHING: GroupResult = Result()
 
 NEW_MEMBER_JOIN_TIMEOUT_MS = 5 * 60 * 1000
-"""A new member cannot send heartbeats, and its client may be gone: how long its JoinGroup is held at most."""
+"""Maximum time the JoinGroup of a new member stays pending: it cannot send heartbeats yet, and its client may be
+gone."""
 
 
 class Rebalancer:
@@ -50,14 +50,14 @@ class Rebalancer:
         self.options = options
 
     def _find(self, group_id: str) -> ClassicGroup | None:
-        """The group, unless it is gone or uses another protocol now."""
+        """Return the group, or None if it was deleted or no longer uses the classic protocol."""
         group = self._groups.get(group_id)
         return group if isinstance(group, ClassicGroup) else None
 
     # Sessions
 
     def keep_session(self, group: ClassicGroup, member_id: str, timeout_ms: int) -> None:
-        """The member was heard of: give it another session timeout."""
+        """Restart the member's session timeout."""
         group_id = group.group_id
         self._timers.schedule(
             _session_key(group_id, member_id),
@@ -76,7 +76,7 @@ class Rebalancer:
             group.remove(member_id)
             return self._complete_if_all_joined(group, now_ms)
         member = group.members.get(member_id)
-        if member is None or member.is_excused_from_heartbeat:
+        if member is None or member.has_satisfied_heartbeat:
             return NOTHING
         self._counters.expired_members += 1
         self.drop_member(group, member)
@@ -84,8 +84,8 @@ class Rebalancer:
             return self._complete_if_all_joined(group, now_ms)
         return self.prepare_or_complete(group, now_ms)
 
-    def drop_member(self, group: ClassicGroup, member: Member) -> None:
-        """Take a member out. Whatever it waits for is answered: it is nobody now and has to join anew."""
+    def drop_member(self, group: ClassicGroup, member: ClassicMember) -> None:
+        """Remove a member and complete its pending requests with an error: it has to join again."""
         complete_join(member, JoinGroupResponse(error_code=errors.UnknownMemberId.code))
         complete_sync(member, SyncGroupResponse(error_code=errors.UnknownMemberId.code))
         group.remove(member.member_id)
@@ -99,13 +99,13 @@ class Rebalancer:
     # The join phase
 
     def prepare_or_complete(self, group: ClassicGroup, now_ms: int) -> GroupResult:
-        """The membership has changed: start a rebalance, or look whether the one under way can go on."""
+        """After a membership change: start a rebalance, or check whether the one in progress can complete."""
         if group.can_rebalance:
             return self.prepare(group, now_ms)
         return self.try_complete_join_phase(group, now_ms)
 
     def prepare(self, group: ClassicGroup, now_ms: int) -> GroupResult:
-        """Start a rebalance: whoever waits for an assignment of the old generation must rejoin."""
+        """Start a rebalance: members waiting for an assignment of the old generation must rejoin."""
         if group.state is GroupState.COMPLETING_REBALANCE:
             self.reset_assignments(group, errors.RebalanceInProgress())
         group.pending_syncs.clear()
@@ -153,19 +153,19 @@ class Rebalancer:
         return self.complete_join_phase(group, now_ms)
 
     def try_complete_join_phase(self, group: ClassicGroup, now_ms: int) -> GroupResult:
-        """End the join phase early when everybody is there; the initial one always lasts its delay."""
+        """End the join phase early once all members have joined; the initial one always lasts its delay."""
         if group.state is not GroupState.PREPARING_REBALANCE or group.previous_state is GroupState.EMPTY:
             return NOTHING
         return self._complete_if_all_joined(group, now_ms)
 
     def complete_join_phase(self, group: ClassicGroup, now_ms: int) -> GroupResult:
-        """Drop the dynamic members that have not rejoined and start the next generation with the others."""
+        """Remove the dynamic members that have not rejoined and start the next generation with the others."""
         self._timers.cancel(_join_key(group.group_id))
         for member in list(group.members.values()):
             if not member.is_awaiting_join and not member.is_static:
                 self.drop_member(group, member)
         if not group.elect_joined_leader() and group.members:
-            # Only static members are left and none has rejoined: wait for one, or for their sessions to end.
+            # Only static members are left and none has rejoined: wait for one, or until their sessions expire.
             self._schedule_join_timeout(group)
             return NOTHING
         group.start_generation(now_ms)
@@ -203,13 +203,13 @@ class Rebalancer:
         return self.prepare(group, now_ms)
 
     def synced(self, group: ClassicGroup, member_id: str) -> None:
-        """The member has asked for its assignment."""
+        """The member has sent SyncGroup."""
         group.pending_syncs.pop(member_id, None)
         if not group.pending_syncs:
             self._timers.cancel(_sync_key(group.group_id))
 
     def set_assignments(self, group: ClassicGroup, assignments: Mapping[str, bytes]) -> None:
-        """The leader's assignment is durable: answer everybody who waits for it."""
+        """The leader's assignment is committed: complete all pending SyncGroups."""
         for member in group.members.values():
             member.assignment = assignments.get(member.member_id, b"")
             if complete_sync(member, synced(group, member)):
@@ -222,7 +222,7 @@ class Rebalancer:
         self.fail_syncs(group, error)
 
     def fail_syncs(self, group: ClassicGroup, error: ApiError) -> None:
-        """Whoever waits for an assignment is told why it does not come."""
+        """Complete all pending SyncGroups with an error."""
         for member in group.members.values():
             if complete_sync(member, SyncGroupResponse(error_code=error.code)):
                 self.keep_session(group, member.member_id, member.session_timeout_ms)
@@ -230,14 +230,15 @@ class Rebalancer:
     # The whole group
 
     def resume(self, group: ClassicGroup, now_ms: int) -> None:
-        """Start the timers of a group that was just loaded; one that has outgrown its limit rebalances."""
+        """Start the timers of a group that was just loaded; rebalance a group above its size limit."""
         for member in group.members.values():
             self.keep_session(group, member.member_id, member.session_timeout_ms)
         if len(group.members) > self.options.size_max:
             self.prepare(group, now_ms)
 
-    def give_up(self, group: ClassicGroup) -> None:
-        """The group goes on under another protocol: whoever waits has to rejoin, and nothing is waited for."""
+    def cancel_pending(self, group: ClassicGroup) -> None:
+        """The group was upgraded to the consumer protocol: complete pending requests so that members rejoin, cancel
+        timers."""
         code = errors.RebalanceInProgress.code
         for member in group.members.values():
             complete_join(member, JoinGroupResponse(error_code=code, member_id=member.member_id))
@@ -247,8 +248,8 @@ class Rebalancer:
         self._timers.cancel(_join_key(group.group_id))
         self._timers.cancel(_sync_key(group.group_id))
 
-    def bury(self, group: ClassicGroup, error: ApiError) -> None:
-        """The group is gone from here: answer everything it holds with ``error``."""
+    def fail_all(self, group: ClassicGroup, error: ApiError) -> None:
+        """The group was unloaded: complete all its pending requests with ``error``."""
         for member in group.members.values():
             complete_join(member, JoinGroupResponse(error_code=error.code, member_id=member.member_id))
             complete_sync(member, SyncGroupResponse(error_code=error.code))
@@ -256,7 +257,7 @@ class Rebalancer:
 
 
 def joined(group: ClassicGroup, member_id: str) -> JoinGroupResponse:
-    """The answer to a member of the current generation; the leader learns of everybody."""
+    """The JoinGroup response for a member of the current generation; the leader's includes all members."""
     return JoinGroupResponse(
         generation_id=group.generation_id,
         protocol_type=group.protocol_type,
@@ -267,7 +268,7 @@ def joined(group: ClassicGroup, member_id: str) -> JoinGroupResponse:
     )
 
 
-def synced(group: ClassicGroup, member: Member) -> SyncGroupResponse:
+def synced(group: ClassicGroup, member: ClassicMember) -> SyncGroupResponse:
     return SyncGroupResponse(
         protocol_type=group.protocol_type, protocol_name=group.protocol_name, assignment=member.assignment
     )

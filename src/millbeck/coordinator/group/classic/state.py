@@ -1,8 +1,8 @@
-"""The states of a classic group and the moves between them.
+"""The states of a classic group and the transitions between them.
 
     Empty ──join──▶ PreparingRebalance ──all joined──▶ CompletingRebalance ──leader synced──▶ Stable
       ▲                 │   ▲   ▲                          │                                    │
-      └──nobody left────┘   │   └──────member change───────┘                                    │
+      └──no members─────┘   │   └──────member change───────┘                                    │
                             └──────────────────member change────────────────────────────────────┘
 
 Any state moves to Dead when the group is deleted or its shard unloaded; Dead is final.
@@ -14,7 +14,7 @@ from enum import Enum
 
 
 class GroupState(Enum):
-    """Values are the names clients see."""
+    """States of a classic group; values are the names shown to clients."""
 
     EMPTY = "Empty"
     PREPARING_REBALANCE = "PreparingRebalance"
@@ -24,7 +24,7 @@ class GroupState(Enum):
 
 
 CAN_REBALANCE = (GroupState.EMPTY, GroupState.COMPLETING_REBALANCE, GroupState.STABLE)
-"""States from which a new rebalance starts."""
+"""States in which a new rebalance may start."""
 
 ALLOWED_FROM: dict[GroupState, tuple[GroupState, ...]] = {
     GroupState.EMPTY: (GroupState.PREPARING_REBALANCE,),
@@ -33,4 +33,4 @@ ALLOWED_FROM: dict[GroupState, tuple[GroupState, ...]] = {
     GroupState.STABLE: (GroupState.COMPLETING_REBALANCE,),
     GroupState.DEAD: tuple(GroupState),
 }
-"""For each state, those it may be entered from."""
+"""For each state, the states it may be entered from."""

@@ -1,8 +1,8 @@
-"""SyncGroup: the leader hands in the assignment, everybody takes theirs away.
+"""SyncGroup: the leader submits the assignment and every member receives its part.
 
-The assignment is written before anybody sees it. If the group has moved on when the record is committed, it is ignored;
-if the record cannot be written, those who wait are told and the group rebalances; if it is not committed in time, they
-are told and the group waits on, since the record may be committed yet.
+The assignment is written to the log before any member receives it. If the group has moved to another generation or
+state when the record is committed, it is ignored; if the write fails, pending SyncGroups fail and the group rebalances;
+if the commit times out, pending SyncGroups fail but the group keeps waiting, since the record may still be committed.
 """
 
 from __future__ import annotations
@@ -10,14 +10,14 @@ from __future__ import annotations
 from millbeck.coordinator.group.classic.group import NO_GENERATION, ClassicGroup, complete_sync
 from millbeck.coordinator.group.classic.rebalance import NOTHING, GroupResult, Rebalancer, synced
 from millbeck.coordinator.group.classic.state import GroupState
-from millbeck.coordinator.runtime.result import Reply, Result
+from millbeck.coordinator.runtime.result import ResponseCallback, Result
 from millbeck.kernel import errors
 from millbeck.kernel.errors import ApiError
-from millbeck.wire.messages.sync_group import SyncGroupRequest, SyncGroupResponse
+from millbeck.wire.messages.classic_groups import SyncGroupRequest, SyncGroupResponse
 
 
 def sync(
-    rebalancer: Rebalancer, group: ClassicGroup, request: SyncGroupRequest, reply: Reply[SyncGroupResponse]
+    rebalancer: Rebalancer, group: ClassicGroup, request: SyncGroupRequest, reply: ResponseCallback[SyncGroupResponse]
 ) -> GroupResult:
     try:
         _validate(group, request)
@@ -30,13 +30,13 @@ def sync(
         reply.reply(synced(group, member))
         return NOTHING
     assert group.state is GroupState.COMPLETING_REBALANCE, group.state
-    # A client that gave up and asks again on another connection: its first request is over.
+    # The client retried on another connection: complete its earlier request.
     complete_sync(member, SyncGroupResponse(error_code=errors.RebalanceInProgress.code))
     member.sync_reply = reply
     rebalancer.synced(group, member.member_id)
     if not group.is_leader(member.member_id) or group.assigning_generation_id == group.generation_id:
-        # The leader may ask again before its assignment is committed. Two records of one generation could differ, and
-        # the one that is granted now need not be the one that a restart finds.
+        # The leader may retry before its assignment is committed. Two records of one generation could differ, and the
+        # assignment sent to members need not be the one that is loaded after a restart.
         return NOTHING
     return _assign(rebalancer, group, request)
 
@@ -61,7 +61,7 @@ def _differs(requested: str | None, known: str | None) -> bool:
 
 def _assign(rebalancer: Rebalancer, group: ClassicGroup, request: SyncGroupRequest) -> GroupResult:
     given = {assignment.member_id: assignment.assignment for assignment in request.assignments}
-    # A member the leader has forgotten gets nothing to do; one it has made up is ignored.
+    # Members missing from the leader's assignment get an empty one; unknown member ids are ignored.
     assignments = {member_id: given.get(member_id, b"") for member_id in group.members}
     generation_id = group.assigning_generation_id = group.generation_id
 

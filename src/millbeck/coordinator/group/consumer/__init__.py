@@ -1,1 +1,1 @@
-"""Consumer groups (KIP-848): the broker assigns, members reconcile one by one."""
+"""Groups of the consumer protocol (KIP-848): the broker assigns and each member reconciles on its own."""

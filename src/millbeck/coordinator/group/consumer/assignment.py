@@ -1,4 +1,4 @@
-"""An assignment: for each topic's id the partitions, ascending. A value: never changed once it is made."""
+"""An assignment: partitions by topic id, both ascending. Immutable."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ NOTHING: Assignment = {}
 
 
 class TopicPartitionsLike(Protocol):
-    """The shape that requests, responses and records share."""
+    """Structural type of topic partitions in requests, responses and records."""
 
     topic_id: bytes
     partitions: list[int]
@@ -24,7 +24,7 @@ def from_wire(topics: Iterable[TopicPartitionsLike]) -> Assignment:
 
 
 def gathered(places: Iterable[tuple[Uuid, int]]) -> Assignment:
-    """Topics ascending by id; a place given twice counts once."""
+    """Build an assignment from (topic id, partition) pairs; duplicates count once."""
     found: dict[Uuid, set[int]] = {}
     for topic_id, partition in places:
         found.setdefault(topic_id, set()).add(partition)
@@ -42,7 +42,7 @@ def count_of(assignment: Assignment) -> int:
 
 
 def shared(one: Assignment, other: Assignment) -> Assignment:
-    """What is in both."""
+    """Intersection of two assignments."""
     found: dict[Uuid, tuple[int, ...]] = {}
     for topic_id, partitions in one.items():
         others = frozenset(other.get(topic_id, ()))
@@ -53,7 +53,7 @@ def shared(one: Assignment, other: Assignment) -> Assignment:
 
 
 def without(one: Assignment, other: Assignment) -> Assignment:
-    """What is in ``one`` alone."""
+    """The partitions of ``one`` that are not in ``other``."""
     found: dict[Uuid, tuple[int, ...]] = {}
     for topic_id, partitions in one.items():
         others = frozenset(other.get(topic_id, ()))
@@ -72,5 +72,5 @@ def is_within(one: Assignment, other: Assignment) -> bool:
 
 
 def named(assignment: Assignment, names: Mapping[Uuid, str]) -> Sequence[tuple[str, tuple[int, ...]]]:
-    """By topic name, as far as the topics still exist."""
+    """Partitions by topic name; deleted topics are left out."""
     return [(names[topic_id], partitions) for topic_id, partitions in assignment.items() if topic_id in names]

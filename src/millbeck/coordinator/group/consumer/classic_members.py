@@ -1,8 +1,9 @@
 """Members of the classic protocol inside a consumer group: JoinGroup, SyncGroup, Heartbeat and LeaveGroup.
 
-While a group is migrated its members use both protocols. To one that joins, the group looks like a classic one that it
-never leads: it tells by JoinGroup what it subscribes to and owns, gets its assignment by SyncGroup at once, and is told
-to rejoin by its heartbeats whenever the group or its own part of it has moved on. Its generation is its member epoch.
+During a migration the members of a group use both protocols. To a classic member the group looks like a classic group
+in which it is never the leader: it sends its subscription and owned partitions in JoinGroup, gets its assignment from
+SyncGroup at once, and its heartbeats fail with REBALANCE_IN_PROGRESS whenever the group's or its own assignment has
+changed. Its generation is its member epoch.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from typing import Any
 from millbeck.coordinator.group.classic.join import MEMBER_ID_REQUIRED_VERSION, Client
 from millbeck.coordinator.group.classic.member import protocols_of
 from millbeck.coordinator.group.consumer import payloads
-from millbeck.coordinator.group.consumer.coordination import Coordination
+from millbeck.coordinator.group.consumer.coordination import ConsumerGroupLogic
 from millbeck.coordinator.group.consumer.draft import Draft
 from millbeck.coordinator.group.consumer.group import PROTOCOL_TYPE, ConsumerGroup
 from millbeck.coordinator.group.consumer.heartbeat import joining_static_member, store_changes
@@ -23,16 +24,24 @@ from millbeck.coordinator.runtime.result import Result
 from millbeck.kernel import errors
 from millbeck.kernel.errors import ApiError
 from millbeck.wire.errors import DecodeError
-from millbeck.wire.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
-from millbeck.wire.messages.join_group import JoinGroupRequest, JoinGroupResponse
-from millbeck.wire.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse, MemberIdentity, MemberResponse
-from millbeck.wire.messages.sync_group import SyncGroupRequest, SyncGroupResponse
+from millbeck.wire.messages.classic_groups import (
+    HeartbeatRequest,
+    HeartbeatResponse,
+    JoinGroupRequest,
+    JoinGroupResponse,
+    LeaveGroupRequest,
+    LeaveGroupResponse,
+    MemberIdentity,
+    MemberResponse,
+    SyncGroupRequest,
+    SyncGroupResponse,
+)
 
 GroupResult = Result[GroupRecord, Any]
 
 
 def join(
-    coordination: Coordination,
+    coordination: ConsumerGroupLogic,
     group: ConsumerGroup,
     request: JoinGroupRequest,
     *,
@@ -41,7 +50,7 @@ def join(
     new_uuid: str,
     now_ms: int,
 ) -> Result[GroupRecord, JoinGroupResponse]:
-    """Raises `ApiError`; `MemberIdRequired` comes as a response, with the id."""
+    """Handle JoinGroup. Raises `ApiError`; `MemberIdRequired` is returned as a response that carries the id."""
     protocols = protocols_of(request.protocols)
     is_unknown = request.member_id == ""
     member_id = new_uuid if is_unknown else request.member_id
@@ -54,7 +63,7 @@ def join(
     try:
         subscription = payloads.read_subscription(protocols[0][1])
     except DecodeError as error:
-        raise errors.InconsistentGroupProtocol(f"the subscription cannot be read: {error}") from error
+        raise errors.InconsistentGroupProtocol(f"cannot decode the subscription: {error}") from error
     draft = Draft(group)
     member = _joining(draft, request, member_id)
     updated = replace(
@@ -86,12 +95,12 @@ def join(
         records=draft.records,
         response=response,
         on_committed=lambda _: coordination.joined(group.group_id, updated),
-        on_failed=coordination.taken_back(group.group_id),
+        on_failed=coordination.on_write_reverted(group.group_id),
     )
 
 
 def _check_protocols(group: ConsumerGroup, protocol_type: str, names: list[str]) -> None:
-    """The member must share a protocol with all other classic ones: they may be left alone one day."""
+    """Require a protocol shared with all other classic members: the group may be downgraded to a classic one."""
     classic = [member.classic for member in group.members.values() if member.classic is not None]
     is_supported = any(all(name in dict(terms.protocols) for terms in classic) for name in names)
     if protocol_type != PROTOCOL_TYPE or not is_supported:
@@ -108,7 +117,7 @@ def _joining(draft: Draft, request: JoinGroupRequest, member_id: str) -> Consume
 
 
 def sync(
-    coordination: Coordination, group: ConsumerGroup, request: SyncGroupRequest
+    coordination: ConsumerGroupLogic, group: ConsumerGroup, request: SyncGroupRequest
 ) -> Result[GroupRecord, SyncGroupResponse]:
     member = _classic_member(group, request.member_id, request.group_instance_id)
     _check_generation(member, request.generation_id)
@@ -117,7 +126,7 @@ def sync(
     if request.protocol_type not in (None, PROTOCOL_TYPE) or request.protocol_name not in (None, name):
         raise errors.InconsistentGroupProtocol()
     if group.assignment_epoch > member.epoch and member.state is not MemberState.UNREVOKED_PARTITIONS:
-        coordination.expect_join(group.group_id, member)
+        coordination.schedule_rejoin_timeout(group.group_id, member)
         raise errors.RebalanceInProgress()
     version = payloads.version_of(member.classic.protocols[0][1])
     response = SyncGroupResponse(
@@ -129,24 +138,24 @@ def sync(
 
 
 def heartbeat(
-    coordination: Coordination, group: ConsumerGroup, request: HeartbeatRequest
+    coordination: ConsumerGroupLogic, group: ConsumerGroup, request: HeartbeatRequest
 ) -> Result[GroupRecord, HeartbeatResponse]:
     member = _classic_member(group, request.member_id, request.group_instance_id)
     _check_generation(member, request.generation_id)
     assert member.classic is not None
     coordination.keep_session(group.group_id, member.member_id, member.classic.session_timeout_ms)
     can_take_more = member.state is MemberState.UNRELEASED_PARTITIONS and not group.is_waiting_for_partitions(member)
-    # A new epoch without a target is nothing to rejoin for: the member would only come back again and again.
+    # If the epoch has no target assignment yet, do not ask the member to rejoin: it would only rejoin repeatedly.
     if member.epoch < group.assignment_epoch or member.state is MemberState.UNREVOKED_PARTITIONS or can_take_more:
-        coordination.expect_join(group.group_id, member)
+        coordination.schedule_rejoin_timeout(group.group_id, member)
         return Result(response=HeartbeatResponse(error_code=errors.RebalanceInProgress.code))
     return Result(response=HeartbeatResponse())
 
 
 def leave(
-    coordination: Coordination, group: ConsumerGroup, request: LeaveGroupRequest, now_ms: int
+    coordination: ConsumerGroupLogic, group: ConsumerGroup, request: LeaveGroupRequest, now_ms: int
 ) -> Result[GroupRecord, LeaveGroupResponse]:
-    """Each member named goes, if it uses the classic protocol."""
+    """Remove each listed member that uses the classic protocol."""
     leaving: dict[str, ConsumerMember] = {}
     answers: list[MemberResponse] = []
     for identity in request.members:
@@ -173,14 +182,14 @@ def leave(
         records=draft.records,
         response=LeaveGroupResponse(members=answers),
         on_committed=committed,
-        on_failed=coordination.taken_back(group.group_id),
+        on_failed=coordination.on_write_reverted(group.group_id),
     )
 
 
 def _leaving(group: ConsumerGroup, identity: MemberIdentity) -> ConsumerMember:
     instance_id = identity.group_instance_id
     if instance_id is not None and identity.member_id == "":
-        # An administrator removes a static member by its instance id alone.
+        # An administrator removes a static member by instance id, without a member id.
         found = group.static_member(instance_id)
         if found is None:
             raise errors.UnknownMemberId()

@@ -1,7 +1,8 @@
-"""What groups need to know of the cluster: topics, how many partitions they have, and which racks hold them.
+"""Cluster metadata that groups need: topics, their partition counts and the racks of their replicas.
 
-One view serves all shards of a node. The driver hands each new metadata image to it; ``version`` goes up when topics,
-partitions or racks have changed, and a group compares it with the one it has seen when a member is heard of.
+One view is shared by all shards of a node. The driver passes each new metadata image to it; ``version`` increases when
+topics, partitions or racks change, and a group compares it with the version it last used when a member sends a
+heartbeat.
 """
 
 from __future__ import annotations
@@ -21,11 +22,11 @@ class TopicShape(NamedTuple):
     name: str
     partition_count: int
     racks: tuple[tuple[str, ...], ...]
-    """For each partition the racks of its replicas, ascending; empty when no broker says where it stands."""
+    """Racks of each partition's replicas, ascending; empty when no broker has a rack."""
 
 
 class GroupSettings(NamedTuple):
-    """What may be set for one group."""
+    """Dynamic configuration of one group."""
 
     session_timeout_ms: int
     heartbeat_interval_ms: int
@@ -42,14 +43,14 @@ class ClusterView:
         self._hashes: dict[str, bytes] = {}
 
     def publish(self, image: MetadataImage) -> None:
-        """Topics, partitions or brokers are different from now on."""
+        """Use a new metadata image, in which topics, partitions or brokers have changed."""
         self._image = image
         self.version += 1
         self._shapes.clear()
         self._hashes.clear()
 
     def publish_settings(self, settings: Mapping[str, GroupSettings]) -> None:
-        """The groups that have settings of their own."""
+        """Replace the dynamic configurations, by group id."""
         self._settings = settings
 
     def settings_of(self, group_id: str) -> GroupSettings:
@@ -63,7 +64,7 @@ class ClusterView:
         return None if topic is None else topic.name
 
     def shape(self, name: str) -> TopicShape | None:
-        """The topic, or None when there is none of this name."""
+        """Return the topic, or None if there is no topic of this name."""
         if name not in self._shapes:
             self._shapes[name] = self._read_shape(name)
         return self._shapes[name]
@@ -83,12 +84,13 @@ class ClusterView:
         return None if broker is None else broker.rack
 
     def shapes(self, names: Iterable[str]) -> dict[Uuid, TopicShape]:
-        """Those of the topics that exist, by id and ascending."""
+        """The topics that exist, by id, ascending."""
         found = [shape for name in names if (shape := self.shape(name)) is not None]
         return {shape.topic_id: shape for shape in sorted(found)}
 
     def metadata_hash(self, names: Iterable[str]) -> int:
-        """A number that changes when one of the topics appears, goes, grows or moves to other racks; 0 without any."""
+        """Hash that changes when one of the topics is created, deleted, extended or moved to other racks; 0 for no
+        topics."""
         parts = [part for name in sorted(names) if (part := self._topic_hash(name))]
         if not parts:
             return 0

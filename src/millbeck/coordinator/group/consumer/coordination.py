@@ -1,15 +1,15 @@
-"""The course of a consumer group: epochs that go up, targets that are computed, members that are moved and fenced.
+"""Coordinates a consumer group: bumps epochs, computes target assignments, reconciles and fences members.
 
 Timers, one of a kind for each member, or for each group:
-    session    nothing was heard of the member for its session timeout
-    rebalance  the member was asked to give partitions up and has not done so in the time it asked for itself
+    session    no heartbeat from the member within its session timeout
+    rebalance  the member has not revoked its partitions within its rebalance timeout
     join       a member of the classic protocol was told to rejoin and has not
-    sync       a member of the classic protocol has joined and has not asked for its assignment
-    assign     the group's epoch is ahead of its target; the least interval between two targets is over
+    sync       a member of the classic protocol has joined and has not sent SyncGroup
+    assign     the group epoch is ahead of the assignment epoch, and the minimum assignment interval has passed
 
-Targets are computed when an operation raises the epoch, at most once in ``group.consumer.assignment.interval.ms``: of a
-thousand members that join at once only some cause one. Members that wait for a target, or for partitions of others, are
-asked to come back sooner than usual.
+The target assignment is computed when an operation bumps the group epoch, at most once per
+``group.consumer.assignment.interval.ms``, so a thousand members that join at once cause only a few computations.
+Members that wait for a target, or for partitions other members still own, get a shorter heartbeat interval.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from millbeck.coordinator.group.assignors import ASSIGNORS
-from millbeck.coordinator.group.background import Background
+from millbeck.coordinator.group.background import BackgroundExecutor
 from millbeck.coordinator.group.consumer import regular_expressions
 from millbeck.coordinator.group.consumer.assignment import Assignment
 from millbeck.coordinator.group.consumer.cluster_view import ClusterView
@@ -27,7 +27,7 @@ from millbeck.coordinator.group.consumer.draft import Draft
 from millbeck.coordinator.group.consumer.group import ConsumerGroup, ResolvedRegex
 from millbeck.coordinator.group.consumer.member import ConsumerMember, MemberState
 from millbeck.coordinator.group.consumer.reconciliation import reconcile
-from millbeck.coordinator.group.consumer.target import Problem, Solution, preferred_assignor, problem_of
+from millbeck.coordinator.group.consumer.target import AssignmentInput, Solution, build_group_spec, preferred_assignor
 from millbeck.coordinator.group.records import GroupRecord
 from millbeck.coordinator.group.statistics import Counters
 from millbeck.coordinator.protocol_config import ConsumerProtocolOptions
@@ -40,26 +40,27 @@ logger = logging.getLogger(__name__)
 GroupResult = Result[GroupRecord, Any]
 
 OFFLOAD_SIZE_MIN = 2000
-"""Members and partitions together from which on a target is computed off the loop."""
+"""Sum of members and partitions from which on the target is computed off the event loop."""
 HASTY_INTERVAL_MS = 1000
-"""When a member that waits for something is asked to come back."""
+"""Heartbeat interval of a member that waits for a target or for partitions."""
 REGEX_REFRESH_PAUSE_MS = 10_000
-"""Between two looks at the expressions of a group because topics have changed."""
+"""Minimum interval between two resolutions of a group's regular expressions because topics changed."""
 RETRY_MS = 500
 
 
-class Coordination:
+class ConsumerGroupLogic:
     def __init__(
         self,
         groups: Mapping[str, object],
         timers: Timers[GroupRecord],
         options: ConsumerProtocolOptions,
         cluster: ClusterView,
-        background: Background,
+        background: BackgroundExecutor,
         counters: Counters,
         downgrade: Callable[[ConsumerGroup, ConsumerMember, int], GroupResult | None],
     ) -> None:
-        """``downgrade(group, leaving, now_ms)`` makes a classic group of one that only classic members are left in."""
+        """``downgrade(group, leaving, now_ms)`` converts a group with only classic members left into a classic
+        group."""
         self._groups = groups
         self._timers = timers
         self._background = background
@@ -72,10 +73,10 @@ class Coordination:
         group = self._groups.get(group_id)
         return group if isinstance(group, ConsumerGroup) else None
 
-    # One operation's steps
+    # Steps of one operation
 
     def update_epoch(self, draft: Draft, *, is_changed: bool) -> None:
-        """Raise the group's epoch when its members have changed, or the topics they subscribe to."""
+        """Bump the group epoch if the members, or the metadata of subscribed topics, have changed."""
         group = draft.group
         if not is_changed and group.seen_version == self.cluster.version:
             return
@@ -86,12 +87,12 @@ class Coordination:
         group.seen_version = self.cluster.version
 
     def update_target(self, draft: Draft, now_ms: int) -> None:
-        """Bring the target up to the group's epoch, now or when it is time."""
+        """Compute the target assignment for the group epoch, now or when the assignment interval has passed."""
         if draft.epoch <= draft.assignment_epoch or draft.is_empty:
             return
         group = draft.group
         wait_ms = 0
-        # A group that has nothing, or nobody, has nobody to be spared a second target.
+        # The interval limits repeated computations; it does not apply to a group without a target or without members.
         if group.assigned_at_ms is not None and draft.assignment_epoch > 0 and group.members:
             interval_ms = self.cluster.settings_of(group.group_id).assignment_interval_ms
             wait_ms = group.assigned_at_ms + interval_ms - now_ms
@@ -116,12 +117,12 @@ class Coordination:
 
     def _compute_target(self, draft: Draft, now_ms: int) -> None:
         group = draft.group
-        problem = problem_of(draft, self.cluster)
-        name = preferred_assignor(draft.members().values(), self.options.assignors)
-        assignor = ASSIGNORS[name]
+        problem = build_group_spec(draft, self.cluster)
+        # Members whose assignor is no longer enabled have no vote.
+        assignor = ASSIGNORS[preferred_assignor(draft.members().values(), self.options.assignor_names)]
         group.assigned_at_ms = now_ms
         is_small = problem.size < OFFLOAD_SIZE_MIN
-        # The first target is needed at once: a member cannot be told an epoch before there is one.
+        # Compute the first target synchronously: a member cannot be told an epoch that has no target.
         if not self.options.assignor_offload_enabled or is_small or draft.assignment_epoch == 0:
             draft.store_targets(problem.epoch, assignor(problem.members, problem.topics))
             return
@@ -140,19 +141,19 @@ class Coordination:
             failed,
         )
 
-    def _target_computed(self, group: ConsumerGroup, problem: Problem, solution: Solution) -> GroupResult:
+    def _target_computed(self, group: ConsumerGroup, problem: AssignmentInput, solution: Solution) -> GroupResult:
         group.is_assigning = False
         if self.find(group.group_id) is not group or problem.epoch <= group.assignment_epoch:
             return Result()
         draft = Draft(group)
-        # Who has left since has no use for its part; who has come gets one with the next target.
+        # Members that have left since are skipped; members that have joined since are part of the next target.
         draft.store_targets(problem.epoch, {each: part for each, part in solution.items() if each in group.members})
         if draft.epoch > problem.epoch:
             self._schedule_target(group.group_id, self.cluster.settings_of(group.group_id).assignment_interval_ms)
         return Result(records=draft.records)
 
     def reconcile(self, draft: Draft, member: ConsumerMember, owned: Assignment | None) -> ConsumerMember:
-        """Move the member one step toward the target."""
+        """Move the member one step toward its target assignment."""
         group = draft.group
         if member.is_reconciled_to(draft.assignment_epoch):
             return member
@@ -178,10 +179,10 @@ class Coordination:
         )
         return min(interval_ms, HASTY_INTERVAL_MS) if is_waiting else interval_ms
 
-    # Expressions
+    # Regular expressions
 
     def resolve_regexes(self, draft: Draft, now_ms: int) -> None:
-        """Have the expressions looked up that nobody has looked up yet, or all when topics have changed since."""
+        """Resolve regular expressions that have not been resolved yet, or all of them if topics have changed since."""
         group = draft.group
         wanted = draft.regexes()
         if not wanted or group.is_resolving:
@@ -230,10 +231,10 @@ class Coordination:
             self.update_target(draft, now_ms)
         return Result(records=draft.records)
 
-    # Members that go
+    # Members that leave or are fenced
 
     def fence(self, group: ConsumerGroup, member: ConsumerMember, now_ms: int, response: Any = None) -> GroupResult:
-        """Take a member out; what it held is free at once. When only classic members are left, so is their group."""
+        """Remove a member and free its partitions. If only classic members remain, downgrade the group."""
         downgraded = self._downgrade(group, member, now_ms)
         if downgraded is not None:
             return Result(
@@ -245,7 +246,7 @@ class Coordination:
             records=draft.records,
             response=response,
             on_committed=lambda _: self.forget(group, member.member_id),
-            on_failed=self.taken_back(group.group_id),
+            on_failed=self.on_write_reverted(group.group_id),
         )
 
     def remove(self, draft: Draft, members: list[ConsumerMember], now_ms: int) -> None:
@@ -255,7 +256,7 @@ class Coordination:
         self.update_target(draft, now_ms)
 
     def forget(self, group: ConsumerGroup, member_id: str) -> None:
-        """The member is gone, unless it has come back meanwhile: nothing is waited for any more."""
+        """Cancel the timers of a removed member, unless it has rejoined in the meantime."""
         current = self.find(group.group_id)
         if current is None or member_id not in current.members:
             for kind in ("session", "rebalance", "join", "sync"):
@@ -264,7 +265,7 @@ class Coordination:
     # Timers
 
     def keep_session(self, group_id: str, member_id: str, timeout_ms: int | None = None) -> None:
-        """The member was heard of."""
+        """Restart the member's session timeout."""
         if timeout_ms is None:
             timeout_ms = self.cluster.settings_of(group_id).session_timeout_ms
         self._watch("session", group_id, member_id, timeout_ms, lambda _: True)
@@ -282,13 +283,13 @@ class Coordination:
             lambda late: late.epoch == epoch and late.state is MemberState.UNREVOKED_PARTITIONS,
         )
 
-    def expect_join(self, group_id: str, member: ConsumerMember) -> None:
-        """A classic member was told to rejoin; being told again does not give it more time."""
+    def schedule_rejoin_timeout(self, group_id: str, member: ConsumerMember) -> None:
+        """Start the rejoin timeout of a classic member; a repeated request to rejoin does not restart it."""
         if _member_key("join", group_id, member.member_id) not in self._timers:
             self._watch("join", group_id, member.member_id, member.rebalance_timeout_ms, lambda _: True)
 
     def joined(self, group_id: str, member: ConsumerMember) -> None:
-        """A classic member has rejoined and is to ask for its assignment."""
+        """A classic member has rejoined: start the timeout for its SyncGroup."""
         assert member.classic is not None
         self._timers.cancel(_member_key("join", group_id, member.member_id))
         self.keep_session(group_id, member.member_id, member.classic.session_timeout_ms)
@@ -316,12 +317,12 @@ class Coordination:
         member = None if group is None else group.members.get(member_id)
         if group is None or member is None or not is_late(member):
             return Result()
-        logger.info("member %s of group %s is fenced: its %s timeout is over", member_id, group_id, kind)
+        logger.info("fencing member %s of group %s: its %s timeout expired", member_id, group_id, kind)
         self.counters.expired_members += 1
         return self.fence(group, member, now_ms)
 
     def resume(self, group: ConsumerGroup) -> None:
-        """Start the timers of a group that was just loaded, or has just become one of the consumer protocol."""
+        """Start the timers of a group that was just loaded or upgraded to the consumer protocol."""
         for member in group.members.values():
             timeout_ms = None if member.classic is None else member.classic.session_timeout_ms
             self.keep_session(group.group_id, member.member_id, timeout_ms)
@@ -330,8 +331,8 @@ class Coordination:
         if group.epoch > group.assignment_epoch and group.members:
             self._schedule_target(group.group_id, 0)
 
-    def taken_back(self, group_id: str) -> Callable[[ApiError, int], None]:
-        """For a result whose records may fail to be written: look at the topics again with the next heartbeat."""
+    def on_write_reverted(self, group_id: str) -> Callable[[ApiError, int], None]:
+        """Callback for a failed write: makes the next heartbeat compare the topics again."""
 
         def failed(error: ApiError, now_ms: int) -> None:
             group = self.find(group_id)

@@ -1,4 +1,4 @@
-"""ConsumerGroupDescribe: a group as it was when what is committed was written."""
+"""ConsumerGroupDescribe: a group as of a committed offset of its ``__consumer_offsets`` partition."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ from millbeck.coordinator.group.consumer.group import ConsumerGroup
 from millbeck.coordinator.group.consumer.member import ConsumerMember
 from millbeck.coordinator.group.consumer.target import preferred_assignor
 from millbeck.kernel import errors
-from millbeck.wire.messages.consumer_group_describe import Assignment as DescribedAssignment
-from millbeck.wire.messages.consumer_group_describe import (
+from millbeck.wire.messages.consumer_groups import (
     ConsumerGroupDescribeTopicPartitions,
-    DescribedGroup,
-    Member,
+    ConsumerGroupMember,
+    DescribedConsumerGroup,
 )
+from millbeck.wire.messages.consumer_groups import DescribedConsumerAssignment as DescribedAssignment
 
 CLASSIC_MEMBER = 0
 CONSUMER_MEMBER = 1
 
 
-def describe(group: ConsumerGroup, cluster: ClusterView, offered: Sequence[str], at: int) -> DescribedGroup:
+def describe(group: ConsumerGroup, cluster: ClusterView, offered: Sequence[str], at: int) -> DescribedConsumerGroup:
     epoch, assignment_epoch = group.epochs_at(at)
     members = group.members.copy_at(at)
-    return DescribedGroup(
+    return DescribedConsumerGroup(
         group_id=group.group_id,
         group_state=group.state_at(at).value,
         group_epoch=epoch,
@@ -36,14 +36,12 @@ def describe(group: ConsumerGroup, cluster: ClusterView, offered: Sequence[str],
     )
 
 
-def not_found(group_id: str, message: str) -> DescribedGroup:
-    return DescribedGroup(
-        group_id=group_id, group_state="Dead", error_code=errors.GroupIdNotFound.code, error_message=message
-    )
+def not_found(group_id: str, message: str) -> DescribedConsumerGroup:
+    return DescribedConsumerGroup(group_id=group_id, error_code=errors.GroupIdNotFound.code, error_message=message)
 
 
-def _member(member: ConsumerMember, target: Assignment, cluster: ClusterView) -> Member:
-    return Member(
+def _member(member: ConsumerMember, target: Assignment, cluster: ClusterView) -> ConsumerGroupMember:
+    return ConsumerGroupMember(
         member_id=member.member_id,
         instance_id=member.instance_id,
         rack_id=member.rack_id,
@@ -51,7 +49,7 @@ def _member(member: ConsumerMember, target: Assignment, cluster: ClusterView) ->
         client_id=member.client_id,
         client_host=member.client_host,
         subscribed_topic_names=list(member.topic_names),
-        subscribed_topic_regex=member.regex,
+        subscribed_topic_regex=member.regex or "",
         assignment=_assignment(member.assigned, cluster),
         target_assignment=_assignment(target, cluster),
         member_type=CLASSIC_MEMBER if member.uses_classic_protocol else CONSUMER_MEMBER,
@@ -59,7 +57,7 @@ def _member(member: ConsumerMember, target: Assignment, cluster: ClusterView) ->
 
 
 def _assignment(assigned: Assignment, cluster: ClusterView) -> DescribedAssignment:
-    """Topics that were deleted since have no name to be shown under."""
+    """Leave out deleted topics: their names are unknown."""
     return DescribedAssignment(
         [
             ConsumerGroupDescribeTopicPartitions(topic_id, name, list(partitions))

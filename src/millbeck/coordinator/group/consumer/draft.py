@@ -1,7 +1,7 @@
-"""What one operation decides about a group, seen as if its records were replayed already.
+"""The pending changes of one operation on a consumer group, and the group's state as if they were replayed already.
 
-An operation takes several steps and each builds on the one before, while the group itself changes only when the records
-are appended. The draft keeps both: the records, and the group as it will be.
+An operation has several steps that build on each other, while the group itself changes only when the records are
+appended. The draft holds both the records and the resulting state.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _KeysOf = Callable[[ConsumerMember], Iterable[str]]
 
 class Draft:
     def __init__(self, group: ConsumerGroup, records: list[GroupRecord] | None = None) -> None:
-        """``records`` are those that lead to ``group`` as it is, when it is not the one that is stored."""
+        """``records`` created ``group`` if it is not stored yet, such as during an upgrade."""
         self.group = group
         self.records: list[GroupRecord] = records or []
         self.epoch = group.epoch
@@ -65,11 +65,11 @@ class Draft:
         return tuple(sorted({*member.topic_names, *resolved.topics}))
 
     def regexes(self) -> list[str]:
-        """Those that members subscribe with."""
+        """The regular expressions that members subscribe with."""
         return self._present(self.group.regex_counts, lambda member: (member.regex,) if member.regex else ())
 
     def subscribed_names(self) -> list[str]:
-        """Every topic that somebody subscribes to, whether it exists or not, each once."""
+        """Every topic a member subscribes to, existing or not, each once."""
         names = self._present(self.group.name_counts, lambda member: member.topic_names)
         for regex in self.regexes():
             resolved = self.resolved(regex)
@@ -78,7 +78,7 @@ class Draft:
         return list(dict.fromkeys(names))
 
     def _present(self, counts: Mapping[str, int], keys_of: _KeysOf) -> list[str]:
-        """The keys that are counted more than zero times once the changes are made."""
+        """The keys whose count is above zero after the draft's changes."""
         changes: dict[str, int] = {}
         for member_id, member in self._members.items():
             old = self.group.members.get(member_id)
@@ -109,7 +109,7 @@ class Draft:
         self._targets[member_id] = target
 
     def store_targets(self, epoch: int, targets: Mapping[str, Assignment]) -> None:
-        """The target for an epoch of the group; members whose part stays the same are not written again."""
+        """Store the target assignment of a group epoch; unchanged members are not written again."""
         for member_id, target in targets.items():
             if target != self.target_of(member_id) or (
                 member_id not in self.group.targets and member_id not in self._targets

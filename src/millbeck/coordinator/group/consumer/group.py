@@ -1,9 +1,10 @@
-"""A consumer group: its epochs, members, their targets, who holds which partition, and what expressions stand for.
+"""State of one consumer group: epochs, members, target assignment, partition owners and resolved regular expressions.
 
-Only `replay_*` changes it, from records, so that a failed write is undone and reads see what is committed. Three epochs
-matter. The group's goes up whenever members or topics change; the assignment's is the group epoch that the target was
-computed for; a member's is the assignment epoch it has reconciled to. The attributes at the end of the constructor are
-soft: they steer when something is looked at again and are lost with the coordinator.
+Only `replay_*` changes it, from records, so that a failed write is reverted and reads see committed state. There are
+three epochs. The group epoch is bumped whenever members or topics change; the assignment epoch is the group epoch the
+target assignment was computed for; a member epoch is the assignment epoch the member has reconciled to. The attributes
+at the end of the constructor are soft state: they control when something is checked again and are lost when the
+coordinator moves.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ PROTOCOL_TYPE = "consumer"
 
 
 class ConsumerGroupState(Enum):
-    """Values are the names clients see."""
+    """States of a consumer group; values are the names shown to clients."""
 
     EMPTY = "Empty"
     ASSIGNING = "Assigning"
@@ -55,21 +56,21 @@ class ConsumerGroup:
         self._assignment_epoch = TimelineValue(registry, 0)
         self.members: TimelineDict[str, ConsumerMember] = TimelineDict(registry)
         self.static_members: TimelineDict[str, str] = TimelineDict(registry)
-        """Instance id to member id."""
+        """Member id by instance id."""
         self.targets: TimelineDict[str, Assignment] = TimelineDict(registry)
         self.regexes: TimelineDict[str, ResolvedRegex] = TimelineDict(registry)
         self.name_counts: TimelineDict[str, int] = TimelineDict(registry)
-        """How many members subscribe to a topic by its name."""
+        """Number of members that subscribe to each topic by name."""
         self.regex_counts: TimelineDict[str, int] = TimelineDict(registry)
         self._owner_epochs: TimelineDict[tuple[Uuid, int], int] = TimelineDict(registry)
         self.seen_version = -1
-        """Of the cluster's metadata that the topics were last compared with."""
+        """Version of the cluster metadata the subscribed topics were last compared with."""
         self.assigned_at_ms: int | None = None
-        """When the target was last computed here."""
+        """When this coordinator last computed the target assignment."""
         self.is_assigning = False
-        """A target is being computed off the loop."""
+        """Whether a target assignment is being computed off the event loop."""
         self.is_resolving = False
-        """Expressions are being looked up off the loop."""
+        """Whether regular expressions are being resolved off the event loop."""
         self.resolved_at_ms: int | None = None
         self.resolved_version = -1
 
@@ -92,7 +93,7 @@ class ConsumerGroup:
         return not self.members
 
     def epochs_at(self, at: int) -> tuple[int, int]:
-        """The group's and the assignment's."""
+        """The group epoch and the assignment epoch."""
         return self._epoch.value_at(at), self._assignment_epoch.value_at(at)
 
     def state_at(self, at: int) -> ConsumerGroupState:
@@ -117,7 +118,7 @@ class ConsumerGroup:
         return None if member_id is None else self.members.get(member_id)
 
     def known_member(self, member_id: str, instance_id: str | None) -> ConsumerMember:
-        """UnknownMemberId, or FencedInstanceId when another member has the instance id."""
+        """Return the member. Raises UnknownMemberId, or FencedInstanceId if another member has the instance id."""
         if instance_id is None:
             return self.member(member_id)
         found = self.static_member(instance_id)
@@ -130,7 +131,7 @@ class ConsumerGroup:
         return found
 
     def topics_of(self, member: ConsumerMember) -> tuple[str, ...]:
-        """The names a member subscribes to, those its expression stands for included, ascending."""
+        """The topics a member subscribes to, including those its regular expression matches, ascending."""
         resolved = None if member.regex is None else self.regexes.get(member.regex)
         if resolved is None:
             return member.topic_names
@@ -146,7 +147,7 @@ class ConsumerGroup:
         return sum(member.uses_classic_protocol for member in self.members.values())
 
     def is_waiting_for_partitions(self, member: ConsumerMember) -> bool:
-        """Whether somebody still holds what the member should have."""
+        """Whether another member still owns partitions of the member's target assignment."""
         if member.state is not MemberState.UNRELEASED_PARTITIONS:
             return False
         missing = assignment.without(self.targets.get(member.member_id, {}), member.assigned)
@@ -190,7 +191,7 @@ class ConsumerGroup:
                 gone = ConsumerGroupCurrentMemberAssignmentValue(LEAVE_EPOCH, LEAVE_EPOCH)
                 self.members[member_id] = old.with_current(gone)
             return
-        # Compaction may have left this record before the one that says who the member is.
+        # Compaction may have kept this record before the member's metadata record.
         new = (old or ConsumerMember(member_id=member_id)).with_current(value)
         self.members[member_id] = new
         for held in (new.assigned, new.revoking):
@@ -206,7 +207,7 @@ class ConsumerGroup:
     def _release(self, member: ConsumerMember) -> None:
         for held in (member.assigned, member.revoking):
             for place in assignment.places_of(held):
-                # Somebody else may hold it since, when this record is an old one that is taken back late.
+                # Another member may own it now if this is an old record that is reverted late.
                 if self._owner_epochs.get(place) == member.epoch:
                     del self._owner_epochs[place]
 

@@ -1,17 +1,17 @@
-"""The consumer groups of a shard: their records replayed, their members' requests answered, their protocol changed."""
+"""The consumer groups of a shard: replays their records, handles their requests and changes their protocol."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
 
-from millbeck.coordinator.config import ClassicGroupOptions
+from millbeck.coordinator.config import GroupShardOptions
 from millbeck.coordinator.group import records
-from millbeck.coordinator.group.background import Background
+from millbeck.coordinator.group.background import BackgroundExecutor
 from millbeck.coordinator.group.classic.group import ClassicGroup
 from millbeck.coordinator.group.consumer import assignment, description, heartbeat, migration, writing
 from millbeck.coordinator.group.consumer.cluster_view import ClusterView
-from millbeck.coordinator.group.consumer.coordination import Coordination
+from millbeck.coordinator.group.consumer.coordination import ConsumerGroupLogic
 from millbeck.coordinator.group.consumer.draft import Draft
 from millbeck.coordinator.group.consumer.group import ConsumerGroup
 from millbeck.coordinator.group.consumer.heartbeat import HeartbeatResult, Sender
@@ -27,13 +27,11 @@ from millbeck.coordinator.group.consumer.records import (
 )
 from millbeck.coordinator.group.records import GroupRecord
 from millbeck.coordinator.group.statistics import Counters
-from millbeck.coordinator.protocol_config import ConsumerProtocolOptions
 from millbeck.coordinator.runtime.result import Result
 from millbeck.coordinator.runtime.timer import Timers
 from millbeck.kernel import errors
 from millbeck.kernel.timeline import SnapshotRegistry, TimelineDict
-from millbeck.wire.messages.consumer_group_describe import DescribedGroup
-from millbeck.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
+from millbeck.wire.messages.consumer_groups import ConsumerGroupHeartbeatRequest, DescribedConsumerGroup
 
 GroupResult = Result[GroupRecord, Any]
 
@@ -42,35 +40,33 @@ class ConsumerGroups:
     def __init__(
         self,
         groups: TimelineDict[str, Any],
-        registry: SnapshotRegistry,
         timers: Timers[GroupRecord],
+        options: GroupShardOptions,
         *,
-        options: ConsumerProtocolOptions,
-        classic: ClassicGroupOptions,
         cluster: ClusterView,
-        background: Background,
+        background: BackgroundExecutor,
         counters: Counters,
         on_downgraded: Callable[[str, int], None],
         on_upgraded: Callable[[ClassicGroup], None],
     ) -> None:
-        """``on_downgraded(group_id, now_ms)`` and ``on_upgraded(former)`` are called when the change is durable."""
+        """``on_downgraded(group_id, now_ms)`` and ``on_upgraded(former)`` are called when the change is committed."""
         self._groups = groups
-        self._registry = registry
+        self._registry = groups.registry
         self._timers = timers
-        self._options = options
-        self._classic = classic
+        self._options = options.consumer
+        self._classic = options.classic
         self._cluster = cluster
         self._on_downgraded = on_downgraded
         self._on_upgraded = on_upgraded
-        self._offered = heartbeat.offered(options.assignors)
-        self.coordination = Coordination(
-            groups, timers, options, cluster, background, counters, downgrade=self._downgrade
+        self._offered = self._options.assignor_names
+        self.coordination = ConsumerGroupLogic(
+            groups, timers, self._options, cluster, background, counters, downgrade=self._downgrade
         )
 
     # Records
 
     def replay(self, key: ConsumerKey, value: Any) -> None:
-        """A value is of the class that belongs to the key's, or None for a tombstone."""
+        """Replay a record; the value is of the class that matches the key, or None for a tombstone."""
         group = self._replayed(key.group_id, is_made=value is not None)
         if group is not None:
             _replay(group, key, value)
@@ -83,7 +79,7 @@ class ConsumerGroups:
             return known
         if not is_made:
             return None
-        # A group that was known by its offsets alone, or a classic one that becomes this.
+        # The group so far had only offsets, or was a classic group that is being upgraded.
         group = self._groups[group_id] = ConsumerGroup(self._registry, group_id)
         return group
 
@@ -124,7 +120,7 @@ class ConsumerGroups:
     # Changing the protocol
 
     def _upgraded(self, former: ClassicGroup) -> Draft:
-        """The group as it will be when the records are replayed."""
+        """A draft that converts the classic group to a consumer group."""
         found = migration.upgrade(former, self._cluster)
         group = ConsumerGroup(SnapshotRegistry(), former.group_id)
         for record in found[1:]:
@@ -143,7 +139,7 @@ class ConsumerGroups:
         )
 
     def downgrade_soon(self, group_id: str) -> None:
-        """A member has changed its protocol: if it was the last of this one, the group changes too."""
+        """Downgrade the group if the member that changed its protocol was the last one of the consumer protocol."""
         group = self.coordination.find(group_id)
         if group is not None and migration.may_downgrade(group, None, self._options, self._classic):
             self._timers.schedule(
@@ -168,9 +164,9 @@ class ConsumerGroups:
         found = migration.downgrade(group, leaving, self._cluster, now_ms)
         return Result(records=found, on_committed=committed)
 
-    # Groups seen from outside
+    # Describing and deleting groups
 
-    def describe(self, group_id: str, at: int) -> DescribedGroup:
+    def describe(self, group_id: str, at: int) -> DescribedConsumerGroup:
         group = self._groups.get_at(group_id, at)
         if group is None:
             return description.not_found(group_id, f"Group {group_id} not found.")
@@ -199,5 +195,5 @@ def _replay(group: ConsumerGroup, key: Any, value: Any) -> None:
         case ConsumerGroupRegularExpressionKey():
             group.replay_regex(key.regular_expression, value)
         case _:
-            # What topics looked like was once written out; the hash in the group's own record has replaced it.
+            # Topic metadata was once stored in these records; the hash in the group's own record has replaced it.
             return

@@ -1,7 +1,7 @@
-"""ConsumerGroupHeartbeat: joining, staying, telling what one owns, and leaving, all in one request.
+"""ConsumerGroupHeartbeat: handles joining, heartbeats, reporting of owned partitions and leaving.
 
-Fields that are null have not changed. A member says what it owns when that has changed, and everything after an error.
-It is told its assignment when that has changed, or when it has said everything.
+A field that is null is unchanged. A member sends its owned partitions when they have changed, and all fields after an
+error. The response contains the assignment if it has changed, or if the member sent all fields.
 """
 
 from __future__ import annotations
@@ -9,11 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from millbeck.coordinator.group.assignors import ASSIGNORS
 from millbeck.coordinator.group.classic.join import Client
 from millbeck.coordinator.group.consumer import assignment, regular_expressions
 from millbeck.coordinator.group.consumer.assignment import Assignment
-from millbeck.coordinator.group.consumer.coordination import Coordination
+from millbeck.coordinator.group.consumer.coordination import ConsumerGroupLogic
 from millbeck.coordinator.group.consumer.draft import Draft
 from millbeck.coordinator.group.consumer.group import ConsumerGroup
 from millbeck.coordinator.group.consumer.member import (
@@ -25,15 +24,15 @@ from millbeck.coordinator.group.consumer.member import (
 from millbeck.coordinator.group.records import GroupRecord
 from millbeck.coordinator.runtime.result import Result
 from millbeck.kernel import errors
-from millbeck.wire.messages.consumer_group_heartbeat import Assignment as AnsweredAssignment
-from millbeck.wire.messages.consumer_group_heartbeat import (
+from millbeck.wire.messages.consumer_groups import ConsumerAssignment as AnsweredAssignment
+from millbeck.wire.messages.consumer_groups import (
     ConsumerGroupHeartbeatRequest,
     ConsumerGroupHeartbeatResponse,
     ConsumerGroupHeartbeatTopicPartitions,
 )
 
 MEMBER_ID_GIVEN_VERSION = 1
-"""From here on clients make up their member ids themselves."""
+"""From this version on clients generate their member ids."""
 
 HeartbeatResult = Result[GroupRecord, ConsumerGroupHeartbeatResponse]
 
@@ -43,11 +42,11 @@ class Sender:
     client: Client
     version: int
     new_uuid: str
-    """A fresh random UUID in text form, for a member that brings no id."""
+    """A new random UUID in text form, for a member without an id."""
 
 
 def validate(request: ConsumerGroupHeartbeatRequest, version: int, offered_assignors: tuple[str, ...]) -> None:
-    """Whether the request makes sense by itself."""
+    """Validate the request independently of any group."""
     _require(request.group_id != "", "GroupId can't be empty.")
     _require(request.instance_id != "", "InstanceId can't be empty.")
     _require(request.rack_id != "", "RackId can't be empty.")
@@ -77,18 +76,14 @@ def _require(is_met: bool, message: str) -> None:
         raise errors.InvalidRequest(message)
 
 
-def offered(names: tuple[str, ...]) -> tuple[str, ...]:
-    return tuple(name for name in names if name in ASSIGNORS)
-
-
 def heartbeat(
-    coordination: Coordination,
+    coordination: ConsumerGroupLogic,
     draft_for: Callable[[], Draft],
     request: ConsumerGroupHeartbeatRequest,
     sender: Sender,
     now_ms: int,
 ) -> HeartbeatResult:
-    """A member joins or goes on. ``draft_for`` finds its group, or makes one when it joins."""
+    """Handle a join or a heartbeat. ``draft_for`` finds the group, or creates it for a joining member."""
     draft = draft_for()
     group = draft.group
     member_id = request.member_id or sender.new_uuid
@@ -109,10 +104,10 @@ def heartbeat(
     )
     if _is_full(request) or updated.assigned != member.assigned:
         response.assignment = _answered(updated.assigned)
-    return Result(records=draft.records, response=response, on_failed=coordination.taken_back(group.group_id))
+    return Result(records=draft.records, response=response, on_failed=coordination.on_write_reverted(group.group_id))
 
 
-def _check_size(coordination: Coordination, draft: Draft, member_id: str) -> None:
+def _check_size(coordination: ConsumerGroupLogic, draft: Draft, member_id: str) -> None:
     members = draft.group.members
     if len(members) >= coordination.options.size_max and member_id not in members:
         raise errors.GroupMaxSizeReached(
@@ -123,7 +118,7 @@ def _check_size(coordination: Coordination, draft: Draft, member_id: str) -> Non
 def _member(
     draft: Draft, request: ConsumerGroupHeartbeatRequest, member_id: str, owned: Assignment | None
 ) -> ConsumerMember:
-    """The member as it is known, or as it begins; raises when its epoch is not one it can have."""
+    """Return the known or a new member; raises if its epoch is not valid."""
     group = draft.group
     is_joining = request.member_epoch == JOIN_EPOCH
     if request.instance_id is None:
@@ -142,13 +137,13 @@ def _member(
 def joining_static_member(
     draft: Draft, instance_id: str, member_id: str, *, uses_classic_protocol: bool
 ) -> ConsumerMember:
-    """Whoever joins with an instance id: somebody new, or the one that takes the place of who had it."""
+    """Return the joining static member: a new one, or one that replaces the member with the same instance id."""
     known = draft.group.static_member(instance_id)
     if known is None:
         return draft.group.members.get(member_id) or ConsumerMember(member_id=member_id)
     if not uses_classic_protocol and not known.uses_classic_protocol and known.epoch != LEAVE_STATIC_EPOCH:
         if known.member_id == member_id and known.previous_epoch == JOIN_EPOCH:
-            # The answer to its first request was lost.
+            # A retry: the response to its first request was lost.
             return known
         raise errors.UnreleasedInstanceId(
             f"Static member {member_id} with instance id {instance_id} cannot join the group because the instance id "
@@ -164,7 +159,8 @@ def joining_static_member(
 
 
 def check_epoch(member: ConsumerMember, epoch: int, owned: Assignment | None) -> None:
-    """An epoch other than the member's own is accepted only if the answer that told of the new one may be lost."""
+    """Validate the member epoch; the previous epoch is accepted only if the response with the new one may have been
+    lost."""
     if epoch == member.epoch:
         return
     is_previous = epoch < member.epoch and epoch == member.previous_epoch
@@ -190,7 +186,7 @@ def _with_changes(member: ConsumerMember, request: ConsumerGroupHeartbeatRequest
             None,
         )
     ):
-        # Most heartbeats say nothing new.
+        # Most heartbeats change nothing.
         return member
     return replace(
         member,
@@ -209,7 +205,7 @@ def _with_changes(member: ConsumerMember, request: ConsumerGroupHeartbeatRequest
 
 
 def store_changes(draft: Draft, member: ConsumerMember, updated: ConsumerMember) -> bool:
-    """Write what is new about a member; whether the group must be assigned anew for it."""
+    """Write the member's changes; return whether the group needs a new assignment."""
     is_new = not draft.has_member(updated.member_id)
     if not is_new and (updated is member or updated == member):
         return False
@@ -235,9 +231,9 @@ def _answered(assigned: Assignment) -> AnsweredAssignment:
 
 
 def leave(
-    coordination: Coordination, group: ConsumerGroup, request: ConsumerGroupHeartbeatRequest, now_ms: int
+    coordination: ConsumerGroupLogic, group: ConsumerGroup, request: ConsumerGroupHeartbeatRequest, now_ms: int
 ) -> HeartbeatResult:
-    """A member goes: for good, or with -2 as a static member that comes back and keeps what it has."""
+    """Remove a member, or with epoch -2 let a static member leave temporarily and keep its assignment."""
     member = group.known_member(request.member_id, request.instance_id)
     response = ConsumerGroupHeartbeatResponse(member_id=request.member_id, member_epoch=request.member_epoch)
     if request.member_epoch == LEAVE_EPOCH:

@@ -1,9 +1,9 @@
-"""One member of a consumer group, as its records say; a value that is replaced when it changes.
+"""One member of a consumer group, built from its records. Immutable: each change makes a new value.
 
 States
-    STABLE                 has what the target said for its epoch
-    UNREVOKED_PARTITIONS   was asked to give partitions up and has not said that it did; stays at its epoch until then
-    UNRELEASED_PARTITIONS  is at the target's epoch and waits for partitions that others have not given up yet
+    STABLE                 has the target assignment of its epoch
+    UNREVOKED_PARTITIONS   was asked to revoke partitions and has not confirmed it; stays at its epoch until then
+    UNRELEASED_PARTITIONS  is at the target's epoch and waits for partitions other members have not released yet
 """
 
 from __future__ import annotations
@@ -38,11 +38,11 @@ class MemberState(IntEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClassicTerms:
-    """How a member that uses JoinGroup may be treated."""
+    """Settings of a member that uses the classic protocol."""
 
     session_timeout_ms: int
     protocols: tuple[tuple[str, bytes], ...]
-    """(name, metadata) in the member's order of preference."""
+    """(name, metadata), in the member's order of preference."""
 
     @property
     def protocol_name(self) -> str:
@@ -57,27 +57,27 @@ class ConsumerMember:
     client_id: str = ""
     client_host: str = ""
     topic_names: tuple[str, ...] = ()
-    """Ascending, each once."""
+    """Ascending, without duplicates."""
     regex: str | None = None
     rebalance_timeout_ms: int = -1
     assignor: str | None = None
     classic: ClassicTerms | None = None
-    """None for a member that sends ConsumerGroupHeartbeat."""
+    """None for a member of the consumer protocol, which sends ConsumerGroupHeartbeat."""
     epoch: int = JOIN_EPOCH
     previous_epoch: int = -1
     state: MemberState = MemberState.STABLE
     assigned: Assignment = field(default_factory=dict)
     revoking: Assignment = field(default_factory=dict)
-    """What it had and may still be using."""
+    """Partitions the member must revoke and may still be using."""
     assignment_epochs: Mapping[tuple[Uuid, int], int] = field(default_factory=dict)
-    """Its epoch when it was given each of these; its present one where nothing is said (KIP-1251)."""
+    """The member epoch at which each partition was assigned; if missing, the current one (KIP-1251)."""
 
     @property
     def uses_classic_protocol(self) -> bool:
         return self.classic is not None
 
     def assignment_epoch(self, topic_id: Uuid, partition: int) -> int | None:
-        """Its epoch when it was given a partition that it may be using; None for any other."""
+        """The member epoch at which a partition it may be using was assigned; None for other partitions."""
         if partition in self.assigned.get(topic_id, ()) or partition in self.revoking.get(topic_id, ()):
             return self.assignment_epochs.get((topic_id, partition), self.epoch)
         return None
@@ -88,7 +88,8 @@ class ConsumerMember:
     def with_metadata(self, value: ConsumerGroupMemberMetadataValue) -> ConsumerMember:
         stored = value.classic_member_metadata
         classic = None
-        if stored is not None:
+        # No protocols: earlier versions of Millbeck left the field out where Kafka writes null.
+        if stored is not None and stored.supported_protocols:
             classic = ClassicTerms(
                 session_timeout_ms=stored.session_timeout_ms,
                 protocols=tuple((each.name, each.metadata) for each in stored.supported_protocols),

@@ -1,8 +1,8 @@
-"""Groups that change their protocol while they work, in both directions (``group.consumer.migration.policy``).
+"""Converts groups between the classic and the consumer protocol while in use (``group.consumer.migration.policy``).
 
-Up: when a member joins a classic group with a ConsumerGroupHeartbeat, its members become classic members of a consumer
-group that begins with their generation and their assignments. Down: when the last member of the consumer protocol goes,
-those that are left become a classic group again, with the assignments that were meant for them, and rebalance.
+Upgrade: when a member joins a classic group with ConsumerGroupHeartbeat, the existing members become classic members of
+a consumer group that starts with their generation and assignments. Downgrade: when the last member of the consumer
+protocol leaves, the remaining members become a classic group again, with their target assignments, and rebalance.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 from millbeck.coordinator.config import ClassicGroupOptions
 from millbeck.coordinator.group import records
 from millbeck.coordinator.group.classic.group import ClassicGroup
-from millbeck.coordinator.group.classic.member import Member
+from millbeck.coordinator.group.classic.member import ClassicMember
 from millbeck.coordinator.group.classic.subscription import CONSUMER_PROTOCOL_TYPE
 from millbeck.coordinator.group.consumer import payloads, writing
 from millbeck.coordinator.group.consumer.cluster_view import ClusterView
@@ -32,7 +32,7 @@ def may_upgrade(group: ClassicGroup, options: ConsumerProtocolOptions) -> bool:
 
 
 def upgrade(group: ClassicGroup, cluster: ClusterView) -> list[GroupRecord]:
-    """The records that make a consumer group of a classic one; GroupIdNotFound when its payloads cannot be read."""
+    """The records of the upgrade; raises GroupIdNotFound if an embedded protocol payload cannot be decoded."""
     try:
         members = [_upgraded(member, group, cluster) for member in group.members.values()]
     except DecodeError as error:
@@ -50,7 +50,7 @@ def upgrade(group: ClassicGroup, cluster: ClusterView) -> list[GroupRecord]:
     return found
 
 
-def _upgraded(member: Member, group: ClassicGroup, cluster: ClusterView) -> ConsumerMember:
+def _upgraded(member: ClassicMember, group: ClassicGroup, cluster: ClusterView) -> ConsumerMember:
     name = member.protocols[0][0] if group.protocol_name is None else group.protocol_name
     subscription = payloads.read_subscription(member.metadata(name))
     return ConsumerMember(
@@ -63,7 +63,7 @@ def _upgraded(member: Member, group: ClassicGroup, cluster: ClusterView) -> Cons
         rebalance_timeout_ms=member.rebalance_timeout_ms,
         classic=ClassicTerms(
             session_timeout_ms=member.session_timeout_ms,
-            # The chosen one first: the member's answers are read and written in it.
+            # The selected protocol first: the member's responses are encoded in it.
             protocols=tuple(sorted(member.protocols, key=lambda protocol: protocol[0] != name)),
         ),
         epoch=group.generation_id,
@@ -78,7 +78,7 @@ def may_downgrade(
     options: ConsumerProtocolOptions,
     classic: ClassicGroupOptions,
 ) -> bool:
-    """Whether those that stay, when a member leaves or has changed its protocol, are better off as a classic group."""
+    """Whether the group should be downgraded after a member leaves or changes its protocol."""
     staying = _staying(group, leaving)
     return (
         (leaving is None or not leaving.uses_classic_protocol)
@@ -96,12 +96,12 @@ def _staying(group: ConsumerGroup, leaving: ConsumerMember | None) -> list[Consu
 def downgrade(
     group: ConsumerGroup, leaving: ConsumerMember | None, cluster: ClusterView, now_ms: int
 ) -> list[GroupRecord]:
-    """The records that make a classic group of what is left; GroupIdNotFound when a payload cannot be read."""
+    """The records of the downgrade; raises GroupIdNotFound if an embedded protocol payload cannot be decoded."""
     classic = ClassicGroup(group.group_id, now_ms=now_ms)
     for member in _staying(group, leaving):
         assert member.classic is not None
         classic.add(
-            Member(
+            ClassicMember(
                 member_id=member.member_id,
                 instance_id=member.instance_id,
                 client_id=member.client_id,

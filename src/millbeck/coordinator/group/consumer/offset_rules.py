@@ -1,7 +1,7 @@
-"""Who may commit and fetch the offsets of a consumer group, by member id and epoch.
+"""Validates offset commits and fetches of a consumer group by member id and epoch.
 
-A member may commit at an epoch before its own what it had then and has still, or has not given up yet: it need not have
-heard of a rebalance that did not touch those partitions (KIP-1251). All partitions of a request, or none.
+A member may commit with an earlier epoch for partitions it owned at that epoch and still owns or has not revoked yet:
+it need not have heard of a rebalance that did not touch them (KIP-1251). A request is accepted or rejected as a whole.
 """
 
 from __future__ import annotations
@@ -9,13 +9,13 @@ from __future__ import annotations
 from millbeck.coordinator.group.consumer.group import ConsumerGroup
 from millbeck.coordinator.group.consumer.member import ConsumerMember
 from millbeck.kernel import errors
-from millbeck.wire.messages.offset_commit import OffsetCommitRequest
+from millbeck.wire.messages.group_offsets import OffsetCommitRequest
 
 MEMBER_EPOCH_VERSION = 9
 
 
 def validate_commit(group: ConsumerGroup, request: OffsetCommitRequest, version: int) -> ConsumerMember | None:
-    """The member that commits, None for an administrator of an empty group; raises what the client is told."""
+    """Return the committing member, or None for an administrator of an empty group; raises the error for the client."""
     epoch = request.generation_id_or_member_epoch
     if epoch < 0 and group.is_empty:
         return None
@@ -47,7 +47,7 @@ def check_assignments(member: ConsumerMember, request: OffsetCommitRequest) -> N
 
 
 def validate_fetch(group: ConsumerGroup, member_id: str | None, epoch: int, at: int) -> None:
-    """Without a member an administrator asks, who is told."""
+    """Validate an OffsetFetch. Without a member id and epoch it comes from an administrator, which is allowed."""
     if member_id is None and epoch < 0:
         return
     member = group.members.get_at(member_id or "", at)

@@ -1,6 +1,6 @@
-"""What classic members say and are told inside JoinGroup and SyncGroup, for groups that are migrated.
+"""Encodes and decodes the consumer payloads embedded in JoinGroup and SyncGroup, for groups that are migrated.
 
-Each payload begins with its version as an int16; what a later version appends is ignored.
+Each payload starts with its version as an int16; fields appended by later versions are ignored.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from millbeck.coordinator.group.consumer.assignment import Assignment
 from millbeck.coordinator.group.consumer.cluster_view import ClusterView
 from millbeck.wire.codec import decoder, encoder
 from millbeck.wire.errors import DecodeError
-from millbeck.wire.messages.consumer_protocol import (
+from millbeck.wire.messages.classic_groups import (
     ConsumerProtocolAssignment,
     ConsumerProtocolSubscription,
     ConsumerTopicPartitions,
@@ -23,12 +23,12 @@ _VERSION_SIZE = 2
 
 
 def version_of(payload: bytes) -> int:
-    """DecodeError when there is none."""
+    """Return the payload's version; raises DecodeError if it is missing."""
     if len(payload) < _VERSION_SIZE:
-        raise DecodeError(f"a payload of {len(payload)} bytes has no version")
+        raise DecodeError(f"a payload of {len(payload)} bytes is too short for a version")
     version = int.from_bytes(payload[:_VERSION_SIZE], "big", signed=True)
     if version < 0:
-        raise DecodeError(f"version {version} of the consumer protocol")
+        raise DecodeError(f"invalid version {version} of the consumer protocol")
     return min(version, VERSION_MAX)
 
 
@@ -37,7 +37,7 @@ def read_subscription(payload: bytes) -> ConsumerProtocolSubscription:
 
 
 def read_assignment(payload: bytes, cluster: ClusterView) -> Assignment:
-    """The partitions of topics that exist; nothing at all means none."""
+    """Decode an assignment, leaving out topics that do not exist; an empty payload means no partitions."""
     if not payload:
         return assignment.NOTHING
     message = decoder(ConsumerProtocolAssignment, version_of(payload))(payload, _VERSION_SIZE)[0]
@@ -54,7 +54,7 @@ def with_ids(topics: Iterable[ConsumerTopicPartitions], cluster: ClusterView) ->
 
 
 def write_assignment(assigned: Assignment, version: int, cluster: ClusterView) -> bytes:
-    """In the version of the member's own subscription."""
+    """Encode an assignment in the version of the member's own subscription."""
     topics = [
         ConsumerTopicPartitions(name, list(partitions))
         for topic_id, partitions in assigned.items()

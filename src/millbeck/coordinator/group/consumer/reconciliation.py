@@ -1,9 +1,9 @@
-"""How a member moves, heartbeat by heartbeat, from what it has to what the target says it should have.
+"""Reconciles a member, heartbeat by heartbeat, from its current to its target assignment.
 
-First it gives up what is no longer its own, at its old epoch: until it has said that it did, or is fenced, those
-partitions are nobody else's. Then it takes the target's epoch and gets what is free; partitions that another member
-still holds follow when that one has let go. So a partition never has two owners, and a member whose target is what it
-has never stops.
+First the member revokes partitions that are not in its target, at its old epoch: until it confirms, or is fenced, those
+partitions are not assigned to any other member. Then it moves to the target's epoch and gets the free partitions;
+partitions another member still owns follow once that member has released them. So a partition never has two owners, and
+a member whose target does not change never stops consuming.
 """
 
 from __future__ import annotations
@@ -20,13 +20,14 @@ from millbeck.kernel.ids import Uuid
 NO_OWNER = -1
 
 OwnerEpoch = Callable[[Uuid, int], int]
-"""The epoch of the member that holds a partition, `NO_OWNER` when none does."""
+"""The epoch of the member that owns a partition, `NO_OWNER` if it is free."""
 
 
 def reconcile(
     member: ConsumerMember, *, target_epoch: int, target: Assignment, owner_epoch: OwnerEpoch, owned: Assignment | None
 ) -> ConsumerMember:
-    """The member's next step; itself when there is none. ``owned`` is what it says it has, None when it did not say."""
+    """Return the member after its next step, or itself if there is none. ``owned`` is what it reports; None if
+    unchanged."""
     match member.state:
         case MemberState.STABLE:
             if member.epoch == target_epoch:
@@ -39,7 +40,8 @@ def reconcile(
         case MemberState.UNRELEASED_PARTITIONS:
             return _next(member, member.epoch, target_epoch, target, owner_epoch, owned)
         case MemberState.UNKNOWN:
-            # A newer coordinator has left it in a state that this one cannot know: it has to start from nothing.
+            # A newer version wrote a state that this version does not know: the member has to restart without
+            # partitions.
             if owned is None or owned:
                 raise errors.FencedMemberEpoch(
                     "The consumer group member is in an unknown state. "
@@ -75,10 +77,10 @@ def _moved(
     member: ConsumerMember, state: MemberState, epoch: int, assigned: Assignment, revoking: Assignment
 ) -> ConsumerMember:
     if (state, epoch, assigned, revoking) == (member.state, member.epoch, member.assigned, member.revoking):
-        # A member that waits on changes nothing, and is not to forget the epoch before this one.
+        # A member that keeps waiting does not change, and must not lose its previous epoch.
         return member
-    # What it gets now counts from now on, and what it keeps from when it got it. What it has given up and gets back is
-    # new: it may not commit for the time in between.
+    # Newly assigned partitions get the current epoch, and kept ones retain theirs. A partition that was revoked and is
+    # assigned again counts as new: the member must not commit with an epoch in between.
     epochs = dict.fromkeys(assignment.places_of(assignment.without(assigned, member.assigned)), epoch)
     for place in (*assignment.places_of(assignment.shared(assigned, member.assigned)), *assignment.places_of(revoking)):
         epochs[place] = member.assignment_epochs.get(place, member.epoch)

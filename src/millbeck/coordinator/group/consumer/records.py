@@ -22,15 +22,15 @@ class ConsumerGroupMetadataKey:
 
 @message(kind=Kind.DATA, versions="0", flexible="0+")
 class ConsumerGroupMetadataValue:
-    """A group's epoch, and what its topics looked like then."""
+    """The group epoch, and a hash of the subscribed topics at that epoch."""
 
     epoch: int = int32()
-    metadata_hash: int = int64(default=0, tag=0, doc="Of the subscribed topics; a different one calls for a new epoch.")
+    metadata_hash: int = int64(default=0, tag=0, doc="Hash of the subscribed topics; a change bumps the epoch.")
 
 
 @message(kind=Kind.DATA, versions="0", flexible="none")
 class ConsumerGroupPartitionMetadataKey:
-    """What came before the hash; only its tombstones are written."""
+    """Predecessor of the metadata hash; only its tombstones are written."""
 
     group_id: str = string()
 
@@ -45,7 +45,7 @@ class PartitionRacks:
 class TopicMetadata:
     topic_id: bytes = uuid()
     topic_name: str = string()
-    partition_count: int = int32()
+    num_partitions: int = int32()
     partition_metadata: list[PartitionRacks] = array(of=PartitionRacks)
 
 
@@ -68,7 +68,7 @@ class ClassicProtocol:
 
 @struct
 class ClassicMemberMetadata:
-    """What a member said that came by JoinGroup."""
+    """The terms of a member that joined with JoinGroup."""
 
     session_timeout_ms: int = int32()
     supported_protocols: list[ClassicProtocol] = array(of=ClassicProtocol)
@@ -76,7 +76,7 @@ class ClassicMemberMetadata:
 
 @message(kind=Kind.DATA, versions="0", flexible="0+")
 class ConsumerGroupMemberMetadataValue:
-    """Who a member is and what it subscribes to."""
+    """A member's identity and subscription."""
 
     instance_id: str | None = string(nullable="0+", default=None)
     rack_id: str | None = string(nullable="0+", default=None)
@@ -87,7 +87,10 @@ class ConsumerGroupMemberMetadataValue:
     rebalance_timeout_ms: int = int32(default=-1)
     server_assignor: str | None = string(nullable="0+", default=None)
     classic_member_metadata: ClassicMemberMetadata | None = nested(
-        of=ClassicMemberMetadata, nullable="0+", default=None, tag=0
+        of=ClassicMemberMetadata,
+        nullable="0+",
+        tag=0,
+        doc="Null for a member of the consumer protocol, and written then: if omitted it decodes as an empty struct.",
     )
 
 
@@ -99,7 +102,7 @@ class ConsumerGroupTargetAssignmentMetadataKey:
 @message(kind=Kind.DATA, versions="0", flexible="0+")
 class ConsumerGroupTargetAssignmentMetadataValue:
     assignment_epoch: int = int32(doc="The group epoch that the target was computed for.")
-    assignment_timestamp: int = int64(default=0, tag=0, ignorable=True, doc="When that was, for Kafka's coordinators.")
+    assignment_timestamp: int = int64(default=0, tag=0, ignorable=True, doc="When it was computed; Kafka reads it.")
 
 
 @struct
@@ -116,7 +119,7 @@ class ConsumerGroupTargetAssignmentMemberKey:
 
 @message(kind=Kind.DATA, versions="0", flexible="0+")
 class ConsumerGroupTargetAssignmentMemberValue:
-    """What a member should have."""
+    """The target assignment of a member."""
 
     topic_partitions: list[AssignedTopic] = array(of=AssignedTopic)
 
@@ -126,7 +129,7 @@ class HeldTopic:
     topic_id: bytes = uuid()
     partitions: list[int] = array(of=int32)
     assignment_epochs: list[int] | None = array(
-        of=int32, nullable="0+", default=None, tag=0, doc="The member's epoch when it got each of them (KIP-1251)."
+        of=int32, nullable="0+", tag=0, doc="The member epoch at which each was assigned (KIP-1251)."
     )
 
 
@@ -138,10 +141,10 @@ class ConsumerGroupCurrentMemberAssignmentKey:
 
 @message(kind=Kind.DATA, versions="0", flexible="0+")
 class ConsumerGroupCurrentMemberAssignmentValue:
-    """What a member has, and how far it has come on its way to what it should have."""
+    """A member's current assignment and its progress toward the target."""
 
     member_epoch: int = int32()
-    previous_member_epoch: int = int32(doc="Accepted too, in case the answer with the new one was lost.")
+    previous_member_epoch: int = int32(doc="Also accepted, in case the response with the new epoch was lost.")
     state: int = int8()
     assigned_partitions: list[HeldTopic] = array(of=HeldTopic)
     partitions_pending_revocation: list[HeldTopic] = array(of=HeldTopic)
@@ -155,10 +158,10 @@ class ConsumerGroupRegularExpressionKey:
 
 @message(kind=Kind.DATA, versions="0", flexible="0+")
 class ConsumerGroupRegularExpressionValue:
-    """The topics an expression stood for when it was last looked up."""
+    """The topics a regular expression matched when it was last resolved."""
 
     topics: list[str] = array(of=string)
-    version: int = int64(doc="Of the metadata they were looked up in.")
+    version: int = int64(doc="Version of the metadata it was resolved against.")
     timestamp: int = int64()
 
 
@@ -190,4 +193,4 @@ DECLARED: tuple[tuple[int, type[Any], type[Any]], ...] = (
     (CURRENT_MEMBER_TYPE, ConsumerGroupCurrentMemberAssignmentKey, ConsumerGroupCurrentMemberAssignmentValue),
     (REGULAR_EXPRESSION_TYPE, ConsumerGroupRegularExpressionKey, ConsumerGroupRegularExpressionValue),
 )
-"""Type, key and value."""
+"""(record type, key class, value class)."""

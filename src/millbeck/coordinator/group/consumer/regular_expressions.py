@@ -1,7 +1,7 @@
-"""Subscriptions by pattern: RE2's syntax and RE2's promise, matching time that grows with the text and nothing else.
+"""Regular expression subscriptions with RE2, whose matching time is linear in the length of the text.
 
-Python's own ``re`` backtracks, and a client's expression could keep the broker busy for years. An expression must match
-a topic's whole name.
+Python's ``re`` backtracks, so a client's expression could block the broker almost indefinitely. An expression must
+match the whole topic name.
 """
 
 from __future__ import annotations
@@ -13,16 +13,16 @@ from millbeck.kernel import errors
 
 LENGTH_MAX = 4096
 MEMORY_BYTES_MAX = 1 << 20
-"""For one compiled expression; a larger one is refused."""
+"""Memory limit of one compiled expression; a larger one is rejected."""
 
 
 def check(expression: str) -> None:
-    """Raise `InvalidRegularExpression` when it cannot be used."""
+    """Raise `InvalidRegularExpression` if the expression is not valid."""
     _compiled(expression)
 
 
 def matching(expressions: Iterable[str], names: Sequence[str]) -> dict[str, tuple[str, ...]]:
-    """For each expression the names it matches, ascending."""
+    """The matching topic names of each expression, ascending."""
     found: dict[str, tuple[str, ...]] = {}
     for expression in expressions:
         pattern = _compiled(expression)
@@ -31,7 +31,7 @@ def matching(expressions: Iterable[str], names: Sequence[str]) -> dict[str, tupl
 
 
 def _compiled(expression: str) -> Any:
-    # Loaded when the first member subscribes by pattern, which on most nodes is never.
+    # Imported when the first member subscribes by regular expression, which most nodes never need.
     import re2
 
     if len(expression) > LENGTH_MAX:

@@ -1,4 +1,4 @@
-"""Computing the target: what every member of a group should have, by the assignor that most members prefer."""
+"""Computes a group's target assignment with the assignor that most members prefer."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from millbeck.coordinator.group.consumer.member import ConsumerMember
 from millbeck.kernel.ids import Uuid
 
 
-class Problem(NamedTuple):
-    """Everything an assignor needs; immutable, so that it may be solved on a thread."""
+class AssignmentInput(NamedTuple):
+    """The input of an assignor; immutable, so that it may be used on another thread."""
 
     epoch: int
     members: Sequence[MemberSpecification]
@@ -28,7 +28,7 @@ class Problem(NamedTuple):
 Solution = Mapping[str, Assignment]
 
 
-def problem_of(draft: Draft, cluster: ClusterView) -> Problem:
+def build_group_spec(draft: Draft, cluster: ClusterView) -> AssignmentInput:
     members = draft.members()
     shapes = cluster.shapes(draft.subscribed_names())
     topics = {topic_id: TopicSpecification(shape.partition_count, shape.racks) for topic_id, shape in shapes.items()}
@@ -46,13 +46,13 @@ def problem_of(draft: Draft, cluster: ClusterView) -> Problem:
         )
         for member in members.values()
     ]
-    return Problem(draft.epoch, specifications, topics)
+    return AssignmentInput(draft.epoch, specifications, topics)
 
 
 def _remembering(
     find: Callable[[tuple[str, ...]], tuple[Uuid, ...]],
 ) -> Callable[[tuple[str, ...]], tuple[Uuid, ...]]:
-    """Most members subscribe to the same topics: work them out once."""
+    """Cache topic ids by subscription: most members have the same one."""
     known: dict[tuple[str, ...], tuple[Uuid, ...]] = {}
 
     def remembered(names: tuple[str, ...]) -> tuple[Uuid, ...]:
@@ -64,7 +64,8 @@ def _remembering(
 
 
 def preferred_assignor(members: Iterable[ConsumerMember], offered: Sequence[str]) -> str:
-    """The one that most members ask for, the earlier offered of two equal ones; the first offered if none asks."""
+    """The assignor most members prefer; on a tie the one listed first, and the first one if no member has a
+    preference."""
     votes: dict[str, int] = {}
     for member in members:
         if member.assignor in offered and member.assignor is not None:

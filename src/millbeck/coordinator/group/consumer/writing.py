@@ -1,4 +1,4 @@
-"""The records of consumer groups, made from what they are about."""
+"""Builds the records of consumer groups."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def regex_tombstone(group_id: str, regex: str) -> GroupRecord:
 
 
 def member_tombstones(group_id: str, member_id: str) -> list[GroupRecord]:
-    """A member goes: what it has, what it should have, who it is."""
+    """Tombstones of a member: current assignment, target assignment and metadata."""
     return [
         GroupRecord(ConsumerGroupCurrentMemberAssignmentKey(group_id, member_id), None),
         GroupRecord(ConsumerGroupTargetAssignmentMemberKey(group_id, member_id), None),
@@ -63,7 +63,7 @@ def member_tombstones(group_id: str, member_id: str) -> list[GroupRecord]:
 
 
 def group_tombstones(group: ConsumerGroup) -> list[GroupRecord]:
-    """The whole group goes."""
+    """Tombstones of a whole group."""
     found: list[GroupRecord] = []
     for member_id in dict.fromkeys([*group.members, *group.targets]):
         found += member_tombstones(group.group_id, member_id)

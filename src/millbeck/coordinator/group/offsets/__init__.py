@@ -1,1 +1,1 @@
-"""Committed offsets: kept, fetched, deleted, expired."""
+"""Committed offsets: commit, fetch, deletion and expiration."""

@@ -1,4 +1,4 @@
-"""OffsetCommit: who may commit, and the records that come of it."""
+"""OffsetCommit: validates commits and builds their records."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from millbeck.coordinator.group.classic.state import GroupState
 from millbeck.coordinator.group.records import NO_TIMESTAMP, GroupRecord, offset_commit
 from millbeck.coordinator.runtime.result import Result
 from millbeck.kernel import errors
-from millbeck.wire.messages.offset_commit import (
+from millbeck.wire.messages.group_offsets import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
     OffsetCommitRequestTopic,
@@ -22,10 +22,10 @@ DEFAULT_RETENTION = -1
 
 
 def validate_commit(group: ClassicGroup | None, request: OffsetCommitRequest, version: int) -> None:
-    """Whether this client may commit for the group now; raises what the client is told if not.
+    """Validate a commit; raises the error for the client.
 
-    A group that does not exist is made by a commit that names no generation: an administrator's, or that of a consumer
-    that manages its own assignment.
+    A group that does not exist is created by a commit without a generation, which comes from an administrator or from a
+    consumer that assigns partitions manually.
     """
     generation_id = request.generation_id_or_member_epoch
     if group is None:
@@ -42,14 +42,14 @@ def validate_commit(group: ClassicGroup | None, request: OffsetCommitRequest, ve
     if generation_id != group.generation_id:
         raise errors.IllegalGeneration()
     if group.state is GroupState.COMPLETING_REBALANCE:
-        # The member has joined this generation and does not know yet what it may commit.
+        # The member has joined this generation but has not received its assignment yet.
         raise errors.RebalanceInProgress()
 
 
 def commit(
     request: OffsetCommitRequest, options: OffsetOptions, now_ms: int
 ) -> Result[GroupRecord, OffsetCommitResponse]:
-    """The records of a commit that was found valid. Topics carry both name and id here, whatever the version."""
+    """Build the records of a valid commit. Topics have both name and id here, in every version."""
     records: list[GroupRecord] = []
     topics = [
         OffsetCommitResponseTopic(
@@ -91,5 +91,5 @@ def _commit_one(
 
 
 def utf16_length(text: str) -> int:
-    """The length Java would give the text: the limit on metadata is compared with that."""
+    """Length of the text in UTF-16 code units, as in Java: the metadata limit is compared with it."""
     return len(text) if text.isascii() else len(text.encode("utf-16-be", "surrogatepass")) // 2

@@ -1,11 +1,12 @@
-"""OffsetFetch: what a group has committed. Nothing committed is offset -1 and no error, even for an unknown group."""
+"""OffsetFetch: a group's committed offsets. Without a commit the offset is -1 and no error, even for an unknown
+group."""
 
 from __future__ import annotations
 
-from millbeck.coordinator.group.offsets.store import LATEST, Committed, OffsetStore
+from millbeck.coordinator.group.offsets.store import LATEST, OffsetAndMetadata, OffsetStore
 from millbeck.kernel import errors
 from millbeck.kernel.ids import ZERO_UUID
-from millbeck.wire.messages.offset_fetch import (
+from millbeck.wire.messages.group_offsets import (
     OffsetFetchRequestGroup,
     OffsetFetchResponseGroup,
     OffsetFetchResponsePartitions,
@@ -16,9 +17,11 @@ NO_OFFSET = -1
 
 
 def fetch(store: OffsetStore, request: OffsetFetchRequestGroup, at: int, *, is_known: bool) -> OffsetFetchResponseGroup:
-    """The offsets as of ``at``; with `LATEST` a partition with an open transaction is answered as unstable.
+    """Return the offsets as of ``at``; with `LATEST`, a partition with an open transaction is answered with
+    UNSTABLE_OFFSET_COMMIT.
 
-    Topics of the request carry name and id, whatever the version."""
+    Topics of the request have both name and id, in every version.
+    """
     if request.topics is None:
         topics = _fetch_all(store, request.group_id, at) if is_known else []
         return OffsetFetchResponseGroup(request.group_id, topics)
@@ -52,7 +55,7 @@ def _is_other_incarnation(stored_id: bytes, requested_id: bytes) -> bool:
     return ZERO_UUID not in (stored_id, requested_id) and stored_id != requested_id
 
 
-def _found(partition: int, committed: Committed | None) -> OffsetFetchResponsePartitions:
+def _found(partition: int, committed: OffsetAndMetadata | None) -> OffsetFetchResponsePartitions:
     if committed is None:
         return OffsetFetchResponsePartitions(partition, NO_OFFSET, -1, "")
     return OffsetFetchResponsePartitions(partition, committed.offset, committed.leader_epoch, committed.metadata)

@@ -1,9 +1,9 @@
-"""How offsets go away: deleted by request, with their group, with their topic, or by age.
+"""Removal of committed offsets: by request, with their group, with their topic, or by expiration.
 
-By age: an offset with an expiry of its own goes when that is reached. Otherwise ``offsets.retention.minutes`` count,
-for a group with members' protocol from the moment it became empty, for one whose members subscribe to other topics and
-for consumers without a group from the commit. In groups of the consumer protocol it is always the commit that counts.
-Nothing that an open transaction has touched is expired.
+An offset with its own expire timestamp expires at that time. Otherwise ``offsets.retention.minutes`` applies: for a
+group whose members join, from the time it became empty; for topics its members no longer subscribe to, and for
+consumers that assign partitions manually, from the commit. In consumer protocol groups retention always counts from the
+commit. Offsets pending in an open transaction do not expire.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from collections.abc import Callable, Sequence
 from millbeck.coordinator.group.classic.group import ClassicGroup
 from millbeck.coordinator.group.classic.state import GroupState
 from millbeck.coordinator.group.consumer.group import ConsumerGroup
-from millbeck.coordinator.group.offsets.store import Committed, OffsetStore
+from millbeck.coordinator.group.offsets.store import OffsetAndMetadata, OffsetStore
 from millbeck.coordinator.group.records import NO_TIMESTAMP, GroupRecord, offset_tombstone
 from millbeck.coordinator.runtime.result import Result
 from millbeck.kernel import errors
 from millbeck.kernel.ids import ZERO_UUID
-from millbeck.wire.messages.offset_delete import (
+from millbeck.wire.messages.group_offsets import (
     OffsetDeleteRequest,
     OffsetDeleteRequestTopic,
     OffsetDeleteResponse,
@@ -30,14 +30,14 @@ from millbeck.wire.messages.offset_delete import (
 def delete(
     store: OffsetStore, group: ClassicGroup | ConsumerGroup | None, request: OffsetDeleteRequest
 ) -> Result[GroupRecord, OffsetDeleteResponse]:
-    """OffsetDelete. A group with members keeps the offsets of the topics they subscribe to."""
+    """Handle OffsetDelete. Offsets of topics that members subscribe to are not deleted."""
     if group is None or group.state is GroupState.DEAD:
         raise errors.GroupIdNotFound()
     if isinstance(group, ClassicGroup) and not group.is_empty and not group.uses_consumer_protocol:
         raise errors.NonEmptyGroup()
     records: list[GroupRecord] = []
     topics = [_delete_topic(store, group, topic, records) for topic in request.topics]
-    return Result(records=records, response=OffsetDeleteResponse(topics=topics))
+    return Result(records=records, response=OffsetDeleteResponse(topics=topics), is_atomic=False)
 
 
 def _delete_topic(
@@ -55,20 +55,21 @@ def _delete_topic(
 
 
 def all_of_group(store: OffsetStore, group_id: str) -> list[GroupRecord]:
-    """Tombstones for everything the group has committed, inside open transactions too."""
+    """Tombstones for all of the group's offsets, including those in open transactions."""
     places = dict.fromkeys([*store.of_group(group_id), *store.pending_places(group_id)])
     return [offset_tombstone(group_id, topic, partition) for topic, partition in places]
 
 
 def all_of_topics(store: OffsetStore, deleted: Sequence[tuple[str, bytes]]) -> list[GroupRecord]:
-    """Tombstones for what groups have committed on deleted topics, given as (name, id).
+    """Tombstones for committed offsets of deleted topics, given as (name, id).
 
-    An offset that is known to belong to another incarnation of the name stays."""
+    An offset whose topic id belongs to another topic of the same name is kept.
+    """
     ids_by_name: dict[str, list[bytes]] = {}
     for name, topic_id in deleted:
         ids_by_name.setdefault(name, []).append(topic_id)
 
-    def is_gone(topic: str, committed: Committed) -> bool:
+    def is_gone(topic: str, committed: OffsetAndMetadata) -> bool:
         ids = ids_by_name.get(topic)
         return ids is not None and (committed.topic_id == ZERO_UUID or committed.topic_id in ids)
 
@@ -86,7 +87,7 @@ def all_of_topics(store: OffsetStore, deleted: Sequence[tuple[str, bytes]]) -> l
 def expire(
     store: OffsetStore, group: ClassicGroup | ConsumerGroup, *, retention_ms: int, now_ms: int
 ) -> tuple[list[GroupRecord], bool]:
-    """Tombstones for the group's expired offsets, and whether none are left."""
+    """Return tombstones for the group's expired offsets, and whether no offsets are left."""
     committed_by_place = store.of_group(group.group_id)
     if not committed_by_place:
         return [], not store.has_pending(group.group_id)
@@ -107,8 +108,8 @@ def expire(
     return records, not is_any_left and not store.has_pending(group.group_id)
 
 
-def _retention_base(group: ClassicGroup | ConsumerGroup) -> Callable[[Committed], int] | None:
-    """From when an offset's retention counts; None when no offset of the group may expire now."""
+def _retention_base(group: ClassicGroup | ConsumerGroup) -> Callable[[OffsetAndMetadata], int] | None:
+    """Return a function for the start of an offset's retention; None if no offset of the group may expire now."""
     if isinstance(group, ConsumerGroup):
         return _committed_at
     if group.protocol_type is None:
@@ -121,5 +122,5 @@ def _retention_base(group: ClassicGroup | ConsumerGroup) -> Callable[[Committed]
     return None
 
 
-def _committed_at(committed: Committed) -> int:
+def _committed_at(committed: OffsetAndMetadata) -> int:
     return committed.commit_timestamp_ms

@@ -1,7 +1,7 @@
-"""TxnOffsetCommit: who may commit a group's offsets as part of a transaction.
+"""TxnOffsetCommit: validates commits of a group's offsets in a transaction.
 
-A producer that says nothing of its membership is let through, as the transaction's epoch fences it; one that does is
-held to it, so that a member that was replaced cannot commit what its successor has read by now.
+A request without member id and generation is accepted, since the producer is fenced by its epoch; one with them is
+validated, so that a replaced member cannot commit offsets of partitions its successor has already read.
 """
 
 from __future__ import annotations
@@ -11,14 +11,14 @@ from millbeck.coordinator.group.classic.state import GroupState
 from millbeck.coordinator.group.consumer import offset_rules
 from millbeck.coordinator.group.consumer.group import ConsumerGroup
 from millbeck.kernel.errors import CoordinatorNotAvailable, IllegalGeneration, StaleMemberEpoch
-from millbeck.wire.messages.offset_commit import OffsetCommitRequest
+from millbeck.wire.messages.group_offsets import OffsetCommitRequest
 
 MEMBER_EPOCH_VERSION = 9
-"""Of OffsetCommit: the first that has member epochs."""
+"""First OffsetCommit version with member epochs."""
 
 
 def validate_commit(group: ClassicGroup | ConsumerGroup | None, request: OffsetCommitRequest) -> None:
-    """Raises what the producer is told when it may not commit; ``group`` is None when there is none."""
+    """Validate the commit; raises the error for the producer. ``group`` is None if it does not exist."""
     generation_id = request.generation_id_or_member_epoch
     is_member = generation_id >= 0 or request.member_id != "" or request.group_instance_id is not None
     if group is None:
@@ -31,7 +31,7 @@ def validate_commit(group: ClassicGroup | ConsumerGroup | None, request: OffsetC
         try:
             offset_rules.validate_commit(group, request, MEMBER_EPOCH_VERSION)
         except StaleMemberEpoch as error:
-            # What producers know.
+            # Producers do not know STALE_MEMBER_EPOCH.
             raise IllegalGeneration from error
         return
     if group.state is GroupState.DEAD:

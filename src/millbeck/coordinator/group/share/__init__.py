@@ -1,1 +1,1 @@
-"""Share groups as the group coordinator knows them: members, assignments, and where their state is kept."""
+"""Share groups in the group coordinator: members, assignments and the initialization of share partitions."""

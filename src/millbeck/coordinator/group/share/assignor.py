@@ -1,8 +1,8 @@
-"""The ``simple`` assignor: every partition has members, every member has a partition, and both evenly.
+"""The ``simple`` assignor: assigns every partition, gives every member a partition, and balances both.
 
-With more members than partitions each member gets one partition, and partitions are shared; with fewer, each partition
-goes to one member. Nobody is moved without need: what a member has it keeps while that is not more than its part. No
-partition has to be given up before another may have it, so there is nothing to wait for.
+With more members than partitions each member gets one partition and partitions are shared; with fewer, each partition
+goes to one member. Assignments are sticky: a member keeps its partitions while it has no more than its share. A
+partition need not be revoked before it is assigned to another member, so members do not wait.
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ Place = tuple[Uuid, int]
 
 
 class _Side:
-    """How many of the other side each has, and how many it may keep of what it had."""
+    """Quotas of one side (members or partitions): the number of counterparts each may keep from the previous
+    assignment."""
 
     def __init__(self, count: int, shares: int) -> None:
         self.floor, self.extra_left = divmod(shares, count) if count else (0, 0)
@@ -33,7 +34,7 @@ class _Side:
 def assign(
     subscriptions: Mapping[str, Sequence[Uuid]], partitions: Assignment, current: Mapping[str, Assignment]
 ) -> dict[str, Assignment]:
-    """Each member's partitions, of the topics it subscribes to. ``partitions`` are those there are."""
+    """Compute each member's partitions of its subscribed topics. ``partitions`` are the assignable ones."""
     places_of = {
         member: [(topic, index) for topic in sorted(topics) for index in partitions.get(topic, ())]
         for member, topics in subscriptions.items()

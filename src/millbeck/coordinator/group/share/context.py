@@ -1,4 +1,4 @@
-"""What share groups need of the node around them: topics, settings, and the share coordinators."""
+"""Interfaces that share groups need: topics, settings and the share coordinator."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import NamedTuple, Protocol
 from millbeck.kernel.ids import Uuid
 
 
-class Shape(Protocol):
-    """A topic as far as it matters here."""
+class TopicShape(Protocol):
+    """The properties of a topic that are needed here."""
 
     @property
     def topic_id(self) -> Uuid: ...
@@ -23,29 +23,29 @@ class Shape(Protocol):
 
 
 class Topics(Protocol):
-    """The topics there are. ``version`` grows when they change."""
+    """The existing topics. ``version`` increases when they change."""
 
     version: int
 
-    def shape(self, name: str) -> Shape | None: ...
+    def shape(self, name: str) -> TopicShape | None: ...
 
     def name_of(self, topic_id: Uuid) -> str | None: ...
 
     def metadata_hash(self, names: Iterable[str]) -> int:
-        """A number that changes when one of these topics appears, goes or grows; 0 without any."""
+        """Hash that changes when one of these topics is created, deleted or extended; 0 for no topics."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MembershipSettings:
-    """What may be set for one group."""
+    """Dynamic configuration of one group."""
 
     session_timeout_ms: int = 45_000
     heartbeat_interval_ms: int = 5000
     assignment_interval_ms: int = 1000
 
 
-class Begin(NamedTuple):
-    """A share partition that is to begin, or to begin anew."""
+class PartitionStart(NamedTuple):
+    """A share partition to initialize, with its start offset."""
 
     topic_id: Uuid
     partition: int
@@ -55,8 +55,8 @@ class Begin(NamedTuple):
 Place = tuple[Uuid, int]
 
 
-class StateKeeper(Protocol):
-    """The way to the share coordinators."""
+class StateInitializer(Protocol):
+    """Sends requests to the share coordinator."""
 
-    def initialize(self, group_id: str, state_epoch: int, beginnings: list[Begin]) -> None:
-        """Let share partitions begin; those for which it succeeded come back by ``ShareGroups.initialized``."""
+    def initialize(self, group_id: str, state_epoch: int, beginnings: list[PartitionStart]) -> None:
+        """Initialize share partitions; the successful ones are reported to ``ShareGroups.initialized``."""

@@ -1,4 +1,4 @@
-"""One operation's view of a share group: what it decides is in its records, and in the group as they will make it."""
+"""The pending changes of one operation on a share group: its records, and the group's state with them applied."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Final
 
 from millbeck.coordinator.group.records import GroupRecord
 from millbeck.coordinator.group.share import assignor
+from millbeck.coordinator.group.share.context import Topics
 from millbeck.coordinator.group.share.group import ShareGroup, ShareMember, StateTopics, shared_topics
 from millbeck.coordinator.group.share.records import (
     ShareGroupCurrentMemberAssignmentKey,
@@ -23,7 +24,6 @@ from millbeck.coordinator.group.share.records import (
     ShareGroupTargetAssignmentMetadataValue,
     ShareGroupValue,
 )
-from millbeck.coordinator.group.share.surroundings import Topics
 
 STABLE_STATE: Final = 0
 
@@ -48,7 +48,7 @@ class Draft:
         client_host: str,
         subscribed_names: Sequence[str] | None,
     ) -> bool:
-        """What a member says of itself, None for what has not changed. True when the group must look at it anew."""
+        """Store a member's metadata, None for unchanged fields; return whether the group must be reassigned."""
         known = member or ShareMember(member_id=member_id)
         names = known.subscribed_names if subscribed_names is None else tuple(sorted(set(subscribed_names)))
         rack = known.rack_id if rack_id is None else rack_id
@@ -75,7 +75,7 @@ class Draft:
         self.write(ShareGroupStatePartitionMetadataKey(self.group.group_id), topics.value())
 
     def assign(self, topics: Topics, now_ms: int) -> None:
-        """Compute who should have what, of the partitions that the share coordinator knows."""
+        """Compute the target assignment from the partitions that are initialized in the share coordinator."""
         group = self.group
         ids = {name: shape.topic_id for name in group.subscribed_names() if (shape := topics.shape(name)) is not None}
         target = assignor.assign(
@@ -98,7 +98,7 @@ class Draft:
         )
 
     def move_to_target(self, member_id: str) -> bool:
-        """Let the member have what it should; True when that is something else than before."""
+        """Move the member to its target assignment; return whether its assignment changed."""
         group = self.group
         member = group.members[member_id]
         is_behind = member.epoch != group.assignment_epoch
@@ -113,7 +113,7 @@ class Draft:
         return member.assigned != member.target
 
     def remove_group(self) -> None:
-        """Everything that is known of it is forgotten."""
+        """Write tombstones for the group and its members."""
         group_id = self.group.group_id
         for member_id in list(self.group.members):
             self.remove_member(member_id)

@@ -1,4 +1,4 @@
-"""A share group as its records say: immutable, each record makes a new one of it."""
+"""State of one share group. Immutable: replaying a record makes a new value."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ DEAD: Final = "Dead"
 STATES: Final = (EMPTY, STABLE, DEAD)
 
 Assignment = Mapping[Uuid, tuple[int, ...]]
-"""Partitions by topic, both ascending."""
+"""Partitions by topic id, both ascending."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,7 +48,7 @@ class ShareMember:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StateTopics:
-    """The share partitions whose state the share coordinator keeps, by topic."""
+    """The share partitions that have state in the share coordinator, by topic."""
 
     names: Mapping[Uuid, str] = field(default_factory=dict)
     initializing: Assignment = field(default_factory=dict)
@@ -95,7 +95,7 @@ class ShareGroup:
         return sorted({name for member in self.members.values() for name in member.subscribed_names})
 
     def replayed(self, key: Any, value: Any) -> ShareGroup:
-        """The group with one more record. A tombstone of the group itself is for whoever holds it."""
+        """Return the group after a record. Tombstones of the group itself are handled by the caller."""
         match key:
             case ShareGroupMetadataKey():
                 return replace(self, epoch=value.epoch, metadata_hash=value.metadata_hash)
@@ -114,7 +114,7 @@ class ShareGroup:
                 return self._changed(key.member_id, target=target)
             case ShareGroupCurrentMemberAssignmentKey():
                 return self._with_current(key.member_id, value)
-        raise AssertionError(f"no record of a share group: {key}")
+        raise AssertionError(f"not a share group record: {key}")
 
     def _with_member(self, member_id: str, value: ShareGroupMemberMetadataValue | None) -> ShareGroup:
         if value is None:
@@ -142,7 +142,7 @@ class ShareGroup:
     def _changed(self, member_id: str, **changes: Any) -> ShareGroup:
         member = self.members.get(member_id)
         if member is None:
-            # The records of one that has left come to their end.
+            # Remaining tombstones of a member that was removed.
             return self
         return replace(self, members={**self.members, member_id: replace(member, **changes)})
 

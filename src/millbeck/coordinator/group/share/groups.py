@@ -1,35 +1,39 @@
-"""The share groups of one ``__consumer_offsets`` partition; the group shard hands over to it what concerns them.
+"""The share groups of one ``__consumer_offsets`` partition; the group shard delegates to it.
 
-Groups of all kinds have their ids in common: the shard sees to it that an id is only ever one kind of group.
+Groups of all types share one id space: the group shard ensures that an id belongs to one type only.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 from millbeck.coordinator.group.records import GroupRecord
-from millbeck.coordinator.group.share import initialising, listing
+from millbeck.coordinator.group.share import initialization, listing
+from millbeck.coordinator.group.share.context import MembershipSettings, PartitionStart, Place, StateInitializer, Topics
 from millbeck.coordinator.group.share.draft import Draft
 from millbeck.coordinator.group.share.group import STATES, ShareGroup
-from millbeck.coordinator.group.share.membership import Membership
+from millbeck.coordinator.group.share.membership import ShareGroupMembership
 from millbeck.coordinator.group.share.records import ShareGroupMetadataKey
-from millbeck.coordinator.group.share.surroundings import Begin, MembershipSettings, Place, StateKeeper, Topics
 from millbeck.coordinator.protocol_config import ShareProtocolOptions
 from millbeck.coordinator.runtime.result import Result
 from millbeck.coordinator.runtime.timer import Timers
 from millbeck.kernel import errors
 from millbeck.kernel.ids import Uuid
 from millbeck.kernel.timeline import SnapshotRegistry, TimelineDict
-from millbeck.wire.messages.list_groups import ListedGroup
-from millbeck.wire.messages.share_group_describe import DescribedGroup
-from millbeck.wire.messages.share_group_heartbeat import ShareGroupHeartbeatRequest, ShareGroupHeartbeatResponse
+from millbeck.wire.messages.groups import ListedGroup
+from millbeck.wire.messages.share_groups import (
+    DescribedShareGroup,
+    ShareGroupHeartbeatRequest,
+    ShareGroupHeartbeatResponse,
+)
 
 BuildShareGroups = Callable[[SnapshotRegistry, Timers[GroupRecord], Topics], "ShareGroups"]
 
 
-class StartsAt(NamedTuple):
-    """Where a group is to begin anew."""
+class StartOffset(NamedTuple):
+    """The new start offset of a share partition."""
 
     topic_id: Uuid
     topic_name: str
@@ -37,11 +41,11 @@ class StartsAt(NamedTuple):
     start_offset: int
 
 
-class Beginning(NamedTuple):
-    """What the share coordinator is to be told after a group's start was set."""
+class StateInitialization(NamedTuple):
+    """The request to the share coordinator after start offsets were set."""
 
     state_epoch: int
-    beginnings: list[Begin]
+    beginnings: list[PartitionStart]
 
 
 class ShareGroups:
@@ -51,19 +55,20 @@ class ShareGroups:
         timers: Timers[GroupRecord],
         options: ShareProtocolOptions,
         topics: Topics,
-        keeper: StateKeeper,
+        keeper: StateInitializer,
         settings: Mapping[str, MembershipSettings],
     ) -> None:
         self._groups: TimelineDict[str, ShareGroup] = TimelineDict(registry)
         self._options = options
+        self._isolation = timers.isolation
         self._topics = topics
-        self._membership = Membership(self._groups, timers, options, topics, keeper, settings)
+        self._membership = ShareGroupMembership(self._groups, timers, options, topics, keeper, settings)
 
     def __contains__(self, group_id: str) -> bool:
         return group_id in self._groups
 
     def group(self, group_id: str) -> ShareGroup:
-        """Raises GROUP_ID_NOT_FOUND."""
+        """Return the group; raises GROUP_ID_NOT_FOUND."""
         group = self._groups.get(group_id)
         if group is None:
             raise errors.GroupIdNotFound(f"Group {group_id} not found.")
@@ -82,7 +87,7 @@ class ShareGroups:
 
     def on_loaded(self) -> None:
         for group in list(self._groups.values()):
-            self._membership.resume(group)
+            self._isolation.run(("start timers", group.group_id), partial(self._membership.resume, group))
 
     # Membership
 
@@ -94,37 +99,38 @@ class ShareGroups:
     def initialized(self, group_id: str, done: list[Place], now_ms: int) -> Result[GroupRecord, Any]:
         return self._membership.initialized(group_id, done, now_ms)
 
-    # Seen from outside
+    # Listing and describing
 
     def list_groups(self, states: Sequence[str], types: Sequence[str], at: int) -> list[ListedGroup]:
         return listing.list_groups(self._groups.copy_at(at).values(), states, types)
 
-    def describe(self, group_id: str, at: int) -> DescribedGroup:
-        return listing.describe(group_id, self._groups.get_at(group_id, at), self._topics, self._options.assignors[0])
+    def describe(self, group_id: str, at: int) -> DescribedShareGroup:
+        return listing.describe(group_id, self._groups.get_at(group_id, at), self._topics, self._options.assignor_name)
 
     def places(self, group_id: str, at: int) -> dict[Uuid, tuple[int, ...]]:
-        """The share partitions that have begun. Raises GROUP_ID_NOT_FOUND."""
+        """The initialized share partitions. Raises GROUP_ID_NOT_FOUND."""
         group = self._groups.get_at(group_id, at)
         if group is None:
             raise errors.GroupIdNotFound(f"Group {group_id} not found.")
         return dict(group.topics.initialized)
 
-    # Starting anew, and the end
+    # Setting start offsets and deletion
 
-    def set_starts(self, group_id: str, starts: Sequence[StartsAt]) -> Result[GroupRecord, Beginning]:
-        """AlterShareGroupOffsets: record that these begin anew; the share coordinator is told afterwards.
+    def set_starts(self, group_id: str, starts: Sequence[StartOffset]) -> Result[GroupRecord, StateInitialization]:
+        """Handle AlterShareGroupOffsets: mark the share partitions as initialized; the share coordinator is called once
+        committed.
 
-        A group that is not there yet comes about, so that its first member finds where it is to begin.
+        A group that does not exist is created, so that its first member starts at these offsets.
         """
         group = self._empty_group(group_id) if group_id in self._groups else ShareGroup(group_id=group_id)
         draft = Draft(group)
         draft.raise_epoch(group.metadata_hash)
-        initialising.begun(draft, [(each.topic_id, each.topic_name, each.partition) for each in starts])
-        beginnings = [Begin(each.topic_id, each.partition, each.start_offset) for each in starts]
-        return Result(records=draft.records, response=Beginning(draft.group.epoch, beginnings))
+        initialization.begun(draft, [(each.topic_id, each.topic_name, each.partition) for each in starts])
+        beginnings = [PartitionStart(each.topic_id, each.partition, each.start_offset) for each in starts]
+        return Result(records=draft.records, response=StateInitialization(draft.group.epoch, beginnings))
 
     def begin_deletion(self, group_id: str, names: Mapping[Uuid, str]) -> Result[GroupRecord, list[Place]]:
-        """DeleteShareGroupOffsets: the share partitions of these topics are to go; which they are."""
+        """Handle DeleteShareGroupOffsets: mark the share partitions of these topics for deletion and return them."""
         group = self._empty_group(group_id)
         known = group.topics
         places = [
@@ -135,7 +141,7 @@ class ShareGroups:
         found = {topic: name for topic, name in names.items() if topic in known.names or topic in known.deleting}
         draft = Draft(group)
         if found:
-            initialising.delete(draft, found)
+            initialization.delete(draft, found)
         return Result(records=draft.records, response=places)
 
     def end_deletion(self, group_id: str, topic_ids: Iterable[Uuid]) -> Result[GroupRecord, bool]:
@@ -143,11 +149,11 @@ class ShareGroups:
         if group is None:
             return Result(response=True)
         draft = Draft(group)
-        initialising.deleted(draft, topic_ids)
+        initialization.deleted(draft, topic_ids)
         return Result(records=draft.records, response=True)
 
     def places_to_forget(self, group_ids: Iterable[str]) -> dict[str, list[Place]]:
-        """Of the share groups among these that may be deleted, the share partitions whose state goes with them."""
+        """For each of these share groups that may be deleted, the share partitions whose state is deleted with it."""
         found = {}
         for group_id in group_ids:
             group = self._groups.get(group_id)
@@ -162,7 +168,7 @@ class ShareGroups:
         return found
 
     def delete(self, group_id: str) -> list[GroupRecord]:
-        """The records that make an end of an empty group. Raises NON_EMPTY_GROUP, GROUP_ID_NOT_FOUND."""
+        """The records that delete an empty group. Raises NON_EMPTY_GROUP or GROUP_ID_NOT_FOUND."""
         draft = Draft(self._empty_group(group_id))
         draft.remove_group()
         return draft.records
@@ -176,15 +182,14 @@ class ShareGroups:
     def on_topics_deleted(self, topic_ids: Sequence[Uuid]) -> list[GroupRecord]:
         found: list[GroupRecord] = []
         for group in list(self._groups.values()):
-            draft = Draft(group)
-            if initialising.deleted(draft, topic_ids):
-                found += draft.records
+            entity = ("forget topics", group.group_id)
+            found += self._isolation.run(entity, partial(_without_topics, group, topic_ids)) or []
         return found
 
     # Metrics
 
     def counts(self) -> dict[str, int]:
-        """How many groups there are in each state."""
+        """Number of groups by state."""
         counts = dict.fromkeys(STATES, 0)
         for group in self._groups.values():
             counts[group.state] += 1
@@ -195,11 +200,16 @@ class ShareGroups:
         return self._membership.rebalance_count
 
 
+def _without_topics(group: ShareGroup, topic_ids: Sequence[Uuid]) -> list[GroupRecord]:
+    draft = Draft(group)
+    return draft.records if initialization.deleted(draft, topic_ids) else []
+
+
 class _NoCoordinator:
-    def initialize(self, group_id: str, state_epoch: int, beginnings: list[Begin]) -> None:
-        """Nobody keeps anything: share partitions never begin."""
+    def initialize(self, group_id: str, state_epoch: int, beginnings: list[PartitionStart]) -> None:
+        """Do nothing: share partitions are never initialized."""
 
 
 def without_coordinator(registry: SnapshotRegistry, timers: Timers[GroupRecord], topics: Topics) -> ShareGroups:
-    """Share groups that nothing can be assigned in, for a shard that is on its own."""
+    """Share groups without a share coordinator, in which no partitions are assigned; for a shard used on its own."""
     return ShareGroups(registry, timers, ShareProtocolOptions.of(), topics, _NoCoordinator(), {})

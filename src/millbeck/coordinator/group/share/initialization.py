@@ -1,4 +1,4 @@
-"""Which share partitions of a group the share coordinator knows of: those that begin, have begun, and are to go."""
+"""Tracks which share partitions are initialized in the share coordinator, being initialized or being deleted."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Final
 
+from millbeck.coordinator.group.share.context import PartitionStart, Place, Topics
 from millbeck.coordinator.group.share.draft import Draft
 from millbeck.coordinator.group.share.group import Assignment, ShareGroup, StateTopics
-from millbeck.coordinator.group.share.surroundings import Begin, Place, Topics
 from millbeck.kernel.ids import Uuid
 
 UNINITIALIZED_OFFSET: Final = -1
 
 
 def begin(draft: Draft, topics: Topics, names: Iterable[str]) -> None:
-    """Record the partitions of these topics that the group has not read yet as about to begin."""
+    """Mark the partitions of these topics that are not initialized yet as initializing."""
     known = draft.group.topics
     initializing, found_names = dict(known.initializing), dict(known.names)
     for name in names:
@@ -37,16 +37,16 @@ def is_waiting(group: ShareGroup) -> bool:
     return bool(group.topics.initializing)
 
 
-def beginnings(group: ShareGroup) -> list[Begin]:
+def beginnings(group: ShareGroup) -> list[PartitionStart]:
     return [
-        Begin(topic, index, UNINITIALIZED_OFFSET)
+        PartitionStart(topic, index, UNINITIALIZED_OFFSET)
         for topic, indexes in group.topics.initializing.items()
         for index in indexes
     ]
 
 
 def complete(draft: Draft, done: Iterable[Place]) -> bool:
-    """These have begun; True when that was news."""
+    """Mark share partitions as initialized; return whether that changed anything."""
     known = draft.group.topics
     places = [(topic, index) for topic, index in done if index in known.initializing.get(topic, ())]
     if not places:
@@ -62,7 +62,7 @@ def complete(draft: Draft, done: Iterable[Place]) -> bool:
 
 
 def begun(draft: Draft, places: Iterable[tuple[Uuid, str, int]]) -> None:
-    """These begin now, whatever was before: (topic id, name, partition)."""
+    """Mark share partitions as initialized, whatever their state was: (topic id, name, partition)."""
     known = draft.group.topics
     found = list(places)
     indexes = [(topic, index) for topic, _, index in found]
@@ -77,13 +77,13 @@ def begun(draft: Draft, places: Iterable[tuple[Uuid, str, int]]) -> None:
 
 
 def delete(draft: Draft, names: Mapping[Uuid, str]) -> None:
-    """The state of these topics is to go."""
+    """Mark the state of these topics as being deleted."""
     known = draft.group.topics
     draft.put_topics(_without_topics(known, names, deleting={**known.deleting, **names}))
 
 
 def deleted(draft: Draft, topic_ids: Iterable[Uuid]) -> bool:
-    """The state of these topics is gone, or the topics are; True when that was news."""
+    """Forget deleted topics, or topics whose state was deleted; return whether that changed anything."""
     known = draft.group.topics
     gone = dict.fromkeys(topic_ids, "")
     deleting = {topic: name for topic, name in known.deleting.items() if topic not in gone}

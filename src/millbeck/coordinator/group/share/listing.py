@@ -1,25 +1,21 @@
-"""ShareGroupDescribe, ListGroups and deletion: share groups seen from outside."""
+"""ShareGroupDescribe and ListGroups for share groups."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from millbeck.coordinator.group.share.group import DEAD, PROTOCOL_TYPE, TYPE_NAME, Assignment, ShareGroup
-from millbeck.coordinator.group.share.surroundings import Topics
+from millbeck.coordinator.group.share.context import Topics
+from millbeck.coordinator.group.share.group import PROTOCOL_TYPE, TYPE_NAME, Assignment, ShareGroup
 from millbeck.kernel import errors
-from millbeck.wire.messages.list_groups import ListedGroup
-from millbeck.wire.messages.share_group_describe import Assignment as DescribedAssignment
-from millbeck.wire.messages.share_group_describe import (
-    DescribedGroup,
-    Member,
-    ShareGroupDescribeTopicPartitions,
-)
+from millbeck.wire.messages.groups import ListedGroup
+from millbeck.wire.messages.share_groups import DescribedShareAssignment as DescribedAssignment
+from millbeck.wire.messages.share_groups import DescribedShareGroup, ShareGroupDescribeTopicPartitions, ShareGroupMember
 
 
 def list_groups(
     groups: Iterable[ShareGroup], states_filter: Sequence[str], types_filter: Sequence[str]
 ) -> list[ListedGroup]:
-    """The groups in one of the states and of one of the types; an empty filter lets everything through."""
+    """List the groups in any of the states and of any of the types; an empty filter matches all."""
     states = [state.lower() for state in states_filter]
     if types_filter and TYPE_NAME not in [each.lower() for each in types_filter]:
         return []
@@ -30,22 +26,21 @@ def list_groups(
     ]
 
 
-def describe(group_id: str, group: ShareGroup | None, topics: Topics, assignor: str) -> DescribedGroup:
+def describe(group_id: str, group: ShareGroup | None, topics: Topics, assignor: str) -> DescribedShareGroup:
     if group is None:
-        return DescribedGroup(
+        return DescribedShareGroup(
             error_code=errors.GroupIdNotFound.code,
             error_message=f"Group {group_id} not found.",
             group_id=group_id,
-            group_state=DEAD,
         )
-    return DescribedGroup(
+    return DescribedShareGroup(
         group_id=group_id,
         group_state=group.state,
         group_epoch=group.epoch,
         assignment_epoch=group.assignment_epoch,
         assignor_name=assignor,
         members=[
-            Member(
+            ShareGroupMember(
                 member.member_id,
                 member.rack_id,
                 member.epoch,

@@ -1,15 +1,15 @@
-"""ShareGroupHeartbeat: who is in a share group, and which partitions it reads.
+"""ShareGroupHeartbeat: the members of share groups and their assignments.
 
-Theory of operation. A heartbeat works on a `Draft` of its group, which gathers the records of what it decides. Members
-that come, go or subscribe to something else raise the group's epoch, as do changes of the topics. Partitions that a
-group has not read yet are first made known to the share coordinator: a record says that this is under way, the request
-goes out when the record is committed, and another record says that it is done. Then the assignor gives them to members.
+Theory of operation. A heartbeat works on a `Draft` of its group, which collects the records. Members that join, leave
+or change their subscription bump the group epoch, as do changes of the topics. Partitions that are new to a group are
+first initialized in the share coordinator: a record marks them as initializing, the request is sent when that record is
+committed, and another record marks them as initialized. Then the assignor assigns them to members.
 
-No partition is ever taken from a member before another has it, so a member is moved to the newest assignment by the
-heartbeat that finds it there.
+A partition need not be revoked from a member before it is assigned to another one, so each heartbeat moves its member
+to the latest assignment.
 
-Timers, one for each member: ``session``, nothing was heard of it for the session timeout; one for each group:
-``assign``, the least interval between two assignments is over.
+Timers, one for each member: ``session``, no heartbeat within the session timeout; one for each group: ``assign``, the
+minimum interval between two assignments has passed.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from millbeck.coordinator.group.records import GroupRecord
-from millbeck.coordinator.group.share import initialising
+from millbeck.coordinator.group.share import initialization
+from millbeck.coordinator.group.share.context import MembershipSettings, Place, StateInitializer, Topics
 from millbeck.coordinator.group.share.draft import Draft
 from millbeck.coordinator.group.share.group import ShareGroup, ShareMember
-from millbeck.coordinator.group.share.surroundings import MembershipSettings, Place, StateKeeper, Topics
 from millbeck.coordinator.protocol_config import ShareProtocolOptions
 from millbeck.coordinator.runtime.result import Result
 from millbeck.coordinator.runtime.timer import TimerKey, Timers
 from millbeck.kernel import errors
 from millbeck.kernel.timeline import TimelineDict
-from millbeck.wire.messages.share_group_heartbeat import (
-    Assignment,
+from millbeck.wire.messages.share_groups import (
+    ShareAssignment,
     ShareGroupHeartbeatRequest,
     ShareGroupHeartbeatResponse,
     ShareGroupHeartbeatTopicPartitions,
@@ -37,23 +37,23 @@ from millbeck.wire.messages.share_group_heartbeat import (
 JOIN_EPOCH: Final = 0
 LEAVE_EPOCH: Final = -1
 HASTY_INTERVAL_MS: Final = 500
-"""When a member that waits for partitions is asked to come back."""
+"""Heartbeat interval of a member that waits for partitions."""
 RETRY_MS: Final = 500
 
 GroupResult = Result[GroupRecord, Any]
 
 
-class Membership:
+class ShareGroupMembership:
     def __init__(
         self,
         groups: TimelineDict[str, ShareGroup],
         timers: Timers[GroupRecord],
         options: ShareProtocolOptions,
         topics: Topics,
-        keeper: StateKeeper,
+        keeper: StateInitializer,
         settings: Mapping[str, MembershipSettings],
     ) -> None:
-        """``settings`` are those of the groups that have their own."""
+        """``settings`` holds the dynamic configurations, by group id."""
         self._groups = groups
         self._timers = timers
         self._options = options
@@ -62,7 +62,7 @@ class Membership:
         self._settings = settings
         self._seen_versions: dict[str, int] = {}
         self._asked_ms: dict[str, int] = {}
-        """When the share coordinator was last asked to let a group's partitions begin."""
+        """When the initialization of a group's share partitions was last requested."""
         self.rebalance_count = 0
 
     def settings_of(self, group_id: str) -> MembershipSettings:
@@ -77,7 +77,7 @@ class Membership:
         )
 
     def resume(self, group: ShareGroup) -> None:
-        """The shard is loaded: whoever is in the group has a session's time to be heard of."""
+        """Start the session timeouts of the members of a group that was just loaded."""
         for member_id in group.members:
             self._keep_session(group.group_id, member_id)
 
@@ -90,7 +90,7 @@ class Membership:
             return self._leave(group, request)
         if group is None:
             if request.member_epoch != JOIN_EPOCH:
-                raise errors.UnknownMemberId(f"there is no share group {request.group_id}")
+                raise errors.UnknownMemberId(f"Share group {request.group_id} not found.")
             group = ShareGroup(group_id=request.group_id)
         member = self._find_member(group, request)
         draft = Draft(group)
@@ -105,7 +105,7 @@ class Membership:
         self._update(draft, is_changed, now_ms)
         is_told_anew = draft.move_to_target(request.member_id) or request.member_epoch == JOIN_EPOCH
         self._keep_session(group.group_id, request.member_id)
-        is_waiting = initialising.is_waiting(draft.group) or draft.group.epoch > draft.group.assignment_epoch
+        is_waiting = initialization.is_waiting(draft.group) or draft.group.epoch > draft.group.assignment_epoch
         known = draft.group.members[request.member_id]
         settings = self.settings_of(group.group_id)
         response = ShareGroupHeartbeatResponse(
@@ -116,7 +116,7 @@ class Membership:
             else settings.heartbeat_interval_ms,
         )
         if is_told_anew or request.subscribed_topic_names is not None:
-            response.assignment = Assignment(
+            response.assignment = ShareAssignment(
                 [ShareGroupHeartbeatTopicPartitions(topic, list(found)) for topic, found in known.assigned.items()]
             )
         return self._result(draft, response, now_ms)
@@ -125,22 +125,26 @@ class Membership:
         member = group.members.get(request.member_id)
         if member is None:
             if request.member_epoch != JOIN_EPOCH:
-                raise errors.UnknownMemberId(f"{request.member_id} is no member of {request.group_id}")
+                raise errors.UnknownMemberId(f"Member {request.member_id} is not a member of group {request.group_id}.")
             if len(group.members) >= self._options.size_max:
-                raise errors.GroupMaxSizeReached(f"the share group has {len(group.members)} members already")
+                raise errors.GroupMaxSizeReached(f"The share group is full: it has {len(group.members)} members.")
             return None
         if request.member_epoch == JOIN_EPOCH:
             return member
         if request.member_epoch > member.epoch:
-            raise errors.FencedMemberEpoch(f"epoch {request.member_epoch} is larger than {member.epoch}")
+            raise errors.FencedMemberEpoch(
+                f"member epoch {request.member_epoch} is larger than the current epoch {member.epoch}"
+            )
         if request.member_epoch < member.epoch and request.member_epoch != member.previous_epoch:
-            raise errors.FencedMemberEpoch(f"epoch {request.member_epoch} is over, {member.epoch} is now")
+            raise errors.FencedMemberEpoch(
+                f"member epoch {request.member_epoch} is smaller than the current epoch {member.epoch}"
+            )
         return member
 
-    # Steps of an operation
+    # Steps of one operation
 
     def _update(self, draft: Draft, is_changed: bool, now_ms: int) -> None:
-        """Bring the group's epoch, its share partitions and its assignment up to date."""
+        """Update the group epoch, the share partitions to initialize and the target assignment."""
         group_id = draft.group.group_id
         names = draft.group.subscribed_names()
         if is_changed or self._seen_versions.get(group_id) != self._topics.version:
@@ -148,7 +152,7 @@ class Membership:
             if is_changed or metadata_hash != draft.group.metadata_hash:
                 draft.raise_epoch(metadata_hash)
             self._seen_versions[group_id] = self._topics.version
-            initialising.begin(draft, self._topics, names)
+            initialization.begin(draft, self._topics, names)
         self._update_target(draft, now_ms)
 
     def _update_target(self, draft: Draft, now_ms: int) -> None:
@@ -179,9 +183,9 @@ class Membership:
         return Result(records=draft.records)
 
     def _result(self, draft: Draft, response: Any, now_ms: int) -> GroupResult:
-        """Records and response; what is to begin is asked for when its record is committed."""
+        """Build the result; initialization is requested when its record is committed."""
         group = draft.group
-        beginnings = initialising.beginnings(group)
+        beginnings = initialization.beginnings(group)
         asked_ms = self._asked_ms.get(group.group_id)
         is_due = asked_ms is None or now_ms >= asked_ms + self._options.initialize_retry_interval_ms
         if not beginnings or not (draft.has_new_beginnings or is_due):
@@ -194,13 +198,13 @@ class Membership:
         return Result(records=draft.records, response=response, on_committed=ask)
 
     def initialized(self, group_id: str, done: list[Place], now_ms: int) -> GroupResult:
-        """The share coordinator has let these begin: it is recorded, and members get them."""
+        """Record the share partitions as initialized and assign them."""
         group = self._groups.get(group_id)
         self._asked_ms.pop(group_id, None)
         if group is None or not done:
             return Result()
         draft = Draft(group)
-        if initialising.complete(draft, done):
+        if initialization.complete(draft, done):
             draft.raise_epoch(group.metadata_hash)
             self._update_target(draft, now_ms)
         return Result(records=draft.records)
@@ -211,7 +215,7 @@ class Membership:
         self, group: ShareGroup | None, request: ShareGroupHeartbeatRequest
     ) -> Result[GroupRecord, ShareGroupHeartbeatResponse]:
         if group is None or request.member_id not in group.members:
-            raise errors.UnknownMemberId(f"{request.member_id} is no member of {request.group_id}")
+            raise errors.UnknownMemberId(f"Member {request.member_id} is not a member of group {request.group_id}.")
         response = ShareGroupHeartbeatResponse(member_id=request.member_id, member_epoch=LEAVE_EPOCH)
         return Result(records=self._without(group, request.member_id), response=response)
 
@@ -237,7 +241,7 @@ class Membership:
         return Result(records=self._without(group, member_id))
 
     def forget(self, group_id: str) -> None:
-        """The group is gone."""
+        """Discard the soft state of a deleted group."""
         self._seen_versions.pop(group_id, None)
         self._asked_ms.pop(group_id, None)
 

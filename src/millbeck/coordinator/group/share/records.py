@@ -21,10 +21,10 @@ class ShareGroupMetadataKey:
 
 @message(kind=Kind.DATA, versions="0", flexible="0+")
 class ShareGroupMetadataValue:
-    """A group's epoch, and what its topics looked like then."""
+    """The group epoch, and a hash of the subscribed topics at that epoch."""
 
     epoch: int = int32()
-    metadata_hash: int = int64(doc="Of the subscribed topics; a different one calls for a new epoch.")
+    metadata_hash: int = int64(doc="Hash of the subscribed topics; a change bumps the epoch.")
 
 
 @message(kind=Kind.DATA, versions="0", flexible="none")
@@ -35,7 +35,7 @@ class ShareGroupMemberMetadataKey:
 
 @message(kind=Kind.DATA, versions="0", flexible="0+")
 class ShareGroupMemberMetadataValue:
-    """Who a member is and what it subscribes to."""
+    """A member's identity and subscription."""
 
     rack_id: str | None = string(nullable="0+", default=None)
     client_id: str = string()
@@ -68,7 +68,7 @@ class ShareGroupTargetAssignmentMemberKey:
 
 @message(kind=Kind.DATA, versions="0", flexible="0+")
 class ShareGroupTargetAssignmentMemberValue:
-    """What a member should have."""
+    """The target assignment of a member."""
 
     topic_partitions: list[SharedTopic] = array(of=SharedTopic)
 
@@ -81,10 +81,10 @@ class ShareGroupCurrentMemberAssignmentKey:
 
 @message(kind=Kind.DATA, versions="0", flexible="0+")
 class ShareGroupCurrentMemberAssignmentValue:
-    """What a member has been told."""
+    """A member's current assignment."""
 
     member_epoch: int = int32()
-    previous_member_epoch: int = int32(doc="Accepted too, in case the answer with the new one was lost.")
+    previous_member_epoch: int = int32(doc="Also accepted, in case the response with the new epoch was lost.")
     state: int = int8()
     assigned_partitions: list[SharedTopic] = array(of=SharedTopic)
 
@@ -109,7 +109,7 @@ class DeletingTopic:
 
 @message(kind=Kind.DATA, versions="0", flexible="0+")
 class ShareGroupStatePartitionMetadataValue:
-    """Which share partitions the share coordinator knows of, or is being told of."""
+    """The share partitions that are initialized in the share coordinator, being initialized or being deleted."""
 
     initializing_topics: list[StateTopic] = array(of=StateTopic)
     initialized_topics: list[StateTopic] = array(of=StateTopic)

@@ -1,1 +1,1 @@
-"""What a partition's leader knows of one share group's progress on it, as pure state."""
+"""The state of a share partition on the partition's leader. Pure."""

@@ -1,9 +1,9 @@
-"""Giving a member records of a share partition: what a fetch found, less what others hold, as much as was asked for.
+"""Acquires records of a share partition for a member from the batches of a fetch.
 
-What a fetch has passed over without finding a record (compacted away, a transaction's marker, an aborted transaction)
-is final at once. A record that was given out often is likely to be what breaks its consumers: from half the delivery
-limit on fewer of such records are given at a time, and the last delivery of each is its own (as in Kafka since 4.2),
-so that the records around it are not given up with it.
+Offsets in a fetch that have no records for consumers (compacted away, transaction markers, aborted transactions) become
+final at once. A record that was delivered often is likely to be one that crashes its consumers: from half the delivery
+limit on, fewer such records are acquired at a time, and the last delivery of each is acquired alone (as in Kafka since
+4.2), so that the records around it are not archived with it.
 """
 
 from __future__ import annotations
@@ -11,17 +11,17 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from millbeck.coordinator.share.partition.window import Lock, Run
+from millbeck.coordinator.share.partition.window import AcquisitionLock, InFlightBatch
 from millbeck.coordinator.share.states import RecordState
 
 if TYPE_CHECKING:
-    from millbeck.coordinator.share.partition.machine import SharePartition
+    from millbeck.coordinator.share.partition.share_partition import SharePartition
 
 SPARING_COUNT_MIN: Final = 2
 
 
-class Found(NamedTuple):
-    """A batch of the log. ``has_records`` is False for one whose records nobody is to see."""
+class FetchedBatch(NamedTuple):
+    """A batch of the log. ``has_records`` is False if none of its records are visible to consumers."""
 
     first_offset: int
     last_offset: int
@@ -34,15 +34,15 @@ class Acquired(NamedTuple):
     delivery_count: int
 
 
-class Taking:
-    """One acquisition. The window's counts are kept by the partition's own methods."""
+class Acquisition:
+    """One acquisition. The counts are maintained by methods of `SharePartition`."""
 
     __slots__ = ("_acquired", "_batch_size", "_is_over", "_is_strict", "_lock", "_partition", "_position", "_remaining")
 
     def __init__(
         self,
         partition: SharePartition,
-        lock: Lock,
+        lock: AcquisitionLock,
         fetch_offset: int,
         max_records: int,
         batch_size: int,
@@ -57,7 +57,7 @@ class Taking:
         self._is_over = False
         self._acquired: list[Acquired] = []
 
-    def run(self, found: Iterable[Found]) -> list[Acquired]:
+    def run(self, found: Iterable[FetchedBatch]) -> list[Acquired]:
         for batch in found:
             if self._is_over or self._remaining <= 0:
                 break
@@ -76,7 +76,7 @@ class Taking:
         return self._acquired
 
     def _pass_over(self, first: int, last: int) -> None:
-        """There is nothing here for anybody."""
+        """Archive offsets that have no records for consumers."""
         partition = self._partition
         window = partition.window
         if first > last:
@@ -92,7 +92,7 @@ class Taking:
         window.join(first, last)
 
     def _take_again(self, first: int, last: int) -> None:
-        """Take what others have given back."""
+        """Acquire records that are available again after a release or expired lock."""
         partition = self._partition
         window = partition.window
         if not partition.available_count:
@@ -105,7 +105,7 @@ class Taking:
                 continue
             begin, end = max(run.first, first), min(run.last, last)
             if run.delivery_count >= limit:
-                # The limit was lowered since.
+                # The delivery limit was lowered since.
                 self._give_up(begin, end)
                 continue
             if self._acquired and _is_last_delivery(run, limit):
@@ -124,8 +124,8 @@ class Taking:
             partition.give_up(part)
         partition.window.join(first, last)
 
-    def _sparing(self, run: Run, count: int) -> int:
-        """How many of these to give: all, unless they were given often already."""
+    def _sparing(self, run: InFlightBatch, count: int) -> int:
+        """Number of records to acquire: all of them, unless they were delivered often already."""
         limit = self._partition.settings.delivery_count_limit
         sparing_from = max(SPARING_COUNT_MIN, -(-limit // 2))
         if _is_last_delivery(run, limit):
@@ -137,7 +137,7 @@ class Taking:
         return count
 
     def _take_new(self, first: int, last: int) -> None:
-        """Take what was never given out, and let the window grow over it."""
+        """Acquire records beyond the window, which is extended over them."""
         partition = self._partition
         window = partition.window
         begin = max(first, window.end_offset + 1)
@@ -148,7 +148,7 @@ class Taking:
             last = min(last, begin + min(self._remaining, room) - 1)
         self._take(partition.append(last, RecordState.AVAILABLE, 0))
 
-    def _take(self, run: Run) -> None:
+    def _take(self, run: InFlightBatch) -> None:
         run.delivery_count += 1
         run.lock = self._lock
         self._partition.put(run, RecordState.ACQUIRED)
@@ -163,6 +163,6 @@ class Taking:
         acquired.append(Acquired(run.first, run.last, run.delivery_count))
 
 
-def _is_last_delivery(run: Run, limit: int) -> bool:
-    """Whether these records are given out for the last time; with a limit of two, that is no sign of trouble."""
+def _is_last_delivery(run: InFlightBatch, limit: int) -> bool:
+    """Whether this is the records' last delivery; with a limit of two, that is not treated as suspicious."""
     return limit > SPARING_COUNT_MIN and run.delivery_count == limit - 1

@@ -1,9 +1,9 @@
-"""Changes on their way to the share coordinator: what they are, and how several of them become one write.
+"""State transitions that are being written to the share coordinator, and their combination into one write.
 
-A change is decided, written, and takes effect when it is durable (`SharePartition.written`) or not at all
-(`SharePartition.refused`). A lock that runs out is the exception: it takes effect at once and is written because of the
-delivery count alone, unless it was the last one of a record that goes to the dead-letter topic: that is only written
-there once it is known here for good, so that nobody is given it again.
+A transition takes effect when it is durable (`SharePartition.written`) or not at all (`SharePartition.refused`). An
+expired acquisition lock is the exception: it takes effect at once and is only written for the delivery count. If it was
+the last delivery of a record that goes to the dead-letter topic, the record is produced there only once the state is
+durable, so that it is not delivered again.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from typing import NamedTuple
 from millbeck.coordinator.share.states import StateBatch
 
 
-class Change:
-    """``batches`` are the states after it; they need not be sorted."""
+class StateTransition:
+    """``batches`` are the new states; they need not be sorted."""
 
     __slots__ = ("batches", "is_applied", "rejected")
 
@@ -23,27 +23,27 @@ class Change:
         self.batches = batches
         self.is_applied = is_applied
         self.rejected: list[StateBatch] = []
-        """Those of ``batches`` that a consumer has rejected."""
+        """The batches among ``batches`` that a consumer rejected."""
 
     def __bool__(self) -> bool:
-        """Whether there is something to write."""
+        """Whether there is anything to write."""
         return bool(self.batches)
 
 
-class Dead(NamedTuple):
-    """Records that are to be written to the dead-letter topic, and why."""
+class DeadRecords(NamedTuple):
+    """Records to produce to the dead-letter topic, and the reason."""
 
     first_offset: int
     last_offset: int
     delivery_count: int
     is_rejected: bool
-    """By a consumer; otherwise they were delivered as often as they may be."""
+    """True if a consumer rejected them, False if the delivery limit was reached."""
 
 
 class Write(NamedTuple):
-    """What is sent for several changes: the state of the share partition as it will be with them."""
+    """One write for several transitions: the state of the share partition with them applied."""
 
     start_offset: int
     delivery_complete_count: int
-    """Records from ``start_offset`` on that are final already (KIP-1226)."""
+    """Number of records from ``start_offset`` on that are final already (KIP-1226)."""
     batches: list[StateBatch]

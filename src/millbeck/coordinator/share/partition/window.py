@@ -1,8 +1,7 @@
-"""The records between a share partition's start and its end: runs of offsets that are in the same state.
+"""The records between a share partition's start and end offset: runs of consecutive offsets in the same state.
 
-The runs lie one behind the other without holes, in the order of their offsets. Whatever treats a part of a run in
-another way splits it first (`isolate`); neighbours that have become alike are joined again (`join`), so that there are
-never many more runs than records in somebody's hands.
+The runs are contiguous and ordered by offset. A change to a part of a run splits it first (`isolate`); adjacent runs in
+the same state are joined again (`join`), so that there are not many more runs than acquired records.
 """
 
 from __future__ import annotations
@@ -13,13 +12,13 @@ from typing import TYPE_CHECKING, Final
 from millbeck.coordinator.share.states import RecordState
 
 if TYPE_CHECKING:
-    from millbeck.coordinator.share.partition.changes import Change
+    from millbeck.coordinator.share.partition.changes import StateTransition
 
 NOBODY: Final = ""
 
 
-class Lock:
-    """A member's right to what it acquired at one time, until a deadline."""
+class AcquisitionLock:
+    """A member's lock on the records of one acquisition, until a deadline."""
 
     __slots__ = ("deadline_ms", "first_offset", "is_expired", "last_offset", "member_id")
 
@@ -30,12 +29,13 @@ class Lock:
         self.deadline_ms = deadline_ms
         self.is_expired = False
 
-    def __lt__(self, other: Lock) -> bool:
+    def __lt__(self, other: AcquisitionLock) -> bool:
         return self.deadline_ms < other.deadline_ms
 
 
-class Run:
-    """Offsets in the same state. While a change is under way ``state`` is still the old one, ``target`` the new."""
+class InFlightBatch:
+    """Consecutive offsets in the same state. During a transition ``state`` is the old state and ``target`` the new
+    one."""
 
     __slots__ = ("change", "delivery_count", "first", "last", "lock", "state", "target")
 
@@ -44,8 +44,8 @@ class Run:
         self.last = last
         self.state = state
         self.delivery_count = delivery_count
-        self.lock: Lock | None = None
-        self.change: Change | None = None
+        self.lock: AcquisitionLock | None = None
+        self.change: StateTransition | None = None
         self.target = state
 
     def __len__(self) -> int:
@@ -58,48 +58,48 @@ class Run:
     def owner(self) -> str:
         return NOBODY if self.lock is None else self.lock.member_id
 
-    def split_at(self, offset: int) -> Run:
-        """Cut this run short before ``offset``; the rest is returned."""
-        rest = Run(offset, self.last, self.state, self.delivery_count)
+    def split_at(self, offset: int) -> InFlightBatch:
+        """Shorten this run to end before ``offset``; return the rest."""
+        rest = InFlightBatch(offset, self.last, self.state, self.delivery_count)
         rest.lock, rest.change, rest.target = self.lock, self.change, self.target
         self.last = offset - 1
         return rest
 
-    def is_like(self, other: Run) -> bool:
+    def is_like(self, other: InFlightBatch) -> bool:
         if self.state is not other.state or self.lock is not other.lock:
             return False
         if self.change is not other.change or self.target is not other.target:
             return False
-        # How often something was delivered does not matter any more once it is over.
+        # The delivery count is irrelevant once the records are final.
         return self.delivery_count == other.delivery_count or (self.state.is_final and self.change is None)
 
 
-def _first_of(run: Run) -> int:
+def _first_of(run: InFlightBatch) -> int:
     return run.first
 
 
-class Window:
+class InFlightWindow:
     __slots__ = ("end_offset", "runs", "start_offset")
 
     def __init__(self, start_offset: int) -> None:
         self.start_offset = start_offset
         self.end_offset = start_offset - 1
-        """The last offset in it; one before the start when there is none."""
-        self.runs: list[Run] = []
+        """The last offset of the window; if it is empty, the offset before the start."""
+        self.runs: list[InFlightBatch] = []
 
     def __len__(self) -> int:
-        """How many offsets it spans."""
+        """Number of offsets in the window."""
         return self.end_offset - self.start_offset + 1
 
-    def append(self, last: int, state: RecordState, delivery_count: int) -> Run:
-        """Let it reach to ``last``, with one new run."""
-        run = Run(self.end_offset + 1, last, state, delivery_count)
+    def append(self, last: int, state: RecordState, delivery_count: int) -> InFlightBatch:
+        """Extend the window to ``last`` with one new run."""
+        run = InFlightBatch(self.end_offset + 1, last, state, delivery_count)
         self.runs.append(run)
         self.end_offset = last
         return run
 
-    def overlapping(self, first: int, last: int) -> list[Run]:
-        """The runs that have an offset of this range, in order."""
+    def overlapping(self, first: int, last: int) -> list[InFlightBatch]:
+        """The runs that overlap this range, in order."""
         runs = self.runs
         index = max(bisect_right(runs, first, key=_first_of) - 1, 0)
         found = []
@@ -109,8 +109,8 @@ class Window:
             index += 1
         return found
 
-    def isolate(self, first: int, last: int) -> list[Run]:
-        """The runs of exactly this range, which lies in the window; those at its ends are split when need be."""
+    def isolate(self, first: int, last: int) -> list[InFlightBatch]:
+        """The runs of exactly this range, which must be in the window; runs at its ends are split if necessary."""
         self._split(first)
         self._split(last + 1)
         return self.overlapping(first, last)
@@ -124,7 +124,7 @@ class Window:
             self.runs.insert(index + 1, run.split_at(offset))
 
     def join(self, first: int, last: int) -> None:
-        """Make one run of neighbours that are alike, in and around this range."""
+        """Join adjacent runs with equal state in and next to this range."""
         runs = self.runs
         index = max(bisect_right(runs, first, key=_first_of) - 2, 0)
         while index + 1 < len(runs) and runs[index].first <= last:
@@ -136,8 +136,8 @@ class Window:
             else:
                 index += 1
 
-    def drop_below(self, offset: int) -> None:
-        """Let it start at ``offset``, which may lie beyond its end."""
+    def truncate_prefix(self, offset: int) -> None:
+        """Move the window's start to ``offset``, which may be beyond its end."""
         if offset <= self.start_offset:
             return
         runs = self.runs

@@ -6,17 +6,16 @@ from typing import Any
 import pytest
 
 from millbeck.coordinator.group.classic.group import ClassicGroup, complete_join, complete_sync
-from millbeck.coordinator.group.classic.member import Member, Protocols
+from millbeck.coordinator.group.classic.member import ClassicMember, Protocols
 from millbeck.coordinator.group.classic.state import GroupState
 from millbeck.coordinator.group.records import GroupMetadataValue
 from millbeck.kernel import errors
-from millbeck.wire.messages.join_group import JoinGroupResponse
-from millbeck.wire.messages.sync_group import SyncGroupResponse
+from millbeck.wire.messages.classic_groups import JoinGroupResponse, SyncGroupResponse
 
 
-def member(member_id: str, *names: str, instance_id: str | None = None, rebalance_ms: int = 60_000) -> Member:
+def member(member_id: str, *names: str, instance_id: str | None = None, rebalance_ms: int = 60_000) -> ClassicMember:
     protocols: Protocols = tuple((name, name.encode()) for name in names or ("range",))
-    return Member(
+    return ClassicMember(
         member_id=member_id,
         instance_id=instance_id,
         client_id="c",
@@ -27,7 +26,7 @@ def member(member_id: str, *names: str, instance_id: str | None = None, rebalanc
     )
 
 
-def group_of(*members: Member, protocol_type: str = "consumer") -> ClassicGroup:
+def group_of(*members: ClassicMember, protocol_type: str = "consumer") -> ClassicGroup:
     group = ClassicGroup("g")
     for one in members:
         group.add(one, protocol_type)

@@ -4,12 +4,12 @@ from typing import Any
 
 import pytest
 
-from millbeck.coordinator.group.classic.member import Member, protocols_of
+from millbeck.coordinator.group.classic.member import ClassicMember, protocols_of
 from millbeck.coordinator.group.records import GroupMember
-from millbeck.wire.messages.join_group import JoinGroupRequestProtocol
+from millbeck.wire.messages.classic_groups import JoinGroupRequestProtocol
 
 
-def member(**details: Any) -> Member:
+def member(**details: Any) -> ClassicMember:
     defaults: dict[str, Any] = {
         "member_id": "m",
         "instance_id": None,
@@ -19,19 +19,19 @@ def member(**details: Any) -> Member:
         "session_timeout_ms": 10_000,
         "protocols": (("range", b"r"), ("sticky", b"s")),
     }
-    return Member(**(defaults | details))
+    return ClassicMember(**(defaults | details))
 
 
 def test_a_member_comes_back_from_its_record() -> None:
     stored = member(instance_id="i").to_record("sticky", b"work")
     assert stored == GroupMember("m", "i", "c", "/h", 60_000, 10_000, b"s", b"work")
-    loaded = Member.from_record(stored, "sticky")
+    loaded = ClassicMember.from_record(stored, "sticky")
     assert loaded.to_record("sticky", loaded.assignment) == stored
 
 
 def test_a_record_without_rebalance_timeout_uses_the_session_s() -> None:
     stored = GroupMember("m", None, "c", "/h", -1, 10_000, b"", b"")
-    assert Member.from_record(stored, "range").rebalance_timeout_ms == 10_000
+    assert ClassicMember.from_record(stored, "range").rebalance_timeout_ms == 10_000
 
 
 def test_metadata_belongs_to_a_protocol() -> None:
@@ -54,5 +54,5 @@ def test_waiting_members_need_no_heartbeat_unless_they_are_new(worlds: Any) -> N
     joining.join_reply = worlds.Outcome().reply
     syncing.sync_reply = worlds.Outcome().reply
     new.join_reply = worlds.Outcome().reply
-    excused = [one.is_excused_from_heartbeat for one in (idle, joining, syncing, new)]
+    excused = [one.has_satisfied_heartbeat for one in (idle, joining, syncing, new)]
     assert excused == [False, True, True, False]

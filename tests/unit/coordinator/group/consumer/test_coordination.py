@@ -4,6 +4,9 @@ from typing import Any
 
 from millbeck.coordinator.group.consumer import coordination
 from millbeck.coordinator.group.consumer.cluster_view import GroupSettings
+from millbeck.coordinator.group.consumer.member import ConsumerMember
+from millbeck.coordinator.group.consumer.records import ConsumerGroupMemberMetadataKey
+from millbeck.coordinator.group.records import GroupRecord
 from millbeck.kernel.errors import NotEnoughReplicas, NotLeaderOrFollower
 
 
@@ -199,6 +202,24 @@ def test_expressions_are_looked_up_again_after_a_while(world: Any) -> None:
         if world.jobs.waiting:
             break
     assert world.now_ms - 1_000_000 >= 600_000
+
+
+def test_a_stored_assignor_that_is_not_there_any_more_is_not_asked_for(world: Any) -> None:
+    world.enter_consumer("a")
+    key = ConsumerGroupMemberMetadataKey("g", "a")
+    value = ConsumerMember(member_id="a", topic_names=("t",), assignor="com.acme.Mine").metadata_value()
+    world.shard.replay(GroupRecord(key, value), offset=0, producer_id=-1)
+    assert world.group().members["a"].assignor == "com.acme.Mine"
+    assert world.enter_consumer("b").code_name == "NONE"
+    assert world.beat("a", 1).code_name == "NONE"
+    assert world.described().assignor_name == "uniform"
+
+
+def test_an_assignor_that_is_not_offered_any_more_has_no_votes(worlds: Any) -> None:
+    world = worlds.World(consumer={"assignors": ("org.apache.kafka.coordinator.group.assignor.RangeAssignor",)})
+    assert world.enter_consumer("a", assignor="uniform").code_name == "UNSUPPORTED_ASSIGNOR"
+    assert world.enter_consumer("a", assignor="range").code_name == "NONE"
+    assert world.described().assignor_name == "range"
 
 
 def test_most_votes_choose_the_assignor(world: Any) -> None:

@@ -25,4 +25,4 @@ def test_topics_that_are_gone_are_not_shown(world: Any) -> None:
 
 def test_a_group_that_is_not_there_is_dead(world: Any) -> None:
     described = world.described()
-    assert (described.error_code, described.group_state) == (69, "Dead")
+    assert (described.error_code, described.group_state) == (69, "")

@@ -8,7 +8,7 @@ from millbeck.coordinator.group.consumer.records import (
     ConsumerGroupPartitionMetadataValue,
 )
 from millbeck.coordinator.group.records import GroupRecord
-from millbeck.wire.messages.offset_delete import (
+from millbeck.wire.messages.group_offsets import (
     OffsetDeleteRequest,
     OffsetDeleteRequestPartition,
     OffsetDeleteRequestTopic,

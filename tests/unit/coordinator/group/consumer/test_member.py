@@ -1,7 +1,12 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 from millbeck.coordinator.group.consumer.member import ClassicTerms, ConsumerMember, MemberState
-from millbeck.coordinator.group.consumer.records import ConsumerGroupCurrentMemberAssignmentValue
+from millbeck.coordinator.group.consumer.records import (
+    ConsumerGroupCurrentMemberAssignmentValue,
+    ConsumerGroupMemberMetadataValue,
+)
 
 ID = b"t" * 16
 MEMBER = ConsumerMember(
@@ -30,6 +35,19 @@ def test_a_member_is_what_its_records_say() -> None:
     assert again.uses_classic_protocol
     assert again.classic is not None
     assert again.classic.protocol_name == "p"
+
+
+def test_a_member_of_the_consumer_protocol_stays_one() -> None:
+    member = replace(MEMBER, classic=None)
+    again = ConsumerMember(member_id="m").with_metadata(member.metadata_value())
+    assert not again.uses_classic_protocol
+
+
+def test_a_record_without_the_terms_of_a_classic_member_is_one_of_the_consumer_protocol() -> None:
+    """As written before null was: a member of the classic protocol always has protocols."""
+    value = ConsumerGroupMemberMetadataValue(client_id="c")
+    assert value.classic_member_metadata is not None
+    assert not ConsumerMember(member_id="m").with_metadata(value).uses_classic_protocol
 
 
 def test_a_state_from_the_future_is_unknown() -> None:

@@ -41,9 +41,24 @@ GOLDEN = {
     ),
     "member": (
         ConsumerGroupMemberMetadataKey("g", "m"),
-        ConsumerGroupMemberMetadataValue(None, "r", "c", "/h", ["t"], None, 5, "uniform"),
+        ConsumerGroupMemberMetadataValue(None, "r", "c", "/h", ["t"], None, 5, "uniform", None),
         "0005" + "000167" + "00016d",
-        "0000" + "00" + "0272" + "0263" + "032f68" + "02" + "0274" + "00" + "00000005" + "08" + b"uniform".hex() + "00",
+        # One tagged field, number 0, of one byte: no terms of a classic member. Left out it would be an empty struct.
+        "0000"
+        + "00"
+        + "0272"
+        + "0263"
+        + "032f68"
+        + "02"
+        + "0274"
+        + "00"
+        + "00000005"
+        + "08"
+        + b"uniform".hex()
+        + "01"
+        + "00"
+        + "01"
+        + "00",
     ),
     "classic member": (
         ConsumerGroupMemberMetadataKey("g", "m"),
@@ -74,7 +89,7 @@ GOLDEN = {
     ),
     "current": (
         ConsumerGroupCurrentMemberAssignmentKey("g", "m"),
-        ConsumerGroupCurrentMemberAssignmentValue(5, 4, 1, [HeldTopic(ID, [1, 4])], []),
+        ConsumerGroupCurrentMemberAssignmentValue(5, 4, 1, [HeldTopic(ID, [1, 4], [])], []),
         "0008" + "000167" + "00016d",
         "0000" + "00000005" + "00000004" + "01" + TOPIC + "01" + "00",
     ),

@@ -4,12 +4,12 @@ from typing import Any
 
 from millbeck.coordinator.group.consumer.draft import Draft
 from millbeck.coordinator.group.consumer.member import ConsumerMember
-from millbeck.coordinator.group.consumer.target import preferred_assignor, problem_of
+from millbeck.coordinator.group.consumer.target import build_group_spec, preferred_assignor
 
 
 def test_a_problem_names_topics_that_exist_by_id(world: Any, worlds: Any) -> None:
     world.enter_consumer("a", ["t", "nothing"])
-    problem = problem_of(Draft(world.group()), world.cluster)
+    problem = build_group_spec(Draft(world.group()), world.cluster)
     (member,) = problem.members
     assert member.topics == (worlds.TOPIC_ID,)
     assert member.current == {worlds.TOPIC_ID: (0, 1, 2, 3)}

@@ -7,11 +7,12 @@ from typing import Any
 
 import pytest
 
-from millbeck.coordinator.group import shard as group_shard
+from millbeck.coordinator.group.offsets import removal
 from millbeck.coordinator.group.records import OffsetCommitKey, OffsetCommitValue
+from millbeck.coordinator.runtime import sweep
 from millbeck.kernel import errors
 from millbeck.kernel.ids import ZERO_UUID
-from millbeck.wire.messages.offset_delete import (
+from millbeck.wire.messages.group_offsets import (
     OffsetDeleteRequest,
     OffsetDeleteRequestPartition,
     OffsetDeleteRequestTopic,
@@ -102,7 +103,8 @@ def test_offsets_go_with_their_topic(world: Any, worlds: ModuleType) -> None:
 
 def expired(world: Any, days: float) -> dict[tuple[str, int], int]:
     world.advance(int(days * DAY_MS))
-    return world.fetched(None)
+    fetched: dict[tuple[str, int], int] = world.fetched(None)
+    return fetched
 
 
 def test_without_members_the_last_commit_counts(world: Any) -> None:
@@ -199,7 +201,7 @@ def test_a_group_that_never_committed_goes_when_it_is_empty(world: Any) -> None:
 
 
 def test_many_offsets_are_looked_through_in_steps(world: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(group_shard, "EXPIRY_OFFSETS_PER_STEP", 10)
+    monkeypatch.setattr(sweep, "STEP_WEIGHT_MAX", 24)
     for index in range(20):
         world.commit({("t", partition): 1 for partition in range(5)}, group=f"g{index}")
     batch_count = len(world.log.batches)
@@ -207,6 +209,25 @@ def test_many_offsets_are_looked_through_in_steps(world: Any, monkeypatch: pytes
     assert world.shard.statistics().offset_count == 0
     assert world.shard.statistics().counters.offset_expirations == 100
     assert len(world.log.batches) - batch_count == 10, "two groups of five at a time"
+
+
+def test_one_bad_group_does_not_stop_the_expiry_of_the_others(world: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    original = removal.expire
+
+    def expire(store: Any, group: Any, **details: Any) -> Any:
+        if group.group_id == "bad":
+            raise ValueError(group.group_id)
+        return original(store, group, **details)
+
+    monkeypatch.setattr(removal, "expire", expire)
+    for group in ("a", "bad", "c"):
+        world.commit({T0: 5}, group=group)
+    world.advance(7 * DAY_MS + CHECK_MS)
+    assert [world.fetched(None, group=group) for group in ("a", "bad", "c")] == [{}, {T0: 5}, {}]
+    world.commit({T0: 5}, group="d")
+    world.advance(7 * DAY_MS + CHECK_MS)
+    assert world.fetched(None, group="d") == {}, "there is a next pass"
+    assert world.host.failure_count > 1
 
 
 def test_an_expiry_that_cannot_be_written_is_tried_again(world: Any) -> None:

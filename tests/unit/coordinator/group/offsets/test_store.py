@@ -3,7 +3,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from millbeck.coordinator.group.offsets.store import Committed, OffsetStore
+from millbeck.coordinator.group.offsets.store import OffsetAndMetadata, OffsetStore
 from millbeck.coordinator.group.records import OffsetCommitKey, OffsetCommitValue
 from millbeck.kernel.timeline import SnapshotRegistry
 
@@ -24,10 +24,10 @@ Q = ("g", "t", 1)
 
 def test_a_record_becomes_what_is_committed() -> None:
     value = OffsetCommitValue(5, 3, "note", 77, 99, b"i" * 16)
-    committed = Committed.from_record(value, 12)
+    committed = OffsetAndMetadata.from_record(value, 12)
     assert committed == (5, 3, "note", 77, 99, b"i" * 16, 12)
     assert committed.has_own_expiry
-    assert not Committed.from_record(OffsetCommitValue(), 0).has_own_expiry
+    assert not OffsetAndMetadata.from_record(OffsetCommitValue(), 0).has_own_expiry
 
 
 def test_the_last_one_wins_and_a_tombstone_removes() -> None:

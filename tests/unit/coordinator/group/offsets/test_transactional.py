@@ -7,7 +7,7 @@ import pytest
 from millbeck.coordinator.group.classic.group import ClassicGroup
 from millbeck.coordinator.group.offsets.transactional import validate_commit
 from millbeck.kernel.errors import ApiError, IllegalGeneration, UnknownMemberId
-from millbeck.wire.messages.offset_commit import OffsetCommitRequest
+from millbeck.wire.messages.group_offsets import OffsetCommitRequest
 
 
 def commit(generation_id: int = -1, member_id: str = "") -> OffsetCommitRequest:

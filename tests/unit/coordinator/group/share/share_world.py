@@ -7,17 +7,17 @@ from typing import Any, NamedTuple
 
 from millbeck.coordinator.group import records
 from millbeck.coordinator.group.records import GroupRecord
+from millbeck.coordinator.group.share.context import MembershipSettings, PartitionStart
 from millbeck.coordinator.group.share.groups import ShareGroups
-from millbeck.coordinator.group.share.surroundings import Begin, MembershipSettings
 from millbeck.coordinator.protocol_config import ShareProtocolOptions
-from millbeck.coordinator.runtime.host import Entry, ShardHost
-from millbeck.coordinator.runtime.result import Reply, Result
+from millbeck.coordinator.runtime.result import ResponseCallback, Result
+from millbeck.coordinator.runtime.shard_runner import Entry, ShardRunner
 from millbeck.coordinator.runtime.timer import Timers
 from millbeck.kernel.errors import ApiError
 from millbeck.kernel.ids import Uuid
 from millbeck.kernel.timeline import SnapshotRegistry
 from millbeck.kernel.timer_wheel import Timer, TimerWheel
-from millbeck.wire.messages.share_group_heartbeat import ShareGroupHeartbeatRequest, ShareGroupHeartbeatResponse
+from millbeck.wire.messages.share_groups import ShareGroupHeartbeatRequest, ShareGroupHeartbeatResponse
 
 
 class MadeUp(NamedTuple):
@@ -79,7 +79,7 @@ class ShareWorld:
     def __init__(self, *, answers: bool = True, size_max: int = 200, **counts: int) -> None:
         self.topics = MadeUpTopics(**(counts or {"t": 2}))
         self.answers = answers
-        self.asked: list[tuple[str, int, list[Begin]]] = []
+        self.asked: list[tuple[str, int, list[PartitionStart]]] = []
         self.settings: dict[str, MembershipSettings] = {}
         self.options = ShareProtocolOptions.of(size_max=str(size_max))
         self.entries: list[Entry] = []
@@ -88,8 +88,9 @@ class ShareWorld:
         self.load()
 
     def load(self) -> None:
-        self.host: ShardHost[_Shard, GroupRecord] = ShardHost(
-            self._build, appender=self, scheduler=self, commit_timeout_ms=1000
+        log: Any = self
+        self.host: ShardRunner[_Shard, GroupRecord] = ShardRunner(
+            self._build, appender=log, scheduler=self, commit_timeout_ms=1000
         )
         for offset, entry in enumerate(self.entries):
             record = records.decode(*entry)
@@ -105,12 +106,12 @@ class ShareWorld:
     def share(self) -> ShareGroups:
         return self.host.shard.share
 
-    def initialize(self, group_id: str, state_epoch: int, beginnings: list[Begin]) -> None:
+    def initialize(self, group_id: str, state_epoch: int, beginnings: list[PartitionStart]) -> None:
         self.asked.append((group_id, state_epoch, beginnings))
         if self.answers:
             self.answer(group_id, beginnings)
 
-    def answer(self, group_id: str, beginnings: Sequence[Begin]) -> None:
+    def answer(self, group_id: str, beginnings: Sequence[PartitionStart]) -> None:
         done = [(each.topic_id, each.partition) for each in beginnings]
         self.do(lambda share: share.initialized(group_id, done, self.now_ms))
 
@@ -131,12 +132,14 @@ class ShareWorld:
         self.now_ms = end_ms
 
     def commit(self) -> None:
-        self.host.high_watermark_moved(len(self.entries), self.now_ms)
+        self.host.on_high_watermark_advanced(len(self.entries), self.now_ms)
 
     def do(self, operation: Callable[[ShareGroups], Result[GroupRecord, Any]]) -> Any:
         found: list[Any] = []
         failed: list[ApiError] = []
-        self.host.write(lambda shard: operation(shard.share), Reply(found.append, failed.append), self.now_ms)
+        self.host.write(
+            lambda shard: operation(shard.share), ResponseCallback(found.append, failed.append), self.now_ms
+        )
         self.commit()
         if failed:
             raise failed[0]

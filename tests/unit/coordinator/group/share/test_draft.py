@@ -1,10 +1,9 @@
 from __future__ import annotations
 
-from share_world import MadeUpTopics, id_of
-
 from millbeck.coordinator.group.share.draft import Draft
 from millbeck.coordinator.group.share.group import ShareGroup, StateTopics
 from millbeck.coordinator.group.share.records import ShareGroupMetadataKey
+from tests.unit.coordinator.group.share.share_world import MadeUpTopics, id_of
 
 
 def _with_member() -> Draft:

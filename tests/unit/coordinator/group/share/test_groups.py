@@ -1,11 +1,11 @@
 from __future__ import annotations
 
 import pytest
-from share_world import ShareWorld, assigned, id_of
 
-from millbeck.coordinator.group.share.groups import StartsAt, without_coordinator
-from millbeck.coordinator.group.share.surroundings import Begin
+from millbeck.coordinator.group.share.context import PartitionStart
+from millbeck.coordinator.group.share.groups import StartOffset, without_coordinator
 from millbeck.kernel import errors
+from tests.unit.coordinator.group.share.share_world import ShareWorld, assigned, id_of
 
 
 def _world() -> ShareWorld:
@@ -38,19 +38,19 @@ def test_groups_are_listed_and_described_as_committed() -> None:
 
 def test_a_start_is_set_in_an_empty_group_with_a_new_epoch() -> None:
     world = _world()
-    starts = [StartsAt(id_of("t"), "t", 1, 7)]
+    starts = [StartOffset(id_of("t"), "t", 1, 7)]
     with pytest.raises(errors.NonEmptyGroup):
         world.do(lambda share: share.set_starts("g", starts))
     world.beat("m", -1)
     epoch = world.share.group("g").epoch
-    assert world.do(lambda share: share.set_starts("g", starts)) == (epoch + 1, [Begin(id_of("t"), 1, 7)])
+    assert world.do(lambda share: share.set_starts("g", starts)) == (epoch + 1, [PartitionStart(id_of("t"), 1, 7)])
     assert world.share.group("g").epoch == epoch + 1
 
 
 def test_a_start_that_is_set_makes_the_group() -> None:
     world = _world()
-    starts = [StartsAt(id_of("t"), "t", 1, 7)]
-    assert world.do(lambda share: share.set_starts("new", starts)) == (1, [Begin(id_of("t"), 1, 7)])
+    starts = [StartOffset(id_of("t"), "t", 1, 7)]
+    assert world.do(lambda share: share.set_starts("new", starts)) == (1, [PartitionStart(id_of("t"), 1, 7)])
     world.load()
     assert world.share.group("new").is_empty
     assert world.share.places("new", world.host.committed_offset) == {id_of("t"): (1,)}

@@ -1,10 +1,9 @@
 from __future__ import annotations
 
-from share_world import MadeUpTopics, id_of
-
 from millbeck.coordinator.group.share import listing
 from millbeck.coordinator.group.share.group import ShareGroup, ShareMember
 from millbeck.kernel.errors import GroupIdNotFound
+from tests.unit.coordinator.group.share.share_world import MadeUpTopics, id_of
 
 GROUP = ShareGroup(
     group_id="g",
@@ -26,4 +25,4 @@ def test_a_group_is_described_with_the_topics_that_exist() -> None:
     assert (described.group_epoch, described.assignment_epoch, described.group_state) == (4, 3, "Stable")
     assert [each.topic_name for each in described.members[0].assignment.topic_partitions] == ["t"]
     missing = listing.describe("x", None, MadeUpTopics(), "simple")
-    assert (missing.error_code, missing.group_state) == (GroupIdNotFound.code, "Dead")
+    assert (missing.error_code, missing.group_state) == (GroupIdNotFound.code, "")

@@ -1,11 +1,11 @@
 from __future__ import annotations
 
 import pytest
-from share_world import ShareWorld, assigned, id_of
 
-from millbeck.coordinator.group.share.surroundings import Begin, MembershipSettings
+from millbeck.coordinator.group.share.context import MembershipSettings, PartitionStart
 from millbeck.kernel import errors
 from millbeck.kernel.errors import ApiError
+from tests.unit.coordinator.group.share.share_world import ShareWorld, assigned, id_of
 
 
 def test_a_member_gets_what_the_share_coordinator_has_let_begin() -> None:
@@ -13,7 +13,7 @@ def test_a_member_gets_what_the_share_coordinator_has_let_begin() -> None:
     first = world.beat()
     assert (first.member_epoch, assigned(first)) == (1, {})
     assert first.heartbeat_interval_ms == 500, "it waits for partitions"
-    assert world.asked == [("g", 1, [Begin(id_of("t"), 0, -1), Begin(id_of("t"), 1, -1)])]
+    assert world.asked == [("g", 1, [PartitionStart(id_of("t"), 0, -1), PartitionStart(id_of("t"), 1, -1)])]
     world.answer("g", world.asked[0][2])
     world.advance(1000)
     second = world.beat(epoch=1)
@@ -136,7 +136,7 @@ def test_new_partitions_begin_too() -> None:
     world.topics.change(t=3)
     world.advance(2000)
     world.beat(epoch=2)
-    assert world.asked[-1][2] == [Begin(id_of("t"), 2, -1)]
+    assert world.asked[-1][2] == [PartitionStart(id_of("t"), 2, -1)]
     world.advance(2000)
     assert assigned(world.beat(epoch=world.share.group("g").members["m"].epoch, topics=["t"])) == {"t": [0, 1, 2]}
 

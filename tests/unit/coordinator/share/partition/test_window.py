@@ -1,17 +1,17 @@
 from __future__ import annotations
 
-from millbeck.coordinator.share.partition.window import NOBODY, Lock, Run, Window
+from millbeck.coordinator.share.partition.window import NOBODY, AcquisitionLock, InFlightBatch, InFlightWindow
 from millbeck.coordinator.share.states import RecordState
 
 
-def _window(*sizes: int) -> Window:
-    window = Window(10)
+def _window(*sizes: int) -> InFlightWindow:
+    window = InFlightWindow(10)
     for size in sizes:
         window.append(window.end_offset + size, RecordState.AVAILABLE, 0)
     return window
 
 
-def _ranges(runs: list[Run]) -> list[tuple[int, int]]:
+def _ranges(runs: list[InFlightBatch]) -> list[tuple[int, int]]:
     return [(run.first, run.last) for run in runs]
 
 
@@ -48,8 +48,8 @@ def test_what_is_final_is_joined_whatever_its_count() -> None:
 
 def test_different_locks_are_not_joined() -> None:
     window = _window(2, 2)
-    window.runs[0].lock = Lock("a", 10, 11, 5)
-    window.runs[1].lock = Lock("a", 12, 13, 6)
+    window.runs[0].lock = AcquisitionLock("a", 10, 11, 5)
+    window.runs[1].lock = AcquisitionLock("a", 12, 13, 6)
     window.join(10, 13)
     assert len(window.runs) == 2
     assert window.runs[0].owner == "a"
@@ -58,18 +58,18 @@ def test_different_locks_are_not_joined() -> None:
 
 def test_the_beginning_goes_even_beyond_the_end() -> None:
     window = _window(5, 5)
-    window.drop_below(12)
+    window.truncate_prefix(12)
     assert _ranges(window.runs) == [(12, 14), (15, 19)]
-    window.drop_below(11)
+    window.truncate_prefix(11)
     assert window.start_offset == 12
-    window.drop_below(30)
+    window.truncate_prefix(30)
     assert (window.runs, window.start_offset, window.end_offset, len(window)) == ([], 30, 29, 0)
 
 
 def test_both_halves_of_a_split_run_are_alike() -> None:
-    run = Run(0, 9, RecordState.ACQUIRED, 2)
-    run.lock = Lock("a", 0, 9, 5)
+    run = InFlightBatch(0, 9, RecordState.ACQUIRED, 2)
+    run.lock = AcquisitionLock("a", 0, 9, 5)
     rest = run.split_at(4)
     assert (run.last, rest.first, rest.last, len(rest)) == (3, 4, 9, 6)
     assert rest.is_like(run)
-    assert Run(0, 1, RecordState.AVAILABLE, 0).owner == NOBODY
+    assert InFlightBatch(0, 1, RecordState.AVAILABLE, 0).owner == NOBODY

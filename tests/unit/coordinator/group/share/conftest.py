@@ -1,8 +1,0 @@
-"""The world of share groups is importable from every test here."""
-
-from __future__ import annotations
-
-import sys
-from pathlib import Path
-
-sys.path.insert(0, str(Path(__file__).parent))
