@@ -1,13 +1,13 @@
-"""A Kafka client on asyncio, small and for any broker: Apache Kafka's as well as millbeck's.
+"""An asyncio Kafka client that works with any broker, Apache Kafka's as well as millbeck's.
 
     from millbeck.client import Admin, Consumer, Producer
 
 Each client takes an `Environment`, which is its network, clock and randomness (``millbeck.host.real_environment()``, or
-the simulator's), and settings under Kafka's names. What a program does not use is not loaded: the names here are looked
-up when they are first asked for.
+the simulator's), and settings under Kafka's names. The names here are imported lazily, on first access, so that a
+program loads only what it uses.
 
-`protocol` and `connection` speak with one broker, `cluster` knows which one to speak with, and `producer`, `consumer`
-and `admin` are what programs see.
+`protocol` and `connection` talk to one broker, `cluster` finds the broker to talk to, and `producer`, `consumer` and
+`admin` are the public API.
 """
 
 from __future__ import annotations

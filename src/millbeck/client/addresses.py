@@ -1,4 +1,4 @@
-"""``bootstrap.servers``: host and port pairs, with IPv6 literals in brackets."""
+"""Parse ``bootstrap.servers``: hosts, with IPv6 literals in brackets, and ports, 9092 by default."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ from typing import NamedTuple
 
 from millbeck.kernel.errors import InvalidConfig
 
+DEFAULT_PORT = 9092
 _PORT_MAX = 65535
-_BRACKETED = re.compile(r"(?:[A-Za-z_]+://)?\[([0-9A-Fa-f:.]+(?:%[\w.-]+)?)\]:([0-9]{1,5})")
-_PLAIN = re.compile(r"(?:[A-Za-z_]+://)?([^\s:/\[\]]+):([0-9]{1,5})")
+_BRACKETED = re.compile(r"(?:[A-Za-z_]+://)?\[([0-9A-Fa-f:.]+(?:%[\w.-]+)?)\](?::([0-9]{1,5}))?")
+_PLAIN = re.compile(r"(?:[A-Za-z_]+://)?([^\s:/\[\]]+)(?::([0-9]{1,5}))?")
 
 
 class Address(NamedTuple):
@@ -22,16 +23,17 @@ class Address(NamedTuple):
 
 
 def parse_address(text: str) -> Address:
-    """``host:port`` or ``[v6]:port``, with or without a protocol in front; raises `InvalidConfig`."""
+    """``host``, ``host:port``, ``[v6]`` or ``[v6]:port``, optionally with a protocol prefix; raises `InvalidConfig`."""
     found = _BRACKETED.fullmatch(text) or _PLAIN.fullmatch(text)
-    if found is None or not 0 < int(found[2]) <= _PORT_MAX:
-        hint = "; an IPv6 address stands in brackets, as in [::1]:9092" if text.count(":") > 1 else ""
+    # A bare number is a port without its host: taken as a host it would be an address that is never meant.
+    if found is None or not 0 < int(found[2] or DEFAULT_PORT) <= _PORT_MAX or (found[2] is None and found[1].isdigit()):
+        hint = "; put an IPv6 address in brackets, as in [::1]:9092" if text.count(":") > 1 else ""
         raise InvalidConfig(f"bootstrap.servers: {text[:80]!r} is not host:port{hint}")
-    return Address(found[1], int(found[2]))
+    return Address(found[1], int(found[2] or DEFAULT_PORT))
 
 
 def parse_addresses(texts: Iterable[str]) -> tuple[Address, ...]:
-    """Every address once, in the order given; at least one. Raises `InvalidConfig`."""
+    """Parse all addresses, without duplicates, in the given order; at least one. Raises `InvalidConfig`."""
     addresses = tuple(dict.fromkeys(parse_address(text) for text in texts if text))
     if not addresses:
         raise InvalidConfig("bootstrap.servers is empty: give at least one host:port")

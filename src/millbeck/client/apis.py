@@ -1,7 +1,7 @@
-"""What a client has to know of an API, learnt from the request's class alone.
+"""What a client needs to know about an API, taken from the request class alone.
 
-`wire.api_keys` has the table of all APIs and loads every message for it; a command that sends three kinds of requests
-should load three, so the client never asks that table.
+`wire.api_keys` has the table of all APIs and imports every message for it; a command that sends three types of requests
+should import only those, so the client does not use that table.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ _CORRELATION_ID: Final = Struct(">i")
 
 
 class Call:
-    """One API as its request declares it."""
+    """One API as declared by its request class."""
 
     __slots__ = ("flexible_from", "key", "max_version", "min_version", "name", "request", "response_flexible_from")
 
     def __init__(self, request: type[Any]) -> None:
         schema = schema_of(request)
-        assert schema.kind is Kind.REQUEST, f"{schema.name} is no request"
+        assert schema.kind is Kind.REQUEST, f"{schema.name} is not a request"
         assert schema.api_key is not None
         self.request = request
         self.key = schema.api_key
@@ -35,7 +35,7 @@ class Call:
         self.min_version = schema.versions.low
         self.max_version = schema.versions.high
         self.flexible_from = _NEVER if schema.flexible.is_empty else schema.flexible.low
-        # Answers to ApiVersions keep the old header for ever, so that a client that asked too high can read them.
+        # ApiVersions responses always use header v0, so that a client that asked with too high a version can read them.
         self.response_flexible_from = _NEVER if self.key == API_VERSIONS else self.flexible_from
 
     def __repr__(self) -> str:
@@ -53,7 +53,7 @@ def call_of(request: type[Any]) -> Call:
 
 
 def request_prefix(call: Call, version: int, correlation_id: int, client_id: bytes | None, body_size: int) -> bytes:
-    """The frame's length and the request header, for a body of ``body_size`` bytes."""
+    """The frame's length prefix and the request header, for a body of ``body_size`` bytes."""
     tags = b"\0" if version >= call.flexible_from else b""
     name = client_id or b""
     size = _REQUEST_HEADER.size - 4 + len(name) + len(tags) + body_size
@@ -62,7 +62,7 @@ def request_prefix(call: Call, version: int, correlation_id: int, client_id: byt
 
 
 def body_position(call: Call, version: int, frame: bytes) -> int:
-    """Where the body of a response frame (without its length) begins; raises `DecodeError`."""
+    """The position of the body in a response frame (without length prefix); raises `DecodeError`."""
     if version < call.response_flexible_from:
         return 4
     try:
@@ -73,7 +73,7 @@ def body_position(call: Call, version: int, frame: bytes) -> int:
 
 
 def correlation_id_of(frame: bytes) -> int:
-    """The number that ties a response frame (without its length) to its request; raises `DecodeError`."""
+    """The correlation id of a response frame (without length prefix); raises `DecodeError`."""
     if len(frame) < 4:
         raise DecodeError(f"response of {len(frame)} bytes has no correlation id")
     found: int = _CORRELATION_ID.unpack_from(frame)[0]

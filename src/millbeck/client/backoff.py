@@ -1,4 +1,4 @@
-"""How long to wait before trying again: doubling, bounded, and never the same for two clients."""
+"""Exponential retry backoff with an upper bound and jitter."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _GRAIN: Final = 1 << 20
 
 
 class Backoff:
-    """``delay_s(n)`` after the n-th failure in a row, n from 1 on: ``first * 2^(n-1)``, give or take a fifth."""
+    """``delay_s(n)`` is the wait after the n-th failure in a row (n >= 1): ``first * 2^(n-1)`` with 20 % jitter."""
 
     __slots__ = ("_first_s", "_max_s", "_randomness")
 

@@ -1,13 +1,13 @@
-"""The clients for programs that have no event loop: each call runs the loop until it is answered.
+"""Use the asyncio clients from synchronous code: each call runs an event loop until it completes.
 
     with Blocking() as blocking:
         consumer = blocking.make(lambda environment: Consumer(environment, {...}))
         ends = blocking.run(consumer.end_offsets(partitions))
 
-Nothing happens between two calls: no metadata is refreshed and no heartbeat is sent, so this is for assigned
-partitions, administration and producing, not for members of groups. What a broker has sent meanwhile waits in the
-socket, which is what `consumer.range_reader` makes use of: while its caller works, the next answer is already under
-way. One thread at a time may use it.
+Nothing runs between two calls: no metadata is refreshed and no heartbeat is sent, so this suits assigned partitions,
+admin calls and producing, but not group members. A response that arrives in between waits in the socket buffer;
+`consumer.range_reader` relies on that: the next chunk is already requested while its caller works. Not thread-safe:
+use it from one thread at a time.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ C = TypeVar("C", bound=Closable)
 
 
 class Blocking:
-    """A loop of its own for clients that are called from ordinary code."""
+    """An event loop of its own for clients that are called from synchronous code."""
 
     def __init__(self, environment: Environment | None = None) -> None:
         self.environment = real_environment() if environment is None else environment
@@ -46,11 +46,11 @@ class Blocking:
         self.close()
 
     def run(self, coroutine: Coroutine[Any, Any, T]) -> T:
-        """What the coroutine returns, or raises."""
+        """Run a coroutine; returns its result or raises its exception."""
         return self._loop.run_until_complete(coroutine)
 
     def make(self, factory: Callable[[Environment], C]) -> C:
-        """A client, made inside the loop as clients want it; `close` closes it."""
+        """Create a client inside the loop, as clients require; `close` closes it too."""
 
         async def make() -> C:
             return factory(self.environment)
@@ -64,7 +64,7 @@ class Blocking:
         return self._loop.is_closed()
 
     def close(self) -> None:
-        """Close the clients, the latest first, and the loop."""
+        """Close the clients, the latest first, then the loop."""
         if self._loop.is_closed():
             return
         try:

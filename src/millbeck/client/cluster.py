@@ -1,9 +1,9 @@
-"""A client's way to its cluster: connections by broker, metadata kept fresh, coordinators looked up.
+"""A client's view of the cluster: connections by broker, fresh metadata, coordinator lookup.
 
-Producer, consumer and admin each own one `Cluster`. Connections are kept by address and purpose: a long poll or a group
-phase holds a connection until it is answered, so fetches and group requests have connections of their own. A connection
-is opened when it is first needed, by one task that all who need it wait for, and after a failure not before the
-reconnect backoff has passed. When no broker of the metadata can be reached, the bootstrap list is asked again.
+Producer, consumer and admin client own one `Cluster` each. Connections are keyed by address and purpose: a long poll or
+a JoinGroup blocks its connection until it is answered, so fetches and group requests use connections of their own. A
+connection is opened on first use, by one task that all callers await; after a failure it is not retried before the
+reconnect backoff has passed. If no broker of the metadata is reachable, the bootstrap servers are asked again.
 """
 
 from __future__ import annotations
@@ -11,14 +11,14 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Coroutine, Iterator
-from typing import Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from millbeck.client.addresses import Address, parse_addresses
 from millbeck.client.backoff import Backoff
 from millbeck.client.config import ClientConfig
 from millbeck.client.connection import Connection, ConnectionSettings
 from millbeck.client.errors import ClientClosed, Disconnected, NoBrokerReachable, RequestTimeout, UnsupportedByBroker
-from millbeck.client.metadata import BrokerView, Metadata, TopicView
+from millbeck.client.metadata import BrokerMetadata, Metadata, TopicView
 from millbeck.client.outages import Outage, Outages
 from millbeck.client.retry import Deadline, retrying
 from millbeck.kernel.environment import Environment
@@ -31,7 +31,11 @@ from millbeck.kernel.errors import (
     UnknownTopicOrPartition,
     from_code,
 )
+from millbeck.kernel.tls import TlsSource
 from millbeck.wire.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
+
+if TYPE_CHECKING:
+    from millbeck.client.sasl import SaslCredentials
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -60,11 +64,11 @@ class Cluster:
         self.config = config
         self.metadata = Metadata()
         self.wants_all_topics = False
-        """Ask for every topic there is, not for those wanted by name."""
+        """Request metadata of all topics instead of the topics named."""
         self.on_update: list[Callable[[], None]] = []
         """Called after every change of the metadata."""
         self.on_connected: list[Callable[[], None]] = []
-        """Called after every attempt to open a connection, successful or not, and when one can be written to again."""
+        """Called after every attempt to open a connection, successful or not, and when one is writable again."""
         self.backoff = Backoff(
             environment.randomness, first_ms=config.retry_backoff_ms, max_ms=config.retry_backoff_max_ms
         )
@@ -76,7 +80,8 @@ class Cluster:
             in_flight_max=in_flight_max,
             connect_timeout_s=config.connect_timeout_ms / 1000,
             patience_s=config.request_timeout_ms / 1000,
-            tls=_tls_of(config),
+            tls=_tls_of(config, environment),
+            sasl=_sasl_of(config, environment),
         )
         self._reconnect = Backoff(
             environment.randomness, first_ms=config.reconnect_backoff_ms, max_ms=config.reconnect_backoff_max_ms
@@ -94,7 +99,7 @@ class Cluster:
     # tasks
 
     def spawn(self, coroutine: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
-        """A task that `close` ends."""
+        """Start a task that `close` cancels."""
         task = self._loop.create_task(coroutine)
         self._tasks[task] = None
         task.add_done_callback(self._ended)
@@ -106,10 +111,10 @@ class Cluster:
             return
         error = task.exception()
         if error is not None and not isinstance(error, ApiError):
-            log.error("a task of the client failed", exc_info=error)
+            log.error("a background task of the client failed", exc_info=error)
 
     async def close(self) -> None:
-        """End every task and connection; returns when none is left."""
+        """Cancel all tasks and close all connections, and wait until they have ended."""
         self._is_closed = True
         tasks = list(self._tasks)
         for task in tasks:
@@ -123,14 +128,14 @@ class Cluster:
     # connections
 
     async def connection(self, node_id: int, purpose: str = GENERAL, *, deadline: Deadline) -> Connection:
-        """An open connection to a broker of the metadata; raises a retriable `ApiError` when there is none."""
+        """An open connection to a broker of the metadata; raises a retriable `ApiError` if there is none."""
         broker = self.metadata.brokers.get(node_id)
         if broker is None:
-            raise LeaderNotAvailable(f"broker {node_id} is not known at the moment")
+            raise LeaderNotAvailable(f"broker {node_id} is not in the cluster metadata")
         return await self._connect((broker.address, purpose), deadline)
 
     def connection_nowait(self, node_id: int, purpose: str = GENERAL) -> Connection | None:
-        """The open connection to a broker, if there is one; otherwise begin to open it."""
+        """The open connection to a broker, if there is one; otherwise start opening it and return None."""
         broker = self.metadata.brokers.get(node_id)
         if broker is None:
             return None
@@ -142,7 +147,7 @@ class Cluster:
         return None
 
     async def any_connection(self, deadline: Deadline) -> Connection:
-        """A connection to whichever broker answers first; raises `NoBrokerReachable`."""
+        """A connection to the first broker that answers; raises `NoBrokerReachable`."""
         idle = [found for (_, purpose), found in self._connections.items() if purpose == GENERAL and found.is_open]
         if idle:
             return min(idle, key=lambda found: found.in_flight_count)
@@ -157,7 +162,7 @@ class Cluster:
         raise NoBrokerReachable("; ".join(problems) or "no broker answered in time")
 
     def _candidates(self) -> Iterator[Address]:
-        """Every address worth trying: known brokers in random order, then the bootstrap list likewise."""
+        """All addresses to try: known brokers in random order, then the bootstrap servers in random order."""
         known = [broker.address for broker in self.metadata.brokers.values()]
         seen: dict[Address, None] = {}
         for group in (known, list(self._bootstrap)):
@@ -199,7 +204,7 @@ class Cluster:
             except ApiError as error:
                 wait_s = self._reconnect.delay_s(outage.failures + 1)
                 self._outages.failed(address, self._loop.time(), str(error), delay_s=wait_s)
-                self.refresh_soon()
+                self.request_refresh()
                 raise
             self._outages.reached(address)
             self._connections[key] = connection
@@ -219,14 +224,14 @@ class Cluster:
             del self._connections[key]
 
     def outage(self) -> Outage | None:
-        """The broker that has been waited for longest, if any is: it cannot be reached, or does not answer.
+        """The broker whose outage has lasted longest, if any: it is unreachable, or a request to it is unanswered.
 
-        A group's coordinator may take its time on purpose and is not counted while it is connected.
+        Requests to a group coordinator may take long by design and do not count while it is connected.
         """
         being_tried = frozenset(address for address, _ in self._opening)
         found = [self._outages.longest(self._loop.time(), being_tried)]
         for (address, purpose), connection in self._connections.items():
-            asked = connection.oldest_question() if purpose != COORDINATOR else None
+            asked = connection.oldest_request() if purpose != COORDINATOR else None
             if asked is not None:
                 found.append(Outage(address=address, since_s=asked[1], reason=f"no answer to {asked[0]}"))
         return min((each for each in found if each is not None), key=lambda each: each.since_s, default=None)
@@ -253,7 +258,7 @@ class Cluster:
         version_max: int | None = None,
         version_min: int | None = None,
     ) -> R:
-        """Ask one broker, any by default, once."""
+        """Send a request once, to one broker, by default any."""
         if node_id is None:
             connection = await self.any_connection(deadline)
         else:
@@ -267,7 +272,7 @@ class Cluster:
         )
 
     def request_timeout_s(self, deadline: Deadline) -> float:
-        """How long a single request may take: its own limit, or what is left of the call's."""
+        """The timeout of a single request: ``request.timeout.ms``, or less if the call's deadline is nearer."""
         return min(self.config.request_timeout_ms / 1000, deadline.remaining_s)
 
     async def retrying(
@@ -288,20 +293,20 @@ class Cluster:
 
     # metadata
 
-    def want_topics(self, names: list[str]) -> bool:
-        """Keep these topics' metadata fresh from now on; whether one of them is new."""
+    def add_topics(self, names: list[str]) -> bool:
+        """Add topics to those whose metadata is refreshed; returns whether one of them is new."""
         missing = [name for name in names if name not in self._wanted]
         self._wanted.update(dict.fromkeys(missing))
         return bool(missing)
 
-    def want_only(self, names: list[str]) -> None:
-        """Forget every topic but these."""
+    def set_topics(self, names: list[str]) -> None:
+        """Replace the topics whose metadata is refreshed."""
         gone = [name for name in self._wanted if name not in names]
         self._wanted = dict.fromkeys(names)
         self.metadata.forget_topics(gone)
 
     async def refresh(self, deadline: Deadline) -> None:
-        """Ask for the metadata of every wanted topic once, together with whoever else is waiting for that."""
+        """Request the metadata of all wanted topics once; concurrent callers share one request."""
         if self._is_closed:
             raise ClientClosed
         if self._refreshing is None:
@@ -322,11 +327,11 @@ class Cluster:
         await self.ask_metadata(None if self.wants_all_topics else list(self._wanted), deadline)
 
     async def ask_metadata(self, names: list[str] | None, deadline: Deadline) -> MetadataResponse:
-        """Ask once for these topics, or for all, and take the answer over."""
+        """Request the metadata of these topics, or of all, once, and apply the response."""
         connection = await self.any_connection(deadline)
         topics = None if names is None else [MetadataRequestTopic(name=name) for name in names]
         if topics is None and connection.version_of(MetadataRequest) == 0:
-            topics = []  # the oldest way to say all
+            topics = []  # version 0 spells all topics as an empty list
         response = await connection.request(
             MetadataRequest(topics=topics, allow_auto_topic_creation=self._creates_topics and names is not None),
             MetadataResponse,
@@ -345,8 +350,8 @@ class Cluster:
         for callback in self.on_update:
             callback()
 
-    def refresh_soon(self) -> None:
-        """Let the upkeep task ask for metadata before it is due."""
+    def request_refresh(self) -> None:
+        """Wake the refresh task before the metadata expires."""
         self._refresh_wanted.set()
 
     def start_upkeep(self) -> None:
@@ -365,7 +370,7 @@ class Cluster:
                 pass
             self._refresh_wanted.clear()
             self.close_idle_connections()
-            # Whoever still misses something asks again at once; brokers are asked less and less often then.
+            # A caller that still misses a topic requests a refresh at once; the backoff grows then.
             is_calm = self._loop.time() - waiting_since_s > self.config.retry_backoff_max_ms / 1000
             hurry = 0 if is_calm else hurry + 1
             try:
@@ -377,11 +382,11 @@ class Cluster:
             await asyncio.sleep(self.backoff.delay_s(max(1, hurry)))
 
     async def topic(self, name: str, *, timeout_s: float) -> TopicView:
-        """A topic's metadata, waited for; raises the reason why there is none, `UnknownTopicOrPartition` as a rule."""
+        """Wait for a topic's metadata; raises the topic's error, usually `UnknownTopicOrPartition`."""
         known = self.metadata.topics.get(name)
         if known is not None:
             return known
-        self.want_topics([name])
+        self.add_topics([name])
 
         async def attempt(deadline: Deadline) -> TopicView:
             await self.refresh(deadline)
@@ -400,7 +405,7 @@ class Cluster:
     # coordinators
 
     async def coordinator(self, key: str, *, deadline: Deadline, key_type: int = GROUP_KEY) -> int:
-        """The broker that coordinates a group or transaction, from memory if possible; retriable errors are raised."""
+        """The coordinator of a group or transactional id, cached; raises retriable errors."""
         known = self._coordinators.get((key_type, key))
         if known is not None and known in self.metadata.brokers:
             return known
@@ -412,13 +417,13 @@ class Cluster:
     def forget_coordinator(self, key: str, *, key_type: int = GROUP_KEY) -> None:
         self._coordinators.pop((key_type, key), None)
 
-    async def _find_coordinator(self, key: str, key_type: int, deadline: Deadline) -> BrokerView:
-        from millbeck.wire.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
+    async def _find_coordinator(self, key: str, key_type: int, deadline: Deadline) -> BrokerMetadata:
+        from millbeck.wire.messages.groups import FindCoordinatorRequest, FindCoordinatorResponse
 
         connection = await self.any_connection(deadline)
         version = connection.version_of(FindCoordinatorRequest)
         if version == 0 and key_type != GROUP_KEY:
-            raise UnsupportedByBroker("the broker knows coordinators of groups only")
+            raise UnsupportedByBroker("the broker supports coordinators of groups only")
         request = (
             FindCoordinatorRequest(key_type=key_type, coordinator_keys=[key])
             if version >= 4
@@ -427,17 +432,27 @@ class Cluster:
         timeout_s = self.request_timeout_s(deadline)
         response = await connection.request(request, FindCoordinatorResponse, timeout_s=timeout_s, version_max=version)
         if version >= 4 and not response.coordinators:
-            raise CoordinatorNotAvailable(f"the broker named no coordinator for {key}")
+            raise CoordinatorNotAvailable(f"the broker returned no coordinator for {key}")
         found = response.coordinators[0] if version >= 4 else response
         if found.error_code:
             raise from_code(found.error_code, found.error_message or "")
-        return BrokerView(found.node_id, Address(found.host, found.port))
+        return BrokerMetadata(found.node_id, Address(found.host, found.port))
 
 
-def _tls_of(config: ClientConfig) -> Any:
-    if config.security_protocol != "SSL":
+def _tls_of(config: ClientConfig, environment: Environment) -> TlsSource | None:
+    if not config.security_protocol.endswith("SSL"):
         return None
-    # Loading ssl takes time that commands over plain connections do not have to spend.
-    from millbeck.client.tls import client_context
+    # Importing ssl is slow; commands that use plaintext connections skip it.
+    from millbeck.client.tls import client_tls
 
-    return client_context(config)
+    return client_tls(config, environment)
+
+
+def _sasl_of(config: ClientConfig, environment: Environment) -> SaslCredentials | None:
+    if not config.security_protocol.startswith("SASL"):
+        if config.sasl_username is not None or config.sasl_jaas_config is not None:
+            log.warning("this client does not log in: security.protocol is %s", config.security_protocol)
+        return None
+    from millbeck.client.sasl import client_credentials
+
+    return client_credentials(config, environment)

@@ -1,8 +1,8 @@
-"""Settings of clients under Kafka's names: what every client has, and how texts become settings.
+"""Client settings under Kafka's names: those common to all clients, and how they are parsed.
 
-Each kind of client has a section of its own that extends `ClientConfig`. A key that its section does not declare is an
-error that names the nearest one, unless another Kafka client knows it (`foreign_keys`): then it is a warning, because
-configurations are carried from one client to another.
+Each type of client has a section that extends `ClientConfig`. A key that the section does not declare is an error that
+suggests the nearest one, unless another Kafka client knows it (`foreign_keys`): then it is only a warning, because
+configurations are shared between clients.
 """
 
 from __future__ import annotations
@@ -11,8 +11,9 @@ import logging
 from collections.abc import Iterable, Mapping
 from typing import Final, Self
 
+from millbeck.client.tls_options import ClientTlsOptions
 from millbeck.kernel.errors import InvalidConfig
-from millbeck.kernel.option_layers import Layers
+from millbeck.kernel.option_layers import ConfigLayers
 from millbeck.kernel.options import (
     INT,
     LIST,
@@ -22,7 +23,6 @@ from millbeck.kernel.options import (
     STRING,
     Importance,
     Scope,
-    Section,
     at_least,
     one_of,
     option,
@@ -36,8 +36,8 @@ CLIENT: Final = Scope.CLIENT
 MINUTE_MS: Final = 60_000
 
 
-class ClientConfig(Section):
-    """What every kind of client understands."""
+class ClientConfig(ClientTlsOptions):
+    """Settings common to all clients."""
 
     bootstrap_servers = option(
         "bootstrap.servers",
@@ -45,13 +45,13 @@ class ClientConfig(Section):
         REQUIRED,
         scope=CLIENT,
         importance=Importance.HIGH,
-        doc="Brokers to begin with, as host:port separated by commas; one that answers names all others.",
+        doc="Initial brokers, as host:port separated by commas; any of them returns the full list.",
     )
     client_id = option(
-        "client.id", STRING, "millbeck", scope=CLIENT, doc="How this client is called in a broker's logs and quotas."
+        "client.id", STRING, "millbeck", scope=CLIENT, doc="The name of this client in a broker's logs and quotas."
     )
     client_rack = option(
-        "client.rack", STRING, "", scope=CLIENT, doc="Where this client is, to be served by a replica nearby."
+        "client.rack", STRING, "", scope=CLIENT, doc="The rack of this client, to fetch from a nearby replica."
     )
     metadata_max_age_ms = option(
         "metadata.max.age.ms",
@@ -59,7 +59,7 @@ class ClientConfig(Section):
         5 * MINUTE_MS,
         valid=at_least(0),
         scope=CLIENT,
-        doc="Ask for metadata again after this time, even if nothing seems to have changed.",
+        doc="Refresh the metadata after this time, even without a sign of changes.",
     )
     request_timeout_ms = option(
         "request.timeout.ms",
@@ -67,7 +67,7 @@ class ClientConfig(Section):
         30_000,
         valid=at_least(1),
         scope=CLIENT,
-        doc="Give up on a request, and on its connection, when no answer has come in this time.",
+        doc="Fail a request, and close its connection, if no response arrives in this time.",
     )
     default_api_timeout_ms = option(
         "default.api.timeout.ms",
@@ -75,7 +75,7 @@ class ClientConfig(Section):
         MINUTE_MS,
         valid=at_least(1),
         scope=CLIENT,
-        doc="How long a call that names no timeout of its own may take, retries included.",
+        doc="Timeout of a call without an explicit one, retries included.",
     )
     retries = option(
         "retries",
@@ -83,7 +83,7 @@ class ClientConfig(Section):
         2_147_483_647,
         valid=at_least(0),
         scope=CLIENT,
-        doc="How often a failed request is tried again; the timeouts usually end it first.",
+        doc="How often a failed request is retried; usually a timeout ends the retries first.",
     )
     retry_backoff_ms = option(
         "retry.backoff.ms",
@@ -91,7 +91,7 @@ class ClientConfig(Section):
         100,
         valid=at_least(0),
         scope=CLIENT,
-        doc="Wait this long before the first retry; the time doubles with each further one.",
+        doc="Wait this long before the first retry; doubles with each further one.",
     )
     retry_backoff_max_ms = option(
         "retry.backoff.max.ms", LONG, 1000, valid=at_least(0), scope=CLIENT, doc="The longest wait between two retries."
@@ -102,7 +102,7 @@ class ClientConfig(Section):
         50,
         valid=at_least(0),
         scope=CLIENT,
-        doc="Wait this long before connecting again to a broker that could not be reached.",
+        doc="Wait this long before reconnecting to a broker that was unreachable.",
     )
     reconnect_backoff_max_ms = option(
         "reconnect.backoff.max.ms",
@@ -110,7 +110,7 @@ class ClientConfig(Section):
         1000,
         valid=at_least(0),
         scope=CLIENT,
-        doc="The longest wait between two attempts to connect to one broker.",
+        doc="The longest wait between two attempts to connect to a broker.",
     )
     connect_timeout_ms = option(
         "socket.connection.setup.timeout.ms",
@@ -118,7 +118,7 @@ class ClientConfig(Section):
         10_000,
         valid=at_least(1),
         scope=CLIENT,
-        doc="How long connecting, the TLS handshake and the exchange of versions may take together.",
+        doc="Timeout of connecting, including the TLS handshake and ApiVersions.",
     )
     connections_max_idle_ms = option(
         "connections.max.idle.ms",
@@ -126,81 +126,55 @@ class ClientConfig(Section):
         9 * MINUTE_MS,
         valid=at_least(-1),
         scope=CLIENT,
-        doc="Close a connection that has not been used for this time; -1 never does.",
+        doc="Close a connection after being idle for this time; -1: never.",
     )
     security_protocol = option(
         "security.protocol",
         STRING,
         "PLAINTEXT",
-        valid=one_of("PLAINTEXT", "SSL"),
+        valid=one_of("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"),
         scope=CLIENT,
-        doc="PLAINTEXT, or SSL to encrypt and to check the broker's certificate.",
+        doc="SSL and SASL_SSL encrypt, and verify the broker's certificate; SASL_PLAINTEXT and SASL_SSL log in with "
+        "sasl.mechanism.",
     )
-    ssl_truststore_location = option(
-        "ssl.truststore.location",
+    sasl_mechanism = option(
+        "sasl.mechanism",
         STRING,
         None,
         scope=CLIENT,
-        doc="PEM file with the certificates to trust; the system's own when not set.",
+        doc="How this client logs in: PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512. There is no default: Kafka's, GSSAPI, is "
+        "not available.",
     )
-    ssl_ca_location = option(
-        "ssl.ca.location",
-        STRING,
+    sasl_mechanisms = option("sasl.mechanisms", STRING, None, scope=CLIENT, doc="librdkafka's name for sasl.mechanism.")
+    sasl_username = option("sasl.username", STRING, None, scope=CLIENT, doc="The user for PLAIN and SCRAM.")
+    sasl_password = option("sasl.password", PASSWORD, None, scope=CLIENT, doc="The password of sasl.username.")
+    sasl_jaas_config = option(
+        "sasl.jaas.config",
+        PASSWORD,
         None,
         scope=CLIENT,
-        doc="librdkafka's name for ssl.truststore.location.",
-    )
-    ssl_keystore_location = option(
-        "ssl.keystore.location",
-        STRING,
-        None,
-        scope=CLIENT,
-        doc="PEM file with this client's certificate chain and private key, for brokers that ask for one.",
-    )
-    ssl_certificate_location = option(
-        "ssl.certificate.location",
-        STRING,
-        None,
-        scope=CLIENT,
-        doc="PEM file with this client's certificate chain; librdkafka's way beside ssl.key.location.",
-    )
-    ssl_key_location = option(
-        "ssl.key.location",
-        STRING,
-        None,
-        scope=CLIENT,
-        doc="PEM file with the private key to ssl.certificate.location, when it is not in the same file.",
-    )
-    ssl_key_password = option(
-        "ssl.key.password", PASSWORD, None, scope=CLIENT, doc="The password of an encrypted private key."
-    )
-    ssl_endpoint_identification = option(
-        "ssl.endpoint.identification.algorithm",
-        STRING,
-        "https",
-        valid=one_of("https", ""),
-        scope=CLIENT,
-        doc="https compares the broker's name with its certificate; empty trusts any name.",
+        doc="As in Kafka's clients, instead of sasl.username and sasl.password: a login module with its options. It is "
+        'parsed, and no class is loaded. tokenauth="true" of ScramLoginModule logs in with a delegation token.',
     )
 
     @classmethod
     def parse(cls, settings: Mapping[str, Value]) -> Self:
-        """The settings as typed values; raises `InvalidConfig` that names the setting."""
+        """Parse settings into typed values; raises `InvalidConfig` naming the setting."""
         texts = {name: text for name, value in settings.items() if (text := _text_of(name, value)) is not None}
         declared = {known.name for known in cls.options}
         for name in texts:
             if name not in declared:
                 _report_unknown(name, sorted(declared))
-        section = cls.resolve(Layers(static=texts))
+        section = cls.resolve(ConfigLayers(static=texts))
         section.check()
         return section
 
     def check(self) -> None:
-        """Raise `InvalidConfig` for settings that do not go together."""
+        """Raise `InvalidConfig` for settings that are inconsistent with each other."""
 
 
 def _text_of(name: str, value: Value) -> str | None:
-    """Accepts what people write in Python: numbers, booleans and lists beside texts; None means not set."""
+    """Convert a Python value (number, boolean, list) to text; None means not set."""
     if value is None or isinstance(value, str):
         return value
     if isinstance(value, bool):
@@ -209,7 +183,7 @@ def _text_of(name: str, value: Value) -> str | None:
         return str(value)
     entries = list(value)
     if not all(isinstance(entry, str) for entry in entries):
-        raise InvalidConfig(f"Invalid value for configuration {name}: a list must hold texts")
+        raise InvalidConfig(f"Invalid value for configuration {name}: a list must hold strings")
     return ",".join(entries)
 
 

@@ -5,12 +5,14 @@
     connection.submit(FetchRequest(...), FetchResponse, on_reply, timeout_s=30)     # no task, no future
     connection.close()
 
-Requests are written at once and answered in order. At most ``in_flight_max`` are unanswered: `request` waits for room,
-`submit` expects the caller to have looked at `has_room`. A caller that stops waiting, because its time is up or it was
-cancelled, leaves its request in flight, and the answer is dropped. A request that is not answered within its timeout,
-and at least within ``patience_s``, ends the whole connection, since everything behind it waits as well; so does
-anything that is not the answer expected. However a connection ends, every exchange ends with it, and `closed` carries
-the reason.
+Requests are written at once and answered in order. At most ``in_flight_max`` are unanswered: `request` waits until one
+more may be sent, `submit` expects the caller to have checked `has_room`. If a caller stops waiting, on timeout or
+cancellation, its request stays in flight, and the response is discarded. A request that is not answered within its
+timeout, and at least ``patience_s``, closes the connection, since all requests behind it are blocked too; so does an
+unexpected frame. When a connection closes, all requests in flight fail, and `closed` holds the reason.
+
+With SASL the connection authenticates before it is returned, and again before its session ends. Meanwhile further
+requests are held back, and sent afterwards; they count as in flight.
 """
 
 from __future__ import annotations
@@ -20,26 +22,29 @@ import os
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
 from millbeck.client.addresses import Address
 from millbeck.client.apis import call_of
 from millbeck.client.errors import ConnectFailed, ConnectionClosed, Disconnected, ProtocolViolation, RequestTimeout
-from millbeck.client.protocol import ConnectionCore, Exchange, Outcome
-from millbeck.client.versions import Negotiation, NodeVersions, identification
+from millbeck.client.protocol import ConnectionCore, InFlightRequest, Outcome
+from millbeck.client.versions import NodeVersions, VersionNegotiation, identification
 from millbeck.kernel.environment import Network
 from millbeck.kernel.errors import ApiError
-from millbeck.wire.messages.api_versions import ApiVersionsResponse
+from millbeck.kernel.tls import TlsFailed, TlsFailure, TlsSource
+from millbeck.wire.messages.metadata import ApiVersionsResponse
 
 if TYPE_CHECKING:
-    import ssl
+    from millbeck.client.sasl import SaslCredentials
 
 R = TypeVar("R")
 
 OnReply = Callable[[Outcome], None]
-"""Gets the response, or the `ApiError` that took its place."""
+"""Called with the response, or the `ApiError` instead of it."""
 
 FRAME_SIZE_MAX: Final = 0x7FFFFFFF
+_NO_DEADLINE_S: Final = 1e9
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,19 +54,20 @@ class ConnectionSettings:
     frame_size_max: int = FRAME_SIZE_MAX
     connect_timeout_s: float = 10.0
     patience_s: float = 0.0
-    """How long a broker may take for a request, however soon its caller gives up."""
-    tls: ssl.SSLContext | None = None
+    """How long a broker may take for a request, even if its caller times out sooner."""
+    tls: TlsSource | None = None
+    sasl: SaslCredentials | None = None
 
 
 class Connection(asyncio.Protocol):
-    """Use `open`; when it returns, versions are negotiated."""
+    """Create with `open`, which also negotiates the API versions."""
 
     def __init__(self, address: Address, settings: ConnectionSettings) -> None:
         self.address = address
         self.settings = settings
         self.versions: NodeVersions | None = None
         self.throttled_until_s = 0.0
-        """Loop time before which the broker asked not to be sent more."""
+        """Loop time until which the broker throttles this connection (throttle_time_ms)."""
         self.last_used_s = 0.0
         self._loop = asyncio.get_running_loop()
         self._core = ConnectionCore(settings.client_id, frame_size_max=settings.frame_size_max)
@@ -69,14 +75,21 @@ class Connection(asyncio.Protocol):
         self._timer: asyncio.TimerHandle | None = None
         self._waiters: deque[asyncio.Future[None]] = deque()
         self._reason: ApiError | None = None
+        self._tls_failure: TlsFailed | None = None
         self._on_closed: list[Callable[[ApiError], None]] = []
+        self._held: list[Callable[[], None]] | None = None
+        """While the connection authenticates again: what is to be sent afterwards."""
+        self._renewal: asyncio.TimerHandle | None = None
+        self._renewing: asyncio.Task[None] | None = None
+        self._has_served = False
+        """Whether the broker has answered a request of the caller's."""
         self._is_writable = True
         self.on_writable: Callable[[], None] | None = None
-        """Called when the socket takes data again after it had not."""
+        """Called when the socket becomes writable again."""
 
     @staticmethod
     async def open(network: Network, address: Address, settings: ConnectionSettings) -> Connection:
-        """Connect and negotiate; raises `ConnectFailed`, or what the broker answered."""
+        """Connect, negotiate versions and authenticate; raises `ConnectFailed`, or the broker's error."""
         connection: Connection | None = None
 
         def make() -> Connection:
@@ -89,6 +102,8 @@ class Connection(asyncio.Protocol):
                 await network.connect(make, host=address.host, port=address.port, tls=settings.tls)
                 assert connection is not None
                 await connection._negotiate()
+                if settings.sasl is not None:
+                    await connection._authenticate(settings.sasl)
         except BaseException as error:
             if connection is not None:
                 connection.close()
@@ -98,29 +113,67 @@ class Connection(asyncio.Protocol):
             if isinstance(error, OSError):
                 raise ConnectFailed(f"no connection to {address}: {_reason_of(error, settings)}") from error
             if isinstance(error, Disconnected):
-                hint = "" if settings.tls is not None else "; if it wants TLS, set security.protocol=SSL"
-                raise ConnectFailed(f"{address} ended the connection before it said its versions{hint}") from error
+                raise ConnectFailed(_closed_early(address, settings, connection)) from error
             raise
         return connection
 
     async def _negotiate(self) -> None:
-        negotiation = Negotiation()
+        negotiation = VersionNegotiation()
         while negotiation.result is None:
-            request = identification()
-            reply: asyncio.Future[ApiVersionsResponse] = self._loop.create_future()
-            exchange = Exchange(
-                call_of(type(request)),
-                ApiVersionsResponse,
-                negotiation.version,
-                _settling(reply),
-                self._loop.time() + 1e9,
-            )
-            self._write(self._core.send(exchange, request))
-            negotiation.step(await reply)
+            negotiation.step(await self._ask_first(identification(), ApiVersionsResponse, negotiation.version))
         self.versions = negotiation.result
         self._core.ranges = self.versions.ranges
 
-    # what callers ask
+    async def _ask_first(self, message: object, response: type[R], version: int) -> R:
+        """Send a request of the connection's own; the caller bounds the wait."""
+        if self._reason is not None:
+            raise self._reason
+        reply: asyncio.Future[R] = self._loop.create_future()
+        call = call_of(type(message))
+        exchange = InFlightRequest(call, response, version, _settling(reply), self._loop.time() + _NO_DEADLINE_S)
+        exchange.asked_s = self._loop.time()
+        self._write(self._core.send(exchange, message))
+        return await reply
+
+    # authentication
+
+    async def _authenticate(self, credentials: SaslCredentials) -> None:
+        from millbeck.client.sasl import authenticate
+
+        exchange = await credentials.begin()
+        # Not before: a token may have to be fetched first, and requests go on meanwhile.
+        self._held = []
+
+        async def ask(message: object, response: type[R], *, version_min: int = 0) -> R:
+            _, version = self._core.choose_version(type(message), version_min=version_min)
+            return await self._ask_first(message, response, version)
+
+        try:
+            lifetime_ms = await authenticate(ask, exchange, credentials, str(self.address))
+        finally:
+            self._send_held()
+        if lifetime_ms > 0 and self._reason is None:
+            self._renewal = self._loop.call_later(credentials.renewal_s(lifetime_ms), self._renew, credentials)
+
+    def _renew(self, credentials: SaslCredentials) -> None:
+        self._renewing = self._loop.create_task(self._authenticate_again(credentials))
+
+    async def _authenticate_again(self, credentials: SaslCredentials) -> None:
+        try:
+            async with asyncio.timeout(self.settings.connect_timeout_s):
+                await self._authenticate(credentials)
+        except TimeoutError:
+            self._end(Disconnected(f"{self.address} did not answer the re-authentication in time"))
+        except Exception as error:
+            # Requests in flight are retried: new connections tell whether the credentials are of no use any more.
+            self._end(Disconnected(f"{self.address}: re-authentication failed: {error}"))
+
+    def _send_held(self) -> None:
+        held, self._held = self._held or (), None
+        for send in held:
+            send()
+
+    # for callers
 
     @property
     def is_open(self) -> bool:
@@ -128,15 +181,15 @@ class Connection(asyncio.Protocol):
 
     @property
     def closed(self) -> ApiError | None:
-        """Why it is closed; None while it is open."""
+        """The reason it was closed; None while it is open."""
         return self._reason
 
     @property
     def in_flight_count(self) -> int:
         return len(self._core.in_flight)
 
-    def oldest_question(self) -> tuple[str, float] | None:
-        """Name and time of the request that has been waiting for its answer longest, in the loop's time."""
+    def oldest_request(self) -> tuple[str, float] | None:
+        """Name and send time (loop time) of the oldest unanswered request."""
         if not self._core.in_flight:
             return None
         exchange = self._core.in_flight[0]
@@ -145,11 +198,11 @@ class Connection(asyncio.Protocol):
     @property
     def has_room(self) -> bool:
         """Whether a request may be submitted now."""
-        in_flight_count = len(self._core.in_flight)
+        in_flight_count = len(self._core.in_flight) + len(self._held or ())
         return in_flight_count < self.settings.in_flight_max and self._is_writable and self._reason is None
 
     def on_closed(self, callback: Callable[[ApiError], None]) -> None:
-        """Call back once when the connection has ended, after every exchange has; at once if it has already."""
+        """Call ``callback`` once after the connection has closed and all requests failed; at once if closed already."""
         if self._reason is not None:
             callback(self._reason)
         else:
@@ -168,11 +221,12 @@ class Connection(asyncio.Protocol):
         version_max: int | None = None,
         version_min: int | None = None,
     ) -> R:
-        """Send and wait. Raises `RequestTimeout`, `Disconnected`, `UnsupportedByBroker` or `ProtocolViolation`."""
+        """Send and wait for the response. Raises `RequestTimeout`, `Disconnected`, `UnsupportedByBroker` or
+        `ProtocolViolation`."""
         deadline_s = self._loop.time() + timeout_s
         await self._wait_for_room(deadline_s)
         if deadline_s <= self._loop.time():
-            raise RequestTimeout(f"there was no time left to ask {self.address}")
+            raise RequestTimeout(f"the timeout expired before the request could be sent to {self.address}")
         reply: asyncio.Future[R] = self._loop.create_future()
         self.submit(
             message,
@@ -194,32 +248,55 @@ class Connection(asyncio.Protocol):
         version_max: int | None = None,
         version_min: int | None = None,
     ) -> None:
-        """Send; ``on_reply`` is called once, never from inside this call unless the connection has ended already.
+        """Send; ``on_reply`` is called once, and synchronously only if the connection is closed already.
 
-        Raises `UnsupportedByBroker`, and then does not call it.
+        Raises `UnsupportedByBroker` without calling it.
         """
         if self._reason is not None:
             on_reply(self._reason)
             return
         call, version = self._core.choose_version(type(message), version_max, version_min)
+        if self._held is not None:
+            self._held.append(
+                partial(self._submit_held, message, response, on_reply, self._loop.time() + timeout_s, version)
+            )
+            return
         now_s = self._loop.time()
-        exchange = Exchange(call, response, version, on_reply, now_s + timeout_s, now_s + self.settings.patience_s)
+        exchange = InFlightRequest(
+            call, response, version, on_reply, now_s + timeout_s, now_s + self.settings.patience_s
+        )
         exchange.asked_s = now_s
         frame = self._core.send(exchange, message)
         self.last_used_s = now_s
         self._write(frame)
         self._watch(exchange.deadline_s)
 
-    def send_unanswered(self, message: object, *, version_max: int | None = None) -> None:
+    def _submit_held(
+        self, message: object, response: type[Any], on_reply: OnReply, deadline_s: float, version: int
+    ) -> None:
+        try:
+            timeout_s = max(deadline_s - self._loop.time(), 0.0)
+            self.submit(message, response, on_reply, timeout_s=timeout_s, version_max=version, version_min=version)
+        except ApiError as error:
+            on_reply(error)
+
+    def send_no_response(self, message: object, *, version_max: int | None = None) -> None:
         """Send a request that the broker does not answer (Produce with acks 0)."""
         if self._reason is not None:
             raise self._reason
         call, version = self._core.choose_version(type(message), version_max)
+        if self._held is not None:
+            self._held.append(partial(self._send_held_no_response, message, version))
+            return
         self.last_used_s = self._loop.time()
         self._write(self._core.frame(call, version, message))
 
+    def _send_held_no_response(self, message: object, version: int) -> None:
+        if self._reason is None:
+            self.send_no_response(message, version_max=version)
+
     def close(self, reason: ApiError | None = None) -> None:
-        """End the connection now; what is in flight ends with ``reason``."""
+        """Close the connection now; requests in flight fail with ``reason``."""
         self._end(reason or ConnectionClosed(f"the connection to {self.address} was closed"))
 
     # waiting
@@ -229,7 +306,7 @@ class Connection(asyncio.Protocol):
             delay_s = self.throttled_until_s - self._loop.time()
             if delay_s > 0:
                 if self.throttled_until_s > deadline_s:
-                    raise RequestTimeout(f"{self.address} asked to wait longer than the request's timeout")
+                    raise RequestTimeout(f"{self.address} throttles this client for longer than the request's timeout")
                 await asyncio.sleep(delay_s)
             elif self.has_room:
                 return
@@ -264,7 +341,7 @@ class Connection(asyncio.Protocol):
 
     def _expire(self) -> None:
         self._timer = None
-        # The loop may run a timer up to its clock's resolution early.
+        # asyncio may run a timer early by up to the clock's resolution.
         now_s = self._loop.time() + 1e-6
         for exchange in list(self._core.in_flight):
             if exchange.deadline_s > now_s:
@@ -275,12 +352,12 @@ class Connection(asyncio.Protocol):
             exchange.deadline_s = exchange.limit_s
             on_reply(RequestTimeout(f"{self.address} did not answer {name} in time"))
             if is_hopeless:
-                self._end(Disconnected(f"{self.address} did not answer {name} in time; the connection was given up"))
+                self._end(Disconnected(f"{self.address} did not answer {name} in time; closing the connection"))
                 return
         if self._core.in_flight and self._reason is None:
             self._watch(min(exchange.deadline_s for exchange in self._core.in_flight))
 
-    # what the transport calls
+    # called by the transport
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast("asyncio.Transport", transport)
@@ -292,6 +369,7 @@ class Connection(asyncio.Protocol):
                 if throttle_time_ms > 0:
                     self.throttled_until_s = self._loop.time() + throttle_time_ms / 1000
                 exchange.on_reply(outcome)
+                self._has_served = self.versions is not None
                 if self._waiters:
                     self._wake_waiter()
         except ProtocolViolation as error:
@@ -307,7 +385,12 @@ class Connection(asyncio.Protocol):
             self.on_writable()
 
     def connection_lost(self, error: Exception | None) -> None:
-        self._end(Disconnected(f"{self.address} ended the connection{f': {error}' if error else ''}"))
+        if isinstance(error, TlsFailed):
+            self._tls_failure = error
+        hint = ""
+        if not self._has_served and self.versions is not None and self.settings.sasl is None:
+            hint = "; if the broker requires SASL, set security.protocol to SASL_PLAINTEXT or SASL_SSL"
+        self._end(Disconnected(f"{self.address} closed the connection{f': {error}' if error else ''}{hint}"))
 
     def _write(self, frame: bytes) -> None:
         assert self._transport is not None
@@ -320,10 +403,15 @@ class Connection(asyncio.Protocol):
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
+        if self._renewal is not None:
+            self._renewal.cancel()
+        if self._renewing is not None and self._renewing is not asyncio.current_task():
+            self._renewing.cancel()
         if self._transport is not None:
             self._transport.abort()
         for exchange in self._core.abandon():
             exchange.on_reply(reason)
+        self._send_held()
         while self._waiters:
             self._wake_waiter()
         callbacks, self._on_closed = self._on_closed, []
@@ -331,17 +419,36 @@ class Connection(asyncio.Protocol):
             callback(reason)
 
 
+def _closed_early(address: Address, settings: ConnectionSettings, connection: Connection | None) -> str:
+    failure = None if connection is None else connection._tls_failure
+    if failure is not None:
+        # With TLS 1.3 a client has finished its handshake when the broker looks at the client's certificate.
+        hint = "; does it require a client certificate (ssl.keystore.location)?"
+        return f"no connection to {address}: {failure}{hint if 'certificate' in str(failure) else ''}"
+    if connection is not None and connection.versions is not None:
+        return f"{address} closed the connection during SASL authentication"
+    hint = "" if settings.tls is not None else "; if the broker requires TLS, set security.protocol=SSL"
+    return f"{address} closed the connection before answering ApiVersions{hint}"
+
+
 def _reason_of(error: OSError, settings: ConnectionSettings) -> str:
+    if isinstance(error, TlsFailed):
+        is_maybe_plain = error.failure in (TlsFailure.NOT_TLS, TlsFailure.DISCONNECTED)
+        return f"{error}{'; does the broker use TLS on this port?' if is_maybe_plain else ''}"
     if not isinstance(error, ConnectionError):
         return error.strerror or str(error)
-    # asyncio's text repeats the address; what matters is the reason.
+    # asyncio's message repeats the address; only the reason is needed.
     reason = "it was closed" if error.errno is None else os.strerror(error.errno).lower()
     is_refused = isinstance(error, ConnectionRefusedError)
-    return reason if is_refused or settings.tls is None else f"{reason} during the TLS handshake; does it speak TLS?"
+    return (
+        reason
+        if is_refused or settings.tls is None
+        else f"{reason} during the TLS handshake; does the broker use TLS on this port?"
+    )
 
 
 def _ignore(_: Outcome) -> None:
-    """The answer to a question that nobody waits for any more."""
+    """Discard the response of a request whose caller has stopped waiting."""
 
 
 def _settling(reply: asyncio.Future[Any]) -> OnReply:

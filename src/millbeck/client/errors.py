@@ -1,13 +1,14 @@
-"""What can go wrong on the client's side of the wire.
+"""Errors raised by the client itself.
 
-Each is a `kernel.errors.ApiError`, so one ``except`` catches what a broker said and what became of the way there; a
-class derived here keeps the code and the retriable flag of its parent.
+Each is a `kernel.errors.ApiError`, so that one ``except`` catches errors of the broker and of the connection to it; a
+class here keeps the error code and the retriable flag of its parent.
 """
 
 from __future__ import annotations
 
 from millbeck.kernel.errors import (
     BrokerNotAvailable,
+    LeaderNotAvailable,
     NetworkException,
     OffsetOutOfRange,
     RequestTimedOut,
@@ -17,31 +18,31 @@ from millbeck.kernel.errors import (
 
 
 class Disconnected(NetworkException):
-    """The connection ended before the answer came."""
+    """The connection was closed before the response arrived."""
 
 
 class ConnectFailed(Disconnected):
-    """The broker could not be reached."""
+    """The broker is unreachable."""
 
 
 class ConnectionClosed(Disconnected):
-    """The connection was closed on this side."""
+    """The connection was closed by the client."""
 
 
 class RequestTimeout(RequestTimedOut):
-    """No answer came in time."""
+    """No response arrived within the timeout."""
 
 
 class ProtocolViolation(NetworkException):
-    """The peer sent something that is not the answer to what was asked."""
+    """The peer sent something other than the expected response."""
 
 
 class UnsupportedByBroker(UnsupportedVersion):
-    """The broker does not have this API, or no version of it that is known here too."""
+    """The broker does not support this API, or no version of it that this client supports."""
 
 
 class NoBrokerReachable(BrokerNotAvailable):
-    """None of the brokers answered."""
+    """No broker answered."""
 
     retriable = True
 
@@ -53,7 +54,7 @@ class ClientClosed(NetworkException):
 
 
 class BufferExhausted(RequestTimedOut):
-    """The producer's memory was full for longer than ``max.block.ms``."""
+    """``buffer.memory`` was full for longer than ``max.block.ms``."""
 
 
 class DeliveryTimeout(RequestTimedOut):
@@ -61,12 +62,18 @@ class DeliveryTimeout(RequestTimedOut):
 
 
 class TransactionAborted(TransactionAbortable):
-    """The record was part of a transaction that its own producer has aborted."""
+    """The record belongs to a transaction that its producer has aborted."""
 
 
 class NoOffsetForPartition(OffsetOutOfRange):
-    """There is no position to start from and ``auto.offset.reset`` is none."""
+    """There is no committed offset and ``auto.offset.reset`` is none."""
+
+
+class PartitionUnavailable(LeaderNotAvailable):
+    """A partition has had no readable leader for ``request.timeout.ms``."""
+
+    retriable = False
 
 
 class LogTruncated(OffsetOutOfRange):
-    """The log lost records that this consumer had read already, and ``auto.offset.reset`` is none."""
+    """The log was truncated below this consumer's position, and ``auto.offset.reset`` is none."""

@@ -1,6 +1,6 @@
-"""Keys that other Kafka clients know: what a configuration carried over from one of them may hold.
+"""Setting names of other Kafka clients, which configurations shared with them may contain.
 
-The names are those of the Java clients 4.3 and of librdkafka 2.16; what they mean there is not looked at here.
+The names are those of the Java clients 4.3 and of librdkafka 2.16; their values are ignored here.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ LIBRDKAFKA_SYNONYMS: Final = {
     "socket.timeout.ms": "request.timeout.ms",
     "topic.metadata.refresh.interval.ms": "metadata.max.age.ms",
 }
-"""librdkafka's own words for settings that have a name common to all clients."""
+"""librdkafka's names of settings that have a common name in all clients."""
 
 _KNOWN: Final = frozenset(_JAVA.split()) | frozenset(_LIBRDKAFKA.split())
 

@@ -1,4 +1,4 @@
-"""Cuts a stream of received bytes into frames. Pure: bytes in, frames out."""
+"""Split received bytes into length-prefixed frames. Pure: bytes in, frames out."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ _UNKNOWN: Final = -1
 
 
 class FrameReader:
-    """Keeps what has arrived of a frame until the rest comes; what it keeps is bounded by ``frame_size_max``.
+    """Buffers an incomplete frame until the rest arrives; the buffer is bounded by ``frame_size_max``.
 
-    A large frame arrives in many pieces: they are gathered in a list without the length, and joined once.
+    A large frame arrives in many pieces: they are collected in a list and joined once.
     """
 
     __slots__ = ("_frame_size_max", "_missing", "_pieces")
@@ -24,14 +24,14 @@ class FrameReader:
         self._frame_size_max = frame_size_max
         self._pieces: list[bytes | memoryview] = []
         self._missing = _UNKNOWN
-        """How many bytes of the frame are still to come, once its length has."""
+        """How many bytes of the frame are missing, once its length is known."""
 
     @property
     def has_partial_frame(self) -> bool:
         return bool(self._pieces)
 
     def receive(self, data: bytes) -> list[bytes]:
-        """The frames that ``data`` completes, without their lengths; raises `DecodeError` for an impossible length."""
+        """The frames completed by ``data``, without length prefix; raises `DecodeError` for an invalid length."""
         frames: list[bytes] = []
         start = 0
         if self._pieces:
@@ -51,7 +51,7 @@ class FrameReader:
         while stop - start >= _LENGTH_SIZE:
             size: int = _LENGTH.unpack_from(data, start)[0]
             if not 0 <= size <= self._frame_size_max:
-                raise DecodeError(f"frame of {size} bytes, at most {self._frame_size_max} are allowed")
+                raise DecodeError(f"frame of {size} bytes exceeds the limit of {self._frame_size_max}")
             end = start + _LENGTH_SIZE + size
             if end > stop:
                 self._pieces.append(data[start + _LENGTH_SIZE :])

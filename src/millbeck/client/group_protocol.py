@@ -1,6 +1,6 @@
-"""The consumer protocol's payloads: what members tell the leader of a group, and what it tells them.
+"""Encode and decode the payloads of the consumer protocol type: subscriptions and assignments.
 
-Each begins with its version as an int16. A reader takes what a later version appends for granted and ignores it.
+Each begins with its version as an int16. A decoder ignores fields that later versions append.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Final
 from millbeck.kernel.ids import TopicPartition
 from millbeck.wire.codec import decoder, encoder
 from millbeck.wire.errors import DecodeError
-from millbeck.wire.messages.consumer_protocol import (
+from millbeck.wire.messages.classic_groups import (
     ConsumerProtocolAssignment,
     ConsumerProtocolSubscription,
     ConsumerTopicPartitions,
@@ -27,7 +27,7 @@ def _version_of(payload: bytes) -> int:
         raise DecodeError(f"a payload of {len(payload)} bytes has no version")
     version = int.from_bytes(payload[:_VERSION_SIZE], "big", signed=True)
     if version < 0:
-        raise DecodeError(f"version {version} of the consumer protocol")
+        raise DecodeError(f"version {version} of the consumer protocol is not supported")
     return min(version, _VERSION_MAX)
 
 
@@ -42,14 +42,14 @@ def decode_subscription(payload: bytes) -> ConsumerProtocolSubscription:
 
 
 def encode_assignment(partitions: Iterable[TopicPartition], user_data: bytes | None = None) -> bytes:
-    # Version 1 of the assignment is the same as 0 and 3; readers of any age know 1.
+    # Version 1 of the assignment has the same fields as 0 and 3, and clients of any age can read it.
     version = 1
     message = ConsumerProtocolAssignment(assigned_partitions=by_topic(partitions), user_data=user_data)
     return version.to_bytes(_VERSION_SIZE, "big") + encoder(ConsumerProtocolAssignment, version)(message)
 
 
 def decode_assignment(payload: bytes) -> list[TopicPartition]:
-    """Nothing at all means no partitions; raises `DecodeError`."""
+    """Decode an assignment; an empty payload means no partitions. Raises `DecodeError`."""
     if not payload:
         return []
     message = decoder(ConsumerProtocolAssignment, _version_of(payload))(payload, _VERSION_SIZE)[0]

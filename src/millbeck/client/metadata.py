@@ -1,8 +1,8 @@
-"""What a client knows of the cluster: brokers, topics, leaders. Pure: answers go in, questions are answered.
+"""The client's cache of cluster metadata: brokers, topics, leaders. Pure: updated by responses.
 
-An answer may come from a broker that is behind. A partition's leader is therefore only replaced by one with the same or
-a later epoch, as long as the topic is the same one; a topic that was deleted and created again has another id and
-starts afresh. Brokers also correct single leaders in passing (KIP-951), under the same rule.
+A response may come from a broker with stale metadata. A partition's leader is therefore only replaced by one with the
+same or a later leader epoch, as long as the topic id is the same; a topic deleted and created again has a new id and
+starts afresh. Leaders named in Produce and Fetch responses (KIP-951) follow the same rule.
 """
 
 from __future__ import annotations
@@ -12,20 +12,20 @@ from typing import Final, NamedTuple
 
 from millbeck.client.addresses import Address
 from millbeck.kernel.errors import ApiError, LeaderNotAvailable, UnknownTopicOrPartition, from_code
-from millbeck.kernel.ids import ZERO_UUID, Uuid
+from millbeck.kernel.ids import ZERO_UUID, TopicPartition, Uuid
 from millbeck.wire.messages.metadata import MetadataResponse, MetadataResponsePartition, MetadataResponseTopic
 
 NO_LEADER: Final = -1
 NO_EPOCH: Final = -1
 
 
-class BrokerView(NamedTuple):
+class BrokerMetadata(NamedTuple):
     node_id: int
     address: Address
     rack: str | None = None
 
 
-class PartitionView(NamedTuple):
+class PartitionMetadata(NamedTuple):
     partition: int
     leader_id: int = NO_LEADER
     leader_epoch: int = NO_EPOCH
@@ -39,7 +39,7 @@ class TopicView(NamedTuple):
     name: str
     topic_id: Uuid
     is_internal: bool
-    partitions: dict[int, PartitionView]
+    partitions: dict[int, PartitionMetadata]
 
     @property
     def partition_count(self) -> int:
@@ -47,25 +47,25 @@ class TopicView(NamedTuple):
 
 
 class Metadata:
-    """One client's view, which it alone changes."""
+    """The metadata cache of one client."""
 
     def __init__(self) -> None:
         self.cluster_id: str | None = None
         self.controller_id = -1
-        self.brokers: dict[int, BrokerView] = {}
+        self.brokers: dict[int, BrokerMetadata] = {}
         self.topics: dict[str, TopicView] = {}
         self.errors: dict[str, ApiError] = {}
-        """Why a topic that was asked for is not in `topics`."""
+        """The error of each requested topic that is not in `topics`."""
         self._names_by_id: dict[Uuid, str] = {}
 
     def update(self, response: MetadataResponse, *, is_complete: bool = False) -> None:
-        """Take over an answer; ``is_complete`` says that it lists every topic there is."""
+        """Apply a response; ``is_complete`` says that it lists all topics."""
         if response.cluster_id is not None:
             self.cluster_id = response.cluster_id
         self.controller_id = response.controller_id
         if response.brokers:
             self.brokers = {
-                broker.node_id: BrokerView(broker.node_id, Address(broker.host, broker.port), broker.rack)
+                broker.node_id: BrokerMetadata(broker.node_id, Address(broker.host, broker.port), broker.rack)
                 for broker in response.brokers
             }
         if is_complete:
@@ -111,7 +111,7 @@ class Metadata:
             self.errors.pop(name, None)
 
     def set_leader(self, topic: str, partition: int, leader_id: int, leader_epoch: int) -> bool:
-        """A broker named a partition's leader in passing; whether that was news."""
+        """Apply a leader named in another response; returns whether it is new."""
         known = self.topics.get(topic)
         view = known.partitions.get(partition) if known is not None else None
         if known is None or view is None or leader_id < 0 or leader_epoch <= view.leader_epoch:
@@ -119,42 +119,54 @@ class Metadata:
         known.partitions[partition] = view._replace(leader_id=leader_id, leader_epoch=leader_epoch, error_code=0)
         return True
 
-    def add_broker(self, broker: BrokerView) -> None:
+    def add_broker(self, broker: BrokerMetadata) -> None:
         self.brokers[broker.node_id] = broker
 
     def learn_broker(self, node_id: int, host: str, port: int, rack: str | None = None) -> None:
-        """A broker was named in passing; it is taken over only if nothing is known of it."""
-        self.brokers.setdefault(node_id, BrokerView(node_id, Address(host, port), rack))
+        """Add a broker named in another response, if it is not known yet."""
+        self.brokers.setdefault(node_id, BrokerMetadata(node_id, Address(host, port), rack))
 
     def topic_name(self, topic_id: Uuid) -> str | None:
         return self._names_by_id.get(topic_id)
 
     def topic_id(self, name: str) -> Uuid:
-        """`ZERO_UUID` when it is not known."""
+        """`ZERO_UUID` if it is not known."""
         known = self.topics.get(name)
         return ZERO_UUID if known is None else known.topic_id
 
-    def partition(self, topic: str, partition: int) -> PartitionView:
+    def partition(self, topic: str, partition: int) -> PartitionMetadata:
         """Raises `UnknownTopicOrPartition`, or the error the broker gave for the topic."""
         known = self.topics.get(topic)
         if known is None:
-            raise self.errors.get(topic) or UnknownTopicOrPartition(f"topic {topic} is not known to the cluster")
+            raise self.errors.get(topic) or UnknownTopicOrPartition(f"topic {topic} is not in the cluster metadata")
         view = known.partitions.get(partition)
         if view is None:
             raise UnknownTopicOrPartition(f"topic {topic} has {known.partition_count} partitions, not a {partition}")
         return view
 
-    def leader(self, topic: str, partition: int) -> BrokerView:
-        """Who leads; raises as `partition` does, and `LeaderNotAvailable` when nobody leads or he is unknown."""
+    def leader(self, topic: str, partition: int) -> BrokerMetadata:
+        """The leader; raises as `partition` does, and `LeaderNotAvailable` if there is none or it is unknown."""
         view = self.partition(topic, partition)
         broker = self.brokers.get(view.leader_id)
         if broker is None:
-            raise LeaderNotAvailable(f"{topic}-{partition} has no leader at the moment")
+            raise LeaderNotAvailable(f"{topic}-{partition} has no leader now")
         return broker
 
+    def without_leader(self, partitions: Iterable[TopicPartition]) -> list[TopicPartition]:
+        """Those of the partitions that have no leader now; partitions that are not known are left out."""
+        missing = []
+        for partition in partitions:
+            try:
+                self.leader(*partition)
+            except LeaderNotAvailable:
+                missing.append(partition)
+            except ApiError:
+                pass
+        return missing
 
-def _view_of(partition: MetadataResponsePartition) -> PartitionView:
-    return PartitionView(
+
+def _view_of(partition: MetadataResponsePartition) -> PartitionMetadata:
+    return PartitionMetadata(
         partition.partition_index,
         partition.leader_id,
         partition.leader_epoch,
@@ -165,7 +177,7 @@ def _view_of(partition: MetadataResponsePartition) -> PartitionView:
     )
 
 
-def _newer(known: PartitionView | None, told: PartitionView) -> PartitionView:
+def _newer(known: PartitionMetadata | None, told: PartitionMetadata) -> PartitionMetadata:
     if known is None or told.leader_epoch == NO_EPOCH or told.leader_epoch >= known.leader_epoch:
         return told
     return known

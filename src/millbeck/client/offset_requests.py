@@ -1,4 +1,4 @@
-"""Offset requests that consumer and admin share: committed offsets of a group, offsets by time."""
+"""Offset requests used by consumer and admin client: ListOffsets and OffsetFetch."""
 
 from __future__ import annotations
 
@@ -9,14 +9,7 @@ from millbeck.client.cluster import COORDINATOR, GENERAL, Cluster
 from millbeck.client.retry import Deadline
 from millbeck.kernel.errors import ApiError, from_code
 from millbeck.kernel.ids import ZERO_UUID, TopicPartition
-from millbeck.wire.messages.list_offsets import (
-    ListOffsetsPartition,
-    ListOffsetsPartitionResponse,
-    ListOffsetsRequest,
-    ListOffsetsResponse,
-    ListOffsetsTopic,
-)
-from millbeck.wire.messages.offset_fetch import (
+from millbeck.wire.messages.group_offsets import (
     OffsetFetchRequest,
     OffsetFetchRequestGroup,
     OffsetFetchRequestTopic,
@@ -24,6 +17,13 @@ from millbeck.wire.messages.offset_fetch import (
     OffsetFetchResponse,
     OffsetFetchResponsePartition,
     OffsetFetchResponsePartitions,
+)
+from millbeck.wire.messages.log_offsets import (
+    ListOffsetsPartition,
+    ListOffsetsPartitionResponse,
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+    ListOffsetsTopic,
 )
 
 NAMES_BY_ID_FROM: Final = 10
@@ -51,7 +51,7 @@ async def list_offsets(
     deadline: Deadline,
     checks_epochs: bool = False,
 ) -> dict[TopicPartition, ListOffsetsPartitionResponse | ApiError]:
-    """One broker's answer for partitions it leads."""
+    """ListOffsets for partitions led by one broker."""
     metadata = cluster.metadata
     topics = [
         ListOffsetsTopic(
@@ -83,10 +83,17 @@ async def list_offsets(
         version_min=max(needed, 2 if isolation_level else 0),
     )
     return {
-        TopicPartition(topic.name, found.partition_index): from_code(found.error_code) if found.error_code else found
+        partition: error_of(partition, found.error_code) if found.error_code else found
         for topic in response.topics
         for found in topic.partitions
+        for partition in [TopicPartition(topic.name, found.partition_index)]
     }
+
+
+def error_of(partition: TopicPartition, code: int) -> ApiError:
+    """The error of one partition, with the partition in its message."""
+    error = from_code(code)
+    return type(error)(f"{partition}: {error}")
 
 
 async def fetch_committed(
@@ -98,7 +105,7 @@ async def fetch_committed(
     deadline: Deadline,
     require_stable: bool = False,
 ) -> dict[TopicPartition, FetchedOffset]:
-    """The coordinator's answer for one group: offset -1 where nothing is committed. None asks for all partitions."""
+    """OffsetFetch for one group: offset -1 for partitions without a committed offset. None: all partitions."""
     connection = await cluster.connection(node_id, COORDINATOR, deadline=deadline)
     topics = None if partitions is None else by_topic(partitions)
     ids = _ids_of(cluster, topics)
@@ -127,9 +134,9 @@ async def fetch_committed(
 
 
 def _ids_of(cluster: Cluster, topics: Iterable[str] | None) -> dict[str, bytes] | None:
-    """The ids of all these topics, or None when one is not known and names must do.
+    """The ids of all these topics, or None if one is unknown and names must be used.
 
-    Asking for all partitions also goes by names: an answer with ids of topics unknown here could not be read.
+    Requests for all partitions also use names: ids of topics unknown here could not be mapped to names.
     """
     if topics is None:
         return None

@@ -1,4 +1,4 @@
-"""Brokers that do not answer: since when, why, and when to try again. Knows no clock; the cluster tells it the time."""
+"""Unreachable brokers: since when, why, and when to retry. Pure: the cluster passes the time."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ RECENT_SECONDS: Final = 5.0
 
 @dataclass(slots=True, kw_only=True)
 class Outage:
-    """An address that somebody wants to reach and has not reached since ``since_s``, in the loop's time."""
+    """An address that has been unreachable since ``since_s`` (loop time)."""
 
     address: Address
     since_s: float
     reason: str
     failures: int = 0
-    """Attempts in a row."""
+    """Failed attempts in a row."""
     tried_s: float = 0.0
     retry_at_s: float = 0.0
 
@@ -28,7 +28,7 @@ class Outages:
         self._by_address: dict[Address, Outage] = {}
 
     def trying(self, address: Address, now_s: float) -> Outage:
-        """An attempt begins; what is known of the earlier ones."""
+        """Record the start of an attempt; returns the state of earlier ones."""
         outage = self._by_address.get(address)
         if outage is None:
             outage = self._by_address[address] = Outage(address=address, since_s=now_s, reason="no answer yet")
@@ -45,7 +45,7 @@ class Outages:
         self._by_address.pop(address, None)
 
     def longest(self, now_s: float, being_tried: frozenset[Address]) -> Outage | None:
-        """The longest among those somebody still waits for: it is being tried, or was again and again."""
+        """The longest outage still being waited for: its address is being tried, or failed repeatedly."""
         wanted = [
             each
             for each in self._by_address.values()

@@ -1,4 +1,4 @@
-"""Trying again until it works, the error is final, or time is up."""
+"""Retry with backoff until success, a final error, or the deadline."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _LONGEST_S: Final = 1e9
 
 
 class Deadline:
-    """A moment on the loop's clock."""
+    """A deadline on the event loop's clock."""
 
     __slots__ = ("_at_s", "_loop")
 
@@ -25,7 +25,7 @@ class Deadline:
 
     @property
     def remaining_s(self) -> float:
-        """Zero when it has passed."""
+        """The seconds until the deadline; zero if it has passed."""
         return max(0.0, self._at_s - self._loop.time())
 
     @property
@@ -41,7 +41,7 @@ async def retrying(
     retries_max: int,
     on_failure: Callable[[ApiError], None] | None = None,
 ) -> T:
-    """What ``attempt`` returns, tried again after each retriable `ApiError`; raises the last error when time is up."""
+    """The result of ``attempt``, retried after each retriable `ApiError`; raises the last error at the deadline."""
     deadline = Deadline(timeout_s)
     failures = 0
     before: ApiError | None = None
@@ -53,7 +53,7 @@ async def retrying(
             delay_s = backoff.delay_s(failures)
             if not error.retriable or failures > retries_max or delay_s >= deadline.remaining_s:
                 if before is not None and before is not error and error.__cause__ is None:
-                    # That time ran out in the last attempt is less telling than what went wrong in those before.
+                    # A timeout in the last attempt says less than the error of the attempt before.
                     error.__cause__ = before
                 raise
             if on_failure is not None:

@@ -1,47 +1,49 @@
-"""TLS towards brokers, from PEM files under Kafka's or librdkafka's names."""
+"""The TLS of a client: its settings, with librdkafka's names turned into Kafka's, as a context for its connections."""
 
 from __future__ import annotations
 
-import ssl
-
-from millbeck.client.config import ClientConfig
+from millbeck.client.tls_options import ClientTlsOptions
+from millbeck.kernel.environment import Environment
 from millbeck.kernel.errors import InvalidConfig
+from millbeck.kernel.options import Secret
+from millbeck.kernel.tls import TlsContext, TlsSource
+from millbeck.security.tls.material import StoreFiles, make_usable, read_material
 
 
-def client_context(config: ClientConfig) -> ssl.SSLContext:
-    """The context for ``security.protocol=SSL``; raises `InvalidConfig` that names the setting."""
-    context = ssl.create_default_context()
-    context.minimum_version = ssl.TLSVersion.TLSv1_2
-    context.check_hostname = config.ssl_endpoint_identification == "https"
-    _load_trust(context, config)
-    _load_own_certificate(context, config)
-    return context
+def client_tls(config: ClientTlsOptions, environment: Environment) -> TlsSource:
+    """The context for new connections of this client."""
+    tls = client_context(config, environment)
+    return lambda: tls
 
 
-def _load_trust(context: ssl.SSLContext, config: ClientConfig) -> None:
-    for declared, location in (
-        (ClientConfig.ssl_truststore_location, config.ssl_truststore_location),
-        (ClientConfig.ssl_ca_location, config.ssl_ca_location),
-    ):
-        if location is None:
-            continue
-        try:
-            context.load_verify_locations(location)
-        except (OSError, ssl.SSLError) as error:
-            raise InvalidConfig(f"{declared.name}: {location} is not usable: {error}") from error
+def client_context(config: ClientTlsOptions, environment: Environment) -> TlsContext:
+    """The context for ``security.protocol=SSL``; raises `InvalidConfig` naming the setting."""
+    files = StoreFiles(environment.files)
+    options = _by_kafkas_names(config, files)
+    material = read_material(
+        options, files, is_server=False, checks_host_name=options.ssl_endpoint_identification == "https"
+    )
+    return make_usable(material, options, environment.network.tls_context)
 
 
-def _load_own_certificate(context: ssl.SSLContext, config: ClientConfig) -> None:
-    certificate = config.ssl_keystore_location or config.ssl_certificate_location
-    if certificate is None:
-        if config.ssl_key_location is not None:
-            raise InvalidConfig(
-                "ssl.key.location is set, but neither ssl.certificate.location nor ssl.keystore.location"
-            )
-        return
-    password = None if config.ssl_key_password is None else config.ssl_key_password.reveal()
-    try:
-        # Without a password given, an encrypted key must fail and not ask at the terminal.
-        context.load_cert_chain(certificate, config.ssl_key_location, password=password or "")
-    except (OSError, ssl.SSLError) as error:
-        raise InvalidConfig(f"the client's certificate {certificate} is not usable: {error}") from error
+def _by_kafkas_names(config: ClientTlsOptions, files: StoreFiles) -> ClientTlsOptions:
+    key = config.ssl_keystore_key or config.ssl_key_pem
+    chain = config.ssl_keystore_certificate_chain or config.ssl_certificate_pem
+    if config.ssl_certificate_location is not None and config.ssl_keystore_location is None:
+        location = config.ssl_certificate_location
+        chain = _text_of(files.read(location, "ssl.certificate.location"))
+        if key is None:
+            key_location = config.ssl_key_location
+            key = _text_of(files.read(key_location, "ssl.key.location")) if key_location else chain
+    elif config.ssl_key_location is not None:
+        raise InvalidConfig("ssl.key.location is set, but not ssl.certificate.location")
+    return config.replace(
+        ssl_keystore_key=key,
+        ssl_keystore_certificate_chain=chain,
+        ssl_truststore_location=config.ssl_truststore_location or config.ssl_ca_location,
+        ssl_truststore_certificates=config.ssl_truststore_certificates or config.ssl_ca_pem,
+    )
+
+
+def _text_of(data: bytes) -> Secret:
+    return Secret(data.decode("ascii", "replace"))

@@ -1,8 +1,8 @@
-"""Which version of an API both sides speak, and how that is found out.
+"""API version negotiation with a broker.
 
-A client asks ApiVersions first, with the highest version it knows. A broker that does not know that version answers in
-version 0 with UNSUPPORTED_VERSION and, if it is not too old, with the range it does know; the client asks again. Every
-later request takes the highest version that both sides have.
+A client sends ApiVersions first, with the highest version it supports. A broker that does not support that version
+answers in version 0 with UNSUPPORTED_VERSION and, unless it is very old, with the range it supports; the client retries
+with that. Every later request uses the highest version that both sides support.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ import millbeck
 from millbeck.client.apis import API_VERSIONS, Call, call_of
 from millbeck.client.errors import UnsupportedByBroker
 from millbeck.kernel.errors import UnsupportedVersion, from_code
-from millbeck.wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from millbeck.wire.messages.metadata import ApiVersionsRequest, ApiVersionsResponse
 
 HIGHEST_ASKED: Final = 4
 SOFTWARE_NAME: Final = "millbeck"
 
 
 class NodeVersions:
-    """What one node said that it supports."""
+    """The API versions that one node supports."""
 
     __slots__ = ("finalized_features", "finalized_features_epoch", "ranges", "supported_features")
 
@@ -37,23 +37,23 @@ class NodeVersions:
         self.finalized_features_epoch = response.finalized_features_epoch
 
     def supports(self, request: type[object], version: int = 0) -> bool:
-        """Whether the node has this API, in this version or a later one."""
+        """Whether the node supports this API, in this version or a later one."""
         _, highest = self.ranges.get(call_of(request).key, (0, -1))
         return highest >= version
 
 
 def identification() -> ApiVersionsRequest:
-    """The question, and who asks."""
+    """The ApiVersions request, with this client's name and version."""
     return ApiVersionsRequest(client_software_name=SOFTWARE_NAME, client_software_version=millbeck.__version__)
 
 
 def choose_version(
     call: Call, ranges: Mapping[int, tuple[int, int]], version_max: int | None = None, version_min: int | None = None
 ) -> int:
-    """The highest version that both sides have, not outside the caller's own bounds; raises `UnsupportedByBroker`."""
+    """The highest version both sides support, within the caller's bounds; raises `UnsupportedByBroker`."""
     offered = ranges.get(call.key)
     if offered is None:
-        raise UnsupportedByBroker(f"the broker does not serve {call.name}")
+        raise UnsupportedByBroker(f"the broker does not support {call.name}")
     highest = min(call.max_version, offered[1])
     lowest = max(call.min_version, offered[0])
     if version_max is not None:
@@ -69,8 +69,8 @@ def choose_version(
     return highest
 
 
-class Negotiation:
-    """The opening exchange: `version` is what to ask with; `step` takes the answer."""
+class VersionNegotiation:
+    """The ApiVersions exchange: send a request in `version`; `step` handles the response."""
 
     __slots__ = ("result", "version")
 
@@ -79,13 +79,13 @@ class Negotiation:
         self.result: NodeVersions | None = None
 
     def step(self, response: ApiVersionsResponse) -> bool:
-        """Whether it is done, with `result` set; otherwise ask again with `version`. Raises the broker's error."""
+        """Whether it is done, with `result` set; otherwise retry with `version`. Raises the broker's error."""
         if response.error_code == 0:
             self.result = NodeVersions(response)
             return True
         if response.error_code != UnsupportedVersion.code or self.version == 0:
-            raise from_code(response.error_code, "the broker refused to say which versions it has")
+            raise from_code(response.error_code, "the broker refused the ApiVersions request")
         named = [entry.max_version for entry in response.api_keys if entry.api_key == API_VERSIONS]
-        # Each attempt asks with a lower version than the one before, so this ends.
+        # Each retry uses a lower version than the one before, so this terminates.
         self.version = max(0, min(self.version - 1, *named)) if named else 0
         return False

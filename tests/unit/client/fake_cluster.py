@@ -34,40 +34,30 @@ from millbeck.kernel.errors import (
     UnknownTopicOrPartition,
 )
 from millbeck.records import batch
-from millbeck.testing.sim import World
-from millbeck.testing.sim.options import NetworkOptions, WorldOptions
+from millbeck.simulation import World
+from millbeck.simulation.environment.options import NetworkOptions, WorldOptions
 from millbeck.wire.api_keys import APIS, Api
 from millbeck.wire.codec import decoder, encoder
 from millbeck.wire.framing import read_request_header, response_prefix
 from millbeck.wire.messages import fetch as fetch_messages
 from millbeck.wire.messages import produce as produce_messages
-from millbeck.wire.messages.api_versions import ApiVersion, ApiVersionsRequest, ApiVersionsResponse
+from millbeck.wire.messages.classic_groups import (
+    HeartbeatRequest,
+    HeartbeatResponse,
+    JoinGroupRequest,
+    JoinGroupResponse,
+    JoinGroupResponseMember,
+    LeaveGroupRequest,
+    LeaveGroupResponse,
+    SyncGroupRequest,
+    SyncGroupResponse,
+)
 from millbeck.wire.messages.fetch import FetchRequest, FetchResponse
-from millbeck.wire.messages.find_coordinator import Coordinator, FindCoordinatorRequest, FindCoordinatorResponse
-from millbeck.wire.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
-from millbeck.wire.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
-from millbeck.wire.messages.join_group import JoinGroupRequest, JoinGroupResponse, JoinGroupResponseMember
-from millbeck.wire.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse
-from millbeck.wire.messages.list_offsets import (
-    ListOffsetsPartitionResponse,
-    ListOffsetsRequest,
-    ListOffsetsResponse,
-    ListOffsetsTopicResponse,
-)
-from millbeck.wire.messages.metadata import (
-    MetadataRequest,
-    MetadataResponse,
-    MetadataResponseBroker,
-    MetadataResponsePartition,
-    MetadataResponseTopic,
-)
-from millbeck.wire.messages.offset_commit import (
+from millbeck.wire.messages.group_offsets import (
     OffsetCommitRequest,
     OffsetCommitResponse,
     OffsetCommitResponsePartition,
     OffsetCommitResponseTopic,
-)
-from millbeck.wire.messages.offset_fetch import (
     OffsetFetchRequest,
     OffsetFetchResponse,
     OffsetFetchResponseGroup,
@@ -76,14 +66,29 @@ from millbeck.wire.messages.offset_fetch import (
     OffsetFetchResponseTopic,
     OffsetFetchResponseTopics,
 )
-from millbeck.wire.messages.offset_for_leader_epoch import (
+from millbeck.wire.messages.groups import Coordinator, FindCoordinatorRequest, FindCoordinatorResponse
+from millbeck.wire.messages.log_offsets import (
     EpochEndOffset,
+    ListOffsetsPartitionResponse,
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+    ListOffsetsTopicResponse,
     OffsetForLeaderEpochRequest,
     OffsetForLeaderEpochResponse,
     OffsetForLeaderTopicResult,
 )
+from millbeck.wire.messages.metadata import (
+    ApiVersion,
+    ApiVersionsRequest,
+    ApiVersionsResponse,
+    MetadataRequest,
+    MetadataResponse,
+    MetadataResponseBroker,
+    MetadataResponsePartition,
+    MetadataResponseTopic,
+)
 from millbeck.wire.messages.produce import ProduceRequest, ProduceResponse
-from millbeck.wire.messages.sync_group import SyncGroupRequest, SyncGroupResponse
+from millbeck.wire.messages.transactions import InitProducerIdRequest, InitProducerIdResponse
 
 T = TypeVar("T")
 CLOSE = object()

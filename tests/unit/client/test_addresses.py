@@ -8,6 +8,10 @@ from millbeck.client.addresses import Address, parse_address, parse_addresses
 from millbeck.kernel.errors import InvalidConfig
 
 GOOD = {
+    "localhost": Address("localhost", 9092),
+    "PLAINTEXT://broker.example": Address("broker.example", 9092),
+    "[::1]": Address("::1", 9092),
+    "10.0.0.1": Address("10.0.0.1", 9092),
     "localhost:9092": Address("localhost", 9092),
     "10.0.0.1:1": Address("10.0.0.1", 1),
     "[::1]:9092": Address("::1", 9092),
@@ -16,14 +20,15 @@ GOOD = {
     "SASL_SSL://[2001:db8::7]:9093": Address("2001:db8::7", 9093),
 }
 BAD = [
-    "localhost",
+    "9092",
     "localhost:",
     ":9092",
     "localhost:0",
     "localhost:65536",
     "a b:1",
     "::1:9092",
-    "[::1]",
+    "::1",
+    "[::1]:",
     "x:1x",
     "h:-1",
 ]

@@ -8,8 +8,7 @@ from millbeck.client.apis import body_position, call_of, correlation_id_of, requ
 from millbeck.wire import framing
 from millbeck.wire.api_keys import APIS, Api
 from millbeck.wire.errors import DecodeError
-from millbeck.wire.messages.api_versions import ApiVersionsRequest
-from millbeck.wire.messages.metadata import MetadataRequest
+from millbeck.wire.messages.metadata import ApiVersionsRequest, MetadataRequest
 
 
 @pytest.mark.parametrize("api", APIS.values(), ids=lambda api: api.name)

@@ -7,7 +7,6 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
-from fake_cluster import CLOSE, SILENCE, FakeCluster, later, simulate
 
 from millbeck.client.admin import AdminConfig
 from millbeck.client.cluster import COORDINATOR, FETCH, GENERAL, Cluster
@@ -19,9 +18,10 @@ from millbeck.kernel.errors import (
     LeaderNotAvailable,
     UnknownTopicOrPartition,
 )
-from millbeck.wire.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
-from millbeck.wire.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
+from millbeck.wire.messages.classic_groups import HeartbeatRequest, HeartbeatResponse
+from millbeck.wire.messages.groups import FindCoordinatorRequest, FindCoordinatorResponse
 from millbeck.wire.messages.metadata import MetadataRequest, MetadataResponse, MetadataResponseTopic
+from tests.unit.client.fake_cluster import CLOSE, SILENCE, FakeCluster, later, simulate
 
 
 def open_cluster(fake: FakeCluster, bootstrap: str | None = None, **settings: Any) -> Cluster:
@@ -33,7 +33,7 @@ def test_the_first_broker_that_answers_names_all_others() -> None:
     async def scenario(fake: FakeCluster) -> None:
         fake.add_topic("a", 3)
         cluster = open_cluster(fake, f"127.0.0.1:1,127.0.0.1:2,{fake.bootstrap.split(',')[1]}")
-        cluster.want_topics(["a"])
+        cluster.add_topics(["a"])
         await cluster.refresh(Deadline(30))
         assert sorted(cluster.metadata.brokers) == [1, 2, 3]
         assert cluster.metadata.topics["a"].partition_count == 3
@@ -194,7 +194,7 @@ def test_upkeep_asks_again_at_the_given_age_and_on_request() -> None:
         await asyncio.sleep(2)
         assert len(fake.asked(MetadataRequest)) == 2
         for _ in range(50):
-            cluster.refresh_soon()
+            cluster.request_refresh()
             await asyncio.sleep(0.01)
         assert 3 <= len(fake.asked(MetadataRequest)) <= 9
         await cluster.close()
@@ -205,9 +205,9 @@ def test_upkeep_asks_again_at_the_given_age_and_on_request() -> None:
 def test_whoever_misses_something_for_long_asks_less_often() -> None:
     async def scenario(fake: FakeCluster) -> None:
         cluster = open_cluster(fake)
-        cluster.on_update.append(cluster.refresh_soon)
+        cluster.on_update.append(cluster.request_refresh)
         cluster.start_upkeep()
-        cluster.refresh_soon()
+        cluster.request_refresh()
         await asyncio.sleep(2)
         assert 4 <= len(fake.asked(MetadataRequest)) <= 8
         before = len(fake.asked(MetadataRequest))
@@ -327,7 +327,7 @@ def test_a_broker_that_is_away_is_known_since_when_and_why_until_it_is_back() ->
         (broker,) = fake.brokers.values()
         broker.stop()
         began_s = asyncio.get_running_loop().time()
-        cluster.refresh_soon()
+        cluster.request_refresh()
         await asyncio.sleep(10)
         outage = cluster.outage()
         assert outage is not None

@@ -17,7 +17,7 @@ from millbeck.client.group_protocol import (
 from millbeck.kernel.ids import TopicPartition
 from millbeck.wire.codec import encoder
 from millbeck.wire.errors import DecodeError
-from millbeck.wire.messages.consumer_protocol import ConsumerProtocolSubscription
+from millbeck.wire.messages.classic_groups import ConsumerProtocolSubscription
 
 PARTITIONS = st.lists(st.builds(TopicPartition, st.sampled_from(["a", "b", "c"]), st.integers(0, 9)), unique=True)
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from millbeck.client.addresses import Address
-from millbeck.client.metadata import BrokerView, Metadata
+from millbeck.client.metadata import BrokerMetadata, Metadata
 from millbeck.kernel.errors import LeaderNotAvailable, TopicAuthorizationFailed, UnknownTopicOrPartition
 from millbeck.kernel.ids import ZERO_UUID
 from millbeck.wire.messages.metadata import (
@@ -46,7 +46,7 @@ def known(*topics: MetadataResponseTopic) -> Metadata:
 def test_an_answer_is_taken_over() -> None:
     metadata = known(topic("a", partition(1, 2, 5), partition(0, 1, 4)))
     assert (metadata.cluster_id, metadata.controller_id) == ("c", 2)
-    assert metadata.leader("a", 1) == BrokerView(2, Address("h2", 9002))
+    assert metadata.leader("a", 1) == BrokerMetadata(2, Address("h2", 9002))
     assert list(metadata.topics["a"].partitions) == [0, 1]
     assert metadata.topics["a"].partition_count == 2
     assert metadata.topic_name(FIRST_ID) == "a"
@@ -151,7 +151,7 @@ def test_brokers_named_in_passing_do_not_replace_known_ones() -> None:
     metadata.learn_broker(1, "elsewhere", 1)
     metadata.learn_broker(3, "h3", 9003, "r")
     assert metadata.brokers[1].address == Address("h1", 9001)
-    assert metadata.brokers[3] == BrokerView(3, Address("h3", 9003), "r")
+    assert metadata.brokers[3] == BrokerMetadata(3, Address("h3", 9003), "r")
 
 
 def test_topics_can_be_forgotten() -> None:

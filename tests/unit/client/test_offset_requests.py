@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from fake_cluster import FakeCluster, simulate
 
 from millbeck.client.admin import AdminConfig
 from millbeck.client.cluster import Cluster
@@ -12,15 +11,16 @@ from millbeck.client.offset_requests import by_topic, fetch_committed, list_offs
 from millbeck.client.retry import Deadline
 from millbeck.kernel.errors import GroupAuthorizationFailed, UnknownTopicOrPartition
 from millbeck.kernel.ids import TopicPartition
-from millbeck.wire.messages.list_offsets import ListOffsetsRequest
-from millbeck.wire.messages.offset_fetch import OffsetFetchRequest, OffsetFetchResponse, OffsetFetchResponseGroup
+from millbeck.wire.messages.group_offsets import OffsetFetchRequest, OffsetFetchResponse, OffsetFetchResponseGroup
+from millbeck.wire.messages.log_offsets import ListOffsetsRequest
+from tests.unit.client.fake_cluster import FakeCluster, simulate
 
 A0, A1 = TopicPartition("a", 0), TopicPartition("a", 1)
 
 
 async def open_cluster(fake: FakeCluster) -> Cluster:
     cluster = Cluster(fake.environment, AdminConfig.parse({"bootstrap.servers": fake.bootstrap}))
-    cluster.want_topics(["a"])
+    cluster.add_topics(["a"])
     await cluster.refresh(Deadline(30))
     return cluster
 

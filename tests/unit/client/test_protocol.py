@@ -8,13 +8,18 @@ import pytest
 
 from millbeck.client.apis import call_of
 from millbeck.client.errors import ProtocolViolation, UnsupportedByBroker
-from millbeck.client.protocol import ConnectionCore, Exchange
+from millbeck.client.protocol import ConnectionCore, InFlightRequest
 from millbeck.wire.codec import encoder
 from millbeck.wire.framing import read_request_header, response_prefix
-from millbeck.wire.messages.api_versions import ApiVersion, ApiVersionsRequest, ApiVersionsResponse
-from millbeck.wire.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
-from millbeck.wire.messages.list_groups import ListGroupsRequest
-from millbeck.wire.messages.metadata import MetadataRequest, MetadataResponse
+from millbeck.wire.messages.classic_groups import HeartbeatRequest, HeartbeatResponse
+from millbeck.wire.messages.groups import ListGroupsRequest
+from millbeck.wire.messages.metadata import (
+    ApiVersion,
+    ApiVersionsRequest,
+    ApiVersionsResponse,
+    MetadataRequest,
+    MetadataResponse,
+)
 
 RANGES = {3: (0, 13), 12: (0, 4), 16: (0, 3), 18: (0, 4)}
 RESPONSES: dict[type, type] = {
@@ -30,15 +35,17 @@ def make_core(**options: Any) -> ConnectionCore:
     return core
 
 
-def send(core: ConnectionCore, message: Any, version: int | None = None) -> tuple[Exchange, bytes]:
+def send(core: ConnectionCore, message: Any, version: int | None = None) -> tuple[InFlightRequest, bytes]:
     request = type(message)
     call, chosen = core.choose_version(request)
     chosen = chosen if version is None else version
-    exchange = Exchange(call, RESPONSES[request], chosen, lambda outcome: None, 0.0)
+    exchange = InFlightRequest(call, RESPONSES[request], chosen, lambda outcome: None, 0.0)
     return exchange, core.send(exchange, message)
 
 
-def answer(exchange: Exchange, message: Any, *, version: int | None = None, correlation_id: int | None = None) -> bytes:
+def answer(
+    exchange: InFlightRequest, message: Any, *, version: int | None = None, correlation_id: int | None = None
+) -> bytes:
     body = encoder(type(message), exchange.version if version is None else version)(message)
     number = exchange.correlation_id if correlation_id is None else correlation_id
     return response_prefix(exchange.call.key, exchange.version, number, len(body)) + body
@@ -100,7 +107,7 @@ def test_an_answer_to_nothing_is_a_violation() -> None:
     exchange, _ = send(core, HeartbeatRequest())
     data = answer(exchange, HeartbeatResponse())
     list(core.receive(data))
-    with pytest.raises(ProtocolViolation, match="to no request"):
+    with pytest.raises(ProtocolViolation, match="without a request"):
         list(core.receive(data))
 
 

@@ -6,11 +6,11 @@ import asyncio
 from typing import Any
 
 import pytest
-from fake_cluster import FakeCluster, simulate
 
 from millbeck.client.backoff import Backoff
 from millbeck.client.retry import Deadline, retrying
 from millbeck.kernel.errors import InvalidRequest, LeaderNotAvailable
+from tests.unit.client.fake_cluster import FakeCluster, simulate
 
 
 def attempts(*outcomes: Any) -> tuple[Any, list[float]]:

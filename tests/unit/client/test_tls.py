@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 import trustme
 
+from millbeck.client import tls
 from millbeck.client.admin import AdminConfig
-from millbeck.client.tls import client_context
+from millbeck.host import real_environment
 from millbeck.kernel.errors import InvalidConfig
 
 
@@ -23,6 +24,10 @@ def authority() -> trustme.CA:
 def trusted(authority: trustme.CA, tmp_path: Path) -> str:
     authority.cert_pem.write_to_path(tmp_path / "ca.pem")
     return str(tmp_path / "ca.pem")
+
+
+def client_context(config: AdminConfig) -> ssl.SSLContext:
+    return tls.client_context(config, real_environment()).context
 
 
 def config(**settings: str) -> AdminConfig:
@@ -89,6 +94,45 @@ def test_a_broker_that_asks_gets_the_client_s_certificate(
     )
     context = client_context(config(ssl_truststore_location=trusted, **files))
     assert shake_hands(authority, context, asks=True) == "hello world"
+
+
+@pytest.mark.parametrize("names", ["kafka", "librdkafka"])
+def test_keys_and_certificates_may_be_text(authority: trustme.CA, names: str) -> None:
+    own = authority.issue_cert("client")
+    key, chain, trusted = (
+        each.bytes().decode() for each in (own.private_key_pem, own.cert_chain_pems[0], authority.cert_pem)
+    )
+    settings = (
+        {"ssl_keystore_key": key, "ssl_keystore_certificate_chain": chain, "ssl_truststore_certificates": trusted}
+        if names == "kafka"
+        else {"ssl_key_pem": key, "ssl_certificate_pem": chain, "ssl_ca_pem": trusted}
+    )
+    assert shake_hands(authority, client_context(config(**settings)), asks=True) == "hello world"
+
+
+def test_java_s_stores_are_read() -> None:
+    stores = Path(__file__).parents[1] / "security" / "tls" / "stores"
+    made = client_context(
+        config(
+            ssl_keystore_location=str(stores / "key.jks"),
+            ssl_keystore_type="JKS",
+            ssl_keystore_password="store-secret",
+            ssl_key_password="key-secret",
+            ssl_truststore_location=str(stores / "trust.p12"),
+            ssl_truststore_password="store-secret",
+        )
+    )
+    assert made.cert_store_stats()["x509"] == 1
+
+
+def test_suites_and_versions_are_chosen(authority: trustme.CA, trusted: str) -> None:
+    suite = {"ssl_cipher_suites": "TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256", "ssl_enabled_protocols": "TLSv1.2"}
+    made = client_context(config(ssl_truststore_location=trusted, **suite))
+    assert made.maximum_version is ssl.TLSVersion.TLSv1_2
+    assert "ECDHE-ECDSA-AES128-GCM-SHA256" in [each["name"] for each in made.get_ciphers()]
+    assert shake_hands(authority, made) == "hello world"
+    with pytest.raises(InvalidConfig, match="TLS_AES_128_GCM_SHA256 is a suite"):
+        client_context(config(ssl_cipher_suites="TLS_AES_128_GCM_SHA256"))
 
 
 MISTAKES = {

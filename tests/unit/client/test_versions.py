@@ -6,16 +6,16 @@ import pytest
 
 from millbeck.client.apis import call_of
 from millbeck.client.errors import UnsupportedByBroker
-from millbeck.client.versions import Negotiation, NodeVersions, choose_version, identification
+from millbeck.client.versions import NodeVersions, VersionNegotiation, choose_version, identification
 from millbeck.kernel.errors import ApiError, UnsupportedVersion
-from millbeck.wire.messages.api_versions import (
+from millbeck.wire.messages.fetch import FetchRequest
+from millbeck.wire.messages.metadata import (
     ApiVersion,
     ApiVersionsResponse,
     FinalizedFeatureKey,
+    MetadataRequest,
     SupportedFeatureKey,
 )
-from millbeck.wire.messages.fetch import FetchRequest
-from millbeck.wire.messages.metadata import MetadataRequest
 
 CHOICES = {
     "theirs is older": ((4, 11), {}, 11),
@@ -44,7 +44,7 @@ def test_without_a_common_version_the_error_names_both_ranges(offered: tuple[int
 
 
 def test_an_api_that_is_not_served_is_named() -> None:
-    with pytest.raises(UnsupportedByBroker, match="does not serve Fetch") as raised:
+    with pytest.raises(UnsupportedByBroker, match="does not support Fetch") as raised:
         choose_version(call_of(FetchRequest), {})
     assert raised.value.code == UnsupportedVersion.code
 
@@ -57,7 +57,7 @@ def versions_response(*ranges: tuple[int, int, int], error_code: int = 0) -> Api
 
 
 def test_negotiation_begins_at_the_top_and_ends_with_an_answer() -> None:
-    negotiation = Negotiation()
+    negotiation = VersionNegotiation()
     assert negotiation.version == 4
     assert negotiation.step(versions_response((3, 0, 13)))
     assert negotiation.result is not None
@@ -74,13 +74,13 @@ FALLBACKS = {
 
 @pytest.mark.parametrize(("ranges", "version"), FALLBACKS.values(), ids=FALLBACKS.keys())
 def test_a_refused_version_is_followed_by_a_lower_one(ranges: list[tuple[int, int, int]], version: int) -> None:
-    negotiation = Negotiation()
+    negotiation = VersionNegotiation()
     assert not negotiation.step(versions_response(*ranges, error_code=35))
     assert negotiation.version == version
 
 
 def test_negotiation_ends_even_with_a_broker_that_always_refuses() -> None:
-    negotiation = Negotiation()
+    negotiation = VersionNegotiation()
     refusal = versions_response((18, 0, 9), error_code=35)
     for version in (4, 3, 2, 1):
         assert negotiation.version == version
@@ -90,8 +90,8 @@ def test_negotiation_ends_even_with_a_broker_that_always_refuses() -> None:
 
 
 def test_another_error_ends_negotiation() -> None:
-    with pytest.raises(ApiError, match="refused to say"):
-        Negotiation().step(versions_response(error_code=42))
+    with pytest.raises(ApiError, match="refused the ApiVersions"):
+        VersionNegotiation().step(versions_response(error_code=42))
 
 
 def test_features_are_kept() -> None:

@@ -1,4 +1,4 @@
-"""Administrative calls. `Admin` is the door; the values its methods take and return are in `results`."""
+"""The admin client: use `Admin`; the values that its methods take and return are in `results`."""
 
 from millbeck.client.admin.client import Admin, AdminConfig
 

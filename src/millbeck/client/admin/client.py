@@ -1,11 +1,11 @@
-"""`Admin`: one method per administrative API. Each loads the messages it needs when it is first called.
+"""`Admin`: one method per admin API. Each imports the messages it needs on its first call.
 
     async with Admin(real_environment(), {"bootstrap.servers": "127.0.0.1:9092"}) as admin:
         created = await admin.create_topics([NewTopic(name="orders", partition_count=3)])
         created["orders"].topic_id            # raises TopicAlreadyExists, InvalidTopic, ...
 
-Methods that take several items return `Outcomes`; the others return a value or raise. ``timeout_s`` bounds a call with
-its retries, ``default.api.timeout.ms`` when it is not given.
+Methods that take several items return `Outcomes`; the others return a value or raise. ``timeout_s`` bounds a call
+including its retries; the default is ``default.api.timeout.ms``.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from millbeck.kernel.ids import TopicPartition, Uuid
 
 if TYPE_CHECKING:
     from millbeck.client.admin.outcomes import Outcomes
+    from millbeck.client.admin.quotas import QuotaEntity
     from millbeck.client.admin.results import (
         ClusterDescription,
         ConfigChange,
@@ -44,14 +45,19 @@ if TYPE_CHECKING:
         TopicListing,
     )
     from millbeck.client.admin.share_groups import ShareGroupDescription, ShareOffset
+    from millbeck.client.admin.tokens import DelegationToken
+    from millbeck.client.admin.users import Credentials, DeletedCredential, NewCredential
+    from millbeck.security.acls import AccessControlEntry, AclFilter
+    from millbeck.security.principal import Principal
+    from millbeck.security.sasl.scram_messages import ScramMechanism
 
 
 class AdminConfig(ClientConfig):
-    """Settings of an admin client: those every client has."""
+    """Settings of an admin client: those common to all clients."""
 
 
 class Admin:
-    """Make it inside a running loop; use it as an async context manager, or call `close`."""
+    """Create it inside a running event loop; use it as an async context manager, or call `close`."""
 
     def __init__(self, environment: Environment, settings: Mapping[str, Value] | AdminConfig) -> None:
         config = settings if isinstance(settings, AdminConfig) else AdminConfig.parse(settings)
@@ -83,7 +89,7 @@ class Admin:
         return await delete_topics(self.cluster, names, timeout_s=timeout_s)
 
     async def list_topics(self, *, timeout_s: float | None = None) -> dict[str, TopicListing]:
-        """Every topic by name, internal ones included."""
+        """Every topic by name, including internal ones."""
         from millbeck.client.admin.topics import list_topics
 
         return await list_topics(self.cluster, timeout_s=timeout_s)
@@ -105,10 +111,109 @@ class Admin:
     async def delete_records(
         self, offsets: Mapping[TopicPartition, int], *, timeout_s: float | None = None
     ) -> Outcomes[TopicPartition, int]:
-        """Drop what lies before each offset, -1 for everything; where the logs start then."""
+        """Delete the records before each offset (-1: all records); returns the new log start offsets."""
         from millbeck.client.admin.topics import delete_records
 
         return await delete_records(self.cluster, offsets, timeout_s=timeout_s)
+
+    # ACLs
+
+    async def describe_acls(
+        self, wanted: AclFilter, *, timeout_s: float | None = None
+    ) -> tuple[AccessControlEntry, ...]:
+        """The ACLs that a filter matches; ``AclFilter()`` matches all."""
+        from millbeck.client.admin.acls import describe_acls
+
+        return await describe_acls(self.cluster, wanted, timeout_s=timeout_s)
+
+    async def create_acls(
+        self, entries: Iterable[AccessControlEntry], *, timeout_s: float | None = None
+    ) -> Outcomes[AccessControlEntry, AccessControlEntry]:
+        """Create ACLs; one that exists already is no error."""
+        from millbeck.client.admin.acls import create_acls
+
+        return await create_acls(self.cluster, entries, timeout_s=timeout_s)
+
+    async def delete_acls(
+        self, filters: Iterable[AclFilter], *, timeout_s: float | None = None
+    ) -> Outcomes[AclFilter, tuple[AccessControlEntry, ...]]:
+        """Delete what the filters match; returns what each of them deleted."""
+        from millbeck.client.admin.acls import delete_acls
+
+        return await delete_acls(self.cluster, filters, timeout_s=timeout_s)
+
+    # quotas
+
+    async def describe_client_quotas(
+        self, *types: str, timeout_s: float | None = None
+    ) -> dict[QuotaEntity, dict[str, float]]:
+        """The quotas by entity: all, or those of entities with these types (user, client-id, ip)."""
+        from millbeck.client.admin.quotas import describe_client_quotas
+
+        return await describe_client_quotas(self.cluster, types, timeout_s=timeout_s)
+
+    async def alter_client_quotas(
+        self, changes: Mapping[QuotaEntity, Mapping[str, float | None]], *, timeout_s: float | None = None
+    ) -> Outcomes[QuotaEntity, QuotaEntity]:
+        """Set quotas by entity; None removes one."""
+        from millbeck.client.admin.quotas import alter_client_quotas
+
+        return await alter_client_quotas(self.cluster, changes, timeout_s=timeout_s)
+
+    # users
+
+    async def describe_users(
+        self, names: Iterable[str] | None = None, *, timeout_s: float | None = None
+    ) -> Outcomes[str, Credentials]:
+        """The users with SCRAM credentials, all by default, each with its mechanisms and their iterations."""
+        from millbeck.client.admin.users import describe_users
+
+        return await describe_users(self.cluster, names, timeout_s=timeout_s)
+
+    async def alter_users(
+        self, changes: Mapping[str, NewCredential | DeletedCredential], *, timeout_s: float | None = None
+    ) -> Outcomes[str, ScramMechanism]:
+        """Set or delete a SCRAM credential of each user."""
+        from millbeck.client.admin.users import alter_users
+
+        return await alter_users(self.cluster, changes, timeout_s=timeout_s)
+
+    # delegation tokens
+
+    async def create_token(
+        self,
+        *,
+        owner: Principal | None = None,
+        renewers: Iterable[Principal] = (),
+        lifetime_ms_max: int | None = None,
+        timeout_s: float | None = None,
+    ) -> DelegationToken:
+        """A new delegation token, by default of this client's own principal."""
+        from millbeck.client.admin.tokens import create_token
+
+        return await create_token(
+            self.cluster, owner=owner, renewers=renewers, lifetime_ms_max=lifetime_ms_max, timeout_s=timeout_s
+        )
+
+    async def describe_tokens(
+        self, owners: Iterable[Principal] | None = None, *, timeout_s: float | None = None
+    ) -> tuple[DelegationToken, ...]:
+        """The delegation tokens this client may see, all or those of some owners, with their secrets."""
+        from millbeck.client.admin.tokens import describe_tokens
+
+        return await describe_tokens(self.cluster, owners, timeout_s=timeout_s)
+
+    async def renew_token(self, hmac: bytes, *, period_ms: int | None = None, timeout_s: float | None = None) -> int:
+        """Renew a delegation token for some time, by default the broker's; returns when it expires now."""
+        from millbeck.client.admin.tokens import renew_token
+
+        return await renew_token(self.cluster, hmac, period_ms=period_ms, timeout_s=timeout_s)
+
+    async def expire_token(self, hmac: bytes, *, period_ms: int | None = None, timeout_s: float | None = None) -> int:
+        """Let a delegation token expire after some time, by default at once; returns when, or -1."""
+        from millbeck.client.admin.tokens import expire_token
+
+        return await expire_token(self.cluster, hmac, period_ms=period_ms, timeout_s=timeout_s)
 
     # settings
 
@@ -120,7 +225,7 @@ class Admin:
         include_documentation: bool = False,
         timeout_s: float | None = None,
     ) -> Outcomes[ConfigResource, dict[str, ConfigEntry]]:
-        """All settings of these resources, or of each those named."""
+        """The settings of each resource: all, or only the named ones."""
         from millbeck.client.admin.configs import describe_configs
 
         return await describe_configs(
@@ -138,7 +243,7 @@ class Admin:
         validate_only: bool = False,
         timeout_s: float | None = None,
     ) -> Outcomes[ConfigResource, ConfigResource]:
-        """Replace all settings of each resource; what is not named returns to its default."""
+        """Replace all dynamic settings of each resource; a setting that is not given is reset to its default."""
         from millbeck.client.admin.configs import alter_configs
 
         return await alter_configs(self.cluster, resources, validate_only=validate_only, timeout_s=timeout_s)
@@ -202,7 +307,7 @@ class Admin:
         cluster_id: str | None = None,
         timeout_s: float | None = None,
     ) -> None:
-        """Let a controller vote that follows the metadata log in that directory."""
+        """Make a controller that follows the metadata log with that directory a voter."""
         from millbeck.client.admin.nodes import add_raft_voter
 
         await add_raft_voter(self.cluster, node_id, directory_id, endpoints, cluster_id=cluster_id, timeout_s=timeout_s)
@@ -218,6 +323,14 @@ class Admin:
         from millbeck.client.admin.nodes import describe_features
 
         return await describe_features(self.cluster, timeout_s=timeout_s)
+
+    async def describe_api_versions(
+        self, *, timeout_s: float | None = None
+    ) -> Outcomes[int, dict[int, tuple[int, int]]]:
+        """The lowest and highest version by API key, by broker."""
+        from millbeck.client.admin.nodes import describe_api_versions
+
+        return await describe_api_versions(self.cluster, timeout_s=timeout_s)
 
     async def update_features(
         self, updates: Mapping[str, FeatureUpdate], *, validate_only: bool = False, timeout_s: float | None = None
@@ -235,7 +348,7 @@ class Admin:
         unclean: bool = False,
         timeout_s: float | None = None,
     ) -> Outcomes[TopicPartition, None]:
-        """Elect preferred leaders, or unclean ones where there is none; of all partitions when None are named."""
+        """Elect preferred leaders, or unclean ones where there is no leader; for all partitions if None are given."""
         from millbeck.client.admin.replicas import elect_leaders
 
         return await elect_leaders(self.cluster, partitions, unclean=unclean, timeout_s=timeout_s)
@@ -243,7 +356,7 @@ class Admin:
     async def alter_reassignments(
         self, targets: Mapping[TopicPartition, Sequence[int] | None], *, timeout_s: float | None = None
     ) -> Outcomes[TopicPartition, bool]:
-        """Move partitions to other brokers; None takes a move back."""
+        """Reassign partitions to other brokers; None cancels a reassignment."""
         from millbeck.client.admin.replicas import alter_reassignments
 
         return await alter_reassignments(self.cluster, targets, timeout_s=timeout_s)
@@ -251,7 +364,7 @@ class Admin:
     async def alter_replica_log_dirs(
         self, places: Mapping[tuple[int, TopicPartition], str], *, timeout_s: float | None = None
     ) -> Outcomes[tuple[int, TopicPartition], bool]:
-        """Have brokers keep replicas in these of their directories."""
+        """Move replicas to the given log directories of their brokers."""
         from millbeck.client.admin.replicas import alter_replica_log_dirs
 
         return await alter_replica_log_dirs(self.cluster, places, timeout_s=timeout_s)
@@ -302,7 +415,7 @@ class Admin:
         require_stable: bool = False,
         timeout_s: float | None = None,
     ) -> Outcomes[str, dict[TopicPartition, GroupOffset]]:
-        """What groups have committed, for all partitions or for those given; none is left out as not committed."""
+        """The committed offsets of groups, for all or the given partitions; partitions without one are left out."""
         from millbeck.client.admin.groups import list_group_offsets
 
         return await list_group_offsets(
@@ -340,7 +453,7 @@ class Admin:
     async def list_share_offsets(
         self, groups: Iterable[str], *, timeout_s: float | None = None
     ) -> Outcomes[str, dict[TopicPartition, ShareOffset]]:
-        """Where share groups stand in the partitions that they have begun to read."""
+        """The start offsets of share groups in the partitions that they have initialized."""
         from millbeck.client.admin.share_groups import list_share_offsets
 
         return await list_share_offsets(self.cluster, groups, timeout_s=timeout_s)
@@ -366,7 +479,7 @@ class Admin:
         read_committed: bool = False,
         timeout_s: float | None = None,
     ) -> Outcomes[TopicPartition, ListedOffset]:
-        """The first offset at or after each time, or `LATEST`, `EARLIEST`, `MAX_TIMESTAMP`, ..."""
+        """The first offset at or after each timestamp, or that of `LATEST`, `EARLIEST`, `MAX_TIMESTAMP`, ..."""
         from millbeck.client.admin.partitions import list_offsets
 
         return await list_offsets(self.cluster, timestamps, isolation_level=int(read_committed), timeout_s=timeout_s)

@@ -1,4 +1,4 @@
-"""Administration of settings: describe, alter, list what has settings of its own."""
+"""Admin calls for settings: describe, alter, and list resources that have dynamic settings."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ Entries = dict[str, ConfigEntry]
 
 
 def _node_of(resource: ConfigResource) -> int | None:
-    """Only a broker itself knows its own settings; anybody knows everything else."""
+    """The broker to ask: a broker's settings are known only to itself, all other settings to any broker (None)."""
     if resource.type not in (ResourceType.BROKER, ResourceType.BROKER_LOGGER) or not resource.name:
         return None
     if not resource.name.isascii() or not resource.name.isdigit():
-        raise InvalidRequest(f"a broker is named by its id, not by {resource.name!r}")
+        raise InvalidRequest(f"a broker resource is named by its id, not by {resource.name!r}")
     return int(resource.name)
 
 
@@ -43,8 +43,8 @@ async def describe_configs(
     include_documentation: bool,
     timeout_s: float | None,
 ) -> Outcomes[ConfigResource, Entries]:
-    """The settings of each resource by name; the names asked for, or all for None."""
-    from millbeck.wire.messages.describe_configs import (
+    """The settings of each resource by name; only ``names``, or all for None."""
+    from millbeck.wire.messages.configs import (
         DescribeConfigsRequest,
         DescribeConfigsResource,
         DescribeConfigsResourceResult,
@@ -104,8 +104,8 @@ async def alter_configs(
     validate_only: bool,
     timeout_s: float | None,
 ) -> Outcomes[ConfigResource, ConfigResource]:
-    """Replace all settings of each resource: whatever is not given returns to its default."""
-    from millbeck.wire.messages.alter_configs import (
+    """Replace all dynamic settings of each resource: a setting that is not given is reset to its default."""
+    from millbeck.wire.messages.configs import (
         AlterableConfig,
         AlterConfigsRequest,
         AlterConfigsResource,
@@ -144,11 +144,11 @@ async def incremental_alter_configs(
     validate_only: bool,
     timeout_s: float | None,
 ) -> Outcomes[ConfigResource, ConfigResource]:
-    """Change single settings of each resource; the others stay."""
-    from millbeck.wire.messages.incremental_alter_configs import (
-        AlterableConfig,
-        AlterConfigsResource,
+    """Change individual settings of each resource; the others stay unchanged."""
+    from millbeck.wire.messages.configs import (
+        IncrementalAlterableConfig,
         IncrementalAlterConfigsRequest,
+        IncrementalAlterConfigsResource,
         IncrementalAlterConfigsResponse,
     )
 
@@ -157,11 +157,13 @@ async def incremental_alter_configs(
     ) -> Mapping[ConfigResource, ConfigResource | ApiError]:
         request = IncrementalAlterConfigsRequest(
             resources=[
-                AlterConfigsResource(
+                IncrementalAlterConfigsResource(
                     resource_type=resource.type,
                     resource_name=resource.name,
                     configs=[
-                        AlterableConfig(name=change.name, config_operation=change.operation, value=change.value)
+                        IncrementalAlterableConfig(
+                            name=change.name, config_operation=change.operation, value=change.value
+                        )
                         for change in resources[resource]
                     ],
                 )
@@ -197,7 +199,7 @@ async def _alter(
             if node_id is not None:
                 await cluster.ask_metadata([], deadline)
                 if node_id not in cluster.metadata.brokers:
-                    # It is down. Any other passes it on to the controller; Kafka's own say that they will not.
+                    # The broker is down. Others forward the change to the controller; Apache Kafka's refuse to.
                     asked = None
             outcomes.update(await ask(asked, group, deadline))
         return outcomes
@@ -208,8 +210,8 @@ async def _alter(
 async def list_config_resources(
     cluster: Cluster, types: Iterable[ResourceType], *, timeout_s: float | None
 ) -> list[ConfigResource]:
-    """What has settings of its own, of these types or of all."""
-    from millbeck.wire.messages.list_config_resources import ListConfigResourcesRequest, ListConfigResourcesResponse
+    """The resources of these types, or of all types, that have dynamic settings."""
+    from millbeck.wire.messages.configs import ListConfigResourcesRequest, ListConfigResourcesResponse
 
     wanted = [int(entry) for entry in types]
 

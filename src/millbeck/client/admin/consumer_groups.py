@@ -1,4 +1,4 @@
-"""Groups in which the broker assigns, described: each member's epoch, what it has and what it should have."""
+"""Describe groups of the consumer protocol (KIP-848): each member's epoch, current and target assignment."""
 
 from __future__ import annotations
 
@@ -11,17 +11,18 @@ from millbeck.kernel.errors import ApiError, GroupIdNotFound, UnsupportedVersion
 from millbeck.kernel.ids import TopicPartition
 
 if TYPE_CHECKING:
-    from millbeck.wire.messages.consumer_group_describe import Assignment, DescribedGroup, Member
+    from millbeck.wire.messages.consumer_groups import (
+        ConsumerGroupMember,
+        DescribedConsumerAssignment,
+        DescribedConsumerGroup,
+    )
 
 
 async def describe_consumer_group(
     cluster: Cluster, node_id: int, group: str, *, include_authorized_operations: bool, deadline: Deadline
 ) -> GroupDescription | None:
-    """The group, or None when it is not of this kind or the broker does not know the kind."""
-    from millbeck.wire.messages.consumer_group_describe import (
-        ConsumerGroupDescribeRequest,
-        ConsumerGroupDescribeResponse,
-    )
+    """The group, or None if it is of another type or the broker does not support the protocol."""
+    from millbeck.wire.messages.consumer_groups import ConsumerGroupDescribeRequest, ConsumerGroupDescribeResponse
 
     request = ConsumerGroupDescribeRequest([group], include_authorized_operations=include_authorized_operations)
     try:
@@ -40,7 +41,7 @@ async def describe_consumer_group(
     return None if found is None else _description_of(found, node_id)
 
 
-def _description_of(found: DescribedGroup, node_id: int) -> GroupDescription:
+def _description_of(found: DescribedConsumerGroup, node_id: int) -> GroupDescription:
     return GroupDescription(
         group_id=found.group_id,
         state=found.group_state,
@@ -55,7 +56,7 @@ def _description_of(found: DescribedGroup, node_id: int) -> GroupDescription:
     )
 
 
-def _member_of(found: Member) -> MemberDescription:
+def _member_of(found: ConsumerGroupMember) -> MemberDescription:
     return MemberDescription(
         member_id=found.member_id,
         instance_id=found.instance_id,
@@ -70,7 +71,7 @@ def _member_of(found: Member) -> MemberDescription:
     )
 
 
-def _partitions_of(assignment: Assignment) -> tuple[TopicPartition, ...]:
+def _partitions_of(assignment: DescribedConsumerAssignment) -> tuple[TopicPartition, ...]:
     return tuple(
         sorted(
             TopicPartition(topic.topic_name, partition)

@@ -8,7 +8,7 @@ from typing import TypeVar
 from millbeck.client.admin.consumer_groups import describe_consumer_group
 from millbeck.client.admin.outcomes import Outcomes, for_each
 from millbeck.client.admin.results import GroupDescription, GroupListing, GroupOffset, MemberDescription
-from millbeck.client.admin.routing import ask_all_brokers, ask_coordinators
+from millbeck.client.admin.routing import call_all_brokers, call_coordinators
 from millbeck.client.cluster import COORDINATOR, Cluster
 from millbeck.client.retry import Deadline
 from millbeck.kernel.errors import ApiError, GroupIdNotFound, UnknownServerError, from_code
@@ -17,14 +17,14 @@ from millbeck.kernel.ids import TopicPartition
 V = TypeVar("V")
 
 DEAD = "Dead"
-"""What brokers say of a group that they do not have, or have as one of another kind."""
+"""Errors of brokers for a group that does not exist or is of another type."""
 
 
 async def list_groups(
     cluster: Cluster, *, states: Iterable[str], types: Iterable[str], timeout_s: float | None
 ) -> dict[str, GroupListing]:
-    """The groups of all brokers, sorted by id; raises when a broker cannot be asked."""
-    from millbeck.wire.messages.list_groups import ListGroupsRequest, ListGroupsResponse
+    """The groups of all brokers, sorted by id; raises if a broker cannot be asked."""
+    from millbeck.wire.messages.groups import ListGroupsRequest, ListGroupsResponse
 
     wanted_states, wanted_types = list(states), list(types)
 
@@ -44,7 +44,7 @@ async def list_groups(
                 for group in response.groups
             ]
 
-        answers = Outcomes(await ask_all_brokers(cluster, ask, deadline)).all()
+        answers = Outcomes(await call_all_brokers(cluster, ask, deadline)).all()
         listings = sorted((group for groups in answers.values() for group in groups), key=lambda group: group.group_id)
         return {listing.group_id: listing for listing in listings}
 
@@ -54,9 +54,9 @@ async def list_groups(
 async def describe_groups(
     cluster: Cluster, groups: Iterable[str], *, include_authorized_operations: bool, timeout_s: float | None
 ) -> Outcomes[str, GroupDescription]:
-    """Groups of either kind: what is no classic group is asked for as one in which the broker assigns."""
-    from millbeck.wire.messages.describe_groups import (
-        DescribedGroup,
+    """Describe classic and consumer groups: one that is not a classic group is then described as a consumer group."""
+    from millbeck.wire.messages.classic_groups import (
+        DescribedClassicGroup,
         DescribedGroupMember,
         DescribeGroupsRequest,
         DescribeGroupsResponse,
@@ -73,7 +73,7 @@ async def describe_groups(
             assignment_bytes=found.member_assignment,
         )
 
-    def description_of(found: DescribedGroup, node_id: int) -> GroupDescription:
+    def description_of(found: DescribedClassicGroup, node_id: int) -> GroupDescription:
         return GroupDescription(
             group_id=found.group_id,
             state=found.group_state,
@@ -107,7 +107,7 @@ async def describe_groups(
                 raise from_code(found.error_code, found.error_message or "")
             return description_of(found, node_id)
 
-        return await ask_coordinators(cluster, pending, ask, deadline)
+        return await call_coordinators(cluster, pending, ask, deadline)
 
     return await for_each(cluster, groups, attempt, timeout_s=timeout_s)
 
@@ -121,13 +121,13 @@ def _assignment_of(payload: bytes, protocol_type: str) -> tuple[TopicPartition, 
     try:
         return tuple(decode_assignment(payload))
     except DecodeError:
-        # A member's payload is its own business; it is shown as bytes beside this.
+        # The assignment of another protocol type is opaque; its bytes are returned beside this.
         return ()
 
 
 async def delete_groups(cluster: Cluster, groups: Iterable[str], *, timeout_s: float | None) -> Outcomes[str, str]:
-    """The groups that are gone."""
-    from millbeck.wire.messages.delete_groups import DeleteGroupsRequest, DeleteGroupsResponse
+    """Delete groups; returns those deleted."""
+    from millbeck.wire.messages.groups import DeleteGroupsRequest, DeleteGroupsResponse
 
     async def attempt(pending: list[str], deadline: Deadline) -> Mapping[str, str | ApiError]:
         async def ask(node_id: int, group: str) -> str:
@@ -140,7 +140,7 @@ async def delete_groups(cluster: Cluster, groups: Iterable[str], *, timeout_s: f
                     raise from_code(result.error_code)
             return group
 
-        return await ask_coordinators(cluster, pending, ask, deadline)
+        return await call_coordinators(cluster, pending, ask, deadline)
 
     return await for_each(cluster, groups, attempt, timeout_s=timeout_s)
 
@@ -152,7 +152,7 @@ async def list_group_offsets(
     require_stable: bool,
     timeout_s: float | None,
 ) -> Outcomes[str, dict[TopicPartition, GroupOffset]]:
-    """What each group has committed, for the partitions given or for all; partitions without an offset are left out."""
+    """The committed offsets of each group, for all or the given partitions; partitions without one are left out."""
     from millbeck.client.offset_requests import fetch_committed
 
     async def attempt(
@@ -180,7 +180,7 @@ async def list_group_offsets(
                     )
             return committed
 
-        return await ask_coordinators(cluster, pending, ask, deadline)
+        return await call_coordinators(cluster, pending, ask, deadline)
 
     return await for_each(cluster, groups, attempt, timeout_s=timeout_s)
 
@@ -188,8 +188,8 @@ async def list_group_offsets(
 async def alter_group_offsets(
     cluster: Cluster, group: str, offsets: Mapping[TopicPartition, GroupOffset], *, timeout_s: float | None
 ) -> Outcomes[TopicPartition, GroupOffset]:
-    """Commit in the name of a group that has no members."""
-    from millbeck.wire.messages.offset_commit import (
+    """Commit offsets for a group that has no members."""
+    from millbeck.wire.messages.group_offsets import (
         OffsetCommitRequest,
         OffsetCommitRequestPartition,
         OffsetCommitRequestTopic,
@@ -220,7 +220,7 @@ async def alter_group_offsets(
                 request, OffsetCommitResponse, deadline=deadline, node_id=node_id, purpose=COORDINATOR, version_max=9
             )
 
-        response = (await ask_coordinators(cluster, [group], ask, deadline))[group]
+        response = (await call_coordinators(cluster, [group], ask, deadline))[group]
         if isinstance(response, ApiError):
             raise response
         answers = {
@@ -236,8 +236,8 @@ async def alter_group_offsets(
 async def delete_group_offsets(
     cluster: Cluster, group: str, partitions: Iterable[TopicPartition], *, timeout_s: float | None
 ) -> Outcomes[TopicPartition, TopicPartition]:
-    """The partitions whose offsets are gone; a topic the group subscribes to keeps its offsets."""
-    from millbeck.wire.messages.offset_delete import (
+    """Delete committed offsets; those of a topic that the group subscribes to are refused."""
+    from millbeck.wire.messages.group_offsets import (
         OffsetDeleteRequest,
         OffsetDeleteRequestPartition,
         OffsetDeleteRequestTopic,
@@ -267,7 +267,7 @@ async def delete_group_offsets(
                 raise from_code(response.error_code)
             return response
 
-        response = (await ask_coordinators(cluster, [group], ask, deadline))[group]
+        response = (await call_coordinators(cluster, [group], ask, deadline))[group]
         if isinstance(response, ApiError):
             raise response
         answers = {

@@ -1,4 +1,4 @@
-"""Administration of the cluster itself: nodes, their directories, the metadata quorum and features."""
+"""Admin calls for the cluster: nodes, log directories, the metadata quorum and features."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from millbeck.client.admin.results import (
     QuorumReplica,
     UpgradeType,
 )
-from millbeck.client.admin.routing import ask_all_brokers
+from millbeck.client.admin.routing import call_all_brokers
 from millbeck.client.cluster import Cluster
 from millbeck.client.retry import Deadline
 from millbeck.kernel.errors import ApiError, UnknownServerError, from_code
@@ -34,7 +34,7 @@ async def describe_cluster(
     include_fenced_brokers: bool = False,
     timeout_s: float | None,
 ) -> ClusterDescription:
-    from millbeck.wire.messages.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
+    from millbeck.wire.messages.metadata import DescribeClusterRequest, DescribeClusterResponse
 
     async def attempt(deadline: Deadline) -> ClusterDescription:
         connection = await cluster.any_connection(deadline)
@@ -81,13 +81,16 @@ async def _describe_by_metadata(cluster: Cluster, deadline: Deadline) -> Cluster
 async def describe_log_dirs(
     cluster: Cluster, brokers: Iterable[int] | None, *, timeout_s: float | None
 ) -> Outcomes[int, tuple[LogDirDescription, ...]]:
-    """The log directories of these brokers, or of all."""
-    from millbeck.wire.messages.describe_log_dirs import DescribeLogDirsRequest
-    from millbeck.wire.messages.log_dirs_with_dirt import LogDirsWithDirt, LogDirWithDirt
+    """The log directories of the given brokers, or of all."""
+    from millbeck.wire.messages.replicas import (
+        DescribeLogDirsRequest,
+        DescribeLogDirsResponseWithDirtyRatio,
+        LogDirWithDirtyRatio,
+    )
 
     wanted = None if brokers is None else list(brokers)
 
-    def directory_of(found: LogDirWithDirt) -> LogDirDescription:
+    def directory_of(found: LogDirWithDirtyRatio) -> LogDirDescription:
         return LogDirDescription(
             path=found.log_dir,
             error=from_code(found.error_code) if found.error_code else None,
@@ -101,29 +104,33 @@ async def describe_log_dirs(
                     offset_lag=replica.offset_lag,
                     is_future=replica.is_future_key,
                     dirty_ratio=replica.dirty_ratio if replica.dirty_ratio >= 0 else None,
+                    offline_reason=replica.offline_reason or None,
                 )
                 for topic in found.topics
                 for replica in topic.partitions
             ),
+            offline_reason=found.offline_reason or None,
         )
 
     async def attempt(deadline: Deadline) -> Outcomes[int, tuple[LogDirDescription, ...]]:
         async def ask(node_id: int) -> tuple[LogDirDescription, ...]:
             request = DescribeLogDirsRequest(topics=None)
-            response = await cluster.request(request, LogDirsWithDirt, deadline=deadline, node_id=node_id)
+            response = await cluster.request(
+                request, DescribeLogDirsResponseWithDirtyRatio, deadline=deadline, node_id=node_id
+            )
             if response.error_code:
                 raise from_code(response.error_code)
             return tuple(map(directory_of, response.results))
 
-        return Outcomes(await ask_all_brokers(cluster, ask, deadline, wanted))
+        return Outcomes(await call_all_brokers(cluster, ask, deadline, wanted))
 
     return await cluster.retrying(attempt, timeout_s=timeout_s)
 
 
 async def describe_quorum(cluster: Cluster, *, timeout_s: float | None) -> QuorumDescription:
-    from millbeck.wire.messages import describe_quorum as wire
+    from millbeck.wire.messages import quorum as quorum_messages
 
-    def replica_of(found: wire.QuorumReplica) -> QuorumReplica:
+    def replica_of(found: quorum_messages.QuorumReplica) -> QuorumReplica:
         return QuorumReplica(
             replica_id=found.replica_id,
             directory_id=found.replica_directory_id,
@@ -133,14 +140,15 @@ async def describe_quorum(cluster: Cluster, *, timeout_s: float | None) -> Quoru
         )
 
     async def attempt(deadline: Deadline) -> QuorumDescription:
-        request = wire.DescribeQuorumRequest(
+        request = quorum_messages.DescribeQuorumRequest(
             topics=[
-                wire.DescribeQuorumRequestTopic(
-                    topic_name=METADATA_TOPIC, partitions=[wire.DescribeQuorumRequestPartition(partition_index=0)]
+                quorum_messages.DescribeQuorumRequestTopic(
+                    topic_name=METADATA_TOPIC,
+                    partitions=[quorum_messages.DescribeQuorumRequestPartition(partition_index=0)],
                 )
             ]
         )
-        response = await cluster.request(request, wire.DescribeQuorumResponse, deadline=deadline)
+        response = await cluster.request(request, quorum_messages.DescribeQuorumResponse, deadline=deadline)
         if response.error_code:
             raise from_code(response.error_code, response.error_message or "")
         if len(response.topics) != 1 or len(response.topics[0].partitions) != 1:
@@ -172,8 +180,8 @@ async def add_raft_voter(
     cluster_id: str | None,
     timeout_s: float | None,
 ) -> None:
-    """Let a controller that follows the metadata log vote; ``endpoints`` are listener, host and port."""
-    from millbeck.wire.messages.add_raft_voter import AddRaftVoterRequest, AddRaftVoterResponse, Listener
+    """Make a controller that follows the metadata log a voter; ``endpoints`` are listener name, host and port."""
+    from millbeck.wire.messages.quorum import AddRaftVoterRequest, AddRaftVoterResponse, Listener
 
     listeners = [Listener(name=name, host=host, port=port) for name, host, port in endpoints]
 
@@ -195,7 +203,7 @@ async def add_raft_voter(
 async def remove_raft_voter(
     cluster: Cluster, node_id: int, directory_id: Uuid, *, cluster_id: str | None, timeout_s: float | None
 ) -> None:
-    from millbeck.wire.messages.remove_raft_voter import RemoveRaftVoterRequest, RemoveRaftVoterResponse
+    from millbeck.wire.messages.quorum import RemoveRaftVoterRequest, RemoveRaftVoterResponse
 
     async def attempt(deadline: Deadline) -> None:
         request = RemoveRaftVoterRequest(cluster_id=cluster_id, voter_id=node_id, voter_directory_id=directory_id)
@@ -208,7 +216,7 @@ async def remove_raft_voter(
 
 async def describe_features(cluster: Cluster, *, timeout_s: float | None) -> FeatureDescription:
     from millbeck.client.versions import NodeVersions, identification
-    from millbeck.wire.messages.api_versions import ApiVersionsResponse
+    from millbeck.wire.messages.metadata import ApiVersionsResponse
 
     async def attempt(deadline: Deadline) -> FeatureDescription:
         connection = await cluster.any_connection(deadline)
@@ -229,10 +237,26 @@ async def describe_features(cluster: Cluster, *, timeout_s: float | None) -> Fea
     return await cluster.retrying(attempt, timeout_s=timeout_s)
 
 
+async def describe_api_versions(
+    cluster: Cluster, *, timeout_s: float | None
+) -> Outcomes[int, dict[int, tuple[int, int]]]:
+    """The range of versions by API key, by broker: what each said when it was connected to."""
+
+    async def attempt(deadline: Deadline) -> Outcomes[int, dict[int, tuple[int, int]]]:
+        async def ask(node_id: int) -> dict[int, tuple[int, int]]:
+            connection = await cluster.connection(node_id, deadline=deadline)
+            assert connection.versions is not None
+            return connection.versions.ranges
+
+        return Outcomes(await call_all_brokers(cluster, ask, deadline))
+
+    return await cluster.retrying(attempt, timeout_s=timeout_s)
+
+
 async def update_features(
     cluster: Cluster, updates: Mapping[str, FeatureUpdate], *, validate_only: bool, timeout_s: float | None
 ) -> Outcomes[str, FeatureUpdate]:
-    from millbeck.wire.messages.update_features import FeatureUpdateKey, UpdateFeaturesRequest, UpdateFeaturesResponse
+    from millbeck.wire.messages.nodes import FeatureUpdateKey, UpdateFeaturesRequest, UpdateFeaturesResponse
 
     async def attempt(deadline: Deadline) -> Outcomes[str, FeatureUpdate]:
         connection = await cluster.any_connection(deadline)

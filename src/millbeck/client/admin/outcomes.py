@@ -1,4 +1,4 @@
-"""What became of each item of an administrative call, some of which may fail while others succeed."""
+"""The result of each item of an admin call, where some items may fail while others succeed."""
 
 from __future__ import annotations
 
@@ -41,11 +41,11 @@ PASSING: Final = (
     UnknownLeaderEpoch,
     UnstableOffsetCommit,
 )
-"""Errors of single items that another attempt may find gone. That a topic is unknown is an answer, not one of them."""
+"""Errors of single items that are retried. An unknown topic is a final answer and not among them."""
 
 
 class Outcomes(Generic[K, V]):
-    """Results by item. Reading a failed item raises its error; `failed` and `succeeded` tell them apart."""
+    """Results by item. Reading a failed item raises its error; `succeeded` and `failed` are the two subsets."""
 
     __slots__ = ("failed", "succeeded")
 
@@ -74,7 +74,7 @@ class Outcomes(Generic[K, V]):
         return f"Outcomes(succeeded={self.succeeded!r}, failed={self.failed!r})"
 
     def all(self) -> dict[K, V]:
-        """Every result; raises the first error there is."""
+        """All results; raises the first error if there is one."""
         for error in self.failed.values():
             raise error
         return self.succeeded
@@ -86,9 +86,9 @@ Attempt = Callable[[list[K], Deadline], Awaitable[Mapping[K, V | ApiError]]]
 async def for_each(
     cluster: Cluster, items: Iterable[K], attempt: Attempt[K, V], *, timeout_s: float | None
 ) -> Outcomes[K, V]:
-    """Ask for all items, then again for those whose error passes, until time is up.
+    """Request all items, then retry those with a retriable error, until the deadline.
 
-    Raises only when nothing was answered at all. An item the broker says nothing about is an `UnknownServerError`.
+    Raises only if no request was answered. An item missing in the response becomes an `UnknownServerError`.
     """
     order = list(dict.fromkeys(items))
     pending = list(order)

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 
 from millbeck.client.admin.outcomes import Outcomes, for_each
 from millbeck.client.admin.results import ListedOffset, ProducerDescription
-from millbeck.client.admin.routing import ask_leaders
+from millbeck.client.admin.routing import call_leaders
 from millbeck.client.cluster import Cluster
 from millbeck.client.retry import Deadline
 from millbeck.kernel.errors import ApiError, from_code
@@ -43,7 +43,7 @@ async def list_offsets(
                 for partition, answer in answers.items()
             }
 
-        return await ask_leaders(cluster, pending, ask, deadline)
+        return await call_leaders(cluster, pending, ask, deadline)
 
     return await for_each(cluster, timestamps, attempt, timeout_s=timeout_s)
 
@@ -51,7 +51,7 @@ async def list_offsets(
 async def describe_producers(
     cluster: Cluster, partitions: Iterable[TopicPartition], *, timeout_s: float | None
 ) -> Outcomes[TopicPartition, Producers]:
-    from millbeck.wire.messages.describe_producers import (
+    from millbeck.wire.messages.transactions import (
         DescribeProducersRequest,
         DescribeProducersResponse,
         DescribeProducersTopic,
@@ -91,6 +91,6 @@ async def describe_producers(
                 for found in topic.partitions
             }
 
-        return await ask_leaders(cluster, pending, ask, deadline)
+        return await call_leaders(cluster, pending, ask, deadline)
 
     return await for_each(cluster, partitions, attempt, timeout_s=timeout_s)

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from millbeck.client.admin.outcomes import Outcomes, for_each
 from millbeck.client.admin.results import Reassignment
-from millbeck.client.admin.routing import ask_all_brokers, ask_controller, follow_controller
+from millbeck.client.admin.routing import call_all_brokers, call_controller, refresh_controller
 from millbeck.client.cluster import Cluster
 from millbeck.client.retry import Deadline
 from millbeck.kernel.errors import ApiError, UnknownServerError, from_code
@@ -32,11 +32,7 @@ async def elect_leaders(
     timeout_s: float | None,
 ) -> Outcomes[TopicPartition, None]:
     """None asks for all; the answer then names only those whose leader could change."""
-    from millbeck.wire.messages.elect_leaders import (
-        ElectLeadersRequest,
-        ElectLeadersResponse,
-        ElectLeadersTopicPartitions,
-    )
+    from millbeck.wire.messages.replicas import ElectLeadersRequest, ElectLeadersResponse, ElectLeadersTopicPartitions
 
     wanted = None if partitions is None else _by_topic(partitions)
 
@@ -48,7 +44,7 @@ async def elect_leaders(
             else [ElectLeadersTopicPartitions(topic=name, partitions=indexes) for name, indexes in wanted.items()],
             timeout_ms=_timeout_ms(cluster, deadline),
         )
-        response = await ask_controller(cluster, request, ElectLeadersResponse, deadline)
+        response = await call_controller(cluster, request, ElectLeadersResponse, deadline)
         if response.error_code:
             raise from_code(response.error_code)
         return Outcomes(
@@ -69,9 +65,9 @@ async def elect_leaders(
 async def alter_replica_log_dirs(
     cluster: Cluster, places: Mapping[tuple[int, TopicPartition], str], *, timeout_s: float | None
 ) -> Outcomes[tuple[int, TopicPartition], bool]:
-    """Have brokers keep replicas in these directories. A broker that has no such replica yet says
-    REPLICA_NOT_AVAILABLE, and is asked again by nobody."""
-    from millbeck.wire.messages.alter_replica_log_dirs import (
+    """Move replicas to the given directories. A broker without the replica (it may not have created it yet) answers
+    REPLICA_NOT_AVAILABLE; that is not retried here."""
+    from millbeck.wire.messages.replicas import (
         AlterReplicaLogDir,
         AlterReplicaLogDirsRequest,
         AlterReplicaLogDirsResponse,
@@ -104,7 +100,7 @@ async def alter_replica_log_dirs(
                 for result in topic.partitions
             }
 
-        answers = await ask_all_brokers(cluster, ask, deadline, {broker_id for broker_id, _ in places})
+        answers = await call_all_brokers(cluster, ask, deadline, {broker_id for broker_id, _ in places})
         outcomes: dict[tuple[int, TopicPartition], bool | ApiError] = {}
         for broker_id, partition in places:
             answer = answers[broker_id]
@@ -121,8 +117,8 @@ async def alter_replica_log_dirs(
 async def alter_reassignments(
     cluster: Cluster, targets: Mapping[TopicPartition, Sequence[int] | None], *, timeout_s: float | None
 ) -> Outcomes[TopicPartition, bool]:
-    """Move each partition to the replicas it is to have; None takes a move back. True for each that was accepted."""
-    from millbeck.wire.messages.alter_partition_reassignments import (
+    """Reassign each partition to the given replicas; None cancels a reassignment. True for each that was accepted."""
+    from millbeck.wire.messages.replicas import (
         AlterPartitionReassignmentsRequest,
         AlterPartitionReassignmentsResponse,
         ReassignablePartition,
@@ -141,7 +137,7 @@ async def alter_reassignments(
                 for name, indexes in _by_topic(pending).items()
             ],
         )
-        response = await ask_controller(cluster, request, AlterPartitionReassignmentsResponse, deadline)
+        response = await call_controller(cluster, request, AlterPartitionReassignmentsResponse, deadline)
         if response.error_code:
             raise from_code(response.error_code, response.error_message or "")
         outcomes: dict[TopicPartition, bool | ApiError] = {
@@ -151,7 +147,7 @@ async def alter_reassignments(
             for topic in response.responses
             for result in topic.partitions
         }
-        await follow_controller(cluster, outcomes, deadline)
+        await refresh_controller(cluster, outcomes, deadline)
         return outcomes
 
     return await for_each(cluster, targets, attempt, timeout_s=timeout_s)
@@ -160,8 +156,8 @@ async def alter_reassignments(
 async def list_reassignments(
     cluster: Cluster, partitions: Iterable[TopicPartition] | None, *, timeout_s: float | None
 ) -> dict[TopicPartition, Reassignment]:
-    """What is moving, of all partitions when None are named."""
-    from millbeck.wire.messages.list_partition_reassignments import (
+    """The reassignments in progress, of all partitions if None are given."""
+    from millbeck.wire.messages.replicas import (
         ListPartitionReassignmentsRequest,
         ListPartitionReassignmentsResponse,
         ListPartitionReassignmentsTopics,
@@ -176,7 +172,7 @@ async def list_reassignments(
             if wanted is None
             else [ListPartitionReassignmentsTopics(name, indexes) for name, indexes in wanted.items()],
         )
-        response = await ask_controller(cluster, request, ListPartitionReassignmentsResponse, deadline)
+        response = await call_controller(cluster, request, ListPartitionReassignmentsResponse, deadline)
         if response.error_code:
             raise from_code(response.error_code, response.error_message or "")
         return {
@@ -193,12 +189,12 @@ async def list_reassignments(
 
 
 async def unregister_broker(cluster: Cluster, broker_id: int, *, timeout_s: float | None) -> None:
-    """Forget a broker that will not come back."""
-    from millbeck.wire.messages.unregister_broker import UnregisterBrokerRequest, UnregisterBrokerResponse
+    """Remove the registration of a broker that will not come back."""
+    from millbeck.wire.messages.nodes import UnregisterBrokerRequest, UnregisterBrokerResponse
 
     async def attempt(deadline: Deadline) -> None:
         request = UnregisterBrokerRequest(broker_id=broker_id)
-        response = await ask_controller(cluster, request, UnregisterBrokerResponse, deadline)
+        response = await call_controller(cluster, request, UnregisterBrokerResponse, deadline)
         if response.error_code:
             raise from_code(response.error_code, response.error_message or "")
 

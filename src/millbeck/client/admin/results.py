@@ -1,4 +1,4 @@
-"""The values administrative calls take and return."""
+"""The values that admin calls take and return."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ MAX_TIMESTAMP: Final = -3
 EARLIEST_LOCAL: Final = -4
 LATEST_TIERED: Final = -5
 EARLIEST_PENDING_UPLOAD: Final = -6
-"""Special timestamps of `Admin.list_offsets`; any other number is a time in milliseconds."""
+"""Special timestamps of `Admin.list_offsets`; any other number is a timestamp in milliseconds."""
 
 
 class ResourceType(IntEnum):
-    """What settings belong to."""
+    """The types of resources that have settings."""
 
     TOPIC = 2
     BROKER = 4
@@ -48,7 +48,7 @@ class NewTopic:
     partition_count: int = -1
     replication_factor: int = -1
     assignments: Mapping[int, Sequence[int]] = field(default_factory=dict)
-    """Brokers by partition, the preferred leader first; excludes the two counts."""
+    """Replicas by partition, preferred leader first; excludes partition count and replication factor."""
     configs: Mapping[str, str | None] = field(default_factory=dict)
 
 
@@ -56,7 +56,7 @@ class NewTopic:
 class NewPartitions:
     total_count: int
     assignments: Sequence[Sequence[int]] | None = None
-    """Brokers of each added partition; None leaves placement to the controller."""
+    """Replicas of each added partition; None leaves placement to the controller."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,7 +71,7 @@ class ConfigEntry:
     name: str
     value: str | None
     source: int
-    """The number of `kernel.options.ConfigSource`."""
+    """A value of `kernel.options.ConfigSource`."""
     is_read_only: bool
     is_sensitive: bool
     synonyms: tuple[ConfigSynonym, ...] = ()
@@ -104,7 +104,7 @@ class TopicListing:
 class PartitionDescription:
     partition: int
     leader_id: int
-    """-1 when nobody leads."""
+    """-1 if the partition has no leader."""
     leader_epoch: int
     replicas: tuple[int, ...]
     in_sync: tuple[int, ...]
@@ -127,7 +127,7 @@ class TopicDescription:
 class ConfigResource:
     type: ResourceType
     name: str
-    """A topic's or group's name, a broker's id; empty for the default of all brokers."""
+    """A topic name, group id or broker id; empty for the default of all brokers."""
 
     def __str__(self) -> str:
         return f"{self.type.name.lower()} {self.name or '<default>'}"
@@ -164,7 +164,9 @@ class LogReplica:
     offset_lag: int
     is_future: bool
     dirty_ratio: float | None = None
-    """The share of a compacted log that is not compacted yet; None where the broker does not say."""
+    """The share of a compacted log that is not compacted yet; None if the broker does not report it."""
+    offline_reason: str | None = None
+    """Why the log is offline, with file and position of the damage; None if it is online or the broker does not say."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -175,6 +177,7 @@ class LogDirDescription:
     usable_bytes: int
     is_cordoned: bool
     replicas: tuple[LogReplica, ...]
+    offline_reason: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -192,13 +195,13 @@ class MemberDescription:
     client_id: str
     host: str
     assignment: tuple[TopicPartition, ...]
-    """Empty when the group does not speak the consumer protocol."""
+    """Empty if the group does not use the consumer protocol type."""
     metadata: bytes
     assignment_bytes: bytes
     epoch: int | None = None
-    """None in groups in which members assign."""
+    """None in classic groups."""
     target_assignment: tuple[TopicPartition, ...] | None = None
-    """What it should have; None in groups in which members assign."""
+    """The target assignment; None in classic groups."""
     uses_classic_protocol: bool = True
 
 
@@ -214,7 +217,7 @@ class GroupDescription:
     type: str = "classic"
     epoch: int | None = None
     target_epoch: int | None = None
-    """The epoch that the members' targets were computed for; both are None for classic groups."""
+    """The epoch that the target assignment was computed for; both are None for classic groups."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -229,7 +232,7 @@ class GroupOffset:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListedOffset:
     offset: int
-    """-1 when no record is that late."""
+    """-1 if no record has a timestamp that late."""
     timestamp: int
     leader_epoch: int
 
@@ -261,7 +264,7 @@ class QuorumDescription:
     voters: tuple[QuorumReplica, ...]
     observers: tuple[QuorumReplica, ...]
     endpoints: dict[int, tuple[tuple[str, str, int], ...]]
-    """Listener name, host and port of each node that has told them."""
+    """Listener name, host and port of each node that has reported them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -279,7 +282,7 @@ class FeatureUpdate:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reassignment:
-    """A partition on its way: ``replicas`` are all that it has meanwhile."""
+    """A reassignment in progress: ``replicas`` are all current ones, old and new."""
 
     replicas: tuple[int, ...]
     adding: tuple[int, ...]

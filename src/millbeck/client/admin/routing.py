@@ -1,4 +1,4 @@
-"""Which broker an administrative request goes to."""
+"""Route admin requests to brokers: the controller, leaders, coordinators, or all brokers."""
 
 from __future__ import annotations
 
@@ -16,24 +16,24 @@ K = TypeVar("K")
 R = TypeVar("R")
 
 
-async def ask_controller(cluster: Cluster, message: object, response: type[R], deadline: Deadline) -> R:
-    """Any broker passes the request on to the controller, so it goes to whichever is connected."""
+async def call_controller(cluster: Cluster, message: object, response: type[R], deadline: Deadline) -> R:
+    """Send to any connected broker, which forwards the request to the controller."""
     return await cluster.request(message, response, deadline=deadline)
 
 
-async def follow_controller(cluster: Cluster, outcomes: Mapping[K, V | ApiError], deadline: Deadline) -> None:
-    """After a broker that does not pass requests on, learn anew who there is before the next attempt."""
+async def refresh_controller(cluster: Cluster, outcomes: Mapping[K, V | ApiError], deadline: Deadline) -> None:
+    """Refresh the metadata before the next attempt, if a broker that does not forward answered NOT_CONTROLLER."""
     if any(isinstance(outcome, NotController) for outcome in outcomes.values()):
         await cluster.refresh(deadline)
 
 
-async def ask_leaders(
+async def call_leaders(
     cluster: Cluster,
     partitions: Iterable[TopicPartition],
     ask: Callable[[int, list[TopicPartition]], Awaitable[Mapping[TopicPartition, V | ApiError]]],
     deadline: Deadline,
 ) -> dict[TopicPartition, V | ApiError]:
-    """Put the question to each leader for its partitions, all at once."""
+    """Send to each leader for its partitions, concurrently."""
     wanted = list(partitions)
     await cluster.ask_metadata(list(dict.fromkeys(partition.topic for partition in wanted)), deadline)
     by_leader: dict[int, list[TopicPartition]] = {}
@@ -54,20 +54,20 @@ async def ask_leaders(
 async def _guarded(
     asking: Awaitable[Mapping[TopicPartition, V | ApiError]], partitions: list[TopicPartition]
 ) -> Mapping[TopicPartition, V | ApiError]:
-    """One leader that cannot be asked must not hide the answers of the others."""
+    """Turn the failure of one leader into errors of its partitions, so that the others' answers are kept."""
     try:
         return await asking
     except ApiError as error:
         return dict.fromkeys(partitions, error)
 
 
-async def ask_coordinators(
+async def call_coordinators(
     cluster: Cluster,
     groups: Iterable[str],
     ask: Callable[[int, str], Awaitable[V]],
     deadline: Deadline,
 ) -> dict[str, V | ApiError]:
-    """Put the question to each group's coordinator, all at once; one that is no longer it is forgotten."""
+    """Send to each group's coordinator, concurrently; one that is no longer the coordinator is looked up again."""
 
     async def ask_one(group: str) -> V | ApiError:
         try:
@@ -81,10 +81,10 @@ async def ask_coordinators(
     return dict(zip(names, await asyncio.gather(*map(ask_one, names)), strict=True))
 
 
-async def ask_all_brokers(
+async def call_all_brokers(
     cluster: Cluster, ask: Callable[[int], Awaitable[V]], deadline: Deadline, wanted: Iterable[int] | None = None
 ) -> dict[int, V | ApiError]:
-    """Put the question to every broker there is, or to those wanted, all at once."""
+    """Send to all brokers, or to the given ones, concurrently."""
 
     async def ask_one(node_id: int) -> V | ApiError:
         try:

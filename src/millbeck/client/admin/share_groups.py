@@ -1,4 +1,4 @@
-"""Administration of share groups: their members, where they stand, and setting that anew."""
+"""Admin calls for share groups: describe members, and list, reset and delete start offsets."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from millbeck.client.admin.outcomes import Outcomes
-from millbeck.client.admin.routing import ask_coordinators
+from millbeck.client.admin.routing import call_coordinators
 from millbeck.client.cluster import COORDINATOR, Cluster
 from millbeck.client.retry import Deadline
 from millbeck.kernel.errors import ApiError, from_code
@@ -35,7 +35,7 @@ class ShareGroupDescription:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShareOffset:
-    """Where a share group stands in a partition; -1 where it has not begun, or nobody knows."""
+    """A share group's start offset in a partition; -1 if it is not initialized or not known."""
 
     start_offset: int
     lag: int
@@ -44,7 +44,7 @@ class ShareOffset:
 async def describe_share_groups(
     cluster: Cluster, groups: Iterable[str], *, timeout_s: float | None
 ) -> Outcomes[str, ShareGroupDescription]:
-    from millbeck.wire.messages.share_group_describe import ShareGroupDescribeRequest, ShareGroupDescribeResponse
+    from millbeck.wire.messages.share_groups import ShareGroupDescribeRequest, ShareGroupDescribeResponse
 
     async def attempt(deadline: Deadline) -> Outcomes[str, ShareGroupDescription]:
         async def ask(node_id: int, group: str) -> ShareGroupDescription:
@@ -81,7 +81,7 @@ async def describe_share_groups(
                 ),
             )
 
-        return Outcomes(await ask_coordinators(cluster, groups, ask, deadline))
+        return Outcomes(await call_coordinators(cluster, groups, ask, deadline))
 
     return await cluster.retrying(attempt, timeout_s=timeout_s)
 
@@ -89,8 +89,8 @@ async def describe_share_groups(
 async def list_share_offsets(
     cluster: Cluster, groups: Iterable[str], *, timeout_s: float | None
 ) -> Outcomes[str, dict[TopicPartition, ShareOffset]]:
-    """Where groups stand in all partitions that they have begun to read."""
-    from millbeck.wire.messages.describe_share_group_offsets import (
+    """The start offsets of groups in all partitions that they have initialized."""
+    from millbeck.wire.messages.share_groups import (
         DescribeShareGroupOffsetsRequest,
         DescribeShareGroupOffsetsRequestGroup,
         DescribeShareGroupOffsetsResponse,
@@ -117,7 +117,7 @@ async def list_share_offsets(
                 if not each.error_code
             }
 
-        return Outcomes(await ask_coordinators(cluster, groups, ask, deadline))
+        return Outcomes(await call_coordinators(cluster, groups, ask, deadline))
 
     return await cluster.retrying(attempt, timeout_s=timeout_s)
 
@@ -125,8 +125,8 @@ async def list_share_offsets(
 async def alter_share_offsets(
     cluster: Cluster, group: str, starts: Mapping[TopicPartition, int], *, timeout_s: float | None
 ) -> Outcomes[TopicPartition, int]:
-    """Let a group without members begin anew; the new start of each partition."""
-    from millbeck.wire.messages.alter_share_group_offsets import (
+    """Reset the start offsets of a group without members; returns the new start offset of each partition."""
+    from millbeck.wire.messages.share_groups import (
         AlterShareGroupOffsetsRequest,
         AlterShareGroupOffsetsRequestPartition,
         AlterShareGroupOffsetsRequestTopic,
@@ -165,8 +165,8 @@ async def alter_share_offsets(
 async def delete_share_offsets(
     cluster: Cluster, group: str, topics: Iterable[str], *, timeout_s: float | None
 ) -> Outcomes[str, str]:
-    """Forget what a group without members has done in topics."""
-    from millbeck.wire.messages.delete_share_group_offsets import (
+    """Delete the state of a group without members for some topics."""
+    from millbeck.wire.messages.share_groups import (
         DeleteShareGroupOffsetsRequest,
         DeleteShareGroupOffsetsRequestTopic,
         DeleteShareGroupOffsetsResponse,

@@ -1,4 +1,4 @@
-"""Administration of topics: create, delete, list, describe, add partitions, delete records."""
+"""Admin calls for topics: create, delete, list, describe, add partitions, delete records."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from millbeck.client.admin.results import (
     TopicDescription,
     TopicListing,
 )
-from millbeck.client.admin.routing import ask_controller, ask_leaders, follow_controller
+from millbeck.client.admin.routing import call_controller, call_leaders, refresh_controller
 from millbeck.client.cluster import Cluster
 from millbeck.client.retry import Deadline
 from millbeck.kernel.errors import ApiError, from_code
@@ -32,7 +32,7 @@ def _timeout_ms(cluster: Cluster, deadline: Deadline) -> int:
 async def create_topics(
     cluster: Cluster, topics: Sequence[NewTopic], *, validate_only: bool, timeout_s: float | None
 ) -> Outcomes[str, CreatedTopic]:
-    from millbeck.wire.messages.create_topics import (
+    from millbeck.wire.messages.topics import (
         CreatableReplicaAssignment,
         CreatableTopic,
         CreatableTopicConfig,
@@ -82,17 +82,17 @@ async def create_topics(
             timeout_ms=_timeout_ms(cluster, deadline),
             validate_only=validate_only,
         )
-        response = await ask_controller(cluster, request, CreateTopicsResponse, deadline)
+        response = await call_controller(cluster, request, CreateTopicsResponse, deadline)
         outcomes = {result.name: created(result) for result in response.topics}
-        await follow_controller(cluster, outcomes, deadline)
+        await refresh_controller(cluster, outcomes, deadline)
         return outcomes
 
     return await for_each(cluster, by_name, attempt, timeout_s=timeout_s)
 
 
 async def delete_topics(cluster: Cluster, names: Iterable[str], *, timeout_s: float | None) -> Outcomes[str, Uuid]:
-    """The ids of the topics that are gone."""
-    from millbeck.wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse, DeleteTopicState
+    """Delete topics; returns their ids."""
+    from millbeck.wire.messages.topics import DeleteTopicsRequest, DeleteTopicsResponse, DeleteTopicState
 
     async def attempt(pending: list[str], deadline: Deadline) -> Mapping[str, Uuid | ApiError]:
         connection = await cluster.any_connection(deadline)
@@ -109,14 +109,14 @@ async def delete_topics(cluster: Cluster, names: Iterable[str], *, timeout_s: fl
         for result in response.responses:
             error = from_code(result.error_code, result.error_message or "") if result.error_code else None
             outcomes[result.name or ""] = error or result.topic_id
-        await follow_controller(cluster, outcomes, deadline)
+        await refresh_controller(cluster, outcomes, deadline)
         return outcomes
 
     return await for_each(cluster, names, attempt, timeout_s=timeout_s)
 
 
 async def list_topics(cluster: Cluster, *, timeout_s: float | None) -> dict[str, TopicListing]:
-    """Every topic, sorted by name; topics the broker has an error for are left out."""
+    """Every topic, sorted by name; topics for which the broker returns an error are left out."""
 
     async def attempt(deadline: Deadline) -> dict[str, TopicListing]:
         response = await cluster.ask_metadata(None, deadline)
@@ -138,8 +138,8 @@ async def list_topics(cluster: Cluster, *, timeout_s: float | None) -> dict[str,
 async def describe_topics(
     cluster: Cluster, names: Iterable[str], *, timeout_s: float | None
 ) -> Outcomes[str, TopicDescription]:
-    """By DescribeTopicPartitions page by page, or by Metadata where a broker does not have it."""
-    from millbeck.wire.messages.describe_topic_partitions import DescribeTopicPartitionsRequest
+    """Uses DescribeTopicPartitions page by page, or Metadata if the broker does not support it."""
+    from millbeck.wire.messages.metadata import DescribeTopicPartitionsRequest
 
     async def attempt(pending: list[str], deadline: Deadline) -> Mapping[str, TopicDescription | ApiError]:
         connection = await cluster.any_connection(deadline)
@@ -154,7 +154,7 @@ async def describe_topics(
 async def _describe_by_pages(
     cluster: Cluster, names: list[str], deadline: Deadline
 ) -> dict[str, TopicDescription | ApiError]:
-    from millbeck.wire.messages.describe_topic_partitions import (
+    from millbeck.wire.messages.metadata import (
         Cursor,
         DescribeTopicPartitionsRequest,
         DescribeTopicPartitionsResponse,
@@ -243,7 +243,7 @@ async def _describe_by_metadata(
 async def create_partitions(
     cluster: Cluster, topics: Mapping[str, NewPartitions], *, validate_only: bool, timeout_s: float | None
 ) -> Outcomes[str, NewPartitions]:
-    from millbeck.wire.messages.create_partitions import (
+    from millbeck.wire.messages.topics import (
         CreatePartitionsAssignment,
         CreatePartitionsRequest,
         CreatePartitionsResponse,
@@ -266,12 +266,12 @@ async def create_partitions(
             timeout_ms=_timeout_ms(cluster, deadline),
             validate_only=validate_only,
         )
-        response = await ask_controller(cluster, request, CreatePartitionsResponse, deadline)
+        response = await call_controller(cluster, request, CreatePartitionsResponse, deadline)
         outcomes: dict[str, NewPartitions | ApiError] = {}
         for result in response.results:
             error = from_code(result.error_code, result.error_message or "") if result.error_code else None
             outcomes[result.name] = error or topics[result.name]
-        await follow_controller(cluster, outcomes, deadline)
+        await refresh_controller(cluster, outcomes, deadline)
         return outcomes
 
     return await for_each(cluster, topics, attempt, timeout_s=timeout_s)
@@ -280,8 +280,8 @@ async def create_partitions(
 async def delete_records(
     cluster: Cluster, offsets: Mapping[TopicPartition, int], *, timeout_s: float | None
 ) -> Outcomes[TopicPartition, int]:
-    """Where each log starts now."""
-    from millbeck.wire.messages.delete_records import (
+    """Delete records; returns the new log start offsets."""
+    from millbeck.wire.messages.topics import (
         DeleteRecordsPartition,
         DeleteRecordsRequest,
         DeleteRecordsResponse,
@@ -308,6 +308,6 @@ async def delete_records(
                 for result in topic.partitions
             }
 
-        return await ask_leaders(cluster, pending, ask, deadline)
+        return await call_leaders(cluster, pending, ask, deadline)
 
     return await for_each(cluster, offsets, attempt, timeout_s=timeout_s)

@@ -1,4 +1,4 @@
-"""Administration of transactions: listed and described by their coordinators, ended by hand where they hang."""
+"""Admin calls for transactions: list and describe them at their coordinators, and end hanging ones."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from millbeck.client.admin.outcomes import Outcomes
-from millbeck.client.admin.routing import ask_all_brokers
+from millbeck.client.admin.routing import call_all_brokers
 from millbeck.client.cluster import Cluster
 from millbeck.client.retry import Deadline
 from millbeck.kernel.errors import ApiError, UnknownServerError, from_code
@@ -46,8 +46,8 @@ async def list_transactions(
     pattern: str | None = None,
     timeout_s: float | None = None,
 ) -> list[TransactionListing]:
-    """The transactional ids of all brokers, sorted; raises when a broker cannot be asked."""
-    from millbeck.wire.messages.list_transactions import ListTransactionsRequest, ListTransactionsResponse
+    """The transactional ids of all brokers, sorted; raises if a broker cannot be asked."""
+    from millbeck.wire.messages.transactions import ListTransactionsRequest, ListTransactionsResponse
 
     request = ListTransactionsRequest(list(states), list(producer_ids), duration_ms, pattern)
     needed = 2 if pattern is not None else 1 if duration_ms >= 0 else 0
@@ -69,7 +69,7 @@ async def list_transactions(
                 for each in response.transaction_states
             ]
 
-        answers = Outcomes(await ask_all_brokers(cluster, ask, deadline)).all()
+        answers = Outcomes(await call_all_brokers(cluster, ask, deadline)).all()
         return sorted((each for listed in answers.values() for each in listed), key=lambda each: each.transactional_id)
 
     return await cluster.retrying(attempt, timeout_s=timeout_s)
@@ -78,7 +78,7 @@ async def list_transactions(
 async def describe_transactions(
     cluster: Cluster, transactional_ids: Iterable[str], *, timeout_s: float | None = None
 ) -> Outcomes[str, TransactionDescription]:
-    from millbeck.wire.messages.describe_transactions import DescribeTransactionsRequest, DescribeTransactionsResponse
+    from millbeck.wire.messages.transactions import DescribeTransactionsRequest, DescribeTransactionsResponse
 
     async def describe(transactional_id: str) -> TransactionDescription | ApiError:
         async def attempt(deadline: Deadline) -> TransactionDescription:
@@ -120,8 +120,8 @@ async def describe_transactions(
 async def force_terminate_transaction(
     cluster: Cluster, transactional_id: str, *, timeout_s: float | None = None
 ) -> None:
-    """Abort what is open under a transactional id, even if it is prepared and would wait for ever; fence its owner."""
-    from millbeck.wire.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
+    """Abort the open transaction of a transactional id, even a prepared one, and fence its producer."""
+    from millbeck.wire.messages.transactions import InitProducerIdRequest, InitProducerIdResponse
 
     request = InitProducerIdRequest(transactional_id, TERMINATING_TIMEOUT_MS)
 
@@ -144,8 +144,8 @@ async def abort_transaction(
     coordinator_epoch: int,
     timeout_s: float | None = None,
 ) -> None:
-    """Write an abort marker into one partition: for a transaction that its coordinator knows nothing of any more."""
-    from millbeck.wire.messages.write_txn_markers import (
+    """Write an abort marker to one partition, for a transaction that its coordinator no longer knows."""
+    from millbeck.wire.messages.transactions import (
         WritableTxnMarker,
         WritableTxnMarkerTopic,
         WriteTxnMarkersRequest,

@@ -1,4 +1,4 @@
-"""The consumer. `Consumer` is the door; the modules beside it are its parts."""
+"""The consumer: use `Consumer`; the other modules are its parts."""
 
 from millbeck.client.consumer.client import Consumer, OffsetAndTimestamp
 from millbeck.client.consumer.commits import CommittedOffset

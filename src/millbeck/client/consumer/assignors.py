@@ -1,8 +1,8 @@
-"""How the leader of a group shares partitions among its members. Pure; every leader decides the same.
+"""Partition assignors of classic groups, run by the group leader. Pure and deterministic.
 
-Members are taken in the order of their instance ids, then of their member ids, so that the result does not depend on
-who joined first. A strategy that is cooperative never gives a partition to a new owner before the old one has let go of
-it: such a partition is left out, its owner gives it up, and the group joins again.
+Members are ordered by instance id, then by member id, so that the result does not depend on the order of joining. A
+cooperative assignor never assigns a partition to a new owner before the old one has revoked it: such a partition is
+left unassigned, its owner revokes it, and the group rebalances again.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ _INT16: Final = Struct(">h")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Member:
+class SubscribedMember:
     member_id: str
     topics: tuple[str, ...]
     instance_id: str | None = None
     owned: tuple[TopicPartition, ...] = ()
     generation: int = NO_GENERATION
-    """The generation in which it owned them."""
+    """The generation in which it owned these partitions."""
     user_data: bytes | None = field(default=None, repr=False)
 
 
@@ -39,18 +39,18 @@ class Assignor(Protocol):
     is_cooperative: bool
 
     def user_data(self, owned: Sequence[TopicPartition], generation: int) -> bytes | None:
-        """What a member tells the leader beside its topics."""
+        """The user data of a member's subscription."""
 
-    def assign(self, members: Sequence[Member], partition_counts: Mapping[str, int]) -> Assignment:
-        """Partitions by member id; every member is in it."""
+    def assign(self, members: Sequence[SubscribedMember], partition_counts: Mapping[str, int]) -> Assignment:
+        """Partitions by member id; includes every member."""
 
 
-def in_order(members: Sequence[Member]) -> list[Member]:
+def in_order(members: Sequence[SubscribedMember]) -> list[SubscribedMember]:
     return sorted(members, key=lambda member: (member.instance_id is None, member.instance_id or "", member.member_id))
 
 
 class RangeAssignor:
-    """Each topic for itself: partitions in order, in runs of equal length, the first members one more."""
+    """Per topic: consecutive ranges of partitions of equal size, the first members get one more."""
 
     name = "range"
     is_cooperative = False
@@ -58,7 +58,7 @@ class RangeAssignor:
     def user_data(self, owned: Sequence[TopicPartition], generation: int) -> bytes | None:
         return None
 
-    def assign(self, members: Sequence[Member], partition_counts: Mapping[str, int]) -> Assignment:
+    def assign(self, members: Sequence[SubscribedMember], partition_counts: Mapping[str, int]) -> Assignment:
         assignment: Assignment = {member.member_id: [] for member in members}
         ordered = in_order(members)
         for topic, count in sorted(partition_counts.items()):
@@ -75,7 +75,7 @@ class RangeAssignor:
 
 
 class RoundRobinAssignor:
-    """All partitions of all topics in order, one to each member in turn; who does not read a topic is passed over."""
+    """All partitions of all topics in order, dealt out round robin; members that do not subscribe are skipped."""
 
     name = "roundrobin"
     is_cooperative = False
@@ -83,7 +83,7 @@ class RoundRobinAssignor:
     def user_data(self, owned: Sequence[TopicPartition], generation: int) -> bytes | None:
         return None
 
-    def assign(self, members: Sequence[Member], partition_counts: Mapping[str, int]) -> Assignment:
+    def assign(self, members: Sequence[SubscribedMember], partition_counts: Mapping[str, int]) -> Assignment:
         assignment: Assignment = {member.member_id: [] for member in members}
         ordered = in_order(members)
         turn = 0
@@ -99,7 +99,7 @@ class RoundRobinAssignor:
 
 
 class StickyAssignor:
-    """As even as can be, and as much as can be where it was. Members say what they had in their user data."""
+    """As balanced as possible, then as few moves as possible. Members report owned partitions in their user data."""
 
     name = "sticky"
     is_cooperative = False
@@ -115,7 +115,7 @@ class StickyAssignor:
         parts.append(_INT32.pack(generation))
         return b"".join(parts)
 
-    def assign(self, members: Sequence[Member], partition_counts: Mapping[str, int]) -> Assignment:
+    def assign(self, members: Sequence[SubscribedMember], partition_counts: Mapping[str, int]) -> Assignment:
         ordered = in_order(members)
         claims = {member.member_id: _previous_of(member.user_data) for member in ordered}
         return balanced(
@@ -127,7 +127,7 @@ class StickyAssignor:
 
 
 class CooperativeStickyAssignor:
-    """Sticky, with a partition changing hands in two steps: given up first, given away when the group joins again."""
+    """Sticky, but a partition moves in two rebalances: revoked in the first, assigned again in the second."""
 
     name = "cooperative-sticky"
     is_cooperative = True
@@ -135,7 +135,7 @@ class CooperativeStickyAssignor:
     def user_data(self, owned: Sequence[TopicPartition], generation: int) -> bytes | None:
         return _INT32.pack(generation)
 
-    def assign(self, members: Sequence[Member], partition_counts: Mapping[str, int]) -> Assignment:
+    def assign(self, members: Sequence[SubscribedMember], partition_counts: Mapping[str, int]) -> Assignment:
         ordered = in_order(members)
         generations = {member.member_id: _generation_of(member) for member in ordered}
         wanted = balanced(
@@ -157,8 +157,8 @@ class CooperativeStickyAssignor:
         }
 
 
-def _generation_of(member: Member) -> int:
-    """Newer members say it in their subscription, older ones in their user data."""
+def _generation_of(member: SubscribedMember) -> int:
+    """The generation of a member: newer clients send it in the subscription, older ones in the user data."""
     if member.generation >= 0:
         return member.generation
     if member.user_data is not None and len(member.user_data) >= _INT32.size:
@@ -168,7 +168,7 @@ def _generation_of(member: Member) -> int:
 
 
 def _previous_of(user_data: bytes | None) -> tuple[list[TopicPartition], int]:
-    """What a sticky member says it had; nothing when it says nothing that makes sense."""
+    """Owned partitions and generation from a sticky member's user data; nothing if it is missing or malformed."""
     if not user_data:
         return [], NO_GENERATION
     owned: list[TopicPartition] = []

@@ -1,13 +1,13 @@
-"""A member of a group in which the broker assigns (KIP-848): one request, sent again and again.
+"""A member of a group with server-side assignment (KIP-848): a loop of ConsumerGroupHeartbeat requests.
 
     out ──begin_join──▶ joining ──first answer──▶ member ──▶ ... each answer may bring another assignment
                             ▲                        │
-                            └─── fenced ◀────────────┘   (what it held is somebody else's; it starts from nothing)
+                            └─── fenced ◀────────────┘   (its partitions are lost; it joins again with none)
 
-One task sends heartbeats: as often as the broker says, and at once when something has changed here: the subscription,
-or what this member owns. An assignment that comes with an answer waits until the program polls; the consumer gives up
-what is not in it, takes what is new, and says so (`owns`), which the next heartbeat tells the broker. Fields that have
-not changed since the last answered request are left out; after an error everything is said again.
+One task sends heartbeats: at the interval the broker sets, and at once when the subscription or the owned partitions
+have changed. A new assignment from a response waits until the program polls; then the consumer revokes what is not in
+it, takes what is new, and calls `owns`, which the next heartbeat reports to the broker. Fields that have not changed
+since the last answered request are omitted; after an error a full request is sent.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import Final
 
 from millbeck.client.cluster import COORDINATOR, Cluster
 from millbeck.client.consumer.config import ConsumerConfig
-from millbeck.client.consumer.membership import Joined
+from millbeck.client.consumer.membership import JoinResult
 from millbeck.client.errors import Disconnected, RequestTimeout
 from millbeck.client.retry import Deadline
 from millbeck.kernel.errors import (
@@ -33,7 +33,7 @@ from millbeck.kernel.errors import (
     from_code,
 )
 from millbeck.kernel.ids import TopicPartition
-from millbeck.wire.messages.consumer_group_heartbeat import (
+from millbeck.wire.messages.consumer_groups import (
     ConsumerGroupHeartbeatRequest,
     ConsumerGroupHeartbeatResponse,
     ConsumerGroupHeartbeatTopicPartitions,
@@ -47,12 +47,12 @@ LEAVE_STATIC_EPOCH: Final = -2
 NO_EPOCH: Final = -1
 LOSS_POLL_SECONDS: Final = 0.1
 SILENCE_SECONDS_MAX: Final = 45.0
-"""Without an answer for this long the group has gone on without this member."""
+"""After this long without a response the coordinator has expired this member's session."""
 
 
-class BrokerAssigned:
+class ConsumerMembership:
     is_cooperative = True
-    """Whatever stays assigned is read without a break."""
+    """Cooperative: partitions that stay assigned are read without interruption."""
     is_joining = False
 
     def __init__(
@@ -63,12 +63,12 @@ class BrokerAssigned:
         pattern: Callable[[], str | None],
         on_change: Callable[[], None],
     ) -> None:
-        """``pattern`` is the expression the broker should match topics with, None when they are named."""
+        """``pattern`` is the regular expression for the broker to match topics with, None if topics are named."""
         assert config.group_id is not None
         self.group_id = config.group_id
         self.member_id = _new_member_id(cluster)
         self.generation = NO_EPOCH
-        """The member's epoch, which commits are made with."""
+        """The member epoch, which offset commits carry."""
         self.needs_join = False
         self.is_lost = False
         self.failure: ApiError | None = None
@@ -83,11 +83,11 @@ class BrokerAssigned:
         self._topics: list[str] = []
         self._owned: list[TopicPartition] = []
         self._ids: dict[str, bytes] = {}
-        """Of the topics that were assigned, also when one of them is deleted meanwhile."""
+        """Topic ids by name, also of assigned topics that have since been deleted."""
         self._assigned: list[TopicPartition] | None = None
-        """What an answer has brought and the consumer has not taken over."""
+        """The newest assignment from a response, not yet taken over by the consumer."""
         self._is_full = True
-        """The next request says everything."""
+        """The next request must carry all fields."""
         self._told_owned: list[TopicPartition] | None = None
         self._told_topics: tuple[list[str], str | None] | None = None
         self._interval_s = config.heartbeat_interval_ms / 1000
@@ -97,7 +97,7 @@ class BrokerAssigned:
         return self.generation > JOIN_EPOCH
 
     def request_join(self, reason: str) -> None:
-        """Tell the broker of the subscription with the next poll."""
+        """Send the subscription to the broker after the next poll."""
         if not self.needs_join:
             self.needs_join = True
             self._on_change()
@@ -110,19 +110,19 @@ class BrokerAssigned:
         if self._beating is None:
             self._beating = self._cluster.spawn(self._beat())
 
-    def take_joined(self) -> Joined | None:
-        """A new assignment, once."""
+    def take_joined(self) -> JoinResult | None:
+        """The new assignment, returned once."""
         assigned, self._assigned = self._assigned, None
-        return None if assigned is None else Joined(assigned, None)
+        return None if assigned is None else JoinResult(assigned, None)
 
     def owns(self, partitions: Sequence[TopicPartition]) -> None:
-        """The consumer has given up and taken over what it was told to."""
+        """Record the partitions owned after the consumer has revoked and taken over what the assignment requires."""
         self._owned = sorted(partitions)
         if self._owned != self._told_owned:
             self._wake.set()
 
     def note(self, error: ApiError) -> None:
-        """What a commit was told may concern the membership too."""
+        """Handle an error of an offset commit that concerns the membership."""
         if isinstance(error, UnknownMemberId | FencedMemberEpoch):
             self._lose()
         elif isinstance(error, StaleMemberEpoch):
@@ -141,7 +141,7 @@ class BrokerAssigned:
                 await self._say_goodbye(LEAVE_EPOCH)
                 self._lose()
             if self.is_lost:
-                # The program has to hear of it before this member may be given anything again.
+                # The program has to be told of the loss before this member accepts a new assignment.
                 await asyncio.sleep(LOSS_POLL_SECONDS)
                 continue
             self._wake.clear()
@@ -204,7 +204,7 @@ class BrokerAssigned:
             request.server_assignor = self._config.group_remote_assignor
         if is_full or self._told_topics != (self._topics, pattern):
             request.subscribed_topic_names = list(self._topics) if pattern is None else []
-            # An empty one takes back the one before.
+            # An empty pattern removes the previous one.
             had_pattern = self._told_topics is not None and self._told_topics[1] is not None
             request.subscribed_topic_regex = pattern if pattern is not None else "" if had_pattern else None
         if is_full or self._told_owned != self._owned:
@@ -226,7 +226,7 @@ class BrokerAssigned:
     async def _named(
         self, topics: Sequence[ConsumerGroupHeartbeatTopicPartitions], deadline: Deadline
     ) -> list[TopicPartition]:
-        """The partitions under the topics' names; a topic that nobody knows by its id has been deleted."""
+        """The partitions by topic name; a topic whose id no broker knows has been deleted and is left out."""
         if any(self._cluster.metadata.topic_name(topic.topic_id) is None for topic in topics):
             await self._cluster.ask_metadata(None if self._pattern() is not None else self._topics, deadline)
         found: list[TopicPartition] = []
@@ -257,7 +257,7 @@ class BrokerAssigned:
     # leaving
 
     async def leave(self, reason: str) -> None:
-        """Stop for good; a static member says that it may come back."""
+        """Leave the group; a static member leaves temporarily (epoch -2)."""
         if self._beating is not None:
             self._beating.cancel()
             self._beating = None
@@ -278,7 +278,7 @@ class BrokerAssigned:
         try:
             await self._send(request, deadline)
         except ApiError as error:
-            # The group notices by itself when the session ends.
+            # The coordinator removes the member anyway when the session expires.
             log.debug("leaving group %s: %s", self.group_id, error)
 
 

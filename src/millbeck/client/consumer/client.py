@@ -1,4 +1,4 @@
-"""`Consumer`: reads records, alone or as a member of a group.
+"""`Consumer`: reads records, standalone or as a group member.
 
     async with Consumer(real_environment(), {"bootstrap.servers": "127.0.0.1:9092", "group.id": "billing"}) as consumer:
         consumer.subscribe(["orders"])
@@ -6,9 +6,9 @@
             for partition, records in (await consumer.poll(timeout_s=1.0)).items():
                 ...
 
-`poll` is where everything the program can notice happens: records come out of it, partitions change hands inside it
-(with the callbacks given to `subscribe`), and errors are raised from it. Fetching, heartbeats and joining go on beside
-the program. With ``enable.auto.commit`` a poll commits what the polls before it returned.
+`poll` is where all effects become visible: it returns records, runs rebalance callbacks (given to `subscribe`) and
+raises errors. Fetching, heartbeats and joining run in background tasks. With ``enable.auto.commit`` a poll commits
+the records returned by earlier polls.
 """
 
 from __future__ import annotations
@@ -24,21 +24,27 @@ from typing import Final, NamedTuple, Self
 from millbeck.client.cluster import Cluster
 from millbeck.client.config import Value
 from millbeck.client.consumer import commits
-from millbeck.client.consumer.broker_assigned import BrokerAssigned
+from millbeck.client.consumer.broker_assigned import ConsumerMembership
 from millbeck.client.consumer.commits import CommittedOffset, Committer
 from millbeck.client.consumer.config import ConsumerConfig
 from millbeck.client.consumer.fetcher import Fetcher
-from millbeck.client.consumer.membership import Joined, Membership
-from millbeck.client.consumer.offset_finder import EARLIEST, LATEST, Committed, OffsetFinder
-from millbeck.client.consumer.positions import Missing, PartitionState, Positions
-from millbeck.client.errors import ClientClosed, RequestTimeout
+from millbeck.client.consumer.membership import ClassicGroupMembership, JoinResult
+from millbeck.client.consumer.offset_finder import EARLIEST, LATEST, Committed, OffsetFetcher
+from millbeck.client.consumer.positions import FetchState, SubscriptionState, TopicPartitionState
+from millbeck.client.errors import ClientClosed, PartitionUnavailable, RequestTimeout
 from millbeck.client.metadata import TopicView
 from millbeck.client.retry import Deadline
 from millbeck.kernel.environment import Environment
-from millbeck.kernel.errors import ApiError, InvalidRequest, OffsetOutOfRange
+from millbeck.kernel.errors import (
+    ApiError,
+    InvalidRequest,
+    KafkaStorageError,
+    LeaderNotAvailable,
+    OffsetOutOfRange,
+)
 from millbeck.kernel.ids import TopicPartition
 from millbeck.records.record import Record
-from millbeck.wire.messages.list_offsets import ListOffsetsPartitionResponse
+from millbeck.wire.messages.log_offsets import ListOffsetsPartitionResponse
 
 log = logging.getLogger(__name__)
 
@@ -46,6 +52,9 @@ Partitions = list[TopicPartition]
 RebalanceCallback = Callable[[Partitions], Awaitable[None] | None]
 
 _CLOSE_COMMIT_SECONDS_MAX: Final = 5.0
+_LOOK_SECONDS: Final = 1.0
+"""Interval for checking whether partitions have leaders, while no records arrive."""
+_NAMED_MAX: Final = 10
 
 
 class OffsetAndTimestamp(NamedTuple):
@@ -61,7 +70,7 @@ class _Callbacks(NamedTuple):
 
 
 class Consumer:
-    """Make it inside a running loop; use it as an async context manager, or call `close`."""
+    """Create it inside a running event loop; use it as an async context manager, or call `close`."""
 
     def __init__(self, environment: Environment, settings: Mapping[str, Value] | ConsumerConfig) -> None:
         config = settings if isinstance(settings, ConsumerConfig) else ConsumerConfig.parse(settings)
@@ -73,14 +82,15 @@ class Consumer:
         self._topics: list[str] = []
         self._pattern: re.Pattern[str] | None = None
         self._callbacks = _Callbacks()
-        self._membership: Membership | BrokerAssigned | None = None
+        self._membership: ClassicGroupMembership | ConsumerMembership | None = None
         self._is_polling = False
+        self._unavailable_since_s: float | None = None
         self._is_closing = False
         self._is_closed = False
         self._commit_due_s = self._loop.time() + config.auto_commit_interval_ms / 1000
         self._committing: asyncio.Task[None] | None = None
-        self._positions = Positions()
-        self._finder = OffsetFinder(
+        self._positions = SubscriptionState()
+        self._finder = OffsetFetcher(
             self.cluster,
             config,
             self._positions,
@@ -107,15 +117,15 @@ class Consumer:
     ) -> None:
         await self.close()
 
-    # what is read
+    # assignment and subscription
 
     def assign(self, partitions: Iterable[TopicPartition]) -> None:
-        """Read these partitions, whoever else does; not together with `subscribe`."""
+        """Read these partitions without a group; excludes `subscribe`."""
         self._check_open()
         if self._membership is not None:
-            raise InvalidRequest("this consumer is subscribed: unsubscribe before assigning partitions")
+            raise InvalidRequest("the consumer is subscribed to topics: unsubscribe before assigning partitions")
         wanted = list(dict.fromkeys(TopicPartition(*partition) for partition in partitions))
-        self.cluster.want_only(list(dict.fromkeys(partition.topic for partition in wanted)))
+        self.cluster.set_topics(list(dict.fromkeys(partition.topic for partition in wanted)))
         self._set_partitions(wanted)
 
     def subscribe(
@@ -127,33 +137,33 @@ class Consumer:
         on_revoked: RebalanceCallback | None = None,
         on_lost: RebalanceCallback | None = None,
     ) -> None:
-        """Read these topics, or those whose whole name matches the pattern, as a member of the group.
+        """Subscribe to topics, or to those whose whole name matches the pattern, as a member of the group.
 
-        The callbacks run inside `poll`: ``on_revoked`` while the partitions are still this member's, so that it can
-        commit; ``on_lost`` when they no longer are, and ``on_revoked`` stands in for it when it is not given.
+        The callbacks run inside `poll`: ``on_revoked`` while this member still owns the partitions, so that it can
+        commit; ``on_lost`` when it no longer does, or ``on_revoked`` if ``on_lost`` is not given.
         """
         self._check_open()
         if self.config.group_id is None:
             raise InvalidRequest("subscribing needs a group.id; assign partitions to read without a group")
         if self._membership is None and len(self._positions):
-            raise InvalidRequest("partitions are assigned to this consumer: it cannot subscribe as well")
+            raise InvalidRequest("the consumer has partitions assigned by assign(): it cannot subscribe as well")
         self._callbacks = _Callbacks(on_assigned, on_revoked, on_lost)
         self._pattern = None if pattern is None else re.compile(pattern)
         self._topics = list(dict.fromkeys(topics))
         self.cluster.wants_all_topics = self._pattern is not None
         if not self._topics and self._pattern is None:
-            raise InvalidRequest("there is nothing to subscribe to")
-        self.cluster.want_only(self._topics)
+            raise InvalidRequest("no topics to subscribe to")
+        self.cluster.set_topics(self._topics)
         if self._membership is None:
             self._membership = self._new_membership()
         self._membership.request_join("the subscription changed")
         self._match_pattern()
-        self.cluster.refresh_soon()
+        self.cluster.request_refresh()
 
-    def _new_membership(self) -> Membership | BrokerAssigned:
+    def _new_membership(self) -> ClassicGroupMembership | ConsumerMembership:
         if not self.config.is_broker_assigning:
-            return Membership(self.cluster, self.config, on_change=self._changed.set)
-        return BrokerAssigned(
+            return ClassicGroupMembership(self.cluster, self.config, on_change=self._changed.set)
+        return ConsumerMembership(
             self.cluster,
             self.config,
             pattern=lambda: None if self._pattern is None else self._pattern.pattern,
@@ -161,7 +171,7 @@ class Consumer:
         )
 
     async def unsubscribe(self) -> None:
-        """Leave the group and read nothing."""
+        """Leave the group and stop reading."""
         if self._membership is not None:
             await self._revoke(self._positions.partitions)
             await self._membership.leave("the consumer unsubscribed")
@@ -173,7 +183,7 @@ class Consumer:
 
     @property
     def assignment(self) -> Partitions:
-        """The partitions read at the moment, sorted."""
+        """The partitions assigned now, sorted."""
         return sorted(self._positions.partitions)
 
     @property
@@ -181,13 +191,13 @@ class Consumer:
         return list(self._topics)
 
     def _set_partitions(self, partitions: Partitions) -> None:
-        begins = Missing.COMMITTED_OFFSET if self.config.group_id is not None else Missing.RESET
+        begins = FetchState.COMMITTED_OFFSET if self.config.group_id is not None else FetchState.RESET
         self._positions.assign(partitions, begins)
-        self.cluster.want_topics(list(dict.fromkeys(partition.topic for partition in partitions)))
+        self.cluster.add_topics(list(dict.fromkeys(partition.topic for partition in partitions)))
         self._on_positions()
 
     def _match_pattern(self) -> None:
-        """A subscription by pattern follows the topics there are."""
+        """Update the topics of a pattern subscription from the metadata."""
         if self._pattern is None or self._membership is None or self.config.is_broker_assigning:
             return
         matching = sorted(
@@ -202,14 +212,14 @@ class Consumer:
     # positions
 
     def seek(self, partition: TopicPartition, offset: int) -> None:
-        """Go on from this offset with the next poll."""
+        """Continue from this offset with the next poll."""
         if offset < 0:
-            raise InvalidRequest(f"{offset} is not an offset")
+            raise InvalidRequest(f"{offset} is not a valid offset")
         self._state(partition).seek(offset)
         self._on_positions()
 
     def seek_to_beginning(self, *partitions: TopicPartition) -> None:
-        """These partitions, or all assigned ones, from their first record on."""
+        """Seek to the first record of these partitions, or of all assigned ones."""
         self._reset_to(partitions, EARLIEST)
 
     def seek_to_end(self, *partitions: TopicPartition) -> None:
@@ -221,7 +231,7 @@ class Consumer:
         self._on_positions()
 
     def pause(self, *partitions: TopicPartition) -> None:
-        """Return nothing of these until `resume`; they stay assigned."""
+        """Return no records of these partitions until `resume`; they stay assigned."""
         for partition in partitions:
             self._state(partition).is_paused = True
 
@@ -236,7 +246,7 @@ class Consumer:
         return [state.partition for state in self._positions if state.is_paused]
 
     async def position(self, partition: TopicPartition, *, timeout_s: float | None = None) -> int:
-        """The offset of the next record `poll` returns, waited for when it is not known yet."""
+        """The offset of the next record that `poll` returns; waits until it is known."""
         state = self._state(partition)
         deadline = Deadline(self._timeout_s(timeout_s))
         while not state.has_position:
@@ -247,7 +257,7 @@ class Consumer:
         return state.position
 
     def lag(self, partition: TopicPartition) -> int | None:
-        """How many offsets the partition's end was ahead when it was last fetched; None when that is not known."""
+        """The number of offsets between the position and the partition's end as of the last fetch; None if unknown."""
         state = self._state(partition)
         end = state.last_stable_offset if self.config.reads_committed else state.high_watermark
         return None if end < 0 or not state.has_position else max(0, end - state.position)
@@ -255,7 +265,7 @@ class Consumer:
     async def offsets_for_times(
         self, timestamps: Mapping[TopicPartition, int], *, timeout_s: float | None = None
     ) -> dict[TopicPartition, OffsetAndTimestamp | None]:
-        """The first record at or after each time in milliseconds; None when there is none."""
+        """The first record at or after each timestamp in milliseconds; None if there is none."""
         found = await self._list_offsets(timestamps, timeout_s)
         return {
             partition: (
@@ -273,7 +283,7 @@ class Consumer:
     async def end_offsets(
         self, partitions: Iterable[TopicPartition], *, timeout_s: float | None = None
     ) -> dict[TopicPartition, int]:
-        """Where each partition ends for this consumer: with read_committed before the first open transaction."""
+        """The end offset of each partition; with read_committed, the last stable offset."""
         found = await self._list_offsets(dict.fromkeys(partitions, LATEST), timeout_s)
         return {partition: answer.offset for partition, answer in found.items()}
 
@@ -281,9 +291,17 @@ class Consumer:
         self, timestamps: Mapping[TopicPartition, int], timeout_s: float | None
     ) -> dict[TopicPartition, ListOffsetsPartitionResponse]:
         self._check_open()
-        return await self.cluster.retrying(
-            lambda deadline: self._finder.list_offsets(timestamps, deadline), timeout_s=timeout_s
-        )
+        patience = Deadline(self.config.request_timeout_ms / 1000 - _LOOK_SECONDS)
+
+        async def attempt(deadline: Deadline) -> dict[TopicPartition, ListOffsetsPartitionResponse]:
+            try:
+                return await self._finder.list_offsets(timestamps, deadline)
+            except (LeaderNotAvailable, KafkaStorageError) as error:
+                if timeout_s is None and patience.has_passed:
+                    raise PartitionUnavailable(str(error)) from error
+                raise
+
+        return await self.cluster.retrying(attempt, timeout_s=timeout_s)
 
     async def topic(self, name: str, *, timeout_s: float | None = None) -> TopicView:
         """A topic's partitions and their leaders."""
@@ -294,10 +312,14 @@ class Consumer:
     async def poll(
         self, *, timeout_s: float = 1.0, max_records: int | None = None
     ) -> dict[TopicPartition, list[Record]]:
-        """Records by partition, as soon as there are some; none when ``timeout_s`` has passed."""
+        """Return records by partition as soon as there are some; none after ``timeout_s``.
+
+        Raises errors that keep partitions from being read: `PartitionUnavailable` when none of them has had a leader
+        for ``request.timeout.ms``; reading continues once they have one and the program polls again.
+        """
         self._check_open()
         if self._is_polling:
-            raise InvalidRequest("poll() is already under way: a consumer serves one reader")
+            raise InvalidRequest("poll() is already running: a consumer allows one caller at a time")
         self._is_polling = True
         try:
             deadline = Deadline(timeout_s)
@@ -309,9 +331,27 @@ class Consumer:
                 records = self._take(max_records or self.config.max_poll_records)
                 if records or deadline.has_passed:
                     return records
-                await self._wait_for_change(deadline)
+                self._check_available()
+                await self._wait_for_change(Deadline(min(deadline.remaining_s, _LOOK_SECONDS)))
         finally:
             self._is_polling = False
+
+    def partitions_without_leader(self) -> list[TopicPartition]:
+        """The assigned partitions that have no leader now. The others are read meanwhile."""
+        return self.cluster.metadata.without_leader(state.partition for state in self._positions)
+
+    def _check_available(self) -> None:
+        """Raise `PartitionUnavailable` only if all partitions lack a leader; otherwise the others are read."""
+        missing = self.partitions_without_leader()
+        now_s = self._loop.time()
+        if not missing or len(missing) < len(self._positions):
+            self._unavailable_since_s = None
+        elif self._unavailable_since_s is None:
+            self._unavailable_since_s = now_s
+        elif now_s - self._unavailable_since_s >= self.config.request_timeout_ms / 1000 - _LOOK_SECONDS:
+            seconds, self._unavailable_since_s = now_s - self._unavailable_since_s, None
+            names = ", ".join(map(str, missing[:_NAMED_MAX])) + (", …" if len(missing) > _NAMED_MAX else "")
+            raise PartitionUnavailable(f"{names}: no leader for {seconds:.0f} s, reads and writes fail")
 
     def _take(self, count_max: int) -> dict[TopicPartition, list[Record]]:
         taken: dict[TopicPartition, list[Record]] = {}
@@ -324,7 +364,7 @@ class Consumer:
                 records = state.take(count_max)
             except ApiError as error:
                 if taken:
-                    # It comes up again with the next poll; these records are good.
+                    # The error is raised again by the next poll; these records are valid.
                     break
                 raise type(error)(f"{state.partition} at offset {state.position}: {error}") from error
             if records:
@@ -347,7 +387,7 @@ class Consumer:
         self._fetcher.wake()
         self._changed.set()
 
-    def _out_of_range(self, state: PartitionState, offset: int) -> None:
+    def _out_of_range(self, state: TopicPartitionState, offset: int) -> None:
         if self.config.auto_offset_reset == "none":
             self._report(OffsetOutOfRange(f"{state.partition} has no offset {offset}, and auto.offset.reset is none"))
             return
@@ -378,14 +418,14 @@ class Consumer:
         if joined is not None:
             await self._take_over(membership, joined)
 
-    async def _take_over(self, membership: Membership | BrokerAssigned, joined: Joined) -> None:
+    async def _take_over(self, membership: ClassicGroupMembership | ConsumerMembership, joined: JoinResult) -> None:
         assigned = list(dict.fromkeys(joined.partitions))
         owned = self._positions.partitions
         revoked = [partition for partition in owned if partition not in assigned]
         added = [partition for partition in assigned if partition not in owned]
         if revoked:
             await self._revoke(revoked)
-            # Only now may somebody else get them: the group has to meet again.
+            # Only after the revocation may they be assigned to others, so another rebalance is needed.
             membership.request_join("partitions were given up")
         self._set_partitions(assigned)
         membership.owns(assigned)
@@ -413,7 +453,7 @@ class Consumer:
     async def commit(
         self, offsets: Mapping[TopicPartition, int | CommittedOffset] | None = None, *, timeout_s: float | None = None
     ) -> None:
-        """Commit these offsets, or the position of every partition. Raises what the coordinator says."""
+        """Commit these offsets, or the positions of all partitions. Raises the coordinator's error."""
         self._check_open()
         if offsets is None:
             wanted = self._consumed()
@@ -427,7 +467,7 @@ class Consumer:
     async def committed(
         self, partitions: Iterable[TopicPartition], *, timeout_s: float | None = None
     ) -> dict[TopicPartition, CommittedOffset | None]:
-        """What the group has committed; None where nothing is."""
+        """The group's committed offsets; None for partitions without one."""
         self._check_open()
         wanted = [TopicPartition(*partition) for partition in partitions]
         found = await commits.committed(self.cluster, self._group_id(), wanted, timeout_s=self._timeout_s(timeout_s))
@@ -472,11 +512,11 @@ class Consumer:
         self._committing = None
 
     async def _commit_quietly(self, offsets: Mapping[TopicPartition, CommittedOffset], timeout_s: float) -> None:
-        """A commit nobody asked for: what goes wrong is told in the log, and the next one makes up for it."""
+        """Auto-commit: a failure is only logged, since the next commit includes these offsets."""
         try:
             await self._commit(offsets, timeout_s)
         except ApiError as error:
-            log.warning("offsets of group %s were not committed: %s", self.config.group_id, error)
+            log.warning("auto-commit of group %s failed: %s", self.config.group_id, error)
 
     async def _commit_before_revocation(self) -> None:
         membership = self._membership
@@ -493,10 +533,10 @@ class Consumer:
         )
         return {partition: (entry.offset, entry.leader_epoch) for partition, entry in found.items()}
 
-    # the rest
+    # closing and checks
 
     async def close(self) -> None:
-        """Commit if that is automatic, leave the group, end everything."""
+        """Commit if auto-commit is enabled, leave the group, and stop all tasks."""
         if self._is_closing:
             return
         self._is_closing = True
@@ -510,7 +550,7 @@ class Consumer:
             self._is_closed = True
             await self.cluster.close()
 
-    def _state(self, partition: TopicPartition) -> PartitionState:
+    def _state(self, partition: TopicPartition) -> TopicPartitionState:
         state = self._positions.get(TopicPartition(*partition))
         if state is None:
             raise InvalidRequest(f"{partition} is not assigned to this consumer")
@@ -518,7 +558,7 @@ class Consumer:
 
     def _group_id(self) -> str:
         if self.config.group_id is None:
-            raise InvalidRequest("committed offsets belong to a group: set group.id")
+            raise InvalidRequest("committed offsets need a group: set group.id")
         return self.config.group_id
 
     def _timeout_s(self, timeout_s: float | None) -> float:

@@ -1,4 +1,4 @@
-"""Committed offsets: writing and reading them at the group's coordinator."""
+"""Commit offsets to the group coordinator and fetch committed ones."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from millbeck.client.offset_requests import NAMES_BY_ID_FROM, fetch_committed
 from millbeck.client.retry import Deadline
 from millbeck.kernel.errors import ApiError, from_code
 from millbeck.kernel.ids import ZERO_UUID, TopicPartition
-from millbeck.wire.messages.offset_commit import (
+from millbeck.wire.messages.group_offsets import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
     OffsetCommitRequestTopic,
@@ -19,7 +19,7 @@ from millbeck.wire.messages.offset_commit import (
 
 
 class CommittedOffset(NamedTuple):
-    """The next offset to read, the leader epoch of the record before it, and a note of the program."""
+    """The next offset to read, the leader epoch of the record before it, and the program's metadata string."""
 
     offset: int
     leader_epoch: int = -1
@@ -27,7 +27,7 @@ class CommittedOffset(NamedTuple):
 
 
 class Committer(NamedTuple):
-    """In whose name: a member of the group, or nobody in particular."""
+    """The committing member with its epoch, or empty for a commit outside of group membership."""
 
     member_id: str = ""
     generation: int = -1
@@ -42,7 +42,7 @@ async def commit(
     *,
     timeout_s: float,
 ) -> None:
-    """Commit all of it, retried while that may help; raises the first error."""
+    """Commit all offsets, retrying retriable errors; raises the first other error."""
 
     async def attempt(deadline: Deadline) -> None:
         try:
@@ -107,7 +107,7 @@ async def committed(
     timeout_s: float,
     require_stable: bool = False,
 ) -> dict[TopicPartition, CommittedOffset]:
-    """What the group has committed; partitions without an offset are missing."""
+    """The group's committed offsets; partitions without one are left out."""
 
     async def attempt(deadline: Deadline) -> dict[TopicPartition, CommittedOffset]:
         try:

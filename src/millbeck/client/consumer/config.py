@@ -1,4 +1,4 @@
-"""Settings of a consumer."""
+"""Settings of the consumer."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ ASSIGNOR_NAMES: Final = {
     "org.apache.kafka.clients.consumer.StickyAssignor": "sticky",
     "org.apache.kafka.clients.consumer.CooperativeStickyAssignor": "cooperative-sticky",
 }
-"""By what a configuration may say: the name on the wire, or the Java class."""
+"""Assignors by their spelling in configurations: the protocol name, or the Java class."""
 
 _DURATION: Final = re.compile(
     r"by_duration:P(?:(?P<days>[0-9]{1,6})D)?"
@@ -45,7 +45,7 @@ _DURATION: Final = re.compile(
 
 
 def duration_ms(text: str) -> int | None:
-    """The milliseconds of ``by_duration:<ISO 8601>``, or None for any other text."""
+    """The milliseconds of ``by_duration:<ISO 8601>``; None for any other text."""
     found = _DURATION.fullmatch(text)
     if found is None or not any(found.groups()):
         return None
@@ -67,14 +67,14 @@ class ConsumerConfig(ClientConfig):
         None,
         scope=CLIENT,
         importance=Importance.HIGH,
-        doc="The group this consumer shares partitions and committed offsets with.",
+        doc="The consumer group this consumer joins.",
     )
     group_instance_id = option(
         "group.instance.id",
         STRING,
         None,
         scope=CLIENT,
-        doc="A name that outlives restarts: a member that returns under it in time gets its partitions back.",
+        doc="Static membership: a member back with the same id within the session timeout keeps its partitions.",
     )
     group_protocol = option(
         "group.protocol",
@@ -82,16 +82,16 @@ class ConsumerConfig(ClientConfig):
         "classic",
         valid=_group_protocol,
         scope=CLIENT,
-        doc="How groups share partitions: members do, or with consumer the broker does, without stopping those "
-        "whose part stays the same.",
+        doc="The rebalance protocol: classic (members assign partitions) or consumer (the broker assigns them, "
+        "and members keep reading partitions that do not move).",
     )
     group_remote_assignor = option(
         "group.remote.assignor",
         STRING,
         None,
         scope=CLIENT,
-        doc="With group.protocol=consumer: the assignor this member prefers, uniform or range. The group uses the one "
-        "that most ask for.",
+        doc="With group.protocol=consumer: the server-side assignor this member prefers, uniform or range. The group "
+        "uses the one preferred by most members.",
     )
     session_timeout_ms = option(
         "session.timeout.ms",
@@ -100,7 +100,7 @@ class ConsumerConfig(ClientConfig):
         valid=at_least(1),
         scope=CLIENT,
         importance=Importance.HIGH,
-        doc="Without a heartbeat for this long a member is taken for dead.",
+        doc="A member without a heartbeat for this long is removed from the group.",
     )
     heartbeat_interval_ms = option(
         "heartbeat.interval.ms",
@@ -109,7 +109,7 @@ class ConsumerConfig(ClientConfig):
         valid=at_least(1),
         scope=CLIENT,
         importance=Importance.HIGH,
-        doc="How often a member says that it is alive; a third of the session timeout at most.",
+        doc="The interval of heartbeats; should be at most a third of the session timeout.",
     )
     max_poll_interval_ms = option(
         "max.poll.interval.ms",
@@ -117,10 +117,10 @@ class ConsumerConfig(ClientConfig):
         5 * MINUTE_MS,
         valid=at_least(1),
         scope=CLIENT,
-        doc="A member that does not poll for this long leaves its group; also how long a rebalance waits for it.",
+        doc="A member that does not poll for this long leaves the group; also the rebalance timeout.",
     )
     max_poll_records = option(
-        "max.poll.records", INT, 500, valid=at_least(1), scope=CLIENT, doc="Most records one poll returns."
+        "max.poll.records", INT, 500, valid=at_least(1), scope=CLIENT, doc="Maximum number of records per poll."
     )
     partition_assignment_strategy = option(
         "partition.assignment.strategy",
@@ -135,7 +135,7 @@ class ConsumerConfig(ClientConfig):
             ),
         ),
         scope=CLIENT,
-        doc="Strategies for sharing partitions, best first; a group uses one that all members have.",
+        doc="Assignors in order of preference; the group uses one that all members support.",
     )
     auto_offset_reset = option(
         "auto.offset.reset",
@@ -143,14 +143,14 @@ class ConsumerConfig(ClientConfig):
         "latest",
         valid=_reset_policy,
         scope=CLIENT,
-        doc="Where to begin without a committed offset or with one that is gone: earliest, latest, "
-        "by_duration:<ISO 8601 duration> before now, or none, which is an error.",
+        doc="Where to start without a valid committed offset: earliest, latest, "
+        "by_duration:<ISO 8601 duration> before now, or none, which raises an error.",
     )
     enable_auto_commit = option(
-        "enable.auto.commit", BOOLEAN, True, scope=CLIENT, doc="Commit what earlier polls returned, from time to time."
+        "enable.auto.commit", BOOLEAN, True, scope=CLIENT, doc="Commit the offsets of returned records periodically."
     )
     auto_commit_interval_ms = option(
-        "auto.commit.interval.ms", INT, 5_000, valid=at_least(0), scope=CLIENT, doc="How often that is."
+        "auto.commit.interval.ms", INT, 5_000, valid=at_least(0), scope=CLIENT, doc="The auto-commit interval."
     )
     isolation_level = option(
         "isolation.level",
@@ -167,10 +167,10 @@ class ConsumerConfig(ClientConfig):
         valid=at_least(0),
         scope=CLIENT,
         importance=Importance.HIGH,
-        doc="A broker answers a fetch when it has this much.",
+        doc="A broker delays its answer to a fetch until it has this many bytes.",
     )
     fetch_max_bytes = option(
-        "fetch.max.bytes", INT, 50 * MIB, valid=at_least(0), scope=CLIENT, doc="Most bytes one fetch returns."
+        "fetch.max.bytes", INT, 50 * MIB, valid=at_least(0), scope=CLIENT, doc="Maximum number of bytes per fetch."
     )
     fetch_max_wait_ms = option(
         "fetch.max.wait.ms",
@@ -178,7 +178,7 @@ class ConsumerConfig(ClientConfig):
         500,
         valid=at_least(0),
         scope=CLIENT,
-        doc="A broker answers a fetch after this time at the latest.",
+        doc="The longest time a broker delays its answer to a fetch.",
     )
     max_partition_fetch_bytes = option(
         "max.partition.fetch.bytes",
@@ -187,10 +187,10 @@ class ConsumerConfig(ClientConfig):
         valid=at_least(0),
         scope=CLIENT,
         importance=Importance.HIGH,
-        doc="Most bytes one fetch returns of one partition, a single larger batch excepted.",
+        doc="Maximum number of bytes per partition and fetch, except for a single larger batch.",
     )
     check_crcs = option(
-        "check.crcs", BOOLEAN, True, scope=CLIENT, importance=Importance.LOW, doc="Verify checksums of what arrives."
+        "check.crcs", BOOLEAN, True, scope=CLIENT, importance=Importance.LOW, doc="Verify checksums of fetched batches."
     )
     decompressed_max_bytes = option(
         "decompressed.max.bytes",
@@ -199,31 +199,31 @@ class ConsumerConfig(ClientConfig):
         valid=at_least(1),
         scope=CLIENT,
         importance=Importance.LOW,
-        doc="A batch that would become larger than this when decompressed is an error.",
+        doc="A batch that decompresses to more bytes than this is an error.",
     )
     allow_auto_create_topics = option(
         "allow.auto.create.topics",
         BOOLEAN,
         True,
         scope=CLIENT,
-        doc="Subscribing to a topic that does not exist may create it, if the broker does so at all.",
+        doc="Let the broker create a missing topic on subscription, if auto.create.topics.enable is set there.",
     )
     exclude_internal_topics = option(
         "exclude.internal.topics",
         BOOLEAN,
         True,
         scope=CLIENT,
-        doc="A subscription by pattern leaves internal topics out.",
+        doc="Exclude internal topics from pattern subscriptions.",
     )
 
     @property
     def is_broker_assigning(self) -> bool:
-        """Whether the broker shares partitions out (KIP-848)."""
+        """Whether the broker assigns partitions (KIP-848)."""
         return self.group_protocol.lower() == "consumer"
 
     @property
     def assignors(self) -> tuple[str, ...]:
-        """Names as members exchange them."""
+        """The assignors' protocol names."""
         return tuple(dict.fromkeys(ASSIGNOR_NAMES[name] for name in self.partition_assignment_strategy))
 
     @property
@@ -235,7 +235,7 @@ class ConsumerConfig(ClientConfig):
         section = super().parse(settings)
         if section.group_id is None and section.enable_auto_commit:
             if settings.get("enable.auto.commit") is not None:
-                raise InvalidConfig("enable.auto.commit=true needs a group.id to commit for")
+                raise InvalidConfig("enable.auto.commit=true needs a group.id")
             section = section.replace(enable_auto_commit=False)
         return section
 

@@ -1,8 +1,8 @@
-"""Incremental fetches (KIP-227): what to tell a broker so that it knows which partitions are read from where. Pure.
+"""Incremental fetch sessions (KIP-227): which partitions a Fetch request has to name. Pure.
 
-The first request names every partition and asks for a session. If the broker grants one, later requests carry only what
-changed, and partitions that are no longer read are named as forgotten. Requests are numbered; when the two sides
-disagree (an unknown session, a wrong number, names mixed with ids), the session starts over.
+The first request names every partition and asks for a session. If the broker grants one, later requests name only the
+partitions that changed, and list those no longer read as forgotten. Requests carry the session epoch; on any mismatch
+(unknown session, wrong epoch, mix of topic names and ids) the session starts over with a full request.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ NO_SESSION: Final = 0
 
 
 class FetchTarget(NamedTuple):
-    """From where one partition is read."""
+    """The fetch offset and limits of one partition."""
 
     offset: int
     leader_epoch: int
@@ -28,7 +28,7 @@ class FetchTarget(NamedTuple):
 
 
 class SessionPlan(NamedTuple):
-    """The part of a Fetch request that the session decides."""
+    """The fields of a Fetch request that the session determines."""
 
     session_id: int
     session_epoch: int
@@ -38,7 +38,7 @@ class SessionPlan(NamedTuple):
 
 
 class FetchSession:
-    """The session with one broker."""
+    """The fetch session with one broker."""
 
     __slots__ = ("_epoch", "_session_id", "_told", "_uses_ids")
 
@@ -49,7 +49,7 @@ class FetchSession:
         self._epoch = _INITIAL_EPOCH
 
     def reset(self) -> None:
-        """Start over with the next request."""
+        """Start a new session with the next request."""
         self._told = {}
         self._session_id = NO_SESSION
         self._epoch = _INITIAL_EPOCH
@@ -59,7 +59,7 @@ class FetchSession:
         return self._session_id != NO_SESSION
 
     def plan(self, wanted: Mapping[TopicPartition, FetchTarget]) -> SessionPlan:
-        """What to send for these partitions. An answer that is no error must follow, or `reset`."""
+        """The fields to send for these partitions. `answered` or `reset` must follow."""
         uses_ids = all(target.topic_id != ZERO_UUID for target in wanted.values())
         if self.is_open and uses_ids != self._uses_ids:
             self.reset()
@@ -77,7 +77,7 @@ class FetchSession:
         return SessionPlan(self._session_id, self._epoch, _topics_of(changed), _forgotten_of(gone), uses_ids)
 
     def answered(self, session_id: int) -> None:
-        """The broker answered without an error for the whole request; it may have granted a session."""
+        """The broker answered without a top-level error; it may have granted a session."""
         if session_id == NO_SESSION:
             self.reset()
             return

@@ -1,8 +1,8 @@
-"""Fetched bytes become records, batch by batch, when the program asks for them. Pure.
+"""Decode a fetch response into records, batch by batch, when the program polls. Pure.
 
-What the program must not see is left out here: records before the position (a broker sends whole batches), control
-records, and with read_committed the records of aborted transactions. For those the broker lists who aborted and from
-which offset on; a producer's records are skipped from there to its abort marker.
+Records that the program must not see are filtered: records before the position (a broker sends whole batches), control
+records, and with read_committed the records of aborted transactions. For those the response lists producer id and first
+offset; that producer's records are skipped from there to its abort marker.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ Aborted = tuple[int, int]
 """First offset and producer id of an aborted transaction."""
 
 
-class FetchedBatches:
-    """One partition's part of a fetch response, taken apart from front to back."""
+class CompletedFetch:
+    """One partition's part of a fetch response, decoded from front to back."""
 
     __slots__ = (
         "_aborted",
@@ -48,16 +48,16 @@ class FetchedBatches:
         self._checks_crcs = checks_crcs
         self._limit_bytes = limit_bytes
         self.next_offset = start_offset
-        """What is to be read next: the records before are done with."""
+        """The next offset to read; all earlier records have been returned or skipped."""
         self.leader_epoch = -1
-        """The epoch of the last batch read."""
+        """The leader epoch of the last batch read."""
 
     @property
     def remaining_bytes(self) -> int:
         return len(self._data) - self._place
 
     def skip_to_end(self) -> int:
-        """Only look where the last whole batch ends: the offset to fetch from next. Raises `CorruptMessage`."""
+        """Only find the end of the last complete batch: the offset to fetch next. Raises `CorruptMessage`."""
         offset, place = self.next_offset, self._place
         while len(self._data) - place >= HEADER_SIZE:
             header = read_header(self._data, place)
@@ -68,15 +68,15 @@ class FetchedBatches:
         return offset
 
     def read(self) -> list[Record] | None:
-        """The records of the next batch, maybe none of them left; None at the end.
+        """The visible records of the next batch, possibly none; None at the end.
 
-        Raises `CorruptMessage` or `InvalidRecord`, again on every call: nothing behind a bad batch is read.
+        Raises `CorruptMessage` or `InvalidRecord`, on every further call again: nothing after a bad batch is read.
         """
         while len(self._data) - self._place >= HEADER_SIZE:
             header = read_header(self._data, self._place)
             end = self._place + header.size_bytes
             if end > len(self._data):
-                # The broker may cut the last batch off where its limit was.
+                # The broker may truncate the last batch at the size limit.
                 return None
             batch = self._data[self._place : end]
             is_hidden = self._is_hidden(header, batch)

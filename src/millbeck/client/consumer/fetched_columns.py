@@ -1,8 +1,8 @@
-"""Fetched bytes become columns of numbers, many batches at a time, with no object for a record. Pure.
+"""Decode a fetch response into columns of numbers, many batches at a time, without an object per record. Pure.
 
-What must not be seen is left out as `FetchedBatches` leaves it out: control records, aborted transactions with
-read_committed, and offsets outside the wanted range. Uncompressed batches are read where they lie, so `Columns.payload`
-is the fetched bytes themselves; compressed ones are decompressed and joined, up to `JOINED_BYTES_MAX` at a time.
+The same records are filtered as in `CompletedFetch` (control records, aborted transactions with read_committed), and
+those outside the offset range. Uncompressed batches are not copied: `Columns.payload` is the response's buffer;
+compressed ones are decompressed and joined, up to `JOINED_BYTES_MAX` at a time.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Final, NamedTuple
 
-from millbeck.client.consumer.fetched import Aborted, FetchedBatches
+from millbeck.client.consumer.fetched import Aborted, CompletedFetch
 from millbeck.kernel.errors import InvalidRecord
 from millbeck.records.batch import HEADER_SIZE, BatchHeader, payload_of, read_header, verify
 from millbeck.records.columns import ColumnBuffers, take_records
@@ -20,7 +20,7 @@ JOINED_BYTES_MAX: Final = 32 * 1024 * 1024
 
 
 class Columns(NamedTuple):
-    """Records whose keys, values and headers lie in ``payload``; see `records.kernels.columns` for the numbers."""
+    """Records as columns of positions in ``payload``, which has keys, values, headers; see `records.native.columns`."""
 
     payload: bytes
     rows: bytes
@@ -29,11 +29,11 @@ class Columns(NamedTuple):
     header_slots: bytes
     header_count: int
     timestamp_type: int
-    """0 for the time a producer gave, 1 for the time of the append; the same for all these records."""
+    """0: CreateTime, 1: LogAppendTime; the same for all these records."""
 
 
-class FetchedColumns(FetchedBatches):
-    """One partition's part of a fetch response, from ``start_offset`` to before ``end_offset``."""
+class CompletedColumnFetch(CompletedFetch):
+    """One partition's part of a fetch response, limited to ``start_offset`` <= offset < ``end_offset``."""
 
     __slots__ = ("_end_offset", "_first_offset", "_with_headers")
 
@@ -54,7 +54,7 @@ class FetchedColumns(FetchedBatches):
         self._with_headers = with_headers
 
     def columns(self) -> Iterator[Columns]:
-        """What is visible, in order. Raises `CorruptMessage` or `InvalidRecord`."""
+        """The visible records, in order. Raises `CorruptMessage` or `InvalidRecord`."""
         run: list[tuple[BatchHeader, int]] = []
         joined_bytes = 0
         pieces: list[bytes] = []
@@ -75,14 +75,14 @@ class FetchedColumns(FetchedBatches):
             yield self._columns(run, pieces)
 
     def _visible(self) -> Iterator[tuple[BatchHeader, int]]:
-        """Batches with something to see, and where they begin."""
+        """Headers and positions of the batches that may have visible records."""
         data = self._data
         while len(data) - self._place >= HEADER_SIZE and self.next_offset < self._end_offset:
             place = self._place
             header = read_header(data, place)
             end = place + header.size_bytes
             if end > len(data):
-                # The broker may cut the last batch off where its limit was.
+                # The broker may truncate the last batch at the size limit.
                 return
             if self._checks_crcs and header.next_offset > self.next_offset:
                 verify(memoryview(data)[place:end])
@@ -112,7 +112,7 @@ class FetchedColumns(FetchedBatches):
                 found,
             )
             if taken < 0:
-                raise InvalidRecord(f"the batch at offset {header.base_offset} holds records that make no sense")
+                raise InvalidRecord(f"the batch at offset {header.base_offset} has malformed records")
         return Columns(
             payload,
             found.rows.getvalue(),
@@ -125,5 +125,5 @@ class FetchedColumns(FetchedBatches):
 
 
 def _kind(header: BatchHeader) -> tuple[bool, int]:
-    """What the batches read together have in common."""
+    """The properties that batches decoded together must share."""
     return header.is_compressed, int(header.timestamp_type)

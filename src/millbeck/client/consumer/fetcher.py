@@ -1,8 +1,8 @@
-"""Keeps data coming: one loop per broker that leads something, each with one fetch under way.
+"""Fetch in the background: one loop per broker that leads an assigned partition, each with one fetch in flight.
 
-A partition is asked for while less than ``max.partition.fetch.bytes`` of it wait to be read, and while all partitions
-together hold less than ``fetch.max.bytes``; so memory is bounded by about twice that. Answers to questions that are
-stale by now (a seek, a new assignment) are dropped.
+A partition is fetched while less than ``max.partition.fetch.bytes`` of it are buffered, and while all partitions
+together buffer less than ``fetch.max.bytes``; so memory is bounded by about twice that. Responses that have become
+stale (after a seek or a new assignment) are discarded.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from typing import Final
 from millbeck.client.cluster import FETCH, Cluster
 from millbeck.client.consumer.config import ConsumerConfig
 from millbeck.client.consumer.fetch_session import FetchSession, FetchTarget
-from millbeck.client.consumer.fetched import FetchedBatches
-from millbeck.client.consumer.positions import PartitionState, Positions
+from millbeck.client.consumer.fetched import CompletedFetch
+from millbeck.client.consumer.positions import SubscriptionState, TopicPartitionState
 from millbeck.client.errors import UnsupportedByBroker
 from millbeck.client.retry import Deadline
 from millbeck.kernel.errors import (
@@ -37,15 +37,15 @@ log = logging.getLogger(__name__)
 _TOPIC_ID_FROM: Final = 13
 _RESPONSE_MARGIN_S: Final = 1.0
 _WAIT_WITH_FULL_BUFFERS_MS: Final = 50
-"""How long a broker may hold a fetch while other partitions are only waiting for the program to catch up."""
+"""The maximum wait of a fetch while other partitions of that broker are left out because their buffers are full."""
 _SESSION_LOST: Final = (
     FetchSessionIdNotFound.code,
     InvalidFetchSessionEpoch.code,
     FetchSessionTopicIdError.code,
 )
 
-Asked = dict[TopicPartition, tuple[PartitionState, int, int]]
-"""What was asked for: the state, its turn and the offset at that time."""
+Asked = dict[TopicPartition, tuple[TopicPartitionState, int, int]]
+"""The partitions of a fetch, each with its state, fetch generation and offset at the time of sending."""
 
 
 class Fetcher:
@@ -53,11 +53,11 @@ class Fetcher:
         self,
         cluster: Cluster,
         config: ConsumerConfig,
-        positions: Positions,
+        positions: SubscriptionState,
         *,
         on_arrival: Callable[[], None],
         on_error: Callable[[ApiError], None],
-        on_out_of_range: Callable[[PartitionState, int], None],
+        on_out_of_range: Callable[[TopicPartitionState, int], None],
     ) -> None:
         self._cluster = cluster
         self._config = config
@@ -70,7 +70,7 @@ class Fetcher:
         cluster.on_update.append(self.wake)
 
     def wake(self) -> None:
-        """Something changed: positions, buffers, leaders."""
+        """Called after a change of positions, buffers or leaders."""
         for node_id in self._nodes_to_ask():
             if node_id not in self._loops:
                 self._wakers[node_id] = asyncio.Event()
@@ -89,10 +89,10 @@ class Fetcher:
                 else:
                     nodes[node_id] = None
         if is_leader_missing:
-            self._cluster.refresh_soon()
+            self._cluster.request_refresh()
         return list(nodes)
 
-    def _node_of(self, state: PartitionState) -> int | None:
+    def _node_of(self, state: TopicPartitionState) -> int | None:
         if state.preferred_replica in self._cluster.metadata.brokers:
             return state.preferred_replica
         try:
@@ -101,7 +101,7 @@ class Fetcher:
             return None
 
     async def _run(self, node_id: int) -> None:
-        """Ask one broker again and again, until it leads nothing that is read here."""
+        """Fetch from one broker until it leads no assigned partition."""
         session = FetchSession()
         waker = self._wakers[node_id]
         failures = 0
@@ -118,7 +118,7 @@ class Fetcher:
                     is_refused = await self._fetch(node_id, session, wanted, asked, has_full_buffers)
                     failures = failures + 1 if is_refused else 0
                     if is_refused:
-                        # The broker answers refusals at once; asking on would be a busy loop.
+                        # The broker answers errors without delay: back off to avoid a busy loop.
                         await asyncio.sleep(self._cluster.backoff.delay_s(failures))
                 except ApiError as error:
                     session.reset()
@@ -128,7 +128,7 @@ class Fetcher:
                         self._on_error(error)
                     for state, _, _ in asked.values():
                         state.preferred_replica = -1
-                    self._cluster.refresh_soon()
+                    self._cluster.request_refresh()
                     await asyncio.sleep(self._cluster.backoff.delay_s(failures))
         finally:
             del self._loops[node_id], self._wakers[node_id]
@@ -163,7 +163,7 @@ class Fetcher:
         asked: Asked,
         has_full_buffers: bool,
     ) -> bool:
-        """Ask once and take the answer in; whether a partition was refused."""
+        """Send one fetch and process the response; returns whether a partition had an error."""
         config = self._config
         connection = await self._cluster.connection(node_id, FETCH, deadline=Deadline(config.request_timeout_ms / 1000))
         plan = session.plan(wanted)
@@ -203,7 +203,7 @@ class Fetcher:
         for topic in response.responses:
             name = topic.topic or metadata.topic_name(topic.topic_id)
             if name is None:
-                self._cluster.refresh_soon()
+                self._cluster.request_refresh()
                 continue
             for found in topic.partitions:
                 entry = asked.get(TopicPartition(name, found.partition_index))
@@ -221,7 +221,7 @@ class Fetcher:
             self._on_arrival()
         return is_refused
 
-    def _arrived(self, state: PartitionState, found: FetchedPartition, offset: int) -> bool:
+    def _arrived(self, state: TopicPartitionState, found: FetchedPartition, offset: int) -> bool:
         state.high_watermark = found.high_watermark
         state.last_stable_offset = found.last_stable_offset
         if found.log_start_offset >= 0:
@@ -232,7 +232,7 @@ class Fetcher:
         if not found.records:
             return False
         aborted = [(entry.first_offset, entry.producer_id) for entry in found.aborted_transactions or ()]
-        chunk = FetchedBatches(
+        chunk = CompletedFetch(
             found.records,
             offset,
             aborted=aborted if self._config.reads_committed else None,
@@ -242,7 +242,7 @@ class Fetcher:
         try:
             next_offset = chunk.skip_to_end()
         except CorruptMessage:
-            # Reading the chunk raises the same again, where the program can see it.
+            # Decoding the chunk raises the same error again in poll, where the program sees it.
             state.received(chunk, offset)
             return True
         if next_offset == offset:
@@ -250,17 +250,17 @@ class Fetcher:
         state.received(chunk, next_offset)
         return True
 
-    def _refused(self, state: PartitionState, found: FetchedPartition, offset: int) -> None:
+    def _refused(self, state: TopicPartitionState, found: FetchedPartition, offset: int) -> None:
         error = from_code(found.error_code)
         leader = found.current_leader
         if leader.leader_id >= 0:
             self._cluster.metadata.set_leader(*state.partition, leader.leader_id, leader.leader_epoch)
         if isinstance(error, OffsetOutOfRange):
             if state.preferred_replica >= 0:
-                # A follower may be behind; only the leader knows.
+                # A follower may lag behind; only the leader can confirm the error.
                 state.preferred_replica = -1
             elif state.chunks or state.has_records:
-                # The program has not reached that offset yet; it is asked for again when it has.
+                # The program has not reached that offset yet; it is fetched again when it has.
                 state.fetch_offset = offset
             else:
                 self._on_out_of_range(state, offset)
@@ -268,7 +268,12 @@ class Fetcher:
         state.preferred_replica = -1
         if isinstance(error, TopicAuthorizationFailed):
             self._on_error(TopicAuthorizationFailed(f"not allowed to read {state.partition}"))
+        elif isinstance(error, CorruptMessage) and not state.has_records and not state.chunks:
+            # Raised after the program has read the records before it.
+            self._on_error(
+                CorruptMessage(f"{state.partition} at offset {offset}: the broker cannot read its log there")
+            )
         if error.retriable:
-            self._cluster.refresh_soon()
+            self._cluster.request_refresh()
         else:
             log.warning("fetch of %s failed: %s", state.partition, error)

@@ -1,13 +1,13 @@
-"""A member of a classic group: joins, is given partitions, stays alive, leaves.
+"""A member of a group with the classic protocol: joins, gets an assignment, sends heartbeats, leaves.
 
     out ──begin_join──▶ joining ──joined──▶ member ──rebalance, new subscription──▶ needs to join again
                             ▲                  │
-                            └── lost ◀─────────┘   (the group went on without it; what it held is somebody else's)
+                            └── lost ◀─────────┘   (the group went on without it; its partitions are lost)
 
-Joining is one task that goes through JoinGroup and SyncGroup as often as it takes, the leader computing everybody's
-partitions in between. It runs beside the program, but the program's consumer decides when it begins and when its result
-is taken over, so that no partition changes hands in the middle of the program's work. A second task sends heartbeats
-and notices when the group rebalances, or when the program has not polled for too long.
+Joining is one task that runs JoinGroup and SyncGroup until they succeed; the leader computes the assignment in between.
+It runs in the background, but the consumer decides when it starts and when its result is taken over, so that no
+partition changes owner between two polls. A second task sends heartbeats and detects a rebalance, and that the program
+has not polled for max.poll.interval.ms.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Final, NamedTuple
 
 from millbeck.client.cluster import COORDINATOR, Cluster
-from millbeck.client.consumer.assignors import NO_GENERATION, Assignor, Member, assignor_named
+from millbeck.client.consumer.assignors import NO_GENERATION, Assignor, SubscribedMember, assignor_named
 from millbeck.client.consumer.config import ConsumerConfig
 from millbeck.client.errors import Disconnected, RequestTimeout
 from millbeck.client.group_protocol import (
@@ -45,11 +45,20 @@ from millbeck.kernel.errors import (
 )
 from millbeck.kernel.ids import TopicPartition
 from millbeck.wire.errors import DecodeError
-from millbeck.wire.messages.consumer_protocol import ConsumerProtocolSubscription
-from millbeck.wire.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
-from millbeck.wire.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol, JoinGroupResponse
-from millbeck.wire.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse, MemberIdentity
-from millbeck.wire.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment, SyncGroupResponse
+from millbeck.wire.messages.classic_groups import (
+    ConsumerProtocolSubscription,
+    HeartbeatRequest,
+    HeartbeatResponse,
+    JoinGroupRequest,
+    JoinGroupRequestProtocol,
+    JoinGroupResponse,
+    LeaveGroupRequest,
+    LeaveGroupResponse,
+    MemberIdentity,
+    SyncGroupRequest,
+    SyncGroupRequestAssignment,
+    SyncGroupResponse,
+)
 
 log = logging.getLogger(__name__)
 
@@ -57,15 +66,15 @@ _JOIN_MARGIN_S: Final = 5.0
 _REASON_LENGTH_MAX: Final = 255
 
 
-class Joined(NamedTuple):
-    """The outcome of a rebalance for this member."""
+class JoinResult(NamedTuple):
+    """The result of a rebalance for this member."""
 
     partitions: list[TopicPartition]
     assignor: Assignor | None
-    """None when the broker assigned."""
+    """None if the broker assigned."""
 
 
-class Membership:
+class ClassicGroupMembership:
     def __init__(self, cluster: Cluster, config: ConsumerConfig, *, on_change: Callable[[], None]) -> None:
         assert config.group_id is not None
         self.group_id = config.group_id
@@ -73,23 +82,23 @@ class Membership:
         self.generation = NO_GENERATION
         self.needs_join = False
         self.is_lost = False
-        """The group took this member's partitions away; set until the consumer has dealt with it."""
+        """The group has removed this member, so its partitions are lost; set until the consumer has handled that."""
         self.failure: ApiError | None = None
-        """What ended the membership for good."""
+        """The fatal error that ended the membership."""
         self.is_cooperative = all(assignor_named(name).is_cooperative for name in config.assignors)
-        """Whether partitions may be kept while the group rebalances."""
+        """Whether partitions are kept during a rebalance (cooperative protocol)."""
         self.last_poll_s = 0.0
         self._cluster = cluster
         self._config = config
         self._on_change = on_change
         self._loop = asyncio.get_running_loop()
-        self._joining: asyncio.Task[Joined] | None = None
+        self._joining: asyncio.Task[JoinResult] | None = None
         self._beating: asyncio.Task[None] | None = None
         self._previous: list[TopicPartition] = []
-        """What this member was given last, for strategies that keep it there."""
+        """The last assignment of this member, which sticky assignors keep."""
         self._previous_generation = NO_GENERATION
         self._counts: dict[str, int] | None = None
-        """Partitions of the topics this member assigned as leader; a change calls for a rebalance."""
+        """Partition counts of the topics this member assigned as leader; a change requires a rebalance."""
         self._reason = ""
         cluster.on_update.append(self._check_partition_counts)
 
@@ -102,27 +111,27 @@ class Membership:
         return self.generation >= 0
 
     def request_join(self, reason: str) -> None:
-        """Join again with the next poll."""
+        """Rejoin with the next poll."""
         self._reason = reason[:_REASON_LENGTH_MAX]
         if not self.needs_join:
             self.needs_join = True
             self._on_change()
 
     def owns(self, partitions: Sequence[TopicPartition]) -> None:
-        """What the consumer has taken over; the group hears of it when it meets again."""
+        """Record the partitions the consumer has taken over; sent to the group with the next JoinGroup."""
 
     # joining
 
     def begin_join(self, topics: Sequence[str], owned: Sequence[TopicPartition]) -> None:
-        """Start over in a task; `take_joined` has the result once it is there."""
+        """Start joining in a task; `take_joined` returns the result."""
         assert self._joining is None
         self.needs_join = False
         self._stop_beating()
         self._joining = self._cluster.spawn(self._join(list(topics), list(owned)))
         self._joining.add_done_callback(lambda _: self._on_change())
 
-    def take_joined(self) -> Joined | None:
-        """The result of joining, once; None while there is none. Raises what ended it."""
+    def take_joined(self) -> JoinResult | None:
+        """The result of joining, returned once; None while there is none. Raises the error that ended it."""
         task = self._joining
         if task is None or not task.done():
             return None
@@ -131,14 +140,14 @@ class Membership:
             return None
         return task.result()
 
-    async def _join(self, topics: list[str], owned: list[TopicPartition]) -> Joined:
+    async def _join(self, topics: list[str], owned: list[TopicPartition]) -> JoinResult:
         failures = 0
         while True:
             try:
                 joined = await self._join_once(topics, owned)
                 self._previous = joined.partitions
                 self._previous_generation = self.generation
-                # From here on the group expects to hear of this member, even before the program polls again.
+                # From now on the group expects heartbeats, even before the program polls again.
                 self._beating = self._cluster.spawn(self._beat())
                 return joined
             except ApiError as error:
@@ -155,7 +164,7 @@ class Membership:
                     self._cluster.forget_coordinator(self.group_id)
             await asyncio.sleep(self._cluster.backoff.delay_s(failures))
 
-    async def _join_once(self, topics: list[str], owned: list[TopicPartition]) -> Joined:
+    async def _join_once(self, topics: list[str], owned: list[TopicPartition]) -> JoinResult:
         deadline = Deadline(self._config.default_api_timeout_ms / 1000)
         node_id = await self._cluster.coordinator(self.group_id, deadline=deadline)
         connection = await self._cluster.connection(node_id, COORDINATOR, deadline=deadline)
@@ -172,7 +181,7 @@ class Membership:
             ],
             reason=self._reason or None,
         )
-        # The group waits for its members as long as they may take between two polls.
+        # The coordinator delays its answer until all members have joined, for up to the rebalance timeout.
         timeout_s = max(self._config.request_timeout_ms, self._config.max_poll_interval_ms) / 1000 + _JOIN_MARGIN_S
         response = await connection.request(request, JoinGroupResponse, timeout_s=timeout_s)
         if response.error_code:
@@ -201,7 +210,7 @@ class Membership:
         if synced.error_code:
             raise from_code(synced.error_code)
         try:
-            return Joined(decode_assignment(synced.assignment), assignor)
+            return JoinResult(decode_assignment(synced.assignment), assignor)
         except DecodeError as error:
             raise InconsistentGroupProtocol(f"the leader sent an assignment that cannot be read: {error}") from error
 
@@ -219,8 +228,8 @@ class Membership:
     async def _assign(
         self, response: JoinGroupResponse, assignor: Assignor, deadline: Deadline
     ) -> list[SyncGroupRequestAssignment]:
-        """The leader's work: everybody's partitions."""
-        members: list[Member] = []
+        """As the leader, compute the assignment of all members."""
+        members: list[SubscribedMember] = []
         for entry in response.members:
             try:
                 subscription = decode_subscription(entry.metadata)
@@ -229,7 +238,7 @@ class Membership:
                     f"member {entry.member_id} sent a subscription that cannot be read: {error}"
                 ) from error
             members.append(
-                Member(
+                SubscribedMember(
                     member_id=entry.member_id,
                     instance_id=entry.group_instance_id,
                     topics=tuple(subscription.topics),
@@ -239,7 +248,7 @@ class Membership:
                 )
             )
         topics = sorted({topic for member in members for topic in member.topics})
-        self._cluster.want_topics(topics)
+        self._cluster.add_topics(topics)
         await self._cluster.ask_metadata(topics, deadline)
         self._counts = self._partition_counts(topics)
         if response.skip_assignment:
@@ -315,7 +324,7 @@ class Membership:
             self._beating = None
 
     def note(self, error: ApiError) -> None:
-        """What a commit was told may concern the membership too."""
+        """Handle an error of an offset commit that concerns the membership."""
         if isinstance(error, RebalanceInProgress):
             self.request_join("the group rebalances")
         elif isinstance(error, FencedInstanceId):
@@ -333,7 +342,7 @@ class Membership:
     def _lose(self, reason: str) -> None:
         self._reset()
         if self._joining is not None and self._joining.done():
-            # What it was given and has not taken over yet is lost too.
+            # An assignment that has not been taken over yet is lost too.
             self._joining = None
         self.is_lost = True
         self.request_join(reason)
@@ -347,7 +356,7 @@ class Membership:
     # leaving
 
     async def leave(self, reason: str) -> None:
-        """Stop for good, and tell the group unless this is a static member, which may come back."""
+        """Leave the group; a static member sends no LeaveGroup, as it may return."""
         self._stop_beating()
         if self._joining is not None:
             self._joining.cancel()
@@ -376,5 +385,5 @@ class Membership:
             )
             await connection.request(request, LeaveGroupResponse, timeout_s=self._cluster.request_timeout_s(deadline))
         except ApiError as error:
-            # The group notices by itself when the session ends.
+            # The coordinator removes the member anyway when the session expires.
             log.debug("leaving group %s: %s", self.group_id, error)

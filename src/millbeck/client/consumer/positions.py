@@ -1,9 +1,9 @@
-"""Where a consumer stands in each partition it reads. Pure: state and the rules of changing it.
+"""The position of a consumer in each assigned partition. Pure: state and its transitions.
 
-A partition has a position once it was sought, its committed offset was found, or the reset policy gave one; until then
-`waits_for` says what is missing. Fetching runs ahead of the position: `fetch_offset` is where the next request begins,
-and what has arrived in between waits in ``chunks``. A seek throws that away and makes answers that are under way stale,
-which is what ``turn`` is for.
+A partition has a position after a seek, after its committed offset was found, or after a reset by policy; until then
+`waits_for` says what is missing. Fetching runs ahead of the position: `fetch_offset` is where the next fetch starts,
+and records fetched but not returned are buffered in ``chunks``. A seek discards the buffer and makes fetches in flight
+stale: it increments ``turn``, which responses are checked against.
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ from collections import deque
 from collections.abc import Iterable, Iterator
 from enum import Enum
 
-from millbeck.client.consumer.fetched import FetchedBatches
+from millbeck.client.consumer.fetched import CompletedFetch
 from millbeck.kernel.ids import TopicPartition
 from millbeck.records.record import Record
 
 
-class Missing(Enum):
-    """What stands between a partition and its first fetch."""
+class FetchState(Enum):
+    """What a partition waits for before its first fetch."""
 
     NOTHING = "nothing"
     COMMITTED_OFFSET = "committed offset"
@@ -26,7 +26,7 @@ class Missing(Enum):
     VALIDATION = "validation"
 
 
-class PartitionState:
+class TopicPartitionState:
     __slots__ = (
         "_ahead",
         "buffered_bytes",
@@ -46,25 +46,25 @@ class PartitionState:
         "waits_for",
     )
 
-    def __init__(self, partition: TopicPartition, waits_for: Missing) -> None:
+    def __init__(self, partition: TopicPartition, waits_for: FetchState) -> None:
         self.partition = partition
         self.waits_for = waits_for
         self.position = -1
-        """The next offset the program gets; -1 until it is known."""
+        """The offset of the next record to return; -1 until it is known."""
         self.offset_epoch = -1
-        """The leader epoch of the last record before the position; -1 when it is not known."""
+        """The leader epoch of the last record before the position; -1 if unknown."""
         self.validated_epoch = -1
-        """The leader epoch in which the position was last found to lie on the log."""
+        """The leader epoch in which the position was last validated against the leader's log."""
         self.fetch_offset = -1
         self.is_paused = False
         self.reset_timestamp: int | None = None
-        """What a reset looks up: a special timestamp or a time; None means the policy of the consumer."""
+        """The timestamp (or special timestamp) that a reset looks up; None: the consumer's reset policy."""
         self.high_watermark = -1
         self.last_stable_offset = -1
         self.log_start_offset = -1
         self.preferred_replica = -1
         self.turn = 0
-        self.chunks: deque[FetchedBatches] = deque()
+        self.chunks: deque[CompletedFetch] = deque()
         self.buffered_bytes = 0
         self._ahead: list[Record] = []
 
@@ -77,7 +77,7 @@ class PartitionState:
 
     @property
     def is_fetchable(self) -> bool:
-        return self.has_position and self.waits_for is Missing.NOTHING and not self.is_paused
+        return self.has_position and self.waits_for is FetchState.NOTHING and not self.is_paused
 
     def seek(self, offset: int, leader_epoch: int = -1) -> None:
         self._drop_buffer()
@@ -85,25 +85,25 @@ class PartitionState:
         self.offset_epoch = leader_epoch
         self.validated_epoch = -1
         self.reset_timestamp = None
-        self.waits_for = Missing.NOTHING
+        self.waits_for = FetchState.NOTHING
 
     def reset(self, timestamp: int | None = None) -> None:
-        """Look the position up: at a special timestamp, at a time, or as the consumer's policy says."""
+        """Look up a new position: by special timestamp, by timestamp, or by the consumer's reset policy."""
         self._drop_buffer()
         self.position = self.fetch_offset = -1
         self.reset_timestamp = timestamp
-        self.waits_for = Missing.RESET
+        self.waits_for = FetchState.RESET
 
     def validate(self) -> None:
-        """Hold fetching until it is clear that the position lies on the new leader's log."""
-        if self.waits_for is Missing.NOTHING:
-            self.waits_for = Missing.VALIDATION
+        """Stop fetching until the new leader has confirmed that the position is within its log."""
+        if self.waits_for is FetchState.NOTHING:
+            self.waits_for = FetchState.VALIDATION
             self.turn += 1
 
     def validated(self, leader_epoch: int) -> None:
         self.validated_epoch = leader_epoch
-        if self.waits_for is Missing.VALIDATION:
-            self.waits_for = Missing.NOTHING
+        if self.waits_for is FetchState.VALIDATION:
+            self.waits_for = FetchState.NOTHING
 
     def _drop_buffer(self) -> None:
         self.turn += 1
@@ -112,14 +112,14 @@ class PartitionState:
         self.buffered_bytes = 0
         self.preferred_replica = -1
 
-    def received(self, chunk: FetchedBatches, fetch_offset: int) -> None:
-        """Data has arrived; the next fetch begins behind it."""
+    def received(self, chunk: CompletedFetch, fetch_offset: int) -> None:
+        """Buffer fetched data; the next fetch starts after it."""
         self.chunks.append(chunk)
         self.buffered_bytes += chunk.remaining_bytes
         self.fetch_offset = fetch_offset
 
     def take(self, count_max: int) -> list[Record]:
-        """Up to this many records from the buffer; the position moves behind them. Raises as `FetchedBatches.read`."""
+        """Up to this many records from the buffer; advances the position. Raises like `CompletedFetch.read`."""
         taken: list[Record] = []
         while len(taken) < count_max:
             if self._ahead:
@@ -136,7 +136,7 @@ class PartitionState:
                 records = chunk.read()
             except Exception:
                 if taken:
-                    # What came before the bad batch is good; the error comes up with the next call.
+                    # Records before the bad batch are valid and returned; the error is raised by the next call.
                     break
                 raise
             if records is None:
@@ -151,7 +151,7 @@ class PartitionState:
         return taken
 
     def _position_behind(self, offset: int) -> int:
-        """After the last record of a batch the position is behind the batch, whose last offsets may be gone."""
+        """The position after the last visible record of a batch: after the batch, whose last offsets may be gone."""
         return max(offset, self.chunks[0].next_offset) if self.chunks else offset
 
     @property
@@ -159,36 +159,37 @@ class PartitionState:
         return bool(self._ahead or self.chunks)
 
 
-class Positions:
-    """The partitions a consumer reads, in the order they were assigned."""
+class SubscriptionState:
+    """The partitions a consumer reads, in the order of assignment."""
 
     def __init__(self) -> None:
-        self._states: dict[TopicPartition, PartitionState] = {}
+        self._states: dict[TopicPartition, TopicPartitionState] = {}
 
     def __contains__(self, partition: object) -> bool:
         return partition in self._states
 
-    def __iter__(self) -> Iterator[PartitionState]:
+    def __iter__(self) -> Iterator[TopicPartitionState]:
         return iter(self._states.values())
 
     def __len__(self) -> int:
         return len(self._states)
 
-    def get(self, partition: TopicPartition) -> PartitionState | None:
+    def get(self, partition: TopicPartition) -> TopicPartitionState | None:
         return self._states.get(partition)
 
     @property
     def partitions(self) -> list[TopicPartition]:
         return list(self._states)
 
-    def assign(self, partitions: Iterable[TopicPartition], waits_for: Missing) -> None:
-        """Read these and no others; those read already keep their position."""
+    def assign(self, partitions: Iterable[TopicPartition], waits_for: FetchState) -> None:
+        """Read exactly these partitions; those already assigned keep their position."""
         self._states = {
-            partition: self._states.get(partition) or PartitionState(partition, waits_for) for partition in partitions
+            partition: self._states.get(partition) or TopicPartitionState(partition, waits_for)
+            for partition in partitions
         }
 
     def rotate(self, partition: TopicPartition) -> None:
-        """Serve this one after all others next time."""
+        """Move a partition to the end, so that all others are served before it."""
         state = self._states.pop(partition, None)
         if state is not None:
             self._states[partition] = state

@@ -1,16 +1,16 @@
-"""Reads a range of one partition's offsets from front to back, for programs that take many records at a time.
+"""Read a range of offsets of one partition in large chunks.
 
     reader = RangeReader(cluster, config, TopicPartition("orders", 0), start, end)
     while (chunk := await reader.next_chunk()) is not None:
         for columns in chunk.columns(): ...
 
-There is no session, no group and no position to keep: a range is asked for, a chunk at a time, and while the caller
-works on a chunk the next one is already asked for. A broker that names a nearer replica (``client.rack``) is believed,
-and a replica that fails or is behind is left for the leader again. Offsets may be missing anywhere (compaction, markers
-of transactions): the range ends when its end is reached or passed, or when nothing is left before it.
+It uses no fetch session, no group and keeps no position: chunks are requested one by one, and the next one is requested
+while the caller works on the current one. If the leader names a preferred read replica (``client.rack``), that is used;
+if it fails or lags behind, the leader is used again. Offsets may be missing anywhere (compaction, transaction markers):
+the range ends when its end is reached or passed, or when no record is left before it.
 
 Chunks grow from 1 MiB to ``chunk_bytes_max`` and shrink towards the end of the range, so that a short range does not
-fetch what it does not want.
+fetch records beyond it.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from typing import Final, NamedTuple
 
 from millbeck.client.cluster import FETCH, Cluster
 from millbeck.client.consumer.config import ConsumerConfig
-from millbeck.client.consumer.fetched_columns import FetchedColumns
+from millbeck.client.consumer.fetched_columns import CompletedColumnFetch
 from millbeck.client.retry import Deadline
 from millbeck.kernel.errors import (
     ApiError,
@@ -36,7 +36,7 @@ from millbeck.wire.messages.fetch import FetchedPartition, FetchPartition, Fetch
 
 CHUNK_BYTES_FIRST: Final = 1024 * 1024
 CHUNK_BYTES_MAX: Final = 2 * 1024 * 1024
-"""What is gathered and handed on while it is still in the processor's caches: 8 MiB took a tenth more time in all."""
+"""The maximum size of joined chunks: they still fit the processor's caches; 8 MiB took a tenth more time in all."""
 _CHUNK_BYTES_MIN: Final = 64 * 1024
 _TOPIC_ID_FROM: Final = 13
 _RESPONSE_MARGIN_S: Final = 1.0
@@ -44,22 +44,22 @@ _NO_REPLICA: Final = -1
 
 
 class TopicRecreated(UnknownTopicId):
-    """The topic of this name is not the one that was asked for: it was deleted and created again."""
+    """The topic was deleted and created again with another id."""
 
     retriable = False
 
 
 class RangeUnreadable(OffsetOutOfRange):
-    """Part of the range is not there: deleted by retention, or lost with a log that ends earlier now."""
+    """Part of the range does not exist: deleted by retention, or lost because the log was truncated."""
 
     def __init__(self, message: str, log_start_offset: int) -> None:
         super().__init__(message)
         self.log_start_offset = log_start_offset
-        """Where the log begins now, -1 when that is not the reason."""
+        """The log start offset now; -1 if that is not the reason."""
 
 
 class _Answer(NamedTuple):
-    chunk: FetchedColumns | None
+    chunk: CompletedColumnFetch | None
     next_offset: int
 
 
@@ -87,10 +87,10 @@ class RangeReader:
         self._replica = _NO_REPLICA
         self._ahead: asyncio.Task[_Answer] | None = None
         self.next_offset = start_offset
-        """Where the next chunk begins."""
+        """The start offset of the next chunk."""
 
-    async def next_chunk(self) -> FetchedColumns | None:
-        """The next part of the range, None behind its end. Raises `RangeUnreadable`, `TopicRecreated`, `ApiError`."""
+    async def next_chunk(self) -> CompletedColumnFetch | None:
+        """The next chunk; None at the end of the range. Raises `RangeUnreadable`, `TopicRecreated`, `ApiError`."""
         while self.next_offset < self._end_offset:
             task = self._ahead or self._ask()
             self._ahead = None
@@ -100,7 +100,7 @@ class RangeReader:
                 continue
             if self.next_offset < self._end_offset:
                 self._ahead = self._ask()
-                # One turn of the loop, and the question is on its way.
+                # Yield once, so that the request is sent before the caller continues.
                 await asyncio.sleep(0)
             return answer.chunk
         return None
@@ -109,11 +109,11 @@ class RangeReader:
         return self._cluster.spawn(self._fetch(self.next_offset))
 
     async def _fetch(self, offset: int) -> _Answer:
-        self._cluster.want_topics([self._partition.topic])
+        self._cluster.add_topics([self._partition.topic])
         return await self._cluster.retrying(lambda deadline: self._attempt(offset, deadline))
 
     async def _attempt(self, offset: int, deadline: Deadline) -> _Answer:
-        """Ask until something of the range has come; raises a retriable error for another attempt after a while."""
+        """Fetch until a chunk has arrived; raises a retriable error if it should be retried after a backoff."""
         while True:
             node_id = await self._node(deadline)
             try:
@@ -122,7 +122,7 @@ class RangeReader:
                     raise self._error(found, offset)
             except ApiError:
                 if self._replica != _NO_REPLICA:
-                    # A follower may be behind, gone or mistaken; only the leader knows.
+                    # A follower may lag behind or be gone; only the leader's error counts.
                     self._replica = _NO_REPLICA
                     continue
                 raise
@@ -139,13 +139,13 @@ class RangeReader:
             self._chunk_bytes = min(2 * self._chunk_bytes, self._chunk_bytes_max)
 
     async def _node(self, deadline: Deadline) -> int:
-        """Whom to ask: the replica nearby, or the leader. Checks that the topic is still the same one."""
+        """The node to fetch from: preferred replica or leader. Checks that the topic id is still the same."""
         metadata = self._cluster.metadata
         topic, partition = self._partition
         if topic not in metadata.topics or metadata.partition(topic, partition).leader_id not in metadata.brokers:
             await self._cluster.refresh(deadline)
         if self._topic_id not in (ZERO_UUID, metadata.topic_id(topic)):
-            # What is known may be older than the range.
+            # The cached metadata may be older than the range.
             await self._cluster.refresh(deadline)
         known = metadata.topic_id(topic)
         if self._topic_id == ZERO_UUID:
@@ -202,19 +202,19 @@ class RangeReader:
             self._cluster.metadata.set_leader(*self._partition, leader.leader_id, leader.leader_epoch)
         if isinstance(error, OffsetOutOfRange) and self._replica == _NO_REPLICA:
             return RangeUnreadable(
-                f"{self._partition} has no offset {offset} any more: it begins at {found.log_start_offset} now",
+                f"{self._partition} no longer has offset {offset}: it starts at {found.log_start_offset} now",
                 found.log_start_offset,
             )
         if isinstance(error, UnknownTopicId | InconsistentTopicId | UnknownTopicOrPartition):
-            # Whether the topic is gone, or another one now, the metadata tells.
+            # The metadata tells whether the topic was deleted or created again.
             self._cluster.metadata.forget_topics([self._partition.topic])
         return error
 
     def _answer(self, found: FetchedPartition, offset: int) -> _Answer | None:
-        """The chunk, unless not even one whole batch has come."""
+        """The chunk; None if it does not contain one complete batch."""
         assert found.records is not None
         aborted = [(entry.first_offset, entry.producer_id) for entry in found.aborted_transactions or ()]
-        chunk = FetchedColumns(
+        chunk = CompletedColumnFetch(
             found.records,
             offset,
             self._end_offset,
@@ -233,7 +233,7 @@ class RangeReader:
         return _Answer(chunk, next_offset)
 
     def _check_end(self, found: FetchedPartition, offset: int) -> None:
-        """Nothing has come: fine when everything before the end is gone, not when the end is not there."""
+        """Check an empty response: fine if no record is left in the range, an error if the log ends earlier."""
         end = found.last_stable_offset if self._config.reads_committed else found.high_watermark
         if not found.records and end < self._end_offset:
             raise RangeUnreadable(
@@ -243,7 +243,7 @@ class RangeReader:
             )
 
     async def close(self) -> None:
-        """Stop asking; the cluster stays open."""
+        """Cancel the fetch in flight; the cluster stays open."""
         if self._ahead is not None:
             self._ahead.cancel()
             await asyncio.wait({self._ahead})

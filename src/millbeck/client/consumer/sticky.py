@@ -1,11 +1,12 @@
-"""The balance that sticky strategies keep: nobody has two partitions more than somebody who could take one, and what
-need not move does not. Pure.
+"""The balancing algorithm of sticky assignors: no member has two partitions more than another that could take one, and
+partitions move only if needed. Pure.
 
-1. Everybody keeps what it had, as far as that exists and it still reads the topic. Of two that claim the same, the one
-   with the later generation is right; claims of the same generation cancel out.
-2. What nobody has goes, the hardest to place first, to the member with the least that reads the topic.
-3. Then partitions move one at a time from who has more to who has less, as long as that makes the pair more even.
-   Each move lowers the sum of the squares of what members have, so this ends.
+1. Each member keeps its partitions, as far as they exist and it still subscribes to the topic. If two claim the same
+   one, the later generation wins; claims of the same generation cancel out.
+2. Each unassigned partition goes, the one with the fewest candidates first, to the subscribed member with the fewest
+   partitions.
+3. Then partitions move one at a time from members with more to members with fewer, as long as that balances the two.
+   Each move lowers the sum of the squared partition counts, so this terminates.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ def balanced(
     generation_by_member: Mapping[str, int],
     partition_counts: Mapping[str, int],
 ) -> dict[str, list[TopicPartition]]:
-    """Partitions by member, every member included. The order of ``topics_by_member`` breaks ties."""
+    """The assignment by member, including every member. The order of ``topics_by_member`` breaks ties."""
     readers = {
         topic: [member_id for member_id, topics in topics_by_member.items() if topic in topics]
         for topic in sorted(partition_counts)
@@ -72,7 +73,7 @@ def _even_out(assignment: dict[str, dict[TopicPartition, None]], readers: Mappin
 
 
 def _move_one(assignment: dict[str, dict[TopicPartition, None]], readers: Mapping[str, Sequence[str]]) -> bool:
-    """Whoever has most gives first, so that newcomers are served by all; the latest partition goes, early ones stay."""
+    """Move one partition; the largest member gives first, and its latest partition, so that early ones stay."""
     for giver in sorted(assignment, key=lambda member_id: -len(assignment[member_id])):
         for partition in sorted(assignment[giver], reverse=True):
             taker = min(readers[partition.topic], key=lambda member_id: len(assignment[member_id]))

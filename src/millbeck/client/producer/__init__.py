@@ -1,4 +1,4 @@
-"""The producer. `Producer` is the door; the modules beside it are its parts."""
+"""The producer: use `Producer`; the other modules are its parts."""
 
 from millbeck.client.producer.batch import RecordMetadata
 from millbeck.client.producer.client import Producer

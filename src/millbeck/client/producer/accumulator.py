@@ -1,4 +1,4 @@
-"""Records that wait to be sent: a queue of batches per partition, and the memory they share."""
+"""The record accumulator: a queue of batches per partition, bounded by ``buffer.memory``."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Final
 from millbeck.client.errors import BufferExhausted
 from millbeck.client.producer.batch import ProducerBatch, RecordFuture
 from millbeck.client.producer.config import ProducerConfig
-from millbeck.client.producer.partition_queue import Identities, PartitionQueue
+from millbeck.client.producer.partition_queue import PartitionQueue, ProducerIdState
 from millbeck.kernel.errors import MessageTooLarge
 from millbeck.kernel.ids import TopicPartition
 from millbeck.records.batch import HEADER_SIZE
@@ -19,34 +19,34 @@ from millbeck.records.compression import CODEC_NAMES
 from millbeck.records.record import Header
 
 _RECORD_OVERHEAD_MAX: Final = 36
-"""Length, attributes, deltas and the lengths of key, value and headers take no more than this."""
+"""Upper bound for the length, attributes, deltas and the lengths of key, value and headers of a record."""
 _HEADER_OVERHEAD_MAX: Final = 10
 
 
 def record_size_max(key: bytes | None, value: bytes | None, headers: tuple[Header, ...]) -> int:
-    """Never less than the record takes in a batch; raises TypeError for what no record can hold."""
+    """An upper bound of the record's size in a batch; raises TypeError for invalid types."""
     if (value is not None and value.__class__ is not bytes) or (key is not None and key.__class__ is not bytes):
         raise TypeError(f"keys and values are bytes, not {type(key).__name__} and {type(value).__name__}")
     size = _RECORD_OVERHEAD_MAX + (len(key) if key else 0) + (len(value) if value else 0)
     for name, header_value in headers:
         if not isinstance(name, str) or not (header_value is None or isinstance(header_value, bytes)):
-            raise TypeError("a header is a name that is text and a value that is bytes or None")
-        # A character takes at most four bytes.
+            raise TypeError("a header is a name (str) and a value (bytes or None)")
+        # UTF-8 takes at most four bytes per character.
         size += _HEADER_OVERHEAD_MAX + 4 * len(name) + (len(header_value) if header_value else 0)
     return size
 
 
-class Accumulator:
-    """Who appends has made room before; who is done with a batch gives its room back."""
+class RecordAccumulator:
+    """The caller reserves memory before appending; memory is released when a batch completes."""
 
     def __init__(self, config: ProducerConfig) -> None:
         self.codec = CODEC_NAMES[config.compression_type]
         self.level = config.compression_level
-        self.identities = Identities() if config.enable_idempotence else None
+        self.identities = ProducerIdState() if config.enable_idempotence else None
         self.queues: dict[TopicPartition, PartitionQueue] = {}
-        """Partitions that have something to send or in flight."""
+        """Partitions with batches waiting or in flight."""
         self.is_flushing = False
-        """Send everything, full or not."""
+        """Send all batches, full or not."""
         self._config = config
         self._batch_size = max(config.batch_size, 1)
         self._used_bytes = 0
@@ -59,13 +59,13 @@ class Accumulator:
 
     @property
     def is_exhausted(self) -> bool:
-        """Whether somebody waits for room: then batches are not held back to fill up."""
+        """Whether a caller waits for memory: then batches are sent before they are full."""
         return bool(self._waiters)
 
     # memory
 
     def check_size(self, size_bytes: int) -> None:
-        """Raises `MessageTooLarge` for a record that could never be sent."""
+        """Raise `MessageTooLarge` for a record that can never be sent."""
         limit = self._config.max_request_size
         if size_bytes + HEADER_SIZE > limit:
             raise MessageTooLarge(
@@ -78,14 +78,14 @@ class Accumulator:
             )
 
     def try_reserve(self, size_bytes: int) -> bool:
-        """Take room if there is some and nobody waits for it; the limit is never passed."""
+        """Reserve memory if enough is free and no caller waits; never exceeds the limit."""
         if self._waiters or self._used_bytes + size_bytes > self._config.buffer_memory:
             return False
         self._used_bytes += size_bytes
         return True
 
     async def reserve(self, size_bytes: int, timeout_s: float) -> None:
-        """Wait for room, first come first served; raises `BufferExhausted`."""
+        """Wait for memory, in order of arrival; raises `BufferExhausted`."""
         if self.try_reserve(size_bytes):
             return
         turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -133,7 +133,7 @@ class Accumulator:
         size_bytes: int,
         now_s: float,
     ) -> bool:
-        """Add a record whose room is reserved; whether the sender should look soon: a batch is new or full."""
+        """Append a record whose memory is reserved; returns whether to wake the sender: a batch is new or full."""
         queue = self.queues.get(partition)
         if queue is None:
             queue = self._wake(partition)
@@ -155,16 +155,16 @@ class Accumulator:
         return queue
 
     def settled(self, batch: ProducerBatch) -> None:
-        """A batch is over and in no queue any more."""
+        """Release the memory of a completed batch, which is in no queue any more."""
         self.release(batch.size_bytes)
         batch.size_bytes = 0
         queue = self.queues.get(batch.partition)
         if queue is not None and queue.is_idle:
-            # Its sequences go on when it is used again.
+            # The sequences are kept and continue when the partition is used again.
             self._idle[batch.partition] = self.queues.pop(batch.partition)
 
     def ready_at_s(self, queue: PartitionQueue) -> float:
-        """When the first waiting batch of a queue is due; it may be in the past."""
+        """When the first waiting batch of a queue is due; may be in the past."""
         batch = queue.waiting[0]
         if batch.attempts:
             return batch.not_before_s

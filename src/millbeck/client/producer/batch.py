@@ -1,4 +1,4 @@
-"""A batch on its way to one partition: records, those who wait for them, and what was tried."""
+"""A batch for one partition: its records, their futures, and the state of its delivery."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from millbeck.records.compression import Codec
 from millbeck.records.record import Header
 
 SEQUENCE_COUNT = 1 << 31
-"""Sequences wrap around after the largest signed 32-bit number."""
+"""Sequence numbers wrap around after the largest signed 32-bit integer."""
 
 
 class RecordMetadata(NamedTuple):
-    """Where a record landed. ``offset`` is -1 when the broker did not say: acks 0, or a duplicate long known to it."""
+    """Where a record was stored. ``offset`` is -1 if the broker did not return it: acks=0, or an old duplicate."""
 
     topic: str
     partition: int
@@ -38,7 +38,7 @@ RecordFuture = asyncio.Future[RecordMetadata]
 
 
 class ProducerBatch:
-    """Filled until it is closed, then sent as often as it takes."""
+    """Filled until it is closed, then sent until it succeeds or fails."""
 
     __slots__ = (
         "_builder",
@@ -63,19 +63,19 @@ class ProducerBatch:
         self.created_s = created_s
         self.attempts = 0
         self.last_error: ApiError | None = None
-        """Why the last attempt failed."""
+        """The error of the last attempt."""
         self.not_before_s = 0.0
-        """Not to be sent again earlier."""
+        """The earliest time of the next attempt (retry backoff)."""
         self.order: tuple[int, ...] = ()
-        """Its place among the partition's batches; the halves of a batch share its place."""
+        """Its order among the partition's batches; the halves of a split batch share it."""
         self.base_sequence = NO_SEQUENCE
         self.identity = NOBODY
         self.is_closed = False
-        """No record may be added any more."""
+        """No more records may be added."""
         self.is_over = False
-        """Everybody has been told how it ended."""
+        """All futures are completed."""
         self.size_bytes = 0
-        """What it counts in the producer's memory."""
+        """The bytes it holds of ``buffer.memory``."""
         self.futures: list[RecordFuture] = []
         self.timestamps: list[int] = []
         self.done: asyncio.Future[None] | None = None
@@ -98,7 +98,7 @@ class ProducerBatch:
 
     @property
     def encoded_size_bytes(self) -> int:
-        """Its size before compression."""
+        """The size before compression."""
         return self._builder.size_bytes
 
     def append(
@@ -117,7 +117,7 @@ class ProducerBatch:
         self.base_sequence = NO_SEQUENCE
 
     def encode(self) -> bytes:
-        """The batch as it is sent; compressed only once, whatever is tried afterwards."""
+        """The encoded batch; compressed only once, also for retries."""
         self.is_closed = True
         return self._builder.build(
             producer_id=self.identity.producer_id,
@@ -127,7 +127,7 @@ class ProducerBatch:
         )
 
     def succeed(self, base_offset: int, append_time_ms: int) -> None:
-        """Tell everybody who waits; a batch that is over stays as it ended."""
+        """Complete the futures; no effect on a batch that has completed already."""
         if self.is_over:
             return
         self.is_over = True
@@ -147,7 +147,7 @@ class ProducerBatch:
             if not future.done():
                 future.set_exception(error)
                 if isinstance(error, TransactionAborted):
-                    # Whoever aborts knows what becomes of the records, and need not ask for each.
+                    # After an abort the caller knows the outcome, so an unread exception must not be logged.
                     future.exception()
         self._settle()
 
@@ -156,7 +156,7 @@ class ProducerBatch:
             self.done.set_result(None)
 
     def halves(self, codec: Codec, level: int | None) -> list[ProducerBatch]:
-        """The same records in two batches, for one that was too large for the broker."""
+        """Split a batch that is too large for the broker into two with the same records."""
         records = records_of(self.encode(), check_crc=False)
         middle = len(records) // 2
         parts: list[ProducerBatch] = []
@@ -168,7 +168,7 @@ class ProducerBatch:
             part.size_bytes = self.size_bytes // 2 if start else self.size_bytes - self.size_bytes // 2
             part.is_closed = True
             parts.append(part)
-        # Who waits for this batch waits for its second half, which is never over before the first.
+        # Waiters of this batch wait for the second half, which never completes before the first.
         parts[-1].done, self.done = self.done, None
         self.is_over = True
         return parts

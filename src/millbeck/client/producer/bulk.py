@@ -1,14 +1,14 @@
-"""Sends whole batches of encoded records, for programs that have many records at once and no use for a future each.
+"""Sends whole batches of encoded records, without a future per record.
 
     async with BulkProducer(environment, {...}) as producer:
         await producer.put(TopicPartition("orders", 0), payload, record_count)     # waits for the one before
         ends = await producer.finish()                                             # acknowledged, all of it
 
-A partition has one batch under way at a time, so order and sequences need no bookkeeping beyond a number: a batch is
-repeated with its sequence until a broker has it. The batches are large (`RecordBuffer` fills them), which makes up for
-the missing overlap. The broker gives an id, and repeated batches are stored once; with a ticket
-(`shared_transaction`) the batches are part of a transaction that somebody else ends. A broker that takes the first
-batch with a ticket for a repeated one has had batches of another writer with the same ticket, which is an error.
+A partition has one batch in flight, so order and sequences need only a counter: a batch is retried with its sequence
+until a broker has stored it. Batches are large (`RecordBuffer` fills them), which makes up for the missing pipelining.
+The producer is idempotent: a retried batch is stored once. With a ticket (`shared_transaction`) the batches belong to a
+transaction that is ended elsewhere. If a broker takes the first batch with a ticket for a duplicate, another writer has
+used the same ticket for that partition, which is an error.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from millbeck.client.metadata import TopicView
 from millbeck.client.offset_requests import list_offsets
 from millbeck.client.producer.batch import NOBODY, SEQUENCE_COUNT, ProducerIdentity
 from millbeck.client.producer.config import ProducerConfig
-from millbeck.client.producer.shared_transaction import Ticket
+from millbeck.client.producer.shared_transaction import TransactionHandle
 from millbeck.client.retry import Deadline
 from millbeck.kernel.environment import Environment
 from millbeck.kernel.errors import (
@@ -42,7 +42,6 @@ from millbeck.kernel.ids import ZERO_UUID, TopicPartition
 from millbeck.records.batch import NO_SEQUENCE, assemble
 from millbeck.records.compression import Codec, compress
 from millbeck.records.header import TRANSACTIONAL_BIT
-from millbeck.wire.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 from millbeck.wire.messages.produce import (
     PartitionProduceData,
     PartitionProduceResponse,
@@ -50,6 +49,7 @@ from millbeck.wire.messages.produce import (
     ProduceResponse,
     TopicProduceData,
 )
+from millbeck.wire.messages.transactions import InitProducerIdRequest, InitProducerIdResponse
 
 LATEST: Final = -1
 _TOPIC_ID_FROM: Final = 13
@@ -59,28 +59,28 @@ _TOPIC_APPEARS_S: Final = 5.0
 
 
 class _Lane:
-    """What is known of one partition."""
+    """The delivery state of one partition."""
 
     __slots__ = ("delivery", "end_offset", "first_free_offset", "next_sequence", "record_count")
 
     def __init__(self, first_free_offset: int) -> None:
         self.first_free_offset = first_free_offset
-        """Where the log ended before anything was written here, as far as that matters."""
+        """The log end offset before the first batch, as far as it is needed."""
         self.next_sequence = 0
         self.record_count = 0
         self.end_offset = -1
         self.delivery: asyncio.Task[None] | None = None
 
 
-class BulkProducer:
-    """Make it inside a running loop; use it as an async context manager, or call `close`."""
+class BatchProducer:
+    """Create it inside a running event loop; use it as an async context manager, or call `close`."""
 
     def __init__(
         self,
         environment: Environment,
         settings: Mapping[str, Value] | ProducerConfig,
         *,
-        ticket: Ticket | None = None,
+        ticket: TransactionHandle | None = None,
     ) -> None:
         config = settings if isinstance(settings, ProducerConfig) else ProducerConfig.parse(settings)
         self.config = config
@@ -101,10 +101,10 @@ class BulkProducer:
         await self.close()
 
     async def topic(self, name: str) -> TopicView:
-        """A topic's partitions; raises `UnknownTopicOrPartition` when there is none.
+        """A topic's partitions; raises `UnknownTopicOrPartition` if it does not exist.
 
-        Brokers that are away are waited for as ``max.block.ms`` says. A topic that they do not know gets the time that
-        it takes to appear, or to be made where brokers make topics by themselves.
+        Unreachable brokers are waited for up to ``max.block.ms``. An unknown topic is retried for a while,
+        since it may have just been created or be auto-created.
         """
         deadline = Deadline(self.config.max_block_ms / 1000)
         while True:
@@ -117,7 +117,7 @@ class BulkProducer:
                     raise
 
     async def put(self, partition: TopicPartition, payload: bytes, record_count: int) -> None:
-        """Send a batch as soon as the partition's last one is acknowledged. Raises what that one ended with."""
+        """Send a batch once the partition's previous batch is acknowledged. Raises the error of the previous batch."""
         lane = self._lanes.get(partition)
         if lane is None:
             first_free_offset = -1 if self._transactional_id is None else await self._end_of(partition)
@@ -130,18 +130,18 @@ class BulkProducer:
         lane.next_sequence = (lane.next_sequence + record_count) % SEQUENCE_COUNT
         lane.record_count += record_count
         lane.delivery = self.cluster.spawn(self._deliver(partition, batch, record_count))
-        # One turn of the loop, and it is on its way.
+        # Yield once, so that the request is sent.
         await asyncio.sleep(0)
 
     async def finish(self) -> dict[TopicPartition, tuple[int, int]]:
-        """Wait until everything is acknowledged; how many records each partition got, and the offset after the last."""
+        """Wait for all acknowledgements; returns by partition the record count and the offset after the last record."""
         for lane in self._lanes.values():
             if lane.delivery is not None:
                 await lane.delivery
         return {partition: (lane.record_count, lane.end_offset) for partition, lane in self._lanes.items()}
 
     async def close(self) -> None:
-        """What is not acknowledged is given up."""
+        """Close; batches that are not acknowledged are abandoned."""
         await self.cluster.close()
 
     def _encode(self, payload: bytes, record_count: int, lane: _Lane, identity: ProducerIdentity) -> bytes:
@@ -205,7 +205,7 @@ class BulkProducer:
         return await self.cluster.retrying(attempt, timeout_s=self.config.max_block_ms / 1000)
 
     async def _attempt(self, partition: TopicPartition, batch: bytes, deadline: Deadline) -> int:
-        """The offset the batch got, -1 if the broker does not say."""
+        """The base offset of the batch, -1 if the broker does not return it."""
         metadata = self.cluster.metadata
         await self.topic(partition.topic)
         leader = metadata.leader(*partition)
@@ -225,12 +225,12 @@ class BulkProducer:
         )
         version_max = None if topic_id != ZERO_UUID else _TOPIC_ID_FROM - 1
         if self.config.required_acks == 0:
-            connection.send_unanswered(request, version_max=version_max)
+            connection.send_no_response(request, version_max=version_max)
             return -1
         response = await connection.request(
             request,
             ProduceResponse,
-            # The broker waits that long for its replicas, and its answer needs time too.
+            # The broker waits up to request.timeout.ms for replicas; add a margin for its response.
             timeout_s=min(deadline.remaining_s, self.config.request_timeout_ms / 1000 + _RESPONSE_MARGIN_S),
             version_max=version_max,
         )
@@ -254,14 +254,14 @@ class BulkProducer:
 
 
 def _not_alone(partition: TopicPartition) -> InvalidTxnState:
-    """The sequences of one ticket begin at 0 and go on without a gap, unless two count them."""
-    return InvalidTxnState(f"somebody else writes to {partition} in the same transaction")
+    """The error of a sequence gap: sequences of a ticket are contiguous from 0 unless two writers use it."""
+    return InvalidTxnState(f"another writer produces to {partition} in the same transaction")
 
 
 def _error_of(partition: TopicPartition, result: PartitionProduceResponse) -> ApiError:
     if result.error_code == MessageTooLarge.code:
         return MessageTooLarge(
-            f"{partition} takes no batch this large: see max.message.bytes of the topic, message.max.bytes of brokers"
+            f"the batch is too large for {partition}: see max.message.bytes of the topic, message.max.bytes of brokers"
         )
     error = from_code(result.error_code, result.error_message or "")
     return type(error)(f"{partition}: {error}")

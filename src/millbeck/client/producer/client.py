@@ -1,11 +1,11 @@
-"""`Producer`: sends records, in order and once.
+"""`Producer`: sends records, in order and without duplicates.
 
     async with Producer(real_environment(), {"bootstrap.servers": "127.0.0.1:9092"}) as producer:
         sent = await producer.send("orders", b"value", key=b"key")    # waits for metadata and for room only
         metadata = await sent                                         # waits for the broker: topic, partition, offset
         await producer.flush()
 
-With a ``transactional.id`` records are sent in transactions, which readers with read_committed see whole or not at all:
+With a ``transactional.id`` records are sent in transactions, which read_committed consumers see all of or none of:
 
     await producer.init_transactions()
     producer.begin_transaction()
@@ -13,16 +13,16 @@ With a ``transactional.id`` records are sent in transactions, which readers with
     await producer.send_offsets("group", {TopicPartition("in", 0): CommittedOffset(7)})
     await producer.commit_transaction()                               # or abort_transaction
 
-With ``transaction.two.phase.commit.enable`` as well, another system decides (KIP-939):
+With ``transaction.two.phase.commit.enable`` an external transaction manager decides (KIP-939):
 
-    state = await producer.prepare_transaction()                      # everything is stored; str(state) goes beside the
-    ...                                                               # decision, into the other system's own commit
+    state = await producer.prepare_transaction()                      # all records stored; str(state) is saved with the
+    ...                                                               # decision, in the external system's own commit
     await producer.commit_transaction()
-    await successor.init_transactions(keeps_prepared=True)            # after a crash: what is open stays open, and is
-    await successor.complete_transaction(state)                       # committed if it is what was decided, or aborted
+    await successor.init_transactions(keeps_prepared=True)            # after a crash: keep the prepared transaction
+    await successor.complete_transaction(state)                       # commit it if it was decided, else abort
 
-`send` returns a future per record that carries its `RecordMetadata` or the error it ended with. Records are gathered
-into batches per partition (``linger.ms``, ``batch.size``) and sent in the background.
+`send` returns a future per record that completes with its `RecordMetadata` or an error. Records are collected into
+batches per partition (``linger.ms``, ``batch.size``) and sent in the background.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from millbeck.client.config import Value
 from millbeck.client.consumer.commits import CommittedOffset, Committer
 from millbeck.client.errors import ClientClosed, RequestTimeout, TransactionAborted
 from millbeck.client.metadata import TopicView
-from millbeck.client.producer.accumulator import Accumulator, record_size_max
+from millbeck.client.producer.accumulator import RecordAccumulator, record_size_max
 from millbeck.client.producer.batch import RecordFuture
 from millbeck.client.producer.config import ProducerConfig
 from millbeck.client.producer.partitioner import DefaultPartitioner, Partitioner
@@ -52,7 +52,7 @@ _TURN_SECONDS_MAX: Final = 0.002
 
 
 class Producer:
-    """Make it inside a running loop; use it as an async context manager, or call `close`."""
+    """Create it inside a running event loop; use it as an async context manager, or call `close`."""
 
     def __init__(
         self,
@@ -71,7 +71,7 @@ class Producer:
             batch_size=max(config.batch_size, 1),
             ignores_keys=config.partitioner_ignore_keys,
         )
-        self._accumulator = Accumulator(config)
+        self._accumulator = RecordAccumulator(config)
         self._sender = Sender(self.cluster, self._accumulator, config)
         self._transactions = self._sender.transactions
         self._flush_count = 0
@@ -97,7 +97,15 @@ class Producer:
         timestamp: int | None = None,
         headers: Iterable[Header] = (),
     ) -> RecordFuture:
-        """Hand a record over. Raises what can be told at once: no such topic, too large, no room in time, closed."""
+        """Append a record to a batch. Raises errors known at once: no such topic, too large, no memory in time, closed.
+
+        If it is cancelled, the record was not appended.
+        """
+        now_s = self._loop.time()
+        if now_s - self._yielded_s > _TURN_SECONDS_MAX:
+            # Yield, so that batches are sent even if the program does nothing but call send().
+            await asyncio.sleep(0)
+            self._yielded_s = self._loop.time()
         held = tuple(headers)
         size_bytes = record_size_max(key, value, held)
         self._accumulator.check_size(size_bytes)
@@ -106,13 +114,7 @@ class Producer:
         view = self.cluster.metadata.topics.get(topic)
         if view is None or self._is_closed or not self._accumulator.try_reserve(size_bytes):
             view = await self._wait_for_room(topic, size_bytes)
-        future = self._append(view, topic, value, key, partition, timestamp, held, size_bytes)
-        now_s = self._loop.time()
-        if now_s - self._yielded_s > _TURN_SECONDS_MAX:
-            # A program that only ever sends must let the batches go out meanwhile.
-            await asyncio.sleep(0)
-            self._yielded_s = self._loop.time()
-        return future
+        return self._append(view, topic, value, key, partition, timestamp, held, size_bytes)
 
     def send_nowait(
         self,
@@ -124,7 +126,7 @@ class Producer:
         timestamp: int | None = None,
         headers: Iterable[Header] = (),
     ) -> RecordFuture | None:
-        """Like `send`, but None instead of waiting for metadata or room."""
+        """Like `send`, but returns None instead of waiting for metadata or memory."""
         held = tuple(headers)
         size_bytes = record_size_max(key, value, held)
         self._accumulator.check_size(size_bytes)
@@ -143,7 +145,7 @@ class Producer:
         end_s = self._loop.time() + self.config.max_block_ms / 1000
         view = await self.cluster.topic(topic, timeout_s=self.config.max_block_ms / 1000)
         if not self._accumulator.try_reserve(size_bytes):
-            # Whatever is gathered so far goes out now: it is the only thing that makes room.
+            # Send all batches now: only completed batches free memory.
             reserving = self._accumulator.reserve(size_bytes, max(0.0, end_s - self._loop.time()))
             self._sender.wake()
             await reserving
@@ -167,7 +169,9 @@ class Producer:
             partition = self._partitioner.partition(view, key, size_bytes)
         elif partition not in view.partitions:
             self._accumulator.release(size_bytes)
-            raise UnknownTopicOrPartition(f"topic {topic} has {view.partition_count} partitions, not a {partition}")
+            raise UnknownTopicOrPartition(
+                f"topic {topic} has {view.partition_count} partitions, no partition {partition}"
+            )
         future: RecordFuture = self._loop.create_future()
         is_news = self._accumulator.append(
             TopicPartition(topic, partition),
@@ -183,15 +187,19 @@ class Producer:
             self._sender.wake()
         return future
 
-    async def flush(self, timeout_s: float | None = None) -> None:
-        """Send everything now and wait until each record handed over so far has ended, well or badly.
+    def partitions_without_leader(self) -> list[TopicPartition]:
+        """The partitions with records to send that have no leader now. The others are written meanwhile."""
+        return self.cluster.metadata.without_leader(self._accumulator.queues)
 
-        Raises `RequestTimeout` when that takes longer than ``timeout_s``.
+    async def flush(self, timeout_s: float | None = None) -> None:
+        """Send all batches now and wait until each record appended so far has completed or failed.
+
+        Raises `RequestTimeout` after ``timeout_s``.
         """
         waiting: list[asyncio.Future[None]] = []
         for batch in self._accumulator.batches():
             if batch.is_over:
-                # Given up, and only its place is kept until its answer comes: nobody will tell of it again.
+                # Expired: its records have failed already, and it stays in flight only until its response arrives.
                 continue
             batch.is_closed = True
             if batch.done is None:
@@ -216,9 +224,9 @@ class Producer:
         return self._transactions
 
     async def init_transactions(self, timeout_s: float | None = None, *, keeps_prepared: bool = False) -> None:
-        """Take the transactional id over, once, before the first transaction.
+        """Acquire the producer id and fence older producers; call it once, before the first transaction.
 
-        With ``keeps_prepared`` a transaction that is still open is not aborted: `complete_transaction` ends it."""
+        With ``keeps_prepared`` an open transaction is not aborted: `complete_transaction` ends it."""
         await self.transactions.init(self._block_s(timeout_s), keeps_prepared=keeps_prepared)
 
     def begin_transaction(self) -> None:
@@ -232,21 +240,21 @@ class Producer:
         committer: Committer | None = None,
         timeout_s: float | None = None,
     ) -> None:
-        """Commit what a group has read as part of the transaction; ``committer`` is the member that has read it."""
+        """Commit a group's offsets as part of the transaction; ``committer`` is the member that consumed them."""
         await self.transactions.add_offsets(group_id, committer or Committer(), offsets, self._block_s(timeout_s))
 
     async def commit_transaction(self, timeout_s: float | None = None) -> None:
-        """Raises when a record of the transaction was not stored: then it can only be aborted."""
+        """Raises if a record of the transaction was not stored: then it can only be aborted."""
         await self.flush()
         await self.transactions.end(is_committed=True, timeout_s=self._block_s(timeout_s))
 
     async def prepare_transaction(self) -> PreparedState:
-        """Have every record of the transaction stored; what is left is to commit or abort it."""
+        """Store all records of the transaction; after that it can only be committed or aborted."""
         await self.flush()
         return self.transactions.prepare()
 
     async def complete_transaction(self, decided: PreparedState, timeout_s: float | None = None) -> None:
-        """Commit what is prepared if it is what was decided, abort it if not. Nothing, if nothing is prepared."""
+        """Commit the prepared transaction if ``decided`` names it, else abort it. No effect if none is prepared."""
         transactions = self.transactions
         if transactions.stage is Stage.PREPARED:
             is_committed = transactions.prepared == decided
@@ -255,7 +263,7 @@ class Producer:
             raise InvalidTxnState(f"cannot complete: the producer's transaction is {transactions.stage.value}")
 
     async def abort_transaction(self, timeout_s: float | None = None) -> None:
-        """What is not sent yet is given up."""
+        """Abort the transaction; records not sent yet are dropped."""
         self.transactions.failed(TransactionAborted("the transaction was aborted"))
         self._sender.fail_all(TransactionAborted("the transaction was aborted"))
         await self._sender.drain()
@@ -274,7 +282,7 @@ class Producer:
         self._accumulator.is_flushing = self._flush_count > 0
 
     async def close(self, timeout_s: float | None = None) -> None:
-        """Send what is left, for at most ``timeout_s``; what is not acknowledged then fails with `ClientClosed`."""
+        """Send remaining records, for up to ``timeout_s``; unacknowledged records then fail with `ClientClosed`."""
         if self._is_closed:
             return
         self._is_closed = True

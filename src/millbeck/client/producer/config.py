@@ -1,4 +1,4 @@
-"""Settings of a producer."""
+"""Settings of the producer."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from millbeck.kernel.options import BOOLEAN, INT, LONG, STRING, Importance, at_l
 
 MIB: Final = 1024 * 1024
 IN_FLIGHT_MAX_IDEMPOTENT: Final = 5
-"""A broker remembers this many batches of a producer; one that was sent earlier it cannot tell from a lost one."""
+"""A broker remembers this many batches per producer, to detect duplicates; earlier ones it cannot recognise."""
 
 _ACKS: Final = {"all": -1, "-1": -1, "0": 0, "1": 1}
 
@@ -24,7 +24,7 @@ class ProducerConfig(ClientConfig):
         valid=one_of(*_ACKS),
         scope=CLIENT,
         importance=Importance.LOW,
-        doc="all waits for every in-sync replica, 1 for the leader alone, 0 for nobody.",
+        doc="all: wait for all in-sync replicas; 1: for the leader only; 0: do not wait.",
     )
     batch_size = option(
         "batch.size",
@@ -32,7 +32,7 @@ class ProducerConfig(ClientConfig):
         16_384,
         valid=at_least(0),
         scope=CLIENT,
-        doc="Bytes of records gathered for one partition before they are sent; a larger record is sent alone.",
+        doc="Batch size in bytes per partition; a larger record is sent in a batch of its own.",
     )
     linger_ms = option(
         "linger.ms",
@@ -40,7 +40,7 @@ class ProducerConfig(ClientConfig):
         5,
         valid=at_least(0),
         scope=CLIENT,
-        doc="How long a batch that is not full waits for more records.",
+        doc="How long an incomplete batch waits for more records.",
     )
     compression_type = option(
         "compression.type",
@@ -49,16 +49,26 @@ class ProducerConfig(ClientConfig):
         valid=one_of("none", "gzip", "snappy", "lz4", "zstd"),
         scope=CLIENT,
         importance=Importance.HIGH,
-        doc="How batches are compressed: none, gzip, snappy, lz4 or zstd.",
+        doc="Compression codec: none, gzip, snappy, lz4 or zstd.",
     )
     compression_gzip_level = option(
-        "compression.gzip.level", INT, -1, valid=between(-1, 9), scope=CLIENT, doc="From 1, fast, to 9; -1 is 6."
+        "compression.gzip.level",
+        INT,
+        -1,
+        valid=between(-1, 9),
+        scope=CLIENT,
+        doc="From 1 (fast) to 9 (small); -1 is 6.",
     )
     compression_lz4_level = option(
-        "compression.lz4.level", INT, 9, valid=between(1, 17), scope=CLIENT, doc="From 1, fast, to 17, small."
+        "compression.lz4.level", INT, 9, valid=between(1, 17), scope=CLIENT, doc="From 1 (fast) to 17 (small)."
     )
     compression_zstd_level = option(
-        "compression.zstd.level", INT, 3, valid=between(-131072, 22), scope=CLIENT, doc="From fast to 22, small."
+        "compression.zstd.level",
+        INT,
+        3,
+        valid=between(-131072, 22),
+        scope=CLIENT,
+        doc="From -131072 (fast) to 22 (small).",
     )
     max_request_size = option(
         "max.request.size",
@@ -66,7 +76,7 @@ class ProducerConfig(ClientConfig):
         1 * MIB,
         valid=at_least(0),
         scope=CLIENT,
-        doc="The largest record and the largest request; the broker's message.max.bytes is a limit of its own.",
+        doc="Maximum size of a record and of a request; the broker's message.max.bytes applies too.",
     )
     buffer_memory = option(
         "buffer.memory",
@@ -75,7 +85,7 @@ class ProducerConfig(ClientConfig):
         valid=at_least(0),
         scope=CLIENT,
         importance=Importance.HIGH,
-        doc="Bytes of records that may wait to be sent; send() waits for room when they are reached.",
+        doc="Memory for unsent records in bytes; send() waits when it is full.",
     )
     max_block_ms = option(
         "max.block.ms",
@@ -83,7 +93,7 @@ class ProducerConfig(ClientConfig):
         MINUTE_MS,
         valid=at_least(0),
         scope=CLIENT,
-        doc="How long send() may wait for metadata and for room.",
+        doc="How long send() may wait for metadata and for buffer memory.",
     )
     delivery_timeout_ms = option(
         "delivery.timeout.ms",
@@ -91,7 +101,7 @@ class ProducerConfig(ClientConfig):
         2 * MINUTE_MS,
         valid=at_least(0),
         scope=CLIENT,
-        doc="Give up on a record this long after send(), whatever was tried in between.",
+        doc="A record not acknowledged this long after send() fails, retries included.",
     )
     max_in_flight = option(
         "max.in.flight.requests.per.connection",
@@ -100,7 +110,7 @@ class ProducerConfig(ClientConfig):
         valid=at_least(1),
         scope=CLIENT,
         importance=Importance.LOW,
-        doc="Requests to one broker that may be unanswered at a time.",
+        doc="Maximum number of unanswered requests per broker.",
     )
     enable_idempotence = option(
         "enable.idempotence",
@@ -108,14 +118,14 @@ class ProducerConfig(ClientConfig):
         True,
         scope=CLIENT,
         importance=Importance.LOW,
-        doc="Let brokers recognise what they have already, so that a retry neither doubles nor reorders records.",
+        doc="Let brokers detect duplicates, so that a retry neither duplicates nor reorders records.",
     )
     partitioner_ignore_keys = option(
         "partitioner.ignore.keys",
         BOOLEAN,
         False,
         scope=CLIENT,
-        doc="Spread records with a key like those without one.",
+        doc="Ignore keys when choosing partitions.",
     )
 
     transactional_id = option(
@@ -124,7 +134,7 @@ class ProducerConfig(ClientConfig):
         None,
         scope=CLIENT,
         importance=Importance.LOW,
-        doc="A name under which this producer writes in transactions; one producer at a time can have it.",
+        doc="Enables transactions; a new producer with the same id fences the older one.",
     )
     transaction_timeout_ms = option(
         "transaction.timeout.ms",
@@ -133,7 +143,7 @@ class ProducerConfig(ClientConfig):
         valid=at_least(1),
         scope=CLIENT,
         importance=Importance.LOW,
-        doc="How long a transaction may stay open before the broker aborts it.",
+        doc="The coordinator aborts a transaction that is open for longer than this.",
     )
     two_phase_commit = option(
         "transaction.two.phase.commit.enable",
@@ -141,12 +151,12 @@ class ProducerConfig(ClientConfig):
         False,
         scope=CLIENT,
         importance=Importance.LOW,
-        doc="Somebody else coordinates the commit: transactions are prepared first, and never time out.",
+        doc="An external transaction manager decides (KIP-939): transactions are prepared first, and never time out.",
     )
 
     @property
     def required_acks(self) -> int:
-        """As a Produce request says it."""
+        """The acks field of a Produce request."""
         return _ACKS[self.acks]
 
     @property
@@ -163,7 +173,7 @@ class ProducerConfig(ClientConfig):
         return super().parse(settings)._reconciled(settings)
 
     def _reconciled(self, settings: Mapping[str, Value]) -> Self:
-        """Defaults give way to what was set; two settings that contradict each other are an error."""
+        """Adjust unset defaults to the explicit settings; raises if two explicit settings conflict."""
         reconciled = self
         conflict = self._conflict_with_idempotence()
         if self.transactional_id is not None and (conflict or not self.enable_idempotence):

@@ -1,16 +1,16 @@
-"""One partition's batches: waiting, in flight, in order. Pure: time is an argument.
+"""The batches of one partition: waiting, in flight, in order. Pure: time is an argument.
 
-Order. Batches are sent in the order they were filled, up to a few at a time. When one has to be sent again while later
-ones are in flight, nothing more is sent until all of those are answered; then they go out again, in order. A broker
-takes a batch of an idempotent producer only when its sequence follows the one before, so a later batch cannot slip in
-before the one that failed: it is refused as out of order and comes back here.
+Order. Batches are sent in the order they were filled, several at a time. When one has to be retried while later ones
+are in flight, nothing more is sent until all of those are answered; then they are sent again, in order. A broker
+accepts a batch of an idempotent producer only if its sequence follows the previous one, so a later batch cannot be
+stored before the failed one: it is refused with OUT_OF_ORDER_SEQUENCE_NUMBER and put back here.
 
-Sequences. A batch gets its sequence when it is first sent and keeps it, so that the broker recognises a repetition. A
-sequence that will never be stored, because its batch was refused for good, is a gap that the broker lets nothing past.
-What lies before the gap is sent under its old numbers until it is stored; then, with nothing in flight, the partition
-takes the producer's next epoch and numbers the rest from zero. A batch that is given up with its fate unknown may or
-may not be a gap: the next one goes out under its old number, and only if the broker calls that out of order, with
-nothing older left to send, the new epoch begins. Other partitions keep their epoch until they are idle.
+Sequences. A batch gets its sequence when it is first sent and keeps it, so that the broker detects duplicates. A
+sequence that will never be stored, because its batch was refused for good, is a gap, and the broker refuses everything
+after it. Batches before the gap are sent with their old sequences until they are stored; then, with nothing in flight,
+the partition moves to the producer's next epoch and numbers the rest from zero. A batch that expires with an unknown
+outcome may or may not leave a gap: the next one is sent with its old sequence, and only if the broker refuses it as out
+of order, with no older batch left to send, the new epoch begins. Other partitions keep their epoch until they are idle.
 """
 
 from __future__ import annotations
@@ -24,26 +24,26 @@ from millbeck.kernel.ids import TopicPartition
 EPOCH_MAX = 32767
 
 
-class Identities:
-    """The producer's id and epoch, as the partitions share it."""
+class ProducerIdState:
+    """The producer's id and epoch, shared by its partitions."""
 
     __slots__ = ("current", "is_fixed")
 
     def __init__(self) -> None:
         self.current: ProducerIdentity | None = None
-        """None until a broker has given one."""
+        """None until a broker has assigned one."""
         self.is_fixed = False
-        """A transactional producer's epochs are the coordinator's to give."""
+        """Epochs of a transactional producer are assigned by the coordinator only."""
 
     def supersede(self, used: ProducerIdentity) -> None:
-        """``used`` is no longer good for new sequences; go to the next epoch unless somebody has already."""
+        """``used`` takes no new sequences: move to the next epoch unless that has happened already."""
         if self.current != used:
             return
         exhausted = used.epoch >= EPOCH_MAX
         self.current = None if exhausted else ProducerIdentity(used.producer_id, used.epoch + 1)
 
     def discard(self, used: ProducerIdentity) -> None:
-        """The broker refuses ``used`` altogether: a new id is needed."""
+        """The broker refuses ``used`` altogether: request a new producer id."""
         if self.current is not None and self.current.producer_id == used.producer_id:
             self.current = None
 
@@ -62,7 +62,7 @@ class PartitionQueue:
         "waiting",
     )
 
-    def __init__(self, partition: TopicPartition, identities: Identities | None, in_flight_max: int) -> None:
+    def __init__(self, partition: TopicPartition, identities: ProducerIdState | None, in_flight_max: int) -> None:
         self.partition = partition
         self.waiting: deque[ProducerBatch] = deque()
         self.in_flight: list[ProducerBatch] = []
@@ -73,7 +73,7 @@ class PartitionQueue:
         self._in_flight_max = in_flight_max
         self._is_recovering = False
         self._gap: tuple[int, ...] | None = None
-        """Where the new epoch begins: the place of the first batch that cannot go out under its number."""
+        """Where the new epoch begins: the order of the first batch that cannot be sent with its sequence."""
 
     @property
     def is_idle(self) -> bool:
@@ -81,7 +81,7 @@ class PartitionQueue:
 
     @property
     def open_batch(self) -> ProducerBatch | None:
-        """The batch that may still grow."""
+        """The batch that still accepts records."""
         return self.waiting[-1] if self.waiting and not self.waiting[-1].is_closed else None
 
     def batches(self) -> Iterator[ProducerBatch]:
@@ -89,7 +89,7 @@ class PartitionQueue:
         yield from self.waiting
 
     def add(self, batch: ProducerBatch) -> None:
-        """A new batch behind all others; the one before it is closed."""
+        """Append a new batch; the previous one is closed."""
         if self.waiting:
             self.waiting[-1].is_closed = True
         self._added_count += 1
@@ -97,7 +97,7 @@ class PartitionQueue:
         self.waiting.append(batch)
 
     def may_send(self) -> bool:
-        """Whether the first waiting batch may go out, as far as order is concerned."""
+        """Whether ordering allows sending the first waiting batch."""
         if not self.waiting:
             return False
         if not self.in_flight:
@@ -107,7 +107,7 @@ class PartitionQueue:
         return self._identities is None or self.identity == self._identities.current
 
     def take(self) -> ProducerBatch | None:
-        """The next batch to send, now in flight, numbered if the producer is idempotent. None: nothing may be sent."""
+        """Take the next batch to send, with its sequence if idempotent; None if none may be sent."""
         if not self.may_send():
             return None
         if self._identities is not None:
@@ -141,48 +141,48 @@ class PartitionQueue:
         for batch in self.waiting:
             batch.clear_sequence()
 
-    # how a batch in flight ends
+    # completion of batches in flight
 
     def stored(self, batch: ProducerBatch) -> None:
-        """The broker has it."""
+        """The broker has stored it."""
         self.in_flight.remove(batch)
 
     def put_back(self, batch: ProducerBatch) -> None:
-        """It has to be sent again, in its old place."""
+        """Requeue it for a retry, in its original order."""
         self.in_flight.remove(batch)
         self._is_recovering = True
         self._insert([batch])
 
     def dropped(self, batch: ProducerBatch, *, is_refused: bool = False) -> None:
-        """It is given up; ``is_refused`` says that the broker will never have it, otherwise nobody can tell."""
+        """Drop it; ``is_refused``: the broker never stores it, otherwise the outcome is unknown."""
         if batch in self.in_flight:
             self.in_flight.remove(batch)
         else:
             self.waiting.remove(batch)
         if is_refused and batch.has_sequence:
-            self.begin_anew(batch)
+            self.reset_sequences(batch)
 
     def replace(self, batch: ProducerBatch, parts: list[ProducerBatch]) -> None:
-        """Send these in its place."""
+        """Replace a batch by its split parts."""
         self.in_flight.remove(batch)
         self._is_recovering = True
         for index, part in enumerate(parts):
             part.order = (*batch.order, index)
         self._insert(parts)
         if batch.has_sequence:
-            self.begin_anew(batch)
+            self.reset_sequences(batch)
 
-    def begin_anew(self, batch: ProducerBatch) -> None:
-        """Number this batch and all behind it under the next epoch, once nothing is in flight."""
+    def reset_sequences(self, batch: ProducerBatch) -> None:
+        """Renumber this and all later batches under the next epoch, once nothing is in flight."""
         if self._identities is not None and not self._identities.is_fixed:
             self._gap = batch.order if self._gap is None else min(self._gap, batch.order)
 
     def is_oldest(self, batch: ProducerBatch) -> bool:
-        """Whether nothing is left that the broker should have stored before it."""
+        """Whether no earlier batch is still to be stored."""
         return all(other.order >= batch.order for other in self.batches())
 
     def _insert(self, batches: list[ProducerBatch]) -> None:
-        """Where they were before: in front of everything younger."""
+        """Requeue in the original order: before all younger batches."""
         older: list[ProducerBatch] = []
         while self.waiting and self.waiting[0].order < batches[0].order:
             older.append(self.waiting.popleft())

@@ -1,8 +1,8 @@
-"""Which partition a record goes to when the program does not say.
+"""Choose the partition of a record if the program does not.
 
-A record with a key goes where Kafka's Java client would send it, so that all writers agree. Records without one stick
-to a partition until about a batch's worth has gone there and then move to another, chosen at random among those that
-have a leader: batches fill up, and over time every partition gets its share.
+A record with a key goes where Kafka's Java client would send it, so that all producers agree. Records without a key
+stick to one partition until about ``batch.size`` bytes have gone there, then move to another, chosen at random among
+those with a leader: batches fill up, and over time the partitions get equal shares.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from millbeck.records.partitioning import partition_for_key
 
 class Partitioner(Protocol):
     def partition(self, topic: TopicView, key: bytes | None, size_bytes: int) -> int:
-        """The partition for a record of about this size; called once for each record."""
+        """The partition for a record of about this size; called once per record."""
 
 
 class DefaultPartitioner:
@@ -25,7 +25,7 @@ class DefaultPartitioner:
         self._batch_size = batch_size
         self._ignores_keys = ignores_keys
         self._sticky: dict[str, tuple[int, int]] = {}
-        """The partition of the moment by topic, and how many bytes have gone there."""
+        """The current sticky partition by topic, and the bytes sent to it."""
 
     def partition(self, topic: TopicView, key: bytes | None, size_bytes: int) -> int:
         if key is not None and not self._ignores_keys:

@@ -1,9 +1,9 @@
-"""Sends what the accumulator holds: which batches, to which broker, and what the answers mean.
+"""Sends the batches of the accumulator: builds Produce requests per broker and handles the responses.
 
-Everything happens in `pump`, which runs at most once per turn of the loop: it looks at each partition that has
-something due, finds its leader's connection and fills requests with at most one batch per partition. It is woken by
-new or full batches, answers, new metadata, opened connections and a timer for whatever is due next (linger, retry
-backoff, delivery timeout). There is no task per request.
+Everything happens in `_pump`, which runs at most once per event loop iteration: it checks each partition with a due
+batch, finds its leader's connection and fills requests with at most one batch per partition. It is woken by new or full
+batches, responses, new metadata, opened connections and a timer for the next deadline (linger, retry backoff, delivery
+timeout). There is no task per request.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Final
 from millbeck.client.cluster import Cluster
 from millbeck.client.connection import Connection
 from millbeck.client.errors import ClientClosed, DeliveryTimeout
-from millbeck.client.producer.accumulator import Accumulator
+from millbeck.client.producer.accumulator import RecordAccumulator
 from millbeck.client.producer.batch import ProducerBatch, ProducerIdentity
 from millbeck.client.producer.config import ProducerConfig
 from millbeck.client.producer.partition_queue import PartitionQueue
@@ -39,7 +39,6 @@ from millbeck.kernel.errors import (
     from_code,
 )
 from millbeck.kernel.ids import ZERO_UUID, TopicPartition
-from millbeck.wire.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 from millbeck.wire.messages.produce import (
     PartitionProduceData,
     PartitionProduceResponse,
@@ -47,18 +46,19 @@ from millbeck.wire.messages.produce import (
     ProduceResponse,
     TopicProduceData,
 )
+from millbeck.wire.messages.transactions import InitProducerIdRequest, InitProducerIdResponse
 
 log = logging.getLogger(__name__)
 
 _FATE_UNKNOWN: Final = (NetworkException, RequestTimedOut, NotEnoughReplicasAfterAppend)
-"""Errors after which nobody can tell whether the broker has the batch."""
+"""Errors that leave it unknown whether the broker has stored the batch."""
 _TOPIC_ID_FROM: Final = 13
 _RESPONSE_MARGIN_S: Final = 5.0
 _TRANSACTION_TIMEOUT_UNUSED_MS: Final = 60_000
 
 
 class Sender:
-    def __init__(self, cluster: Cluster, accumulator: Accumulator, config: ProducerConfig) -> None:
+    def __init__(self, cluster: Cluster, accumulator: RecordAccumulator, config: ProducerConfig) -> None:
         self._cluster = cluster
         self._accumulator = accumulator
         self._config = config
@@ -78,12 +78,12 @@ class Sender:
         cluster.on_connected.append(self.wake)
 
     def wake(self) -> None:
-        """Look at the queues before this turn of the loop is over."""
+        """Run `_pump` in this iteration of the event loop."""
         if self._turn is None and not self._is_closed:
             self._turn = self._loop.call_soon(self._pump)
 
     def close(self) -> None:
-        """Give up on everything that is not sent yet."""
+        """Fail all batches that are not sent yet."""
         self._is_closed = True
         for handle in (self._turn, self._timer):
             if handle is not None:
@@ -104,7 +104,7 @@ class Sender:
             self._drained = self._loop.create_future()
             await self._drained
 
-    # one look at everything
+    # the pump
 
     def _pump(self) -> None:
         self._turn = None
@@ -127,8 +127,11 @@ class Sender:
                 continue
             try:
                 leader = self._cluster.metadata.leader(*partition)
-            except ApiError:
-                self._cluster.refresh_soon()
+            except ApiError as error:
+                if queue.waiting:
+                    # What the batch is told of when it expires.
+                    queue.waiting[0].last_error = error.with_traceback(None)
+                self._cluster.request_refresh()
                 continue
             by_node.setdefault(leader.node_id, []).append(queue)
         for node_id, queues in by_node.items():
@@ -143,7 +146,7 @@ class Sender:
             self._timer = self._loop.call_at(wake_s, self.wake)
 
     def _expire(self, now_s: float) -> float:
-        """Give up on what is too old; when the next batch will be."""
+        """Fail batches older than the delivery timeout; returns when the next one expires."""
         next_s = math.inf
         expired: list[tuple[PartitionQueue, ProducerBatch]] = []
         for queue in self._accumulator.queues.values():
@@ -152,7 +155,7 @@ class Sender:
                     continue
                 expires_s = batch.created_s + self._delivery_timeout_s
                 if expires_s > now_s:
-                    # The others of this partition are younger.
+                    # The later batches of this partition are younger.
                     next_s = min(next_s, expires_s)
                     break
                 expired.append((queue, batch))
@@ -164,13 +167,13 @@ class Sender:
             )
             self._lost(late)
             batch.fail(late)
-            # One in flight keeps its place until its answer tells whether its sequence was used.
+            # A batch in flight stays queued until its response tells whether its sequence was used.
             if batch not in queue.in_flight:
                 queue.dropped(batch)
                 self._accumulator.settled(batch)
         return next_s
 
-    # the producer's id
+    # producer id
 
     def _needs_identity(self) -> bool:
         identities = self._accumulator.identities
@@ -210,7 +213,7 @@ class Sender:
     # requests
 
     def _send_to(self, node_id: int, queues: list[PartitionQueue], now_s: float) -> float:
-        """Fill requests to one broker; when to look again, if not only after an answer."""
+        """Fill requests to one broker; returns when to look again, if earlier than the next response."""
         connection = self._cluster.connection_nowait(node_id)
         if connection is None:
             return math.inf
@@ -222,7 +225,7 @@ class Sender:
                 break
             self._send(connection, batches)
             served = {batch.partition for batch in batches}
-            # Whoever was served comes after the others, so that full requests do not starve the same partitions.
+            # Rotate: the queues served go to the end, so that full requests do not starve the same partitions.
             queues = [
                 *(queue for queue in queues if queue.partition not in served),
                 *(queue for queue in queues if queue.partition in served and self._is_due(queue, now_s)),
@@ -233,7 +236,7 @@ class Sender:
         return queue.may_send() and self._accumulator.ready_at_s(queue) <= now_s
 
     def _collect(self, queues: list[PartitionQueue]) -> list[ProducerBatch]:
-        """At most one batch of each partition, together not larger than a request may be."""
+        """At most one batch per partition, within max.request.size in all."""
         batches: list[ProducerBatch] = []
         size_bytes = 0
         active = self._accumulator.queues
@@ -273,14 +276,14 @@ class Sender:
             version_max = self.transactions.produce_version_max
         try:
             if self._acks == 0:
-                connection.send_unanswered(request, version_max=version_max)
+                connection.send_no_response(request, version_max=version_max)
                 self._loop.call_soon(self._finish_unanswered, batches)
                 return
             connection.submit(
                 request,
                 ProduceResponse,
                 lambda outcome: self._answered(batches, outcome),
-                # The broker waits that long for its replicas, and its answer needs time too.
+                # The broker waits up to request.timeout.ms for replicas; add a margin for its response.
                 timeout_s=self._config.request_timeout_ms / 1000 + _RESPONSE_MARGIN_S,
                 version_max=version_max,
             )
@@ -292,7 +295,7 @@ class Sender:
             self._finish(batch, -1, -1)
         self.wake()
 
-    # answers
+    # responses
 
     def _answered(self, batches: list[ProducerBatch], outcome: ProduceResponse | ApiError) -> None:
         if isinstance(outcome, ApiError):
@@ -322,7 +325,7 @@ class Sender:
         }
 
     def _learn_leaders(self, response: ProduceResponse) -> None:
-        """Brokers that no longer lead say who does (KIP-951)."""
+        """Apply the new leaders that brokers return with NOT_LEADER_OR_FOLLOWER (KIP-951)."""
         metadata = self._cluster.metadata
         for endpoint in response.node_endpoints:
             metadata.learn_broker(endpoint.node_id, endpoint.host, endpoint.port, endpoint.rack)
@@ -351,7 +354,7 @@ class Sender:
             return
         if self._retries(queue, batch, error):
             if _is_about_leadership(error):
-                self._cluster.refresh_soon()
+                self._cluster.request_refresh()
             batch.last_error = error.with_traceback(None)
             batch.not_before_s = self._loop.time() + self._cluster.backoff.delay_s(batch.attempts)
             queue.put_back(batch)
@@ -362,12 +365,12 @@ class Sender:
         self._accumulator.settled(batch)
 
     def _lost(self, error: ApiError) -> None:
-        """A record will not be stored: a transaction it is part of cannot be committed."""
+        """A record will not be stored: its transaction cannot be committed."""
         if self.transactions is not None:
             self.transactions.failed(error)
 
     def _retries(self, queue: PartitionQueue, batch: ProducerBatch, error: ApiError) -> bool:
-        """Whether it is worth another attempt; begins a new epoch where the broker's state calls for it."""
+        """Whether to retry; starts a new epoch if the broker's producer state requires it."""
         if batch.attempts > self._config.retries or self._is_closed:
             return False
         identities = self._accumulator.identities
@@ -377,17 +380,17 @@ class Sender:
             is_behind = isinstance(error, OutOfOrderSequenceNumber) and not queue.is_oldest(batch)
             return self.transactions.stage is Stage.OPEN and (error.retriable or is_behind)
         if isinstance(error, OutOfOrderSequenceNumber):
-            # Behind a batch that comes back as well this is expected; otherwise the broker has lost something.
+            # Expected if an earlier batch is retried too; otherwise the broker has lost producer state.
             if queue.is_oldest(batch):
-                log.info("%s is out of order for the broker and nothing older is left: a new epoch begins", batch)
-                queue.begin_anew(batch)
+                log.info("%s is out of order and no older batch is pending: starting a new producer epoch", batch)
+                queue.reset_sequences(batch)
             return True
         if isinstance(error, UnknownProducerId):
-            queue.begin_anew(batch)
+            queue.reset_sequences(batch)
             return True
         if isinstance(error, InvalidProducerEpoch | InvalidProducerIdMapping):
             identities.discard(batch.identity)
-            queue.begin_anew(batch)
+            queue.reset_sequences(batch)
             return True
         return error.retriable
 
@@ -399,11 +402,11 @@ def _error_of(result: PartitionProduceResponse) -> ApiError:
         message = f"{message or 'the batch was refused'}: {'; '.join(reasons[:3])}"
     if result.error_code == MessageTooLarge.code:
         return MessageTooLarge(
-            message or "the broker takes no batch this large: see max.message.bytes of the topic, message.max.bytes"
+            message or "the batch is too large for the broker: see max.message.bytes of the topic, message.max.bytes"
         )
     return from_code(result.error_code, message)
 
 
 def _is_about_leadership(error: ApiError) -> bool:
-    """Whether other metadata may help; a broker that is short of replicas is still the right one."""
+    """Whether fresh metadata may help; a broker with too few in-sync replicas is still the leader."""
     return error.retriable and not isinstance(error, NotEnoughReplicas | NotEnoughReplicasAfterAppend)

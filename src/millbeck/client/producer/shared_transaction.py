@@ -1,14 +1,14 @@
-"""One transaction that several processes write into: begun in one place, ended in another.
+"""One transaction with several writing processes: begun in one process and ended there, written to from others.
 
     ticket = await SharedTransaction(environment, settings, "revenue").begin()      # on a driver
     BulkProducer(environment, settings, ticket=ticket)                              # in each task, any machine
     await SharedTransaction(environment, settings, "revenue", ticket).commit("revenue", {partition: note})
 
-A ticket is a producer's id and epoch. Whoever holds it may write, each to partitions of its own: sequences begin at 0
-with every ticket, and two writers to one partition would be taken for one that repeats itself. Beginning anew fences
-every older ticket, and aborts or completes what was written with it. Needs transaction version 2 (KIP-890), where a
-partition joins with its first batch and a ticket is void once its transaction has ended: what arrives late from a task
-that was given up can never become part of a later transaction.
+A ticket is a producer id and epoch. Any process that holds it may write, but each to its own partitions: sequences
+start at 0 with every ticket, so a second writer to a partition would look like a duplicate. `begin` fences all older
+tickets, and aborts or completes their transaction. Needs transaction version 2 (KIP-890), where a partition joins with
+its first batch and a ticket is invalid once its transaction has ended: a late batch of an abandoned task can never
+become part of a later transaction.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from millbeck.client.errors import UnsupportedByBroker
 from millbeck.client.offset_requests import fetch_committed
 from millbeck.client.producer.batch import ProducerIdentity
 from millbeck.client.producer.config import ProducerConfig
-from millbeck.client.producer.partition_queue import Identities
+from millbeck.client.producer.partition_queue import ProducerIdState
 from millbeck.client.producer.transactions import Stage, Transactions
 from millbeck.client.retry import Deadline
 from millbeck.kernel.environment import Environment
@@ -33,8 +33,8 @@ from millbeck.kernel.ids import TopicPartition
 _SOMEWHERE: Final = TopicPartition("", 0)
 
 
-class Ticket(NamedTuple):
-    """What it takes to write into the transaction; small enough to be sent around."""
+class TransactionHandle(NamedTuple):
+    """The producer id and epoch that writers need; small enough to be sent to tasks."""
 
     transactional_id: str
     producer_id: int
@@ -42,27 +42,27 @@ class Ticket(NamedTuple):
 
 
 class SharedTransaction:
-    """Make it inside a running loop, and `close` it."""
+    """Create it inside a running event loop, and `close` it."""
 
     def __init__(
         self,
         environment: Environment,
         settings: Mapping[str, Value],
         transactional_id: str,
-        ticket: Ticket | None = None,
+        ticket: TransactionHandle | None = None,
     ) -> None:
         config = ProducerConfig.parse({**settings, "transactional.id": transactional_id})
         self._timeout_s = config.max_block_ms / 1000
         self.cluster = Cluster(environment, config)
-        self._identities = Identities()
+        self._identities = ProducerIdState()
         self._transactions = Transactions(self.cluster, self._identities, config, _nobody_waits)
         if ticket is not None:
             self._identities.current = ProducerIdentity(ticket.producer_id, ticket.epoch, True)
             self._transactions.is_version_2 = True
             self._transactions.stage = Stage.OPEN
 
-    async def begin(self) -> Ticket:
-        """Take the transactional id over. Raises `UnsupportedByBroker` where the cluster's transactions are older."""
+    async def begin(self) -> TransactionHandle:
+        """Take over the transactional id. Raises `UnsupportedByBroker` if transaction.version is below 2."""
         await self._transactions.init(self._timeout_s)
         if not self._transactions.is_version_2:
             raise UnsupportedByBroker(
@@ -71,10 +71,10 @@ class SharedTransaction:
         self._transactions.begin()
         current = self._identities.current
         assert current is not None
-        return Ticket(self._transactions.transactional_id, current.producer_id, current.epoch)
+        return TransactionHandle(self._transactions.transactional_id, current.producer_id, current.epoch)
 
     async def notes(self, group_id: str) -> dict[TopicPartition, CommittedOffset]:
-        """What the group has committed, with nothing pending: what `commit` wrote is all there, or not at all."""
+        """The group's committed offsets, with none pending: all those of the last `commit`, or none."""
 
         async def attempt(deadline: Deadline) -> dict[TopicPartition, CommittedOffset]:
             try:
@@ -95,9 +95,9 @@ class SharedTransaction:
         return await self.cluster.retrying(attempt, timeout_s=self._timeout_s)
 
     async def commit(self, group_id: str, notes: Mapping[TopicPartition, CommittedOffset]) -> None:
-        """Everything that was written becomes visible, together with the notes.
+        """Commit the transaction: its records become visible together with the offsets in ``notes``.
 
-        Raises if that did not happen, or if nobody knows; `begin` and `notes` tell afterwards.
+        Raises if that failed or the outcome is unknown; `begin` and `notes` show it afterwards.
         """
         if notes:
             await self._transactions.add_offsets(group_id, Committer(), notes, self._timeout_s)
@@ -107,14 +107,14 @@ class SharedTransaction:
         await self._end(is_committed=False)
 
     async def _end(self, *, is_committed: bool) -> None:
-        # Others have written, whatever is known here.
+        # Other processes have written, which this one does not know.
         self._transactions.may_send(_SOMEWHERE)
         await self._transactions.end(is_committed=is_committed, timeout_s=self._timeout_s)
 
     async def close(self) -> None:
-        """An open transaction stays open: others may still write."""
+        """Close the client; an open transaction stays open, since others may still write."""
         await self.cluster.close()
 
 
 def _nobody_waits() -> None:
-    """There is no sender here to wake."""
+    """No sender to wake here."""

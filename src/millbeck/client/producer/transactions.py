@@ -1,19 +1,19 @@
-"""A producer's transactions: what it asks of its transactional id's coordinator, and what may be sent when.
+"""The transaction state machine of a producer: requests to the coordinator, and what may be sent when.
 
 States
-    NEW     -> READY    `init` has an id and epoch; whoever had the transactional id before is fenced
+        NEW     -> READY    `init` has a producer id and epoch; older producers with the transactional id are fenced
     READY   -> OPEN     `begin`
     OPEN    -> FAILED   a record was not stored: the transaction can only be aborted
-    OPEN    -> READY    `end` was answered: committed or aborted
+        OPEN    -> READY    `end` was answered: committed or aborted
     FAILED  -> READY    `end` with an abort
-    OPEN    -> PREPARED `prepare`: everything is stored, and only the end is left to be decided (two-phase commit)
-    NEW     -> PREPARED `init` has kept what the producer before had prepared
-    PREPARED -> READY   `end`, as the decision says
-    any     -> DEAD     somebody else has the transactional id, or the broker refuses it: nothing can be sent any more
+        OPEN    -> PREPARED `prepare`: everything is stored, and only the decision is missing (two-phase commit)
+        NEW     -> PREPARED `init` has kept the transaction that the previous producer prepared
+        PREPARED -> READY   `end`, as decided
+        any     -> DEAD     fenced, or refused by the broker: nothing can be sent any more
 
-From transaction version 2 on (the broker says so) a partition joins the transaction with its first batch, and the
-answer to the end has the epoch to go on with. Before that, partitions are announced first, and an abort that leaves
-batches behind whose fate is unknown asks for a new epoch.
+From transaction version 2 on (as reported by the broker) a partition joins the transaction with its first batch, and
+the EndTxn response has the next epoch. Before that, partitions are added with AddPartitionsToTxn first, and an abort
+that leaves batches with unknown outcome requests a new epoch.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from millbeck.client.cluster import Cluster
 from millbeck.client.consumer.commits import CommittedOffset, Committer
 from millbeck.client.producer.batch import ProducerIdentity
 from millbeck.client.producer.config import ProducerConfig
-from millbeck.client.producer.partition_queue import Identities
+from millbeck.client.producer.partition_queue import ProducerIdState
 from millbeck.client.retry import Deadline
 from millbeck.kernel.errors import (
     ApiError,
@@ -40,15 +40,16 @@ from millbeck.kernel.errors import (
     from_code,
 )
 from millbeck.kernel.ids import TopicPartition
-from millbeck.wire.messages.add_offsets_to_txn import AddOffsetsToTxnRequest, AddOffsetsToTxnResponse
-from millbeck.wire.messages.add_partitions_to_txn import (
+from millbeck.wire.messages.transactions import (
+    AddOffsetsToTxnRequest,
+    AddOffsetsToTxnResponse,
     AddPartitionsToTxnRequest,
     AddPartitionsToTxnResponse,
     AddPartitionsToTxnTopic,
-)
-from millbeck.wire.messages.end_txn import EndTxnRequest, EndTxnResponse
-from millbeck.wire.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
-from millbeck.wire.messages.txn_offset_commit import (
+    EndTxnRequest,
+    EndTxnResponse,
+    InitProducerIdRequest,
+    InitProducerIdResponse,
     TxnOffsetCommitRequest,
     TxnOffsetCommitRequestPartition,
     TxnOffsetCommitRequestTopic,
@@ -65,7 +66,7 @@ OFFSETS_MAX_BEFORE_2: Final = 4
 INIT_STABLE_MAX: Final = 5
 INIT_TWO_PHASE: Final = 6
 PAUSE_S: Final = 0.02
-"""Between two questions whether the end of the transaction before is complete, which takes milliseconds."""
+"""Retry interval while the previous transaction completes (CONCURRENT_TRANSACTIONS), which takes milliseconds."""
 
 _FATAL: Final = (
     InvalidProducerEpoch,
@@ -86,7 +87,7 @@ class Stage(Enum):
 
 
 class PreparedState(NamedTuple):
-    """Which transaction was prepared: kept beside the decision, as text, by whoever makes it."""
+    """Identifies a prepared transaction; the external transaction manager stores it, as text, with its decision."""
 
     producer_id: int
     epoch: int
@@ -96,7 +97,7 @@ class PreparedState(NamedTuple):
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """What `str` gave; ValueError for anything else."""
+        """Parse the text of `str`; raises ValueError for anything else."""
         producer_id, separator, epoch = text.partition(":")
         if not separator:
             raise ValueError(f"{text!r} is not a prepared transaction's state, which is producer id:epoch")
@@ -112,9 +113,9 @@ A = TypeVar("A", bound=_Answer)
 
 class Transactions:
     def __init__(
-        self, cluster: Cluster, identities: Identities, config: ProducerConfig, wake: Callable[[], None]
+        self, cluster: Cluster, identities: ProducerIdState, config: ProducerConfig, wake: Callable[[], None]
     ) -> None:
-        """``wake`` is called when more may be sent than before."""
+        """``wake`` is called when more partitions may be sent to."""
         assert config.transactional_id is not None
         identities.is_fixed = True
         self._cluster = cluster
@@ -129,15 +130,15 @@ class Transactions:
         self._wanted: dict[TopicPartition, None] = {}
         self._adding: asyncio.Task[None] | None = None
         self._has_begun = False
-        """Whether a broker may know of the open transaction."""
+        """Whether a broker may know the open transaction."""
         self._has_gap = False
         self.prepared: PreparedState | None = None
-        """The transaction that waits for its decision."""
+        """The prepared transaction that waits for its decision."""
 
-    # what the producer's user does
+    # called by the producer
 
     async def init(self, timeout_s: float, *, keeps_prepared: bool = False) -> None:
-        """Take the transactional id over; an open transaction of whoever had it is aborted, or kept to be ended."""
+        """Take over the transactional id; its open transaction is aborted, or kept to be completed."""
         if self.stage is not Stage.NEW:
             raise InvalidTxnState(f"the producer is {self.stage.value}")
         self.prepared = await self._take(timeout_s, keeps_prepared=keeps_prepared)
@@ -145,7 +146,7 @@ class Transactions:
         self.stage = Stage.READY if self.prepared is None else Stage.PREPARED
 
     def prepare(self) -> PreparedState:
-        """The records are all stored when this is called. From now on the transaction can only be ended."""
+        """Prepare; all records must be stored. From now on the transaction can only be committed or aborted."""
         if not self._config.two_phase_commit:
             raise InvalidTxnState("cannot prepare a transaction: transaction.two.phase.commit.enable is off")
         if self.stage is not Stage.OPEN:
@@ -168,7 +169,7 @@ class Transactions:
         offsets: Mapping[TopicPartition, CommittedOffset],
         timeout_s: float,
     ) -> None:
-        """Commit what a group has read as part of the transaction."""
+        """Commit a group's offsets as part of the transaction."""
         if self.stage is not Stage.OPEN:
             raise self._refusal("commit offsets")
         self._has_begun = True
@@ -185,7 +186,7 @@ class Transactions:
             raise
 
     async def end(self, *, is_committed: bool, timeout_s: float) -> None:
-        """Commit or abort; the records are all stored, or given up, when this is called."""
+        """Commit or abort; all records must be stored or dropped before."""
         if is_committed and self.stage not in (Stage.OPEN, Stage.PREPARED):
             raise self._refusal("commit")
         if self.stage not in (Stage.OPEN, Stage.PREPARED, Stage.FAILED):
@@ -208,15 +209,15 @@ class Transactions:
         self._added.clear()
         self.stage, self.error, self.prepared = Stage.READY, None, None
 
-    # what the sender asks
+    # called by the sender
 
     def check_open(self) -> None:
-        """Before a record is taken: raises unless a transaction is open."""
+        """Raise unless a transaction is open; called before a record is accepted."""
         if self.stage is not Stage.OPEN:
             raise self._refusal("send")
 
     def may_send(self, partition: TopicPartition) -> bool:
-        """Whether batches of the partition may go out; if not, it is being announced."""
+        """Whether batches of the partition may be sent; if not, the partition is being added to the transaction."""
         if self.stage is not Stage.OPEN:
             return False
         if self.is_version_2 or partition in self._added:
@@ -229,7 +230,7 @@ class Transactions:
 
     @property
     def identity(self) -> ProducerIdentity | None:
-        """What the coordinator has given it."""
+        """The producer id and epoch assigned by the coordinator."""
         return self._identities.current
 
     @property
@@ -237,7 +238,7 @@ class Transactions:
         return None if self.is_version_2 else PRODUCE_MAX_BEFORE_2
 
     def failed(self, error: ApiError) -> None:
-        """Something of the open transaction is lost: it cannot be committed any more."""
+        """A record of the open transaction is lost: it can only be aborted."""
         if isinstance(error, _FATAL):
             self.stage = Stage.DEAD
             self.error = error.with_traceback(None)
@@ -252,10 +253,10 @@ class Transactions:
         reason = "" if self.error is None else f": {self.error}"
         return InvalidTxnState(f"cannot {what}: the producer's transaction is {self.stage.value}{reason}")
 
-    # the coordinator
+    # requests to the coordinator
 
     async def _take(self, timeout_s: float, *, keeps_prepared: bool = False) -> PreparedState | None:
-        """The transaction that was kept, if there was one to keep."""
+        """InitProducerId; returns the kept transaction, if there is one."""
         known = self._identities.current
         is_two_phase = self._config.two_phase_commit or keeps_prepared
         answer = await self._ask(
@@ -292,7 +293,7 @@ class Transactions:
         version_max: int | None = None,
         version_min: int | None = None,
     ) -> A:
-        """Asked again as long as that may help."""
+        """Send to the coordinator, with retries of retriable errors."""
 
         async def attempt(deadline: Deadline) -> A:
             message = request(self._identities.current or ProducerIdentity(-1, -1))

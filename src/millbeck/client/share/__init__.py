@@ -1,7 +1,7 @@
-"""`ShareConsumer`: a member of a share group, whose records are settled one by one (KIP-932)."""
+"""`ShareConsumer`: a member of a share group, which acknowledges records individually (KIP-932)."""
 
-from millbeck.client.share.client import Delivery, ShareConsumer
+from millbeck.client.share.client import AcquiredRecord, ShareConsumer
 from millbeck.client.share.config import ShareConsumerConfig
 from millbeck.client.share.session import AcknowledgeType
 
-__all__ = ["AcknowledgeType", "Delivery", "ShareConsumer", "ShareConsumerConfig"]
+__all__ = ["AcknowledgeType", "AcquiredRecord", "ShareConsumer", "ShareConsumerConfig"]

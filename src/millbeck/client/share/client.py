@@ -1,4 +1,4 @@
-"""`ShareConsumer`: reads records as a member of a share group, and says of each what became of it.
+"""`ShareConsumer`: reads records as a member of a share group and acknowledges each of them.
 
     async with ShareConsumer(real_environment(), {"bootstrap.servers": "...", "group.id": "jobs"}) as consumer:
         consumer.subscribe(["orders"])
@@ -6,10 +6,10 @@
             for delivery in await consumer.poll(timeout_s=1.0):
                 ...
 
-With ``share.acknowledgement.mode=implicit`` the next poll (or `commit`, or `close`) accepts what the one before
-returned. With ``explicit`` the program calls `acknowledge` for each delivery; what it says goes out with the next
-fetch, or at once with `commit`, which tells how it went. A record that is not settled before its lock runs out comes
-back to somebody, so `commit` may be told INVALID_RECORD_STATE.
+With ``share.acknowledgement.mode=implicit`` the next poll (or `commit`, or `close`) accepts the records of the previous
+one. With ``explicit`` the program calls `acknowledge` for each record; acknowledgements are sent with the next fetch,
+or at once by `commit`, which returns the results. A record not acknowledged before its acquisition lock times out is
+delivered again, so `commit` may return INVALID_RECORD_STATE.
 """
 
 from __future__ import annotations
@@ -27,14 +27,13 @@ from millbeck.client.errors import ClientClosed
 from millbeck.client.retry import Deadline
 from millbeck.client.share.config import ShareConsumerConfig
 from millbeck.client.share.membership import ShareMembership
-from millbeck.client.share.session import AcknowledgeType, Limits, NodeSession, Place, Said
+from millbeck.client.share.session import AcknowledgeType, Place, Said, ShareFetchLimits, ShareSessionHandler
 from millbeck.kernel.environment import Environment
 from millbeck.kernel.errors import ApiError, InvalidRequest, NetworkException, NotLeaderOrFollower, from_code
 from millbeck.kernel.ids import TopicPartition
 from millbeck.records import batch
 from millbeck.records.record import Record
-from millbeck.wire.messages.share_acknowledge import ShareAcknowledgeResponse
-from millbeck.wire.messages.share_fetch import ShareFetchPartitionResult, ShareFetchResponse
+from millbeck.wire.messages.share_fetch import ShareAcknowledgeResponse, ShareFetchPartitionResult, ShareFetchResponse
 
 log = logging.getLogger(__name__)
 
@@ -42,7 +41,7 @@ _CLOSE_SECONDS_MAX: Final = 5.0
 _TROUBLE_PAUSE_SECONDS: Final = 0.1
 
 
-class Delivery(NamedTuple):
+class AcquiredRecord(NamedTuple):
     partition: TopicPartition
     record: Record
     delivery_count: int
@@ -58,7 +57,7 @@ Outcomes = dict[TopicPartition, ApiError | None]
 
 
 class ShareConsumer:
-    """Make it inside a running loop; use it as an async context manager, or call `close`."""
+    """Create it inside a running event loop; use it as an async context manager, or call `close`."""
 
     def __init__(
         self,
@@ -66,7 +65,7 @@ class ShareConsumer:
         settings: Mapping[str, Value] | ShareConsumerConfig,
         on_acknowledged: Callable[[TopicPartition, Mapping[int, AcknowledgeType], ApiError | None], None] | None = None,
     ) -> None:
-        """``on_acknowledged`` is told what became of everything that was said, also of what went out by itself."""
+        """``on_acknowledged`` gets the result of every acknowledgement, including implicit ones."""
         config = settings if isinstance(settings, ShareConsumerConfig) else ShareConsumerConfig.parse(settings)
         if not config.group_id:
             raise InvalidRequest("a share consumer needs group.id")
@@ -74,10 +73,10 @@ class ShareConsumer:
         self.cluster = Cluster(environment, config)
         self._on_acknowledged = on_acknowledged
         self._membership = ShareMembership(self.cluster, config.group_id, config.client_rack, self._wake_up)
-        self._sessions: dict[int, NodeSession] = {}
+        self._sessions: dict[int, ShareSessionHandler] = {}
         self._fetching: dict[int, asyncio.Task[None]] = {}
-        self._ready: deque[Delivery] = deque()
-        self._unsettled: dict[tuple[Place, int], Delivery] = {}
+        self._ready: deque[AcquiredRecord] = deque()
+        self._unsettled: dict[tuple[Place, int], AcquiredRecord] = {}
         self._changed = asyncio.Event()
         self._is_closed = False
 
@@ -100,14 +99,14 @@ class ShareConsumer:
 
     def subscribe(self, topics: Iterable[str]) -> None:
         names = list(topics)
-        self.cluster.want_topics(names)
+        self.cluster.add_topics(names)
         self.cluster.start_upkeep()
         self._membership.subscribe(names)
 
-    # Reading
+    # reading
 
-    async def poll(self, *, timeout_s: float) -> list[Delivery]:
-        """Some records, or none when there are none in time."""
+    async def poll(self, *, timeout_s: float) -> list[AcquiredRecord]:
+        """Some acquired records, or none if none arrive in time."""
         if self._is_closed:
             raise ClientClosed
         if not self.config.is_explicit:
@@ -129,8 +128,8 @@ class ShareConsumer:
             except TimeoutError:
                 return self._take()
 
-    def _take(self) -> list[Delivery]:
-        found: list[Delivery] = []
+    def _take(self) -> list[AcquiredRecord]:
+        found: list[AcquiredRecord] = []
         while self._ready and len(found) < self.config.max_poll_records:
             delivery = self._ready.popleft()
             self._unsettled[delivery.place, delivery.record.offset] = delivery
@@ -142,13 +141,13 @@ class ShareConsumer:
         for topic_id, indexes in list(self._membership.assigned.items()):
             name = self.cluster.metadata.topic_name(topic_id)
             if name is None:
-                self.cluster.refresh_soon()
+                self.cluster.request_refresh()
                 continue
             for index in indexes:
                 try:
                     leader = self.cluster.metadata.leader(name, index)
                 except ApiError:
-                    self.cluster.refresh_soon()
+                    self.cluster.request_refresh()
                     continue
                 by_node.setdefault(leader.node_id, []).append(((topic_id, index), name))
         for node_id in dict.fromkeys([*by_node, *self._sessions]):
@@ -162,12 +161,12 @@ class ShareConsumer:
     async def _fetch(self, node_id: int, wanted: dict[Place, str]) -> None:
         session = self._sessions.get(node_id)
         if session is None:
-            session = self._sessions[node_id] = NodeSession(self._membership._group_id, self.member_id)
-        said = session.take_said() if session.is_open else {}
+            session = self._sessions[node_id] = ShareSessionHandler(self._membership._group_id, self.member_id)
+        said = session.take_acknowledgements() if session.is_open else {}
         renewing = {place: offsets for place, offsets in said.items() if AcknowledgeType.RENEW in offsets.values()}
         try:
             if renewing:
-                # A fetch cannot do both.
+                # A ShareFetch with RENEW acknowledgements cannot fetch records too, so they are sent separately.
                 await self._acknowledge(node_id, session, said)
                 said = {}
             request = session.fetch_request(wanted, self._limits(), said)
@@ -182,15 +181,15 @@ class ShareConsumer:
         except ApiError as error:
             log.debug("share fetch from broker %d: %s", node_id, error)
             self._lost(node_id, session, said, error)
-            self.cluster.refresh_soon()
+            self.cluster.request_refresh()
             await asyncio.sleep(_TROUBLE_PAUSE_SECONDS)
         finally:
             self._fetching.pop(node_id, None)
             self._wake_up()
 
-    def _limits(self) -> Limits:
+    def _limits(self) -> ShareFetchLimits:
         config = self.config
-        return Limits(
+        return ShareFetchLimits(
             config.fetch_max_wait_ms,
             config.fetch_min_bytes,
             config.fetch_max_bytes,
@@ -209,15 +208,15 @@ class ShareConsumer:
                     self._told(place, said.pop(place), error)
                 if result.error_code:
                     if result.error_code == NotLeaderOrFollower.code:
-                        self.cluster.refresh_soon()
+                        self.cluster.request_refresh()
                     log.debug("share fetch of partition %d: error %d", result.partition_index, result.error_code)
                 elif place in wanted:
                     self._read(node_id, place, wanted[place], result)
         for place, offsets in said.items():
-            self._told(place, offsets, NetworkException("the broker has not said what became of it"))
+            self._told(place, offsets, NetworkException("the broker returned no result for the acknowledgement"))
 
     def _read(self, node_id: int, place: Place, name: str, result: ShareFetchPartitionResult) -> None:
-        """Put what was acquired in line; offsets without a record are told to the broker as gaps."""
+        """Queue acquired records; acquired offsets without a record are acknowledged as gaps."""
         counts = {
             offset: each.delivery_count
             for each in result.acquired_records
@@ -230,37 +229,37 @@ class ShareConsumer:
             for record in batch.records_of(part.data, check_crc=self.config.check_crcs):
                 count = counts.pop(record.offset, None)
                 if count is not None:
-                    self._ready.append(Delivery(partition, record, count, place[0], node_id))
+                    self._ready.append(AcquiredRecord(partition, record, count, place[0], node_id))
         session = self._sessions[node_id]
         for offset in counts:
-            session.say(place, offset, AcknowledgeType.GAP)
+            session.acknowledge(place, offset, AcknowledgeType.GAP)
 
-    # Settling
+    # acknowledging
 
-    def acknowledge(self, delivery: Delivery, kind: AcknowledgeType = AcknowledgeType.ACCEPT) -> None:
-        """Say what became of a record that a poll has returned."""
+    def acknowledge(self, delivery: AcquiredRecord, kind: AcknowledgeType = AcknowledgeType.ACCEPT) -> None:
+        """Acknowledge a record returned by poll."""
         if not self.config.is_explicit:
-            raise InvalidRequest("records are accepted by themselves: share.acknowledgement.mode is implicit")
+            raise InvalidRequest("records are accepted implicitly: share.acknowledgement.mode is implicit")
         key = (delivery.place, delivery.record.offset)
         if kind is not AcknowledgeType.RENEW:
             self._unsettled.pop(key, None)
-        self._say(delivery, kind)
+        self._add_acknowledgement(delivery, kind)
 
     def _settle_all(self, kind: AcknowledgeType) -> None:
         unsettled, self._unsettled = self._unsettled, {}
         for delivery in unsettled.values():
-            self._say(delivery, kind)
+            self._add_acknowledgement(delivery, kind)
 
-    def _say(self, delivery: Delivery, kind: AcknowledgeType) -> None:
+    def _add_acknowledgement(self, delivery: AcquiredRecord, kind: AcknowledgeType) -> None:
         session = self._sessions.get(delivery.node_id)
         if session is not None and session.is_open:
-            session.say(delivery.place, delivery.record.offset, kind)
+            session.acknowledge(delivery.place, delivery.record.offset, kind)
         else:
-            error = NetworkException("the session in which it was acquired is over")
+            error = NetworkException("the share session in which it was acquired has ended")
             self._told(delivery.place, {delivery.record.offset: kind}, error)
 
     async def commit(self, *, timeout_s: float = 30.0) -> Outcomes:
-        """Send what was said, and wait for what becomes of it; each partition's outcome, None for success."""
+        """Send acknowledgements and wait for the results; each partition's error, None for success."""
         if not self.config.is_explicit:
             self._settle_all(AcknowledgeType.ACCEPT)
         outcomes: Outcomes = {}
@@ -268,7 +267,7 @@ class ShareConsumer:
             for node_id, session in list(self._sessions.items()):
                 while node_id in self._fetching:
                     await asyncio.wait([self._fetching[node_id]])
-                said = session.take_said()
+                said = session.take_acknowledgements()
                 if said:
                     await self._acknowledge(node_id, session, said, outcomes)
         return outcomes
@@ -276,7 +275,7 @@ class ShareConsumer:
     async def _acknowledge(
         self,
         node_id: int,
-        session: NodeSession,
+        session: ShareSessionHandler,
         said: Said,
         outcomes: Outcomes | None = None,
         *,
@@ -303,7 +302,9 @@ class ShareConsumer:
                     refusal = from_code(result.error_code, result.error_message or "") if result.error_code else None
                     self._told(place, offsets, refusal, outcomes)
         for place, offsets in left.items():
-            self._told(place, offsets, NetworkException("the broker has not said what became of it"), outcomes)
+            self._told(
+                place, offsets, NetworkException("the broker returned no result for the acknowledgement"), outcomes
+            )
 
     def _told(
         self,
@@ -320,22 +321,22 @@ class ShareConsumer:
             self._on_acknowledged(partition, offsets, error)
 
     def _lost(
-        self, node_id: int, session: NodeSession, said: Said, error: ApiError, outcomes: Outcomes | None = None
+        self, node_id: int, session: ShareSessionHandler, said: Said, error: ApiError, outcomes: Outcomes | None = None
     ) -> None:
-        """The session is over: what was held there is another's, and what was said of it is void."""
+        """The session has ended: its records are released to others, and pending acknowledgements are void."""
         for unsent in (said, session.reset()):
             for place, offsets in unsent.items():
                 self._told(place, offsets, error, outcomes)
         self._ready = deque(each for each in self._ready if each.node_id != node_id)
         self._unsettled = {key: each for key, each in self._unsettled.items() if each.node_id != node_id}
 
-    # Life
+    # lifecycle
 
     def _wake_up(self) -> None:
         self._changed.set()
 
     async def close(self) -> None:
-        """Settle what is left (accepted with implicit acknowledgement, given back otherwise), and leave the group."""
+        """Accept (implicit mode) or release (explicit mode) pending records, and leave the group."""
         if self._is_closed:
             return
         self._is_closed = True
@@ -347,7 +348,7 @@ class ShareConsumer:
                     while node_id in self._fetching:
                         await asyncio.wait([self._fetching[node_id]])
                     if session.is_open:
-                        await self._acknowledge(node_id, session, session.take_said(), is_last=True)
+                        await self._acknowledge(node_id, session, session.take_acknowledgements(), is_last=True)
                 await self._membership.leave()
         except (ApiError, TimeoutError) as error:
             log.debug("closing: %s", error)

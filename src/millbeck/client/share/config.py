@@ -1,4 +1,4 @@
-"""Settings of a share consumer, under Kafka's names."""
+"""Settings of the share consumer, under Kafka's names."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ CLIENT: Final = Scope.CLIENT
 
 class ShareConsumerConfig(ClientConfig):
     group_id = option(
-        "group.id", STRING, None, scope=CLIENT, importance=Importance.HIGH, doc="The share group this consumer is in."
+        "group.id", STRING, None, scope=CLIENT, importance=Importance.HIGH, doc="The share group this consumer joins."
     )
     acknowledgement_mode = option(
         "share.acknowledgement.mode",
@@ -21,8 +21,8 @@ class ShareConsumerConfig(ClientConfig):
         "implicit",
         valid=one_of("implicit", "explicit"),
         scope=CLIENT,
-        doc="With implicit, the next poll accepts what the one before returned; with explicit, the program says it of "
-        "each record.",
+        doc="implicit: the next poll accepts the records of the previous one; explicit: the program acknowledges each "
+        "record.",
     )
     acquire_mode = option(
         "share.acquire.mode",
@@ -30,10 +30,10 @@ class ShareConsumerConfig(ClientConfig):
         "batch_optimized",
         valid=one_of("batch_optimized", "record_limit"),
         scope=CLIENT,
-        doc="With record_limit a fetch never brings more than max.poll.records; otherwise whole batches.",
+        doc="record_limit: a fetch acquires at most max.poll.records; batch_optimized: whole batches.",
     )
     max_poll_records = option(
-        "max.poll.records", INT, 500, valid=at_least(1), scope=CLIENT, doc="Most records a fetch asks for."
+        "max.poll.records", INT, 500, valid=at_least(1), scope=CLIENT, doc="Maximum number of records per fetch."
     )
     fetch_min_bytes = option(
         "fetch.min.bytes",
@@ -41,10 +41,10 @@ class ShareConsumerConfig(ClientConfig):
         1,
         valid=at_least(0),
         scope=CLIENT,
-        doc="A broker answers a fetch when it has this much.",
+        doc="A broker delays its answer to a fetch until it has this many bytes.",
     )
     fetch_max_bytes = option(
-        "fetch.max.bytes", INT, 50 * MIB, valid=at_least(1), scope=CLIENT, doc="Most bytes one fetch returns."
+        "fetch.max.bytes", INT, 50 * MIB, valid=at_least(1), scope=CLIENT, doc="Maximum number of bytes per fetch."
     )
     fetch_max_wait_ms = option(
         "fetch.max.wait.ms",
@@ -52,10 +52,10 @@ class ShareConsumerConfig(ClientConfig):
         500,
         valid=at_least(0),
         scope=CLIENT,
-        doc="A broker answers a fetch after this time at the latest.",
+        doc="The longest time a broker delays its answer to a fetch.",
     )
     check_crcs = option(
-        "check.crcs", BOOLEAN, True, scope=CLIENT, importance=Importance.LOW, doc="Verify checksums of what arrives."
+        "check.crcs", BOOLEAN, True, scope=CLIENT, importance=Importance.LOW, doc="Verify checksums of fetched batches."
     )
 
     @property

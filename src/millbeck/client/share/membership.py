@@ -1,4 +1,4 @@
-"""A share group's member: it says that it is alive, and hears which partitions it may read."""
+"""A member of a share group: sends heartbeats and receives its assignment."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from millbeck.client.cluster import COORDINATOR, Cluster
 from millbeck.client.retry import Deadline
 from millbeck.kernel.errors import ApiError, FencedMemberEpoch, UnknownMemberId, from_code
 from millbeck.kernel.ids import uuid_text
-from millbeck.wire.messages.share_group_heartbeat import ShareGroupHeartbeatRequest, ShareGroupHeartbeatResponse
+from millbeck.wire.messages.share_groups import ShareGroupHeartbeatRequest, ShareGroupHeartbeatResponse
 
 log = logging.getLogger(__name__)
 
@@ -69,7 +69,7 @@ class ShareMembership:
                 continue
 
     async def _beat_once(self) -> float:
-        """How long to wait with the next."""
+        """Send one heartbeat; returns the interval until the next."""
         deadline = Deadline(self._cluster.config.request_timeout_ms / 1000)
         topics = self._topics
         is_full = self.epoch == JOIN_EPOCH or self._told != topics
@@ -108,6 +108,6 @@ class ShareMembership:
         try:
             await self._send(ShareGroupHeartbeatRequest(self._group_id, self.member_id, LEAVE_EPOCH), deadline)
         except ApiError as error:
-            # The group notices by itself when the session ends.
+            # The coordinator removes the member anyway when the session expires.
             log.debug("leaving share group %s: %s", self._group_id, error)
         self.epoch = JOIN_EPOCH

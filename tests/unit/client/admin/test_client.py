@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
 import pytest
-from fake_cluster import SILENCE, FakeCluster, simulate
 
 from millbeck.client.admin import Admin, AdminConfig
 from millbeck.client.errors import ClientClosed, NoBrokerReachable, RequestTimeout
 from millbeck.kernel.errors import InvalidConfig
 from millbeck.wire.messages.metadata import MetadataRequest
+from tests.unit.client.fake_cluster import SILENCE, FakeCluster, simulate
 
 
 def test_settings_may_be_parsed_already() -> None:
@@ -20,7 +21,7 @@ def test_settings_may_be_parsed_already() -> None:
             await admin.list_topics()
         assert cluster.asked(MetadataRequest)[0].client_id == "me"
         with pytest.raises(InvalidConfig, match=r"bootstrap\.servers"):
-            Admin(cluster.environment, {"bootstrap.servers": "nowhere"})
+            Admin(cluster.environment, {"bootstrap.servers": "nowhere:"})
 
     simulate(scenario)
 
@@ -42,7 +43,7 @@ def test_a_cluster_that_is_not_there_is_waited_for_as_long_as_a_call_may_take() 
     async def scenario(cluster: FakeCluster) -> None:
         cluster.brokers[1].stop()
         loop = asyncio.get_running_loop()
-        settings = {"bootstrap.servers": cluster.bootstrap, "default.api.timeout.ms": 5000}
+        settings: dict[str, Any] = {"bootstrap.servers": cluster.bootstrap, "default.api.timeout.ms": 5000}
         async with Admin(cluster.environment, settings) as admin:
             with pytest.raises(NoBrokerReachable):
                 await admin.list_topics()

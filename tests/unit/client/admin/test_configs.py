@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import pytest
-from fake_cluster import Call, FakeCluster, simulate
 
 from millbeck.client.admin import Admin
 from millbeck.client.admin.results import ConfigChange, ConfigOperation, ConfigResource, ResourceType
 from millbeck.client.errors import UnsupportedByBroker
 from millbeck.kernel.errors import InvalidConfig, InvalidRequest, UnknownTopicOrPartition
-from millbeck.wire.messages import alter_configs, describe_configs, incremental_alter_configs
-from millbeck.wire.messages.list_config_resources import (
-    ConfigResource as ListedResource,
-)
-from millbeck.wire.messages.list_config_resources import ListConfigResourcesRequest, ListConfigResourcesResponse
+from millbeck.wire.messages import configs as configs_messages
+from millbeck.wire.messages.configs import ConfigResource as ListedResource
+from millbeck.wire.messages.configs import ListConfigResourcesRequest, ListConfigResourcesResponse
+from tests.unit.client.fake_cluster import Call, FakeCluster, simulate
 
 TOPIC = ConfigResource(ResourceType.TOPIC, "a")
 GHOST = ConfigResource(ResourceType.TOPIC, "ghost")
@@ -25,11 +23,11 @@ def open_admin(cluster: FakeCluster) -> Admin:
     return Admin(cluster.environment, {"bootstrap.servers": cluster.bootstrap})
 
 
-def described(call: Call) -> describe_configs.DescribeConfigsResponse:
+def described(call: Call) -> configs_messages.DescribeConfigsResponse:
     results = []
     for resource in call.message.resources:
-        synonym = describe_configs.DescribeConfigsSynonym(name="log.x", value="0", source=5)
-        entry = describe_configs.DescribeConfigsResourceResult(
+        synonym = configs_messages.DescribeConfigsSynonym(name="log.x", value="0", source=5)
+        entry = configs_messages.DescribeConfigsResourceResult(
             name="x",
             value=f"at {call.node_id}",
             config_source=1,
@@ -40,7 +38,7 @@ def described(call: Call) -> describe_configs.DescribeConfigsResponse:
         )
         is_ghost = resource.resource_name == "ghost"
         results.append(
-            describe_configs.DescribeConfigsResult(
+            configs_messages.DescribeConfigsResult(
                 resource_type=resource.resource_type,
                 resource_name=resource.resource_name,
                 error_code=UnknownTopicOrPartition.code if is_ghost else 0,
@@ -48,12 +46,12 @@ def described(call: Call) -> describe_configs.DescribeConfigsResponse:
                 configs=[] if is_ghost else [entry],
             )
         )
-    return describe_configs.DescribeConfigsResponse(results=results)
+    return configs_messages.DescribeConfigsResponse(results=results)
 
 
 def test_describing() -> None:
     async def scenario(cluster: FakeCluster) -> None:
-        cluster.on(describe_configs.DescribeConfigsRequest, described)
+        cluster.on(configs_messages.DescribeConfigsRequest, described)
         async with open_admin(cluster) as admin:
             outcomes = await admin.describe_configs(
                 {TOPIC: ["x"], GHOST: None, BROKER_2: None}, include_synonyms=True, include_documentation=True
@@ -66,7 +64,7 @@ def test_describing() -> None:
             outcomes[GHOST]
         keys = {
             resource.resource_name: resource.configuration_keys
-            for call in cluster.asked(describe_configs.DescribeConfigsRequest)
+            for call in cluster.asked(configs_messages.DescribeConfigsRequest)
             for resource in call.message.resources
         }
         assert keys == {"a": ["x"], "ghost": None, "2": None}
@@ -76,7 +74,7 @@ def test_describing() -> None:
 
 def test_describing_a_list_of_resources_asks_for_everything() -> None:
     async def scenario(cluster: FakeCluster) -> None:
-        cluster.on(describe_configs.DescribeConfigsRequest, described)
+        cluster.on(configs_messages.DescribeConfigsRequest, described)
         async with open_admin(cluster) as admin:
             outcomes = await admin.describe_configs([TOPIC, ALL_BROKERS])
         assert outcomes[TOPIC]["x"].synonyms == ()
@@ -96,7 +94,7 @@ def test_a_broker_is_named_by_its_number() -> None:
 
 def test_changing_single_settings() -> None:
     async def scenario(cluster: FakeCluster) -> None:
-        wire = incremental_alter_configs
+        wire = configs_messages
 
         def alter(call: Call) -> wire.IncrementalAlterConfigsResponse:
             return wire.IncrementalAlterConfigsResponse(
@@ -134,7 +132,7 @@ def test_changing_single_settings() -> None:
 
 def test_settings_of_a_broker_that_is_down_are_changed_by_another() -> None:
     async def scenario(cluster: FakeCluster) -> None:
-        wire = incremental_alter_configs
+        wire = configs_messages
 
         def alter(call: Call) -> wire.IncrementalAlterConfigsResponse:
             named = [(each.resource_type, each.resource_name) for each in call.message.resources]
@@ -155,7 +153,7 @@ def test_settings_of_a_broker_that_is_down_are_changed_by_another() -> None:
 
 def test_replacing_all_settings() -> None:
     async def scenario(cluster: FakeCluster) -> None:
-        wire = alter_configs
+        wire = configs_messages
         cluster.on(
             wire.AlterConfigsRequest,
             lambda call: wire.AlterConfigsResponse(

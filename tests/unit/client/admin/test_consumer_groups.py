@@ -1,21 +1,21 @@
 from __future__ import annotations
 
 import pytest
-from fake_cluster import Call, FakeCluster, simulate
 
 from millbeck.client.admin import Admin
 from millbeck.kernel.errors import GroupIdNotFound, UnsupportedVersion
 from millbeck.kernel.ids import TopicPartition
-from millbeck.wire.messages.consumer_group_describe import (
-    Assignment,
+from millbeck.wire.messages.classic_groups import DescribedClassicGroup as ClassicGroup
+from millbeck.wire.messages.classic_groups import DescribeGroupsRequest, DescribeGroupsResponse
+from millbeck.wire.messages.consumer_groups import (
     ConsumerGroupDescribeRequest,
     ConsumerGroupDescribeResponse,
     ConsumerGroupDescribeTopicPartitions,
-    DescribedGroup,
-    Member,
+    ConsumerGroupMember,
+    DescribedConsumerAssignment,
+    DescribedConsumerGroup,
 )
-from millbeck.wire.messages.describe_groups import DescribedGroup as ClassicGroup
-from millbeck.wire.messages.describe_groups import DescribeGroupsRequest, DescribeGroupsResponse
+from tests.unit.client.fake_cluster import Call, FakeCluster, simulate
 
 
 def no_classic_group(call: Call) -> DescribeGroupsResponse:
@@ -26,10 +26,15 @@ def no_classic_group(call: Call) -> DescribeGroupsResponse:
 def test_a_group_in_which_the_broker_assigns_is_described() -> None:
     def describe(call: Call) -> ConsumerGroupDescribeResponse:
         topics = [ConsumerGroupDescribeTopicPartitions(b"t" * 16, "t", [1, 0])]
-        member = Member(
-            member_id="m", member_epoch=4, client_id="c", client_host="/h", assignment=Assignment(topics), member_type=1
+        member = ConsumerGroupMember(
+            member_id="m",
+            member_epoch=4,
+            client_id="c",
+            client_host="/h",
+            assignment=DescribedConsumerAssignment(topics),
+            member_type=1,
         )
-        group = DescribedGroup(
+        group = DescribedConsumerGroup(
             group_id="g", group_state="Stable", group_epoch=5, assignment_epoch=4, assignor_name="uniform"
         )
         group.members = [member]
@@ -60,7 +65,7 @@ def test_a_group_of_no_kind_is_not_found(code: int) -> None:
         cluster.on(DescribeGroupsRequest, no_classic_group)
         cluster.on(
             ConsumerGroupDescribeRequest,
-            lambda call: ConsumerGroupDescribeResponse(groups=[DescribedGroup(group_id="g", error_code=code)]),
+            lambda call: ConsumerGroupDescribeResponse(groups=[DescribedConsumerGroup(group_id="g", error_code=code)]),
         )
         async with Admin(cluster.environment, {"bootstrap.servers": cluster.bootstrap}) as admin:
             found = await admin.describe_groups(["g"])

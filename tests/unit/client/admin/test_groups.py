@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from fake_cluster import Call, FakeCluster, simulate
 
 from millbeck.client.admin import Admin
 from millbeck.client.admin.results import GroupOffset
@@ -18,31 +17,33 @@ from millbeck.kernel.errors import (
     UnknownTopicOrPartition,
 )
 from millbeck.kernel.ids import TopicPartition
-from millbeck.wire.messages.consumer_group_describe import (
-    ConsumerGroupDescribeRequest,
-    ConsumerGroupDescribeResponse,
-)
-from millbeck.wire.messages.consumer_group_describe import DescribedGroup as ConsumerGroup
-from millbeck.wire.messages.delete_groups import DeletableGroupResult, DeleteGroupsRequest, DeleteGroupsResponse
-from millbeck.wire.messages.describe_groups import (
-    DescribedGroup,
+from millbeck.wire.messages.classic_groups import (
+    DescribedClassicGroup,
     DescribedGroupMember,
     DescribeGroupsRequest,
     DescribeGroupsResponse,
 )
-from millbeck.wire.messages.list_groups import ListedGroup, ListGroupsRequest, ListGroupsResponse
-from millbeck.wire.messages.offset_commit import (
+from millbeck.wire.messages.consumer_groups import ConsumerGroupDescribeRequest, ConsumerGroupDescribeResponse
+from millbeck.wire.messages.consumer_groups import DescribedConsumerGroup as ConsumerGroup
+from millbeck.wire.messages.group_offsets import (
     OffsetCommitRequest,
     OffsetCommitResponse,
     OffsetCommitResponsePartition,
     OffsetCommitResponseTopic,
-)
-from millbeck.wire.messages.offset_delete import (
     OffsetDeleteRequest,
     OffsetDeleteResponse,
     OffsetDeleteResponsePartition,
     OffsetDeleteResponseTopic,
 )
+from millbeck.wire.messages.groups import (
+    DeletableGroupResult,
+    DeleteGroupsRequest,
+    DeleteGroupsResponse,
+    ListedGroup,
+    ListGroupsRequest,
+    ListGroupsResponse,
+)
+from tests.unit.client.fake_cluster import Call, FakeCluster, simulate
 
 A0, A1 = TopicPartition("a", 0), TopicPartition("a", 1)
 
@@ -90,7 +91,7 @@ def test_describing_groups() -> None:
         def describe(call: Call) -> DescribeGroupsResponse:
             (name,) = call.message.groups
             if name == "ghost":
-                group = DescribedGroup(group_id=name, error_code=GroupIdNotFound.code, error_message="no ghost")
+                group = DescribedClassicGroup(group_id=name, error_code=GroupIdNotFound.code, error_message="no ghost")
                 return DescribeGroupsResponse(groups=[group])
             members = [
                 DescribedGroupMember(
@@ -103,7 +104,7 @@ def test_describing_groups() -> None:
                 DescribedGroupMember(member_id="m2", member_assignment=b"\xff", member_metadata=b"x"),
             ]
             kind = "consumer" if name == "g" else "connect"
-            group = DescribedGroup(
+            group = DescribedClassicGroup(
                 group_id=name, group_state="Stable", protocol_type=kind, protocol_data="range", members=members
             )
             return DescribeGroupsResponse(groups=[group])
@@ -131,7 +132,9 @@ def test_a_coordinator_that_moved_is_looked_for_again() -> None:
         def describe(call: Call) -> DescribeGroupsResponse:
             code = NotCoordinator.code if call.node_id == 1 else 0
             cluster.coordinator_id = 2
-            return DescribeGroupsResponse(groups=[DescribedGroup(group_id="g", error_code=code, group_state="Empty")])
+            return DescribeGroupsResponse(
+                groups=[DescribedClassicGroup(group_id="g", error_code=code, group_state="Empty")]
+            )
 
         cluster.coordinator_id = 1
         cluster.on(DescribeGroupsRequest, describe)

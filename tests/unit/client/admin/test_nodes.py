@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from fake_cluster import Call, FakeCluster, simulate
 
 from millbeck.client.admin import Admin
 from millbeck.client.admin.results import FeatureUpdate, UpgradeType
@@ -16,27 +15,30 @@ from millbeck.kernel.errors import (
     VoterNotFound,
 )
 from millbeck.kernel.ids import TopicPartition
-from millbeck.wire.messages import describe_quorum as quorum
-from millbeck.wire.messages.add_raft_voter import AddRaftVoterRequest, AddRaftVoterResponse
-from millbeck.wire.messages.api_versions import ApiVersionsRequest, FinalizedFeatureKey, SupportedFeatureKey
-from millbeck.wire.messages.describe_cluster import (
+from millbeck.wire.messages import quorum as quorum_messages
+from millbeck.wire.messages.metadata import (
+    ApiVersionsRequest,
     DescribeClusterBroker,
     DescribeClusterRequest,
     DescribeClusterResponse,
+    FinalizedFeatureKey,
+    SupportedFeatureKey,
 )
-from millbeck.wire.messages.describe_log_dirs import (
+from millbeck.wire.messages.nodes import UpdatableFeatureResult, UpdateFeaturesRequest, UpdateFeaturesResponse
+from millbeck.wire.messages.quorum import (
+    AddRaftVoterRequest,
+    AddRaftVoterResponse,
+    RemoveRaftVoterRequest,
+    RemoveRaftVoterResponse,
+)
+from millbeck.wire.messages.replicas import (
     DescribeLogDirsPartition,
     DescribeLogDirsRequest,
     DescribeLogDirsResponse,
     DescribeLogDirsResult,
     DescribeLogDirsTopic,
 )
-from millbeck.wire.messages.remove_raft_voter import RemoveRaftVoterRequest, RemoveRaftVoterResponse
-from millbeck.wire.messages.update_features import (
-    UpdatableFeatureResult,
-    UpdateFeaturesRequest,
-    UpdateFeaturesResponse,
-)
+from tests.unit.client.fake_cluster import Call, FakeCluster, simulate
 
 ID = b"d" * 16
 
@@ -127,16 +129,18 @@ def test_log_directories_of_every_broker() -> None:
 
 def test_the_metadata_quorum() -> None:
     async def scenario(cluster: FakeCluster) -> None:
-        voter = quorum.QuorumReplica(replica_id=1, replica_directory_id=ID, log_end_offset=9, last_fetch_timestamp=5)
-        partition = quorum.DescribeQuorumPartition(
+        voter = quorum_messages.QuorumReplica(
+            replica_id=1, replica_directory_id=ID, log_end_offset=9, last_fetch_timestamp=5
+        )
+        partition = quorum_messages.DescribeQuorumPartition(
             leader_id=1, leader_epoch=3, high_watermark=8, current_voters=[voter], observers=[]
         )
-        listener = quorum.QuorumListener(name="CONTROLLER", host="h", port=9093)
+        listener = quorum_messages.QuorumListener(name="CONTROLLER", host="h", port=9093)
         cluster.on(
-            quorum.DescribeQuorumRequest,
-            lambda call: quorum.DescribeQuorumResponse(
-                topics=[quorum.DescribeQuorumTopic(topic_name="__cluster_metadata", partitions=[partition])],
-                nodes=[quorum.QuorumNode(node_id=1, listeners=[listener])],
+            quorum_messages.DescribeQuorumRequest,
+            lambda call: quorum_messages.DescribeQuorumResponse(
+                topics=[quorum_messages.DescribeQuorumTopic(topic_name="__cluster_metadata", partitions=[partition])],
+                nodes=[quorum_messages.QuorumNode(node_id=1, listeners=[listener])],
             ),
         )
         async with open_admin(cluster) as admin:
@@ -144,7 +148,7 @@ def test_the_metadata_quorum() -> None:
         assert (found.leader_id, found.leader_epoch, found.high_watermark) == (1, 3, 8)
         assert (found.voters[0].directory_id, found.voters[0].log_end_offset) == (ID, 9)
         assert found.endpoints == {1: (("CONTROLLER", "h", 9093),)}
-        (call,) = cluster.asked(quorum.DescribeQuorumRequest)
+        (call,) = cluster.asked(quorum_messages.DescribeQuorumRequest)
         assert call.message.topics[0].topic_name == "__cluster_metadata"
 
     simulate(scenario)

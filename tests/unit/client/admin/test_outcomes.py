@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
-from fake_cluster import FakeCluster, simulate
 
 from millbeck.client.admin import AdminConfig
 from millbeck.client.admin.outcomes import Outcomes, for_each
@@ -20,6 +19,7 @@ from millbeck.kernel.errors import (
     UnknownServerError,
     UnknownTopicOrPartition,
 )
+from tests.unit.client.fake_cluster import FakeCluster, simulate
 
 
 def test_reading_a_failed_item_raises_its_error() -> None:

@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-from fake_cluster import Call, FakeCluster, simulate
-
 from millbeck.client.admin import Admin
 from millbeck.client.admin.results import EARLIEST, LATEST, ListedOffset
 from millbeck.kernel.errors import NotLeaderOrFollower, UnknownTopicOrPartition
 from millbeck.kernel.ids import TopicPartition
 from millbeck.records import batch
 from millbeck.records.record import Record
-from millbeck.wire.messages.describe_producers import (
+from millbeck.wire.messages.log_offsets import ListOffsetsRequest
+from millbeck.wire.messages.transactions import (
     DescribeProducersPartition,
     DescribeProducersRequest,
     DescribeProducersResponse,
     DescribeProducersTopicResponse,
     ProducerState,
 )
-from millbeck.wire.messages.list_offsets import ListOffsetsRequest
+from tests.unit.client.fake_cluster import Call, FakeCluster, simulate
 
 A0, A1 = TopicPartition("a", 0), TopicPartition("a", 1)
 GHOST = TopicPartition("ghost", 0)

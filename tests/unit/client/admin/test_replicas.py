@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from fake_cluster import Call, FakeCluster, simulate
 
 from millbeck.client.admin import Admin
 from millbeck.client.admin.results import Reassignment
@@ -17,11 +16,9 @@ from millbeck.kernel.errors import (
     UnknownServerError,
 )
 from millbeck.kernel.ids import TopicPartition
-from millbeck.wire.messages import alter_partition_reassignments as altering
-from millbeck.wire.messages import alter_replica_log_dirs as placing
-from millbeck.wire.messages import elect_leaders as electing
-from millbeck.wire.messages import list_partition_reassignments as listing
-from millbeck.wire.messages.unregister_broker import UnregisterBrokerRequest, UnregisterBrokerResponse
+from millbeck.wire.messages import replicas as replicas_messages
+from millbeck.wire.messages.nodes import UnregisterBrokerRequest, UnregisterBrokerResponse
+from tests.unit.client.fake_cluster import Call, FakeCluster, simulate
 
 A0, A1, B0 = TopicPartition("a", 0), TopicPartition("a", 1), TopicPartition("b", 0)
 
@@ -34,16 +31,16 @@ def test_electing_leaders_of_some_and_of_all() -> None:
     async def scenario(cluster: FakeCluster) -> None:
         asked = []
 
-        def answer(call: Call) -> electing.ElectLeadersResponse:
+        def answer(call: Call) -> replicas_messages.ElectLeadersResponse:
             asked.append(call.message)
-            result = electing.ElectLeadersPartitionResult
-            return electing.ElectLeadersResponse(
+            result = replicas_messages.ElectLeadersPartitionResult
+            return replicas_messages.ElectLeadersResponse(
                 replica_election_results=[
-                    electing.ReplicaElectionResult("a", [result(0), result(1, ElectionNotNeeded.code, "why")])
+                    replicas_messages.ReplicaElectionResult("a", [result(0), result(1, ElectionNotNeeded.code, "why")])
                 ]
             )
 
-        cluster.on(electing.ElectLeadersRequest, answer)
+        cluster.on(replicas_messages.ElectLeadersRequest, answer)
         async with open_admin(cluster) as admin:
             outcomes = await admin.elect_leaders([A0, A1], unclean=True)
             await admin.elect_leaders()
@@ -59,22 +56,22 @@ def test_replicas_move_between_the_directories_of_each_broker() -> None:
     async def scenario(cluster: FakeCluster) -> None:
         asked: dict[int, list[tuple[str, str, list[int]]]] = {}
 
-        def answer(call: Call) -> placing.AlterReplicaLogDirsResponse:
+        def answer(call: Call) -> replicas_messages.AlterReplicaLogDirsResponse:
             asked[call.node_id] = [
                 (each.path, topic.name, list(topic.partitions)) for each in call.message.dirs for topic in each.topics
             ]
             code = LogDirNotFound.code if call.node_id == 2 else 0
             results = [
-                placing.AlterReplicaLogDirTopicResult(
-                    topic_name=name, partitions=[placing.AlterReplicaLogDirPartitionResult(each, code)]
+                replicas_messages.AlterReplicaLogDirTopicResult(
+                    topic_name=name, partitions=[replicas_messages.AlterReplicaLogDirPartitionResult(each, code)]
                 )
                 for _, name, indexes in asked[call.node_id]
                 for each in indexes
                 if name != "b"
             ]
-            return placing.AlterReplicaLogDirsResponse(results=results)
+            return replicas_messages.AlterReplicaLogDirsResponse(results=results)
 
-        cluster.on(placing.AlterReplicaLogDirsRequest, answer)
+        cluster.on(replicas_messages.AlterReplicaLogDirsRequest, answer)
         async with open_admin(cluster) as admin:
             places = {(1, A0): "/x", (1, A1): "/x", (2, A0): "/y", (1, B0): "/z"}
             outcomes = await admin.alter_replica_log_dirs(places)
@@ -91,15 +88,15 @@ def test_moving_partitions_and_taking_a_move_back() -> None:
         codes = {("a", 1): InvalidReplicaAssignment.code}
         asked = []
 
-        def answer(call: Call) -> altering.AlterPartitionReassignmentsResponse:
+        def answer(call: Call) -> replicas_messages.AlterPartitionReassignmentsResponse:
             asked.append(call.message)
-            return altering.AlterPartitionReassignmentsResponse(
+            return replicas_messages.AlterPartitionReassignmentsResponse(
                 error_message=None,
                 responses=[
-                    altering.ReassignableTopicResponse(
+                    replicas_messages.ReassignableTopicResponse(
                         topic.name,
                         [
-                            altering.ReassignablePartitionResponse(
+                            replicas_messages.ReassignablePartitionResponse(
                                 each.partition_index, codes.get((topic.name, each.partition_index), 0), None
                             )
                             for each in topic.partitions
@@ -109,10 +106,10 @@ def test_moving_partitions_and_taking_a_move_back() -> None:
                 ],
             )
 
-        cluster.on(altering.AlterPartitionReassignmentsRequest, answer)
+        cluster.on(replicas_messages.AlterPartitionReassignmentsRequest, answer)
         cluster.next(
-            altering.AlterPartitionReassignmentsRequest,
-            altering.AlterPartitionReassignmentsResponse(error_code=NotController.code, error_message=None),
+            replicas_messages.AlterPartitionReassignmentsRequest,
+            replicas_messages.AlterPartitionReassignmentsResponse(error_code=NotController.code, error_message=None),
         )
         async with open_admin(cluster) as admin:
             outcomes = await admin.alter_reassignments({A0: [1, 2], A1: [1], B0: None})
@@ -127,12 +124,12 @@ def test_moving_partitions_and_taking_a_move_back() -> None:
 def test_what_is_moving() -> None:
     async def scenario(cluster: FakeCluster) -> None:
         cluster.on(
-            listing.ListPartitionReassignmentsRequest,
-            lambda call: listing.ListPartitionReassignmentsResponse(
+            replicas_messages.ListPartitionReassignmentsRequest,
+            lambda call: replicas_messages.ListPartitionReassignmentsResponse(
                 error_message=None,
                 topics=[
-                    listing.OngoingTopicReassignment(
-                        "a", [listing.OngoingPartitionReassignment(0, [1, 2, 3], [3], [1])]
+                    replicas_messages.OngoingTopicReassignment(
+                        "a", [replicas_messages.OngoingPartitionReassignment(0, [1, 2, 3], [3], [1])]
                     )
                 ],
             ),

@@ -5,23 +5,22 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from fake_cluster import FakeCluster, simulate
-
 from millbeck.client.admin import AdminConfig
 from millbeck.client.admin.routing import (
-    ask_all_brokers,
-    ask_controller,
-    ask_coordinators,
-    ask_leaders,
-    follow_controller,
+    call_all_brokers,
+    call_controller,
+    call_coordinators,
+    call_leaders,
+    refresh_controller,
 )
 from millbeck.client.cluster import Cluster
 from millbeck.client.errors import Disconnected
 from millbeck.client.retry import Deadline
 from millbeck.kernel.errors import ApiError, NotController, NotCoordinator, UnknownTopicOrPartition
 from millbeck.kernel.ids import TopicPartition
-from millbeck.wire.messages.find_coordinator import FindCoordinatorRequest
+from millbeck.wire.messages.groups import FindCoordinatorRequest
 from millbeck.wire.messages.metadata import MetadataRequest, MetadataResponse
+from tests.unit.client.fake_cluster import FakeCluster, simulate
 
 A0, A1, A2 = (TopicPartition("a", number) for number in range(3))
 GHOST = TopicPartition("ghost", 0)
@@ -41,7 +40,7 @@ def test_leaders_are_asked_for_their_own_partitions() -> None:
                 raise Disconnected("gone")
             return dict.fromkeys(led, node_id)
 
-        found = await ask_leaders(cluster, [A0, A1, A2, GHOST], ask, Deadline(30))
+        found = await call_leaders(cluster, [A0, A1, A2, GHOST], ask, Deadline(30))
         assert (found[A0], found[A2]) == (1, 1)
         assert isinstance(found[A1], Disconnected)
         assert isinstance(found[GHOST], UnknownTopicOrPartition)
@@ -60,11 +59,11 @@ def test_coordinators_are_asked_and_forgotten_when_they_are_none() -> None:
                 raise NotCoordinator
             return f"{group} at {node_id}"
 
-        found = await ask_coordinators(cluster, ["g", "moved"], ask, Deadline(30))
+        found = await call_coordinators(cluster, ["g", "moved"], ask, Deadline(30))
         assert found["g"] == "g at 2"
         assert isinstance(found["moved"], NotCoordinator)
         before = len(fake.asked(FindCoordinatorRequest))
-        await ask_coordinators(cluster, ["g", "moved"], ask, Deadline(30))
+        await call_coordinators(cluster, ["g", "moved"], ask, Deadline(30))
         assert len(fake.asked(FindCoordinatorRequest)) == before + 1
         await cluster.close()
 
@@ -80,10 +79,10 @@ def test_all_brokers_are_asked_and_one_that_fails_hides_no_other() -> None:
                 raise Disconnected("gone")
             return node_id * 10
 
-        found: dict[int, int | ApiError] = await ask_all_brokers(cluster, ask, Deadline(30))
+        found: dict[int, int | ApiError] = await call_all_brokers(cluster, ask, Deadline(30))
         assert (found[1], found[3]) == (10, 30)
         assert isinstance(found[2], Disconnected)
-        assert list(await ask_all_brokers(cluster, ask, Deadline(30), [3])) == [3]
+        assert list(await call_all_brokers(cluster, ask, Deadline(30), [3])) == [3]
         await cluster.close()
 
     simulate(scenario, brokers=3)
@@ -92,12 +91,12 @@ def test_all_brokers_are_asked_and_one_that_fails_hides_no_other() -> None:
 def test_any_broker_passes_a_request_on_to_the_controller() -> None:
     async def scenario(fake: FakeCluster) -> None:
         cluster = open_cluster(fake)
-        answer = await ask_controller(cluster, MetadataRequest(topics=[]), MetadataResponse, Deadline(30))
+        answer = await call_controller(cluster, MetadataRequest(topics=[]), MetadataResponse, Deadline(30))
         assert answer.cluster_id == "fake"
         before = len(fake.asked(MetadataRequest))
-        await follow_controller(cluster, {"a": 1}, Deadline(30))
+        await refresh_controller(cluster, {"a": 1}, Deadline(30))
         assert len(fake.asked(MetadataRequest)) == before
-        await follow_controller(cluster, {"a": NotController()}, Deadline(30))
+        await refresh_controller(cluster, {"a": NotController()}, Deadline(30))
         assert len(fake.asked(MetadataRequest)) == before + 1
         await cluster.close()
 

@@ -3,24 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-import sys
-from pathlib import Path
-
-sys.path.insert(0, str(Path(__file__).parents[2] / "server"))
-
-from house import Client, House
-from sharing import begin, settled, share_house
 
 from millbeck.client.admin import Admin
 from millbeck.kernel.environment import Environment
 from millbeck.kernel.errors import GroupIdNotFound, NonEmptyGroup
 from millbeck.kernel.ids import TopicPartition
+from tests.unit.server.harness.broker_harness import BrokerHarness, Client
+from tests.unit.server.harness.share_member import begin, settled, share_house
 
 T0 = TopicPartition("t", 0)
 
 
 def test_share_groups_are_described_and_set_anew() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         member, topic_id = await begin(house, client, environment)
         await settled(member, topic_id)
         async with Admin(environment, {"bootstrap.servers": "n1:9092"}) as admin:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from fake_cluster import CLOSE, Call, FakeCluster, simulate
 
 from millbeck.client.admin import Admin
 from millbeck.client.admin.results import NewPartitions, NewTopic
@@ -18,31 +17,30 @@ from millbeck.kernel.errors import (
     UnknownTopicOrPartition,
 )
 from millbeck.kernel.ids import TopicPartition
-from millbeck.wire.messages.create_partitions import (
-    CreatePartitionsRequest,
-    CreatePartitionsResponse,
-    CreatePartitionsTopicResult,
-)
-from millbeck.wire.messages.create_topics import (
-    CreatableTopicConfigs,
-    CreatableTopicResult,
-    CreateTopicsRequest,
-    CreateTopicsResponse,
-)
-from millbeck.wire.messages.delete_records import (
-    DeleteRecordsPartitionResult,
-    DeleteRecordsRequest,
-    DeleteRecordsResponse,
-    DeleteRecordsTopicResult,
-)
-from millbeck.wire.messages.delete_topics import DeletableTopicResult, DeleteTopicsRequest, DeleteTopicsResponse
-from millbeck.wire.messages.describe_topic_partitions import (
+from millbeck.wire.messages.metadata import (
     Cursor,
     DescribeTopicPartitionsRequest,
     DescribeTopicPartitionsResponse,
     DescribeTopicPartitionsResponsePartition,
     DescribeTopicPartitionsResponseTopic,
 )
+from millbeck.wire.messages.topics import (
+    CreatableTopicConfigs,
+    CreatableTopicResult,
+    CreatePartitionsRequest,
+    CreatePartitionsResponse,
+    CreatePartitionsTopicResult,
+    CreateTopicsRequest,
+    CreateTopicsResponse,
+    DeletableTopicResult,
+    DeleteRecordsPartitionResult,
+    DeleteRecordsRequest,
+    DeleteRecordsResponse,
+    DeleteRecordsTopicResult,
+    DeleteTopicsRequest,
+    DeleteTopicsResponse,
+)
+from tests.unit.client.fake_cluster import CLOSE, Call, FakeCluster, simulate
 
 ID = b"i" * 16
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from millbeck.cli.txn import hanging_rows
+from millbeck.cli.commands.txn import hanging_rows
 from millbeck.client.admin import Admin
 from millbeck.client.admin.transactions import abort_transaction, describe_transactions, list_transactions
 from millbeck.kernel.environment import Environment

@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from millbeck.client.consumer.assignors import Assignor, Member, assignor_named, in_order
+from millbeck.client.consumer.assignors import Assignor, SubscribedMember, assignor_named, in_order
 from millbeck.kernel.ids import TopicPartition
 
 
-def member(name: str, *topics: str, **more: Any) -> Member:
-    return Member(member_id=name, topics=topics, **more)
+def member(name: str, *topics: str, **more: Any) -> SubscribedMember:
+    return SubscribedMember(member_id=name, topics=topics, **more)
 
 
 def shown(assignment: dict[str, list[TopicPartition]]) -> dict[str, list[str]]:
@@ -49,7 +49,7 @@ RANGE = {
 
 
 @pytest.mark.parametrize(("members", "counts", "expected"), RANGE.values(), ids=RANGE.keys())
-def test_range(members: list[Member], counts: dict[str, int], expected: dict[str, list[str]]) -> None:
+def test_range(members: list[SubscribedMember], counts: dict[str, int], expected: dict[str, list[str]]) -> None:
     assert shown(assignor_named("range").assign(members, counts)) == expected
 
 
@@ -69,7 +69,7 @@ ROUND_ROBIN = {
 
 
 @pytest.mark.parametrize(("members", "counts", "expected"), ROUND_ROBIN.values(), ids=ROUND_ROBIN.keys())
-def test_round_robin(members: list[Member], counts: dict[str, int], expected: dict[str, list[str]]) -> None:
+def test_round_robin(members: list[SubscribedMember], counts: dict[str, int], expected: dict[str, list[str]]) -> None:
     assert shown(assignor_named("roundrobin").assign(members, counts)) == expected
 
 
@@ -88,7 +88,7 @@ def test_in_order() -> None:
     assert [entry.member_id for entry in in_order(members)] == ["y", "z", "a", "b"]
 
 
-def owner(assignor: Assignor, name: str, owned: tuple[TopicPartition, ...], generation: int = 3) -> Member:
+def owner(assignor: Assignor, name: str, owned: tuple[TopicPartition, ...], generation: int = 3) -> SubscribedMember:
     return member(name, "a", owned=owned, generation=generation, user_data=assignor.user_data(owned, generation))
 
 

@@ -6,7 +6,6 @@ import asyncio
 from typing import Any
 
 import pytest
-from fake_cluster import CLOSE, Call, FakeCluster, simulate
 
 from millbeck.client.consumer import Consumer
 from millbeck.kernel.errors import (
@@ -17,13 +16,14 @@ from millbeck.kernel.errors import (
     UnreleasedInstanceId,
 )
 from millbeck.kernel.ids import TopicPartition
-from millbeck.wire.messages.consumer_group_heartbeat import (
-    Assignment,
+from millbeck.wire.messages.consumer_groups import (
+    ConsumerAssignment,
     ConsumerGroupHeartbeatRequest,
     ConsumerGroupHeartbeatResponse,
     ConsumerGroupHeartbeatTopicPartitions,
 )
-from millbeck.wire.messages.offset_commit import OffsetCommitRequest
+from millbeck.wire.messages.group_offsets import OffsetCommitRequest
+from tests.unit.client.fake_cluster import CLOSE, Call, FakeCluster, simulate
 
 A0, A1 = TopicPartition("a", 0), TopicPartition("a", 1)
 
@@ -35,7 +35,7 @@ class Coordinator:
         self.cluster = cluster
         self.epoch = 1
         self.given: list[int] | None = [0, 1]
-        self.errors: list[int | object] = []
+        self.errors: list[Any] = []
         cluster.add_topic("a", 2)
         cluster.on(ConsumerGroupHeartbeatRequest, self.answer)
 
@@ -48,7 +48,7 @@ class Coordinator:
         )
         if self.given is not None:
             topic_id = self.cluster.topics["a"][0]
-            response.assignment = Assignment([ConsumerGroupHeartbeatTopicPartitions(topic_id, self.given)])
+            response.assignment = ConsumerAssignment([ConsumerGroupHeartbeatTopicPartitions(topic_id, self.given)])
             self.given = None
         return response
 
@@ -59,7 +59,7 @@ class Coordinator:
 
 def open_consumer(cluster: FakeCluster, **settings: Any) -> Consumer:
     texts = {key.replace("_", "."): value for key, value in settings.items()}
-    defaults = {
+    defaults: dict[str, Any] = {
         "bootstrap.servers": cluster.bootstrap,
         "group.id": "g",
         "group.protocol": "consumer",

@@ -6,13 +6,13 @@ import asyncio
 from typing import Any
 
 import pytest
-from fake_cluster import CLOSE, SILENCE, FakeCluster, FakePartition, simulate
 
 from millbeck.client.consumer import CommittedOffset, Consumer
-from millbeck.client.errors import ClientClosed, NoOffsetForPartition, RequestTimeout
+from millbeck.client.errors import ClientClosed, NoOffsetForPartition, PartitionUnavailable, RequestTimeout
 from millbeck.kernel.errors import (
     CorruptMessage,
     InvalidRequest,
+    KafkaStorageError,
     OffsetOutOfRange,
     RebalanceInProgress,
     TopicAuthorizationFailed,
@@ -21,15 +21,21 @@ from millbeck.kernel.errors import (
 from millbeck.kernel.ids import TopicPartition
 from millbeck.records import batch
 from millbeck.records.record import Record
+from millbeck.wire.messages.classic_groups import JoinGroupRequest, LeaveGroupRequest
 from millbeck.wire.messages.fetch import FetchableTopicResponse, FetchedPartition, FetchRequest, FetchResponse
-from millbeck.wire.messages.join_group import JoinGroupRequest
-from millbeck.wire.messages.leave_group import LeaveGroupRequest
-from millbeck.wire.messages.offset_commit import (
+from millbeck.wire.messages.group_offsets import (
     OffsetCommitRequest,
     OffsetCommitResponse,
     OffsetCommitResponsePartition,
     OffsetCommitResponseTopic,
 )
+from millbeck.wire.messages.log_offsets import (
+    ListOffsetsPartitionResponse,
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+    ListOffsetsTopicResponse,
+)
+from tests.unit.client.fake_cluster import CLOSE, SILENCE, USUAL, FakeCluster, FakePartition, simulate
 
 A0, A1 = TopicPartition("a", 0), TopicPartition("a", 1)
 
@@ -203,8 +209,9 @@ def test_offsets_by_time_and_at_both_ends() -> None:
             assert await consumer.beginning_offsets([A0, A1]) == {A0: 0, A1: 0}
             assert await consumer.end_offsets([A0, A1]) == {A0: 3, A1: 0}
             found = await consumer.offsets_for_times({A0: 101, A1: 101})
-            assert found[A0] is not None
-            assert tuple(found[A0])[:2] == (1, 101)
+            at = found[A0]
+            assert at is not None
+            assert tuple(at)[:2] == (1, 101)
             assert found[A1] is None
             assert (await consumer.topic("a")).partition_count == 2
             with pytest.raises(UnknownTopicOrPartition):
@@ -276,6 +283,92 @@ def test_a_corrupt_batch_is_raised_with_its_place_and_can_be_passed() -> None:
                     await consumer.poll(timeout_s=5)
             consumer.seek(A0, 2)
             assert await read(consumer, 1) == {A0: [b"2"]}
+
+    simulate(scenario)
+
+
+def test_what_the_broker_cannot_read_is_raised_with_its_place() -> None:
+    async def scenario(cluster: FakeCluster) -> None:
+        (log,) = cluster.add_topic("a")
+        fill(log, b"0", b"1")
+
+        def corrupt(call: Any) -> Any:
+            (topic,) = call.message.topics
+            if topic.partitions[0].fetch_offset < 1:
+                return USUAL
+            refused = FetchedPartition(partition_index=0, error_code=CorruptMessage.code)
+            return FetchResponse(responses=[FetchableTopicResponse(topic.topic, topic.topic_id, [refused])])
+
+        cluster.on(FetchRequest, corrupt)
+        log.batches[1:] = []
+        async with open_consumer(cluster) as consumer:
+            consumer.assign([A0])
+            assert await read(consumer, 1) == {A0: [b"0"]}
+            with pytest.raises(CorruptMessage, match="a-0 at offset 1"):
+                await consumer.poll(timeout_s=5)
+
+    simulate(scenario)
+
+
+def test_partitions_without_a_leader_are_an_error_within_the_request_timeout() -> None:
+    async def scenario(cluster: FakeCluster) -> None:
+        first, second = cluster.add_topic("a", 2)
+        fill(first, b"0")
+        fill(second, b"1")
+        first.leader_id = second.leader_id = -1
+        loop = asyncio.get_running_loop()
+        async with open_consumer(cluster, request_timeout_ms=20_000) as consumer:
+            consumer.assign([A0, A1])
+            began_s = loop.time()
+            with pytest.raises(PartitionUnavailable, match="a-0, a-1: no leader for"):
+                await consumer.poll(timeout_s=600)
+            assert 15 < loop.time() - began_s <= 20
+            began_s = loop.time()
+            with pytest.raises(PartitionUnavailable, match="a-0 has no leader"):
+                await consumer.end_offsets([A0])
+            assert 15 < loop.time() - began_s <= 20
+            first.leader_id = 1
+            assert await read(consumer, 1) == {A0: [b"0"]}
+
+    simulate(scenario)
+
+
+@pytest.mark.parametrize("was_read", [False, True])
+def test_a_partition_without_a_leader_does_not_hold_up_the_others(was_read: bool) -> None:
+    async def scenario(cluster: FakeCluster) -> None:
+        first, second = cluster.add_topic("a", 2)
+        async with open_consumer(cluster) as consumer:
+            if was_read:
+                consumer.assign([A0, A1])
+                await consumer.poll(timeout_s=1)
+            first.leader_id = -1
+            fill(second, b"1")
+            if not was_read:
+                consumer.assign([A0, A1])
+            assert await read(consumer, 1) == {A1: [b"1"]}
+            assert await consumer.poll(timeout_s=120) == {}
+            assert consumer.partitions_without_leader() == [A0]
+            first.leader_id = 1
+            fill(first, b"0")
+            assert await read(consumer, 1) == {A0: [b"0"]}
+            assert consumer.partitions_without_leader() == []
+
+    simulate(scenario)
+
+
+def test_a_refused_lookup_of_offsets_names_the_partition() -> None:
+    async def scenario(cluster: FakeCluster) -> None:
+        cluster.add_topic("a")
+        refused = ListOffsetsTopicResponse(
+            name="a", partitions=[ListOffsetsPartitionResponse(0, KafkaStorageError.code)]
+        )
+        cluster.on(ListOffsetsRequest, lambda call: ListOffsetsResponse(topics=[refused]))
+        loop = asyncio.get_running_loop()
+        async with open_consumer(cluster) as consumer:
+            began_s = loop.time()
+            with pytest.raises(PartitionUnavailable, match=r"^a-0: "):
+                await consumer.end_offsets([A0])
+            assert loop.time() - began_s < 32
 
     simulate(scenario)
 
@@ -483,7 +576,7 @@ def test_assigning_and_subscribing_exclude_each_other() -> None:
             consumer.subscribe(["a"])
             with pytest.raises(InvalidRequest):
                 consumer.assign([A0])
-            with pytest.raises(InvalidRequest, match="nothing"):
+            with pytest.raises(InvalidRequest, match="no topics"):
                 consumer.subscribe([])
         async with open_consumer(cluster) as consumer:
             with pytest.raises(InvalidRequest, match=r"group\.id"):
@@ -501,7 +594,7 @@ def test_one_reader_at_a_time() -> None:
             consumer.assign([A0])
             first = asyncio.ensure_future(consumer.poll(timeout_s=2))
             await asyncio.sleep(0.1)
-            with pytest.raises(InvalidRequest, match="under way"):
+            with pytest.raises(InvalidRequest, match="already running"):
                 await consumer.poll()
             await first
 

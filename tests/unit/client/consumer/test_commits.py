@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from fake_cluster import CLOSE, FakeCluster, simulate
 
 from millbeck.client.admin import AdminConfig
 from millbeck.client.cluster import Cluster
@@ -19,24 +18,27 @@ from millbeck.kernel.errors import (
     UnstableOffsetCommit,
 )
 from millbeck.kernel.ids import TopicPartition
-from millbeck.wire.messages.find_coordinator import FindCoordinatorRequest
-from millbeck.wire.messages.metadata import MetadataRequest
-from millbeck.wire.messages.offset_commit import (
+from millbeck.wire.messages.group_offsets import (
     OffsetCommitRequest,
     OffsetCommitResponse,
     OffsetCommitResponsePartition,
     OffsetCommitResponseTopic,
+    OffsetFetchRequest,
+    OffsetFetchResponse,
+    OffsetFetchResponseGroup,
 )
-from millbeck.wire.messages.offset_fetch import OffsetFetchRequest, OffsetFetchResponse, OffsetFetchResponseGroup
-from millbeck.wire.messages.offset_fetch import OffsetFetchResponsePartitions as FetchedEntry
-from millbeck.wire.messages.offset_fetch import OffsetFetchResponseTopics as FetchedTopic
+from millbeck.wire.messages.group_offsets import OffsetFetchResponsePartitions as FetchedEntry
+from millbeck.wire.messages.group_offsets import OffsetFetchResponseTopics as FetchedTopic
+from millbeck.wire.messages.groups import FindCoordinatorRequest
+from millbeck.wire.messages.metadata import MetadataRequest
+from tests.unit.client.fake_cluster import CLOSE, FakeCluster, simulate
 
 A0, A1 = TopicPartition("a", 0), TopicPartition("a", 1)
 
 
 async def open_cluster(fake: FakeCluster) -> Cluster:
     cluster = Cluster(fake.environment, AdminConfig.parse({"bootstrap.servers": fake.bootstrap}))
-    cluster.want_topics(["a"])
+    cluster.add_topics(["a"])
     await cluster.refresh(Deadline(30))
     return cluster
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from millbeck.client.consumer.fetched import FetchedBatches
+from millbeck.client.consumer.fetched import CompletedFetch
 from millbeck.kernel.errors import CorruptMessage, InvalidRecord
 from millbeck.records import batch
 from millbeck.records.compression import Codec
@@ -28,7 +28,7 @@ def marker(offset: int, producer_id: int, *, is_commit: bool) -> bytes:
 
 
 def read_all(data: bytes, start: int = 0, **more: Any) -> list[tuple[int, bytes | None]]:
-    chunk = FetchedBatches(data, start, **more)
+    chunk = CompletedFetch(data, start, **more)
     found = []
     while (records := chunk.read()) is not None:
         found += [(record.offset, record.value) for record in records]
@@ -49,7 +49,7 @@ def test_what_lies_before_the_position_is_left_out() -> None:
 
 def test_the_position_moves_behind_each_batch_even_where_records_are_gone() -> None:
     compacted = batch.build([Record(4, 1, b"k", b"v")], base_offset=2, last_offset=9, partition_leader_epoch=6)
-    chunk = FetchedBatches(compacted, 2)
+    chunk = CompletedFetch(compacted, 2)
     records = chunk.read()
     assert records is not None
     assert [record.offset for record in records] == [4]
@@ -59,7 +59,7 @@ def test_the_position_moves_behind_each_batch_even_where_records_are_gone() -> N
 
 def test_an_empty_batch_moves_the_position() -> None:
     empty = batch.build([], base_offset=2, last_offset=9)
-    chunk = FetchedBatches(empty, 2)
+    chunk = CompletedFetch(empty, 2)
     assert chunk.read() == []
     assert chunk.next_offset == 10
 
@@ -69,14 +69,14 @@ def test_a_batch_cut_off_at_the_end_is_left_for_the_next_fetch(cut: int) -> None
     data = made(0, b"a") + made(1, b"b")
     shortened = data[:-cut]
     assert read_all(shortened) == [(0, b"a")]
-    assert FetchedBatches(shortened, 0).skip_to_end() == 1
+    assert CompletedFetch(shortened, 0).skip_to_end() == 1
 
 
 def test_where_the_next_fetch_begins() -> None:
     data = made(5, b"a", b"b") + made(7, b"c")
-    assert FetchedBatches(data, 6).skip_to_end() == 8
-    assert FetchedBatches(b"", 6).skip_to_end() == 6
-    assert FetchedBatches(made(5, b"a"), 6).skip_to_end() == 6
+    assert CompletedFetch(data, 6).skip_to_end() == 8
+    assert CompletedFetch(b"", 6).skip_to_end() == 6
+    assert CompletedFetch(made(5, b"a"), 6).skip_to_end() == 6
 
 
 def test_control_records_are_never_seen() -> None:
@@ -127,7 +127,7 @@ def test_a_wrong_checksum_is_found_unless_nobody_looks() -> None:
 def test_nothing_behind_a_bad_batch_is_read() -> None:
     bad = bytearray(made(1, b"b"))
     bad[-2] ^= 0xFF
-    chunk = FetchedBatches(made(0, b"a") + bytes(bad) + made(2, b"c"), 0)
+    chunk = CompletedFetch(made(0, b"a") + bytes(bad) + made(2, b"c"), 0)
     assert chunk.read() is not None
     for _ in range(2):
         with pytest.raises(CorruptMessage):

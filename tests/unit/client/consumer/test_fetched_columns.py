@@ -7,16 +7,16 @@ from struct import iter_unpack
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.unit.records.strategies import records
 
 from millbeck.client.consumer import fetched_columns
-from millbeck.client.consumer.fetched import FetchedBatches
-from millbeck.client.consumer.fetched_columns import Columns, FetchedColumns
+from millbeck.client.consumer.fetched import CompletedFetch
+from millbeck.client.consumer.fetched_columns import Columns, CompletedColumnFetch
 from millbeck.kernel.errors import CorruptMessage, InvalidRecord
 from millbeck.records import batch
 from millbeck.records.compression import Codec
 from millbeck.records.control import EndTransaction, marker_batch
 from millbeck.records.record import Record
+from tests.unit.records.strategies import records
 
 Row = tuple[int, int, bytes | None, bytes | None]
 
@@ -31,12 +31,12 @@ def rows_of(columns: Columns) -> list[Row]:
     return found
 
 
-def read(chunk: FetchedColumns) -> list[Row]:
+def read(chunk: CompletedColumnFetch) -> list[Row]:
     return [row for columns in chunk.columns() for row in rows_of(columns)]
 
 
-def plainly(data: bytes, start: int, end: int, aborted: list[tuple[int, int]]) -> list[Row]:
-    chunk = FetchedBatches(data, start, aborted=aborted)
+def decoded_one_by_one(data: bytes, start: int, end: int, aborted: list[tuple[int, int]]) -> list[Row]:
+    chunk = CompletedFetch(data, start, aborted=aborted)
     found: list[Row] = []
     while (taken := chunk.read()) is not None:
         found += [
@@ -86,20 +86,22 @@ def test_they_hold_what_the_plain_reader_shows(
 ) -> None:
     data, _, aborted = log
     data = data[: len(data) - cut] if cut < len(data) else data
-    assert read(FetchedColumns(data, start, end, aborted=aborted)) == plainly(data, start, end, aborted)
+    assert read(CompletedColumnFetch(data, start, end, aborted=aborted)) == decoded_one_by_one(
+        data, start, end, aborted
+    )
 
 
 def test_batches_that_differ_in_kind_are_told_apart() -> None:
     one = batch.build([Record(-1, 5, None, b"a")])
     two = batch.build([Record(-1, 5, None, b"b")], base_offset=1, append_timestamp=70)
     three = batch.build([Record(-1, 5, None, b"c")], base_offset=2, append_timestamp=71)
-    found = list(FetchedColumns(one + two + three, 0, 9).columns())
+    found = list(CompletedColumnFetch(one + two + three, 0, 9).columns())
     assert [(columns.timestamp_type, columns.row_count) for columns in found] == [(0, 1), (1, 2)]
 
 
 def test_uncompressed_bytes_are_not_copied() -> None:
     data = batch.build([Record(-1, 5, None, b"a")]) * 2
-    (columns,) = FetchedColumns(data, 0, 9).columns()
+    (columns,) = CompletedColumnFetch(data, 0, 9).columns()
     assert columns.payload is data
 
 
@@ -108,15 +110,15 @@ def test_what_is_decompressed_is_bounded(monkeypatch: pytest.MonkeyPatch) -> Non
     data = b"".join(
         batch.build([Record(-1, 5, None, bytes(60))], base_offset=offset, codec=Codec.LZ4) for offset in range(6)
     )
-    found = list(FetchedColumns(data, 0, 9).columns())
+    found = list(CompletedColumnFetch(data, 0, 9).columns())
     assert [columns.row_count for columns in found] == [2, 2, 2]
     assert [row[0] for columns in found for row in rows_of(columns)] == list(range(6))
 
 
 def test_headers_come_only_when_wanted() -> None:
     data = batch.build([Record(-1, 5, None, b"a", (("name", b"x"), ("other", None)))])
-    (without,) = FetchedColumns(data, 0, 9).columns()
-    (having,) = FetchedColumns(data, 0, 9, with_headers=True).columns()
+    (without,) = CompletedColumnFetch(data, 0, 9).columns()
+    (having,) = CompletedColumnFetch(data, 0, 9, with_headers=True).columns()
     assert (without.header_count, without.header_counts) == (0, b"")
     assert having.header_count == 2
     name, name_size, _, _ = next(iter_unpack("<4q", having.header_slots))
@@ -127,8 +129,8 @@ def test_bad_bytes_raise() -> None:
     good = batch.build([Record(-1, 5, None, b"abcdefgh")])
     flipped = good[:-3] + bytes([good[-3] ^ 1]) + good[-2:]
     with pytest.raises(CorruptMessage):
-        read(FetchedColumns(flipped, 0, 9))
-    assert len(read(FetchedColumns(flipped, 0, 9, checks_crcs=False))) == 1
+        read(CompletedColumnFetch(flipped, 0, 9))
+    assert len(read(CompletedColumnFetch(flipped, 0, 9, checks_crcs=False))) == 1
     broken = good[:61] + b"\x7f" + good[62:]
     with pytest.raises(InvalidRecord):
-        read(FetchedColumns(broken, 0, 9, checks_crcs=False))
+        read(CompletedColumnFetch(broken, 0, 9, checks_crcs=False))

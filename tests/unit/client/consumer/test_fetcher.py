@@ -5,8 +5,6 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from fake_cluster import Call, FakeCluster, FakePartition, later, simulate
-
 from millbeck.client.consumer import Consumer
 from millbeck.kernel.errors import (
     FetchSessionIdNotFound,
@@ -24,10 +22,10 @@ from millbeck.wire.messages.fetch import (
     FetchedPartition,
     FetchRequest,
     FetchResponse,
-    LeaderIdAndEpoch,
-    NodeEndpoint,
 )
 from millbeck.wire.messages.metadata import MetadataRequest
+from millbeck.wire.messages.shared import LeaderIdAndEpoch, NodeEndpoint
+from tests.unit.client.fake_cluster import Call, FakeCluster, FakePartition, later, simulate
 
 A0, A1 = TopicPartition("a", 0), TopicPartition("a", 1)
 

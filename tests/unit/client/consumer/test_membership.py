@@ -6,7 +6,6 @@ import asyncio
 from typing import Any
 
 import pytest
-from fake_cluster import CLOSE, Call, FakeCluster, later, simulate
 
 from millbeck.client.consumer import Consumer
 from millbeck.client.errors import RequestTimeout
@@ -22,11 +21,17 @@ from millbeck.kernel.errors import (
     UnknownMemberId,
 )
 from millbeck.kernel.ids import TopicPartition
-from millbeck.wire.messages.find_coordinator import FindCoordinatorRequest
-from millbeck.wire.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
-from millbeck.wire.messages.join_group import JoinGroupRequest, JoinGroupResponse
-from millbeck.wire.messages.leave_group import LeaveGroupRequest
-from millbeck.wire.messages.sync_group import SyncGroupRequest, SyncGroupResponse
+from millbeck.wire.messages.classic_groups import (
+    HeartbeatRequest,
+    HeartbeatResponse,
+    JoinGroupRequest,
+    JoinGroupResponse,
+    LeaveGroupRequest,
+    SyncGroupRequest,
+    SyncGroupResponse,
+)
+from millbeck.wire.messages.groups import FindCoordinatorRequest
+from tests.unit.client.fake_cluster import CLOSE, Call, FakeCluster, later, simulate
 
 A0, A1 = TopicPartition("a", 0), TopicPartition("a", 1)
 
@@ -44,7 +49,7 @@ class Events:
 
 def open_consumer(cluster: FakeCluster, **settings: Any) -> Consumer:
     texts = {key.replace("_", "."): value for key, value in settings.items()}
-    defaults = {
+    defaults: dict[str, Any] = {
         "bootstrap.servers": cluster.bootstrap,
         "group.id": "g",
         "auto.offset.reset": "earliest",

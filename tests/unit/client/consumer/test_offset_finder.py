@@ -6,7 +6,6 @@ import asyncio
 from typing import Any
 
 import pytest
-from fake_cluster import CLOSE, SILENCE, Call, FakeCluster, FakePartition, simulate
 
 from millbeck.client.consumer import Consumer
 from millbeck.client.errors import LogTruncated
@@ -14,22 +13,27 @@ from millbeck.kernel.errors import GroupAuthorizationFailed, UnknownLeaderEpoch
 from millbeck.kernel.ids import TopicPartition
 from millbeck.records import batch
 from millbeck.records.record import Record
-from millbeck.wire.messages.list_offsets import ListOffsetsRequest
-from millbeck.wire.messages.metadata import MetadataRequest
-from millbeck.wire.messages.offset_fetch import OffsetFetchRequest, OffsetFetchResponse, OffsetFetchResponseGroup
-from millbeck.wire.messages.offset_for_leader_epoch import (
+from millbeck.wire.messages.group_offsets import OffsetFetchRequest, OffsetFetchResponse, OffsetFetchResponseGroup
+from millbeck.wire.messages.log_offsets import (
     EpochEndOffset,
+    ListOffsetsRequest,
     OffsetForLeaderEpochRequest,
     OffsetForLeaderEpochResponse,
     OffsetForLeaderTopicResult,
 )
+from millbeck.wire.messages.metadata import MetadataRequest
+from tests.unit.client.fake_cluster import CLOSE, SILENCE, Call, FakeCluster, FakePartition, simulate
 
 A0 = TopicPartition("a", 0)
 
 
 def open_consumer(cluster: FakeCluster, **settings: Any) -> Consumer:
     texts = {key.replace("_", "."): value for key, value in settings.items()}
-    defaults = {"bootstrap.servers": cluster.bootstrap, "auto.offset.reset": "earliest", "metadata.max.age.ms": 1000}
+    defaults: dict[str, Any] = {
+        "bootstrap.servers": cluster.bootstrap,
+        "auto.offset.reset": "earliest",
+        "metadata.max.age.ms": 1000,
+    }
     return Consumer(cluster.environment, defaults | texts)
 
 

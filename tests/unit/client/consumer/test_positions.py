@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from millbeck.client.consumer.fetched import FetchedBatches
-from millbeck.client.consumer.positions import Missing, PartitionState, Positions
+from millbeck.client.consumer.fetched import CompletedFetch
+from millbeck.client.consumer.positions import FetchState, SubscriptionState, TopicPartitionState
 from millbeck.kernel.errors import CorruptMessage
 from millbeck.kernel.ids import TopicPartition
 from millbeck.records import batch
@@ -16,18 +18,18 @@ from millbeck.records.record import Record
 A0, A1, B0 = TopicPartition("a", 0), TopicPartition("a", 1), TopicPartition("b", 0)
 
 
-def made(base_offset: int, count: int, **more: int) -> bytes:
+def made(base_offset: int, count: int, **more: Any) -> bytes:
     return batch.build([Record(-1, 1, None, b"v") for _ in range(count)], base_offset=base_offset, **more)
 
 
-def standing(offset: int = 0) -> PartitionState:
-    state = PartitionState(A0, Missing.RESET)
+def standing(offset: int = 0) -> TopicPartitionState:
+    state = TopicPartitionState(A0, FetchState.RESET)
     state.seek(offset)
     return state
 
 
-def receive(state: PartitionState, data: bytes) -> None:
-    chunk = FetchedBatches(data, state.fetch_offset)
+def receive(state: TopicPartitionState, data: bytes) -> None:
+    chunk = CompletedFetch(data, state.fetch_offset)
     state.received(chunk, chunk.skip_to_end())
 
 
@@ -36,7 +38,7 @@ def offsets(records: list[Record]) -> list[int]:
 
 
 def test_a_new_partition_has_no_position() -> None:
-    state = PartitionState(A0, Missing.COMMITTED_OFFSET)
+    state = TopicPartitionState(A0, FetchState.COMMITTED_OFFSET)
     assert not state.has_position
     assert not state.is_fetchable
     state.seek(5, 2)
@@ -103,7 +105,7 @@ def test_a_seek_throws_away_what_has_arrived_and_what_is_under_way() -> None:
 def test_a_reset_takes_the_position_away() -> None:
     state = standing(5)
     state.reset(-2)
-    assert (state.has_position, state.waits_for, state.reset_timestamp) == (False, Missing.RESET, -2)
+    assert (state.has_position, state.waits_for, state.reset_timestamp) == (False, FetchState.RESET, -2)
 
 
 def test_validation_holds_fetching_until_it_is_done() -> None:
@@ -118,11 +120,11 @@ def test_validation_holds_fetching_until_it_is_done() -> None:
 
 
 def test_a_partition_that_waits_for_its_position_is_not_validated() -> None:
-    state = PartitionState(A0, Missing.RESET)
+    state = TopicPartitionState(A0, FetchState.RESET)
     state.validate()
-    assert state.waits_for is Missing.RESET
+    assert state.waits_for is FetchState.RESET
     state.validated(3)
-    assert state.waits_for is Missing.RESET
+    assert state.waits_for is FetchState.RESET
 
 
 def test_a_paused_partition_is_not_fetched() -> None:
@@ -146,32 +148,32 @@ def test_records_before_a_bad_batch_come_out_first() -> None:
 
 
 def test_partitions_that_stay_keep_their_position() -> None:
-    positions = Positions()
-    positions.assign([A0, A1], Missing.RESET)
+    positions = SubscriptionState()
+    positions.assign([A0, A1], FetchState.RESET)
     first = positions.get(A0)
     assert first is not None
     first.seek(7)
-    positions.assign([B0, A0], Missing.COMMITTED_OFFSET)
+    positions.assign([B0, A0], FetchState.COMMITTED_OFFSET)
     assert positions.partitions == [B0, A0]
     assert positions.get(A0) is first
     assert A1 not in positions
     second = positions.get(B0)
     assert second is not None
-    assert second.waits_for is Missing.COMMITTED_OFFSET
+    assert second.waits_for is FetchState.COMMITTED_OFFSET
     assert len(positions) == 2
 
 
 def test_whoever_was_served_comes_last() -> None:
-    positions = Positions()
-    positions.assign([A0, A1, B0], Missing.RESET)
+    positions = SubscriptionState()
+    positions.assign([A0, A1, B0], FetchState.RESET)
     positions.rotate(A0)
     positions.rotate(TopicPartition("gone", 0))
     assert positions.partitions == [A1, B0, A0]
 
 
 def test_buffers_are_added_up() -> None:
-    positions = Positions()
-    positions.assign([A0, A1], Missing.RESET)
+    positions = SubscriptionState()
+    positions.assign([A0, A1], FetchState.RESET)
     for state in positions:
         state.seek(0)
         receive(state, made(0, 1))

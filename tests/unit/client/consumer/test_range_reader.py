@@ -6,7 +6,6 @@ from struct import iter_unpack
 from typing import Any
 
 import pytest
-from fake_cluster import CLOSE, Call, FakeCluster, FakePartition, simulate
 
 from millbeck.client.cluster import Cluster
 from millbeck.client.consumer.config import ConsumerConfig
@@ -15,12 +14,8 @@ from millbeck.kernel.errors import NotLeaderOrFollower, OffsetOutOfRange, Unknow
 from millbeck.kernel.ids import TopicPartition
 from millbeck.records import batch
 from millbeck.records.record import Record
-from millbeck.wire.messages.fetch import (
-    FetchableTopicResponse,
-    FetchedPartition,
-    FetchRequest,
-    FetchResponse,
-)
+from millbeck.wire.messages.fetch import FetchableTopicResponse, FetchedPartition, FetchRequest, FetchResponse
+from tests.unit.client.fake_cluster import CLOSE, Call, FakeCluster, FakePartition, simulate
 
 A0 = TopicPartition("a", 0)
 
@@ -123,7 +118,7 @@ def test_offsets_deleted_by_retention_are_told() -> None:
         cluster.on(FetchRequest, lambda call: answer(call, error_code=code, log_start_offset=20, high_watermark=50))
         client, reader = open_reader(cluster, 10, 50)
         try:
-            with pytest.raises(RangeUnreadable, match="begins at 20") as raised:
+            with pytest.raises(RangeUnreadable, match="starts at 20") as raised:
                 await offsets(reader)
         finally:
             await client.close()

@@ -6,26 +6,26 @@ import asyncio
 from typing import Any
 
 import pytest
-from fake_cluster import FakeCluster, simulate
 from hypothesis import given
 from hypothesis import strategies as st
 
 from millbeck.client.errors import BufferExhausted
-from millbeck.client.producer.accumulator import Accumulator, record_size_max
+from millbeck.client.producer.accumulator import RecordAccumulator, record_size_max
 from millbeck.client.producer.config import ProducerConfig
 from millbeck.kernel.errors import MessageTooLarge
 from millbeck.kernel.ids import TopicPartition
 from millbeck.records.builder import BatchBuilder
+from tests.unit.client.fake_cluster import FakeCluster, simulate
 
 A0, A1 = TopicPartition("a", 0), TopicPartition("a", 1)
 
 
-def make(**settings: Any) -> Accumulator:
+def make(**settings: Any) -> RecordAccumulator:
     texts = {key.replace("_", "."): value for key, value in settings.items()}
-    return Accumulator(ProducerConfig.parse({"bootstrap.servers": "a:1"} | texts))
+    return RecordAccumulator(ProducerConfig.parse({"bootstrap.servers": "a:1"} | texts))
 
 
-def add(accumulator: Accumulator, partition: TopicPartition, value: bytes, now_s: float = 0.0) -> bool:
+def add(accumulator: RecordAccumulator, partition: TopicPartition, value: bytes, now_s: float = 0.0) -> bool:
     size_bytes = record_size_max(None, value, ())
     assert accumulator.try_reserve(size_bytes)
     future = asyncio.get_running_loop().create_future()

@@ -6,18 +6,18 @@ import asyncio
 from typing import Any
 
 import pytest
-from fake_cluster import CLOSE, FakeBroker, FakeCluster, produce_error, simulate
 
 from millbeck.client.errors import DeliveryTimeout
-from millbeck.client.producer.bulk import BulkProducer
-from millbeck.client.producer.shared_transaction import Ticket
+from millbeck.client.producer.bulk import BatchProducer
+from millbeck.client.producer.shared_transaction import TransactionHandle
 from millbeck.kernel.errors import InvalidTxnState, MessageTooLarge, NotLeaderOrFollower, UnknownTopicOrPartition
 from millbeck.kernel.ids import TopicPartition
 from millbeck.records.batch import read_header
-from millbeck.records.kernels.write import encode_records
+from millbeck.records.native.write import encode_records
 from millbeck.records.record import Record
-from millbeck.wire.messages.init_producer_id import InitProducerIdRequest
 from millbeck.wire.messages.produce import ProduceRequest
+from millbeck.wire.messages.transactions import InitProducerIdRequest
+from tests.unit.client.fake_cluster import CLOSE, FakeBroker, FakeCluster, produce_error, simulate
 
 A0, A1 = TopicPartition("a", 0), TopicPartition("a", 1)
 
@@ -26,9 +26,9 @@ def payload(*values: bytes) -> bytes:
     return encode_records([Record(-1, 0, None, value) for value in values], 0, 0)[0]
 
 
-def open_producer(cluster: FakeCluster, ticket: Ticket | None = None, **settings: Any) -> BulkProducer:
+def open_producer(cluster: FakeCluster, ticket: TransactionHandle | None = None, **settings: Any) -> BatchProducer:
     texts = {name.replace("_", "."): value for name, value in settings.items()}
-    return BulkProducer(cluster.environment, {"bootstrap.servers": cluster.bootstrap, **texts}, ticket=ticket)
+    return BatchProducer(cluster.environment, {"bootstrap.servers": cluster.bootstrap, **texts}, ticket=ticket)
 
 
 @pytest.mark.parametrize("trouble", ["none", "lost answers", "wrong leader"])
@@ -61,7 +61,7 @@ def test_batches_are_stored_once_and_in_order(trouble: str) -> None:
 def test_a_ticket_is_used() -> None:
     async def scenario(cluster: FakeCluster) -> Any:
         (log,) = cluster.add_topic("a")
-        async with open_producer(cluster, Ticket("t", 70, 3)) as producer:
+        async with open_producer(cluster, TransactionHandle("t", 70, 3)) as producer:
             await producer.put(A0, payload(b"1"), 1)
             await producer.put(A0, payload(b"2"), 1)
             await producer.finish()
@@ -80,16 +80,16 @@ def test_a_ticket_is_used() -> None:
 def test_two_writers_with_one_ticket_are_noticed() -> None:
     async def scenario(cluster: FakeCluster) -> list[bytes | None]:
         (log,) = cluster.add_topic("a")
-        ticket = Ticket("t", 70, 3)
+        ticket = TransactionHandle("t", 70, 3)
         async with open_producer(cluster, ticket) as first, open_producer(cluster, ticket) as second:
             await first.put(A0, payload(b"1"), 1)
             await first.finish()
             await second.put(A0, payload(b"2"), 1)
-            with pytest.raises(InvalidTxnState, match="somebody else writes to a-0"):
+            with pytest.raises(InvalidTxnState, match="another writer produces to a-0"):
                 await second.finish()
         async with open_producer(cluster, ticket) as third:
             await third.put(A0, payload(b"3", b"4"), 2)
-            with pytest.raises(InvalidTxnState, match="somebody else writes to a-0"):
+            with pytest.raises(InvalidTxnState, match="another writer produces to a-0"):
                 await third.finish()
         return log.values
 
@@ -114,7 +114,7 @@ def test_errors_come_with_the_next_call() -> None:
         cluster.on(ProduceRequest, produce_error(MessageTooLarge.code))
         async with open_producer(cluster) as producer:
             await producer.put(A0, payload(b"1"), 1)
-            with pytest.raises(MessageTooLarge, match="a-0 takes no batch this large"):
+            with pytest.raises(MessageTooLarge, match="the batch is too large for a-0"):
                 await producer.put(A0, payload(b"2"), 1)
 
     simulate(scenario)

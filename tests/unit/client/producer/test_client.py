@@ -6,15 +6,16 @@ import asyncio
 from typing import Any
 
 import pytest
-from fake_cluster import SILENCE, FakeCluster, later, simulate
 
 from millbeck.client.errors import BufferExhausted, ClientClosed, DeliveryTimeout, RequestTimeout
 from millbeck.client.metadata import TopicView
 from millbeck.client.producer import Producer
 from millbeck.kernel.errors import MessageTooLarge, UnknownTopicOrPartition
+from millbeck.kernel.ids import TopicPartition
 from millbeck.records import batch
 from millbeck.wire.messages.metadata import MetadataRequest
 from millbeck.wire.messages.produce import ProduceRequest
+from tests.unit.client.fake_cluster import SILENCE, FakeCluster, later, simulate
 
 
 def open_producer(cluster: FakeCluster, **settings: Any) -> Producer:
@@ -54,6 +55,23 @@ def test_records_are_gathered_for_linger_ms() -> None:
     simulate(scenario)
 
 
+def test_a_record_whose_sending_is_cancelled_was_not_handed_over() -> None:
+    async def scenario(cluster: FakeCluster) -> None:
+        (log,) = cluster.add_topic("a")
+        async with open_producer(cluster) as producer:
+            await (await producer.send("a", b"warm"))
+            # Long enough that the next one lets others run first.
+            await asyncio.sleep(1)
+            sending = asyncio.ensure_future(producer.send("a", b"cancelled"))
+            await asyncio.sleep(0)
+            sending.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await sending
+        assert [record.value for one in log.batches for record in batch.records_of(one)] == [b"warm"]
+
+    simulate(scenario)
+
+
 @pytest.mark.parametrize("codec", ["none", "gzip", "snappy", "lz4", "zstd"])
 def test_batches_are_compressed(codec: str) -> None:
     async def scenario(cluster: FakeCluster) -> None:
@@ -77,6 +95,21 @@ def test_flush_does_not_wait_for_linger() -> None:
             await producer.flush()
             assert asyncio.get_running_loop().time() < 5
         assert log.values == [b"v"]
+
+    simulate(scenario)
+
+
+def test_a_partition_without_a_leader_is_named_while_others_are_written() -> None:
+    async def scenario(cluster: FakeCluster) -> None:
+        first, _ = cluster.add_topic("a", 2)
+        first.leader_id = -1
+        async with open_producer(cluster, delivery_timeout_ms=8000, request_timeout_ms=5000) as producer:
+            stuck = await producer.send("a", b"v", partition=0)
+            assert (await (await producer.send("a", b"v", partition=1))).offset == 0
+            assert producer.partitions_without_leader() == [TopicPartition("a", 0)]
+            with pytest.raises(DeliveryTimeout, match=r"for a-0 were .*; the last attempt: a-0 has no leader now"):
+                await stuck
+            assert producer.partitions_without_leader() == []
 
     simulate(scenario)
 
@@ -151,7 +184,7 @@ def test_a_partition_that_does_not_exist_is_named() -> None:
     async def scenario(cluster: FakeCluster) -> None:
         cluster.add_topic("a", 2)
         async with open_producer(cluster) as producer:
-            with pytest.raises(UnknownTopicOrPartition, match="2 partitions, not a 7"):
+            with pytest.raises(UnknownTopicOrPartition, match="2 partitions, no partition 7"):
                 await producer.send("a", b"v", partition=7)
             assert producer._accumulator.used_bytes == 0
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from millbeck.client.producer.batch import ProducerBatch, ProducerIdentity
-from millbeck.client.producer.partition_queue import EPOCH_MAX, Identities, PartitionQueue
+from millbeck.client.producer.partition_queue import EPOCH_MAX, PartitionQueue, ProducerIdState
 from millbeck.kernel.ids import TopicPartition
 from millbeck.records.builder import BatchBuilder
 
@@ -28,7 +28,7 @@ def make_batch(count: int = 1) -> ProducerBatch:
 
 
 def make_queue(*, counts: tuple[int, ...] = (), idempotent: bool = True, in_flight_max: int = 5) -> PartitionQueue:
-    identities = Identities() if idempotent else None
+    identities = ProducerIdState() if idempotent else None
     if identities is not None:
         identities.current = ProducerIdentity(7, 0)
     queue = PartitionQueue(A0, identities, in_flight_max)
@@ -157,14 +157,14 @@ def test_the_halves_of_a_batch_take_its_place_under_a_new_epoch() -> None:
 
 
 def test_epochs_that_are_used_up_need_a_new_id() -> None:
-    identities = Identities()
+    identities = ProducerIdState()
     identities.current = ProducerIdentity(7, EPOCH_MAX)
     identities.supersede(ProducerIdentity(7, EPOCH_MAX))
     assert identities.current is None
 
 
 def test_an_id_is_superseded_once() -> None:
-    identities = Identities()
+    identities = ProducerIdState()
     identities.current = ProducerIdentity(7, 0)
     for _ in range(2):
         identities.supersede(ProducerIdentity(7, 0))
@@ -203,7 +203,7 @@ def test_a_batch_given_up_with_its_fate_unknown_leaves_the_numbers_alone() -> No
     queue.dropped(unknown)
     assert numbers(taken(queue)) == [(0, 2), (0, 3)]
     assert queue.is_oldest(behind)
-    queue.begin_anew(behind)
+    queue.reset_sequences(behind)
     queue.put_back(behind)
     queue.put_back(queue.in_flight[0])
     assert numbers(taken(queue)) == [(1, 0), (1, 1)]
@@ -276,7 +276,7 @@ class QueueMachine(RuleBasedStateMachine):
             self.queue.stored(batch)
             return
         if self.queue.is_oldest(batch):
-            self.queue.begin_anew(batch)
+            self.queue.reset_sequences(batch)
         self.queue.put_back(batch)
 
     @precondition(lambda self: self.sent)

@@ -7,7 +7,7 @@ from collections import Counter
 
 import pytest
 
-from millbeck.client.metadata import PartitionView, TopicView
+from millbeck.client.metadata import PartitionMetadata, TopicView
 from millbeck.client.producer.partitioner import DefaultPartitioner
 
 
@@ -24,7 +24,7 @@ class Dice:
 
 def topic(*leaders: int) -> TopicView:
     return TopicView(
-        "t", bytes(16), False, {number: PartitionView(number, leader) for number, leader in enumerate(leaders)}
+        "t", bytes(16), False, {number: PartitionMetadata(number, leader) for number, leader in enumerate(leaders)}
     )
 
 

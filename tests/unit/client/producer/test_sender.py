@@ -6,7 +6,6 @@ import asyncio
 from typing import Any
 
 import pytest
-from fake_cluster import CLOSE, SILENCE, USUAL, Call, FakeCluster, FakePartition, later, produce_error, simulate
 
 from millbeck.client.errors import ClientClosed, DeliveryTimeout
 from millbeck.client.producer import Producer, RecordMetadata
@@ -27,16 +26,26 @@ from millbeck.kernel.errors import (
     UnknownTopicOrPartition,
 )
 from millbeck.records import batch
-from millbeck.wire.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 from millbeck.wire.messages.metadata import MetadataRequest
 from millbeck.wire.messages.produce import (
     BatchIndexAndErrorMessage,
-    LeaderIdAndEpoch,
-    NodeEndpoint,
     PartitionProduceResponse,
     ProduceRequest,
     ProduceResponse,
     TopicProduceResponse,
+)
+from millbeck.wire.messages.shared import LeaderIdAndEpoch, NodeEndpoint
+from millbeck.wire.messages.transactions import InitProducerIdRequest, InitProducerIdResponse
+from tests.unit.client.fake_cluster import (
+    CLOSE,
+    SILENCE,
+    USUAL,
+    Call,
+    FakeCluster,
+    FakePartition,
+    later,
+    produce_error,
+    simulate,
 )
 
 

@@ -5,21 +5,23 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from fake_cluster import Call, FakeCluster, simulate
 
 from millbeck.client.consumer.commits import CommittedOffset
 from millbeck.client.errors import UnsupportedByBroker
-from millbeck.client.producer.shared_transaction import SharedTransaction, Ticket
+from millbeck.client.producer.shared_transaction import SharedTransaction, TransactionHandle
 from millbeck.kernel.ids import TopicPartition
-from millbeck.wire.messages.end_txn import EndTxnRequest, EndTxnResponse
-from millbeck.wire.messages.find_coordinator import Coordinator, FindCoordinatorRequest, FindCoordinatorResponse
-from millbeck.wire.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
-from millbeck.wire.messages.txn_offset_commit import (
+from millbeck.wire.messages.groups import Coordinator, FindCoordinatorRequest, FindCoordinatorResponse
+from millbeck.wire.messages.transactions import (
+    EndTxnRequest,
+    EndTxnResponse,
+    InitProducerIdRequest,
+    InitProducerIdResponse,
     TxnOffsetCommitRequest,
     TxnOffsetCommitResponse,
     TxnOffsetCommitResponsePartition,
     TxnOffsetCommitResponseTopic,
 )
+from tests.unit.client.fake_cluster import Call, FakeCluster, simulate
 
 A0 = TopicPartition("a", 0)
 
@@ -51,7 +53,7 @@ def coordinated(cluster: FakeCluster) -> None:
     cluster.on(EndTxnRequest, lambda call: EndTxnResponse(producer_id=70, producer_epoch=4))
 
 
-def opened(cluster: FakeCluster, ticket: Ticket | None = None) -> SharedTransaction:
+def opened(cluster: FakeCluster, ticket: TransactionHandle | None = None) -> SharedTransaction:
     return SharedTransaction(cluster.environment, {"bootstrap.servers": cluster.bootstrap}, "t", ticket)
 
 
@@ -72,7 +74,7 @@ def test_a_commit_carries_its_note() -> None:
     async def scenario(cluster: FakeCluster) -> tuple[Any, Any]:
         coordinated(cluster)
         cluster.add_topic("a")
-        transaction = opened(cluster, Ticket("t", 70, 3))
+        transaction = opened(cluster, TransactionHandle("t", 70, 3))
         await transaction.commit("g", {A0: CommittedOffset(9, -1, "note")})
         await transaction.close()
         (noted,) = cluster.asked(TxnOffsetCommitRequest)
@@ -90,7 +92,7 @@ def test_a_commit_carries_its_note() -> None:
 def test_an_abort_reaches_the_coordinator() -> None:
     async def scenario(cluster: FakeCluster) -> list[bool]:
         coordinated(cluster)
-        transaction = opened(cluster, Ticket("t", 70, 3))
+        transaction = opened(cluster, TransactionHandle("t", 70, 3))
         await transaction.abort()
         await transaction.close()
         return [call.message.committed for call in cluster.asked(EndTxnRequest)]
@@ -102,10 +104,10 @@ def test_notes_are_read_when_nothing_is_pending() -> None:
     async def scenario(cluster: FakeCluster) -> Any:
         coordinated(cluster)
         cluster.add_topic("a")
-        transaction = opened(cluster, Ticket("t", 70, 3))
+        transaction = opened(cluster, TransactionHandle("t", 70, 3))
         found = await transaction.notes("g")
         await transaction.close()
-        from millbeck.wire.messages.offset_fetch import OffsetFetchRequest
+        from millbeck.wire.messages.group_offsets import OffsetFetchRequest
 
         return found, [call.message.require_stable for call in cluster.asked(OffsetFetchRequest)]
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from millbeck.client.admin import Admin
-from millbeck.client.admin.topics import NewTopic
+from millbeck.client.admin.results import NewTopic
 from millbeck.client.admin.transactions import describe_transactions, force_terminate_transaction
 from millbeck.client.consumer import Consumer
 from millbeck.client.consumer.commits import CommittedOffset
@@ -20,9 +20,9 @@ from millbeck.kernel.environment import Environment
 from millbeck.kernel.errors import ApiError, InvalidTxnState, ProducerFenced
 from millbeck.kernel.ids import TopicPartition
 from millbeck.server.config import NodeConfig
-from millbeck.server.formatting import format_directories
+from millbeck.server.local.formatting import format_directories
 from millbeck.server.node import Node, NodeSettings
-from millbeck.testing.sim import World
+from millbeck.simulation import World
 
 HERE = {"bootstrap.servers": "n1:9092"}
 PLACE = TopicPartition("t", 0)

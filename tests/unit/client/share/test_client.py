@@ -5,20 +5,20 @@ from __future__ import annotations
 import asyncio
 
 import pytest
-from house import Client, House
-from sharing import configure, create, produce, share_house
 
-from millbeck.client.share import AcknowledgeType, Delivery, ShareConsumer
+from millbeck.client.share import AcknowledgeType, AcquiredRecord, ShareConsumer
 from millbeck.kernel.environment import Environment
 from millbeck.kernel.errors import ApiError, InvalidRequest
 from millbeck.kernel.ids import TopicPartition
+from tests.unit.server.harness.broker_harness import BrokerHarness, Client
+from tests.unit.server.harness.share_member import configure, create, produce, share_house
 
 SETTINGS = {"bootstrap.servers": "n1:9092", "group.id": "g"}
 EXPLICIT = SETTINGS | {"share.acknowledgement.mode": "explicit"}
 
 
-async def some(consumer: ShareConsumer, count: int, timeout_s: float = 20) -> list[Delivery]:
-    found: list[Delivery] = []
+async def some(consumer: ShareConsumer, count: int, timeout_s: float = 20) -> list[AcquiredRecord]:
+    found: list[AcquiredRecord] = []
     async with asyncio.timeout(timeout_s):
         while len(found) < count:
             found += await consumer.poll(timeout_s=0.5)
@@ -31,7 +31,7 @@ async def prepared(client: Client, partitions: int = 1) -> None:
 
 
 def test_implicit_consumers_share_the_records_and_accept_each_once() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         await prepared(client, 2)
         accepted: list[tuple[TopicPartition, int]] = []
 
@@ -56,7 +56,7 @@ def test_implicit_consumers_share_the_records_and_accept_each_once() -> None:
 
 
 def test_explicit_consumers_say_what_became_of_each() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         await prepared(client)
         await produce(client, b"a", b"b", b"c")
         async with ShareConsumer(environment, EXPLICIT) as consumer:
@@ -80,7 +80,7 @@ def test_explicit_consumers_say_what_became_of_each() -> None:
 
 
 def test_a_restarted_node_is_found_again_and_nothing_accepted_comes_twice() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         await prepared(client)
         await produce(client, b"a", b"b")
         async with ShareConsumer(environment, EXPLICIT) as consumer:
@@ -97,7 +97,7 @@ def test_a_restarted_node_is_found_again_and_nothing_accepted_comes_twice() -> N
 
 
 def test_offsets_without_records_are_told_as_gaps() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         await prepared(client)
         await produce(client, b"a", b"b")
         async with ShareConsumer(environment, EXPLICIT) as consumer:
@@ -113,11 +113,11 @@ def test_offsets_without_records_are_told_as_gaps() -> None:
 
 
 def test_a_consumer_needs_a_group_and_its_mode() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         with pytest.raises(InvalidRequest):
             ShareConsumer(environment, {"bootstrap.servers": "n1:9092"})
         consumer = ShareConsumer(environment, SETTINGS)
-        delivery = Delivery(TopicPartition("t", 0), None, 1, b"", 1)  # type: ignore[arg-type]
+        delivery = AcquiredRecord(TopicPartition("t", 0), None, 1, b"", 1)  # type: ignore[arg-type]
         with pytest.raises(InvalidRequest):
             consumer.acknowledge(delivery)
         await consumer.close()

@@ -2,13 +2,12 @@ from __future__ import annotations
 
 import asyncio
 
-from house import Client, House
-from sharing import create, share_house
-
 from millbeck.client.cluster import Cluster
 from millbeck.client.share.config import ShareConsumerConfig
 from millbeck.client.share.membership import ShareMembership
 from millbeck.kernel.environment import Environment
+from tests.unit.server.harness.broker_harness import BrokerHarness, Client
+from tests.unit.server.harness.share_member import create, share_house
 
 
 async def until(condition: object, seconds: float = 30) -> None:
@@ -18,7 +17,7 @@ async def until(condition: object, seconds: float = 30) -> None:
 
 
 def test_a_member_hears_of_its_partitions_and_leaves() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         topic_id = await create(client, partitions=2)
         cluster = Cluster(environment, ShareConsumerConfig.parse({"bootstrap.servers": "n1:9092", "group.id": "g"}))
         changes: list[int] = []
@@ -35,7 +34,7 @@ def test_a_member_hears_of_its_partitions_and_leaves() -> None:
 
 
 def test_a_member_that_was_removed_joins_again() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         topic_id = await create(client)
         cluster = Cluster(environment, ShareConsumerConfig.parse({"bootstrap.servers": "n1:9092", "group.id": "g"}))
         membership = ShareMembership(cluster, "g", None, lambda: None)

@@ -1,0 +1,214 @@
+"""Authentication of connections by SASL, on the client's side: credentials, and the requests that present them.
+
+The exchange of tokens is `security.sasl`; here it is carried by SaslHandshake and SaslAuthenticate. A broker may limit
+the session's lifetime; the connection then authenticates again before it ends (KIP-368).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Any, Final, Protocol, TypeVar
+
+from millbeck.client.config import ClientConfig
+from millbeck.client.errors import UnsupportedByBroker
+from millbeck.kernel.environment import Environment, Randomness
+from millbeck.kernel.errors import (
+    ApiError,
+    IllegalSaslState,
+    InvalidConfig,
+    SaslAuthenticationFailed,
+    UnsupportedSaslMechanism,
+    from_code,
+)
+from millbeck.security.sasl.exchange import (
+    PLAIN,
+    SCRAM_SHA_256,
+    SCRAM_SHA_512,
+    AuthenticationFailed,
+    ClientExchange,
+    ClientWork,
+    InvalidToken,
+    ServerNotTrusted,
+)
+from millbeck.security.sasl.jaas import LOGIN_MODULES, JaasEntry, parse_jaas
+from millbeck.security.sasl.plain import PlainClient
+from millbeck.security.sasl.scram import SaltedPasswords, ScramClient
+from millbeck.security.sasl.scram_messages import BY_NAME, TOKEN_AUTHENTICATION
+from millbeck.wire.messages.authentication import (
+    SaslAuthenticateRequest,
+    SaslAuthenticateResponse,
+    SaslHandshakeRequest,
+    SaslHandshakeResponse,
+)
+
+R = TypeVar("R")
+
+MECHANISMS: Final = (PLAIN, SCRAM_SHA_256, SCRAM_SHA_512)
+RENEWED_AFTER: Final = (0.85, 0.95)
+"""The part of its lifetime after which a session is renewed lies between these, at random, as in Java's client: the
+connections of many clients do not authenticate at the same time."""
+RENEWED_AFTER_S_MIN: Final = 1.1
+"""Brokers refuse to renew a session within its first second."""
+_NONCE_BITS: Final = 160
+_TOKENS_MAX: Final = 10
+"""An exchange of more tokens than any mechanism needs is ended."""
+
+
+class Ask(Protocol):
+    async def __call__(self, message: object, response: type[R], *, version_min: int = 0) -> R:
+        """Send a request of the authentication and return the response; raises `ApiError`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SaslCredentials:
+    """What the connections of one client log in with."""
+
+    mechanism: str
+    begin: Callable[[], Awaitable[ClientExchange]]
+    """A new exchange; it may have to wait for a token."""
+    in_thread: Callable[..., Awaitable[Any]]
+    randomness: Randomness
+    who: str
+    """Who logs in, for messages: ``user alice``."""
+    settings: str
+    """The settings to look at when it is refused."""
+
+    def renewal_s(self, lifetime_ms: int) -> float:
+        """After which time to authenticate again."""
+        lowest, highest = RENEWED_AFTER
+        part = lowest + (highest - lowest) * self.randomness.below(1 << 16) / (1 << 16)
+        return max(lifetime_ms / 1000 * part, RENEWED_AFTER_S_MIN)
+
+
+async def authenticate(ask: Ask, exchange: ClientExchange, credentials: SaslCredentials, peer: str) -> int:
+    """Log in; returns the session's lifetime in milliseconds, 0 when it is unlimited. Raises `ApiError`."""
+    try:
+        shaken = await ask(SaslHandshakeRequest(credentials.mechanism), SaslHandshakeResponse, version_min=1)
+    except UnsupportedByBroker as error:
+        raise UnsupportedByBroker(f"{peer} does not support SaslAuthenticate: it is older than Kafka 1.0") from error
+    if shaken.error_code:
+        raise _handshake_refused(shaken, credentials, peer)
+    token: bytes | None = exchange.begin()
+    for _ in range(_TOKENS_MAX):
+        if token is None:
+            break
+        answer = await ask(SaslAuthenticateRequest(token), SaslAuthenticateResponse)
+        if answer.error_code:
+            raise _refused(answer.error_code, answer.error_message or "", credentials, peer)
+        token = await _next_token(exchange, answer.auth_bytes, credentials, peer)
+        lifetime_ms = answer.session_lifetime_ms
+    if not exchange.is_complete:
+        raise SaslAuthenticationFailed(f"{peer} did not complete the exchange of {credentials.mechanism}")
+    return lifetime_ms
+
+
+async def _next_token(
+    exchange: ClientExchange, challenge: bytes, credentials: SaslCredentials, peer: str
+) -> bytes | None:
+    try:
+        step = exchange.step(challenge)
+        if isinstance(step, ClientWork):
+            return step.then(await credentials.in_thread(step.job, *step.arguments))
+        return step
+    except AuthenticationFailed as error:
+        raise _refused(SaslAuthenticationFailed.code, str(error), credentials, peer) from error
+    except (ServerNotTrusted, InvalidToken) as error:
+        raise SaslAuthenticationFailed(f"{peer} is not trusted: {error}") from error
+
+
+def _handshake_refused(shaken: SaslHandshakeResponse, credentials: SaslCredentials, peer: str) -> ApiError:
+    if shaken.error_code == UnsupportedSaslMechanism.code:
+        offered = ", ".join(shaken.mechanisms)
+        return UnsupportedSaslMechanism(
+            f"{peer} does not offer {credentials.mechanism}: set sasl.mechanism to one of {offered}"
+        )
+    if shaken.error_code == IllegalSaslState.code:
+        return IllegalSaslState(
+            f"{peer} does not use SASL on this port: set security.protocol to PLAINTEXT or SSL, or use another port"
+        )
+    return from_code(shaken.error_code, f"{peer} refused the SASL handshake")
+
+
+def _refused(code: int, text: str, credentials: SaslCredentials, peer: str) -> ApiError:
+    reason = text or "no reason given"
+    return from_code(code, f"{peer} refused {credentials.who}: {reason} (see {credentials.settings})")
+
+
+# credentials
+
+
+def password_credentials(
+    environment: Environment, mechanism: str, user: str, password: str, *, is_token: bool = False, settings: str
+) -> SaslCredentials:
+    """Credentials for PLAIN or SCRAM."""
+    derived = SaltedPasswords()
+
+    async def begin() -> ClientExchange:
+        if mechanism == PLAIN:
+            return PlainClient(user, password)
+        nonce = f"{environment.randomness.below(1 << _NONCE_BITS):040x}"
+        return ScramClient(BY_NAME[mechanism], user, password, nonce, is_token=is_token, derived=derived)
+
+    return SaslCredentials(
+        mechanism=mechanism,
+        begin=begin,
+        in_thread=environment.threads.run,
+        randomness=environment.randomness,
+        who=f"{'token' if is_token else 'user'} {user}",
+        settings=settings,
+    )
+
+
+def jaas_credentials(environment: Environment, mechanism: str, entry: JaasEntry, setting: str) -> SaslCredentials:
+    """Credentials from a JAAS entry; raises `InvalidConfig` that names the setting."""
+    user, password = entry.options.get("username", ""), entry.options.get("password", "")
+    if not user or not password:
+        missing = "username" if not user else "password"
+        raise InvalidConfig(f'{setting}: {missing}="…" of {entry.module.value} is missing')
+    is_token = entry.options.get(TOKEN_AUTHENTICATION, "").lower() == "true"
+    return password_credentials(environment, mechanism, user, password, is_token=is_token, settings=setting)
+
+
+def client_credentials(config: ClientConfig, environment: Environment) -> SaslCredentials:
+    """The credentials of a client whose ``security.protocol`` has SASL; raises `InvalidConfig` naming the setting."""
+    mechanism = _mechanism(config)
+    jaas = config.sasl_jaas_config
+    if jaas is not None:
+        setting = ClientConfig.sasl_jaas_config.name
+        if config.sasl_username is not None or config.sasl_password is not None:
+            raise InvalidConfig(f"{setting}: set either it, or sasl.username and sasl.password")
+        entry = parse_jaas(jaas.reveal(), setting)
+        if entry.module is not LOGIN_MODULES[mechanism]:
+            raise InvalidConfig(
+                f"{setting}: {entry.module.value} cannot be used with sasl.mechanism={mechanism}: use "
+                f"{LOGIN_MODULES[mechanism].value}"
+            )
+        return jaas_credentials(environment, mechanism, entry, setting)
+    if not config.sasl_username or config.sasl_password is None:
+        missing = "sasl.username" if not config.sasl_username else "sasl.password"
+        raise InvalidConfig(
+            f"{missing} is not set: security.protocol={config.security_protocol} with sasl.mechanism={mechanism} needs "
+            "sasl.username and sasl.password, or sasl.jaas.config"
+        )
+    return password_credentials(
+        environment,
+        mechanism,
+        config.sasl_username,
+        config.sasl_password.reveal(),
+        settings="sasl.username and sasl.password",
+    )
+
+
+def _mechanism(config: ClientConfig) -> str:
+    named = config.sasl_mechanism or config.sasl_mechanisms
+    if named is None:
+        raise InvalidConfig(
+            f"sasl.mechanism is not set: security.protocol={config.security_protocol} needs one of "
+            f"{', '.join(MECHANISMS)}"
+        )
+    if named.upper() not in MECHANISMS:
+        raise InvalidConfig(
+            f"sasl.mechanism: {named[:100]} is not available in this release: use {', '.join(MECHANISMS)}"
+        )
+    return named.upper()
