@@ -1,1 +1,1 @@
-"""The node: listeners, connections, handlers and the drivers that run the state machines."""
+"""The node: `node` wires it, the role modules build the broker and the controller, each package is one component."""

@@ -1,30 +1,29 @@
-"""A broker's place in the cluster: it registers, is heard of by the active controller, is let in, and leaves in order.
+"""A broker's lifecycle in the cluster: registration, heartbeats to the active controller, unfencing, shutdown.
 
 States
-    STARTING     -> REGISTERED    the controller gave this process an epoch; nobody is sent here yet
-    REGISTERED   -> RUNNING       what the controller knew of us then has been replayed here, and it let us in
-    RUNNING      -> RUNNING       fenced for a while (not heard of in time): the next heartbeat asks to be let in again
+    STARTING     -> REGISTERED    the controller gave this process an epoch; the broker is fenced
+    REGISTERED   -> RUNNING       this broker has replayed its registration, and was unfenced
+    RUNNING      -> RUNNING       fenced after a session timeout: the next heartbeat asks to be unfenced
     RUNNING      -> LEAVING       `leave`: our partitions get other leaders
     any          -> STOPPED       `stop`
 
-Theory of operation. Heartbeats go out every ``broker.heartbeat.interval.ms`` over a channel of their own, with how far
-the metadata has been replayed here, whether we want to go, and which directories are lost. They go on whatever the
-answers are. A registration is refused for a while when the controller still hears of, or waits for, the process before
-us; what it refuses for good ends the node.
+Theory of operation. Heartbeats go out every ``broker.heartbeat.interval.ms`` over a channel of their own, with the
+metadata offset replayed here, a requested shutdown, and failed directories. They continue whatever the responses are;
+one without a response within half a session is sent again on another connection. A registration is refused for a while
+if the session of the previous process has not expired; a permanent refusal stops the node.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from enum import Enum
-from typing import Any, Final
+from typing import Final
 
 from millbeck.client.backoff import Backoff
 from millbeck.client.errors import UnsupportedByBroker
-from millbeck.controller.nodes import Registration
-from millbeck.kernel.environment import Environment
+from millbeck.controller.nodes import NodeRegistration
 from millbeck.kernel.errors import (
     ApiError,
     InconsistentClusterId,
@@ -35,13 +34,14 @@ from millbeck.kernel.errors import (
     from_code,
 )
 from millbeck.kernel.ids import Uuid
-from millbeck.metadata.features import SUPPORTED_FEATURES, FeatureRange
-from millbeck.metadata.image import Endpoint, MetadataImage
-from millbeck.server.config.sections.metadata_log import MembershipOptions
-from millbeck.server.controller_channel import ControllerChannel
+from millbeck.metadata.features import FeatureRange
+from millbeck.metadata.image import Endpoint
+from millbeck.server.context import NodeContext
+from millbeck.server.metadata.controller_channel import ControllerChannel
 from millbeck.storage.directory import NO_BROKER_EPOCH
-from millbeck.wire.messages.broker_heartbeat import BrokerHeartbeatRequest, BrokerHeartbeatResponse
-from millbeck.wire.messages.broker_registration import (
+from millbeck.wire.messages.nodes import (
+    BrokerHeartbeatRequest,
+    BrokerHeartbeatResponse,
     BrokerRegistrationRequest,
     BrokerRegistrationResponse,
     Feature,
@@ -61,7 +61,7 @@ class RegistrationFailed(Exception):
     """The cluster does not take this broker."""
 
 
-class State(Enum):
+class BrokerLifecycleState(Enum):
     STARTING = "starting"
     REGISTERED = "registered"
     RUNNING = "running"
@@ -69,9 +69,9 @@ class State(Enum):
     STOPPED = "stopped"
 
 
-def registration_of(request: BrokerRegistrationRequest) -> Registration:
+def to_registration(request: BrokerRegistrationRequest) -> NodeRegistration:
     """A registration as the controller takes it."""
-    return Registration(
+    return NodeRegistration(
         node_id=request.broker_id,
         incarnation_id=request.incarnation_id,
         endpoints=tuple(
@@ -88,21 +88,13 @@ def registration_of(request: BrokerRegistrationRequest) -> Registration:
     )
 
 
-class Membership:
+class BrokerLifecycleManager:
     def __init__(
         self,
-        environment: Environment,
+        context: NodeContext,
         channel: ControllerChannel,
-        options: MembershipOptions,
         *,
-        node_id: int,
-        cluster_id: str,
-        rack: str | None,
-        image: Callable[[], MetadataImage],
-        spawn: Callable[[Coroutine[Any, Any, None]], object],
-        register_here: Callable[[Registration], Awaitable[int]] | None = None,
-        directory_failure_timeout_ms: int = 30_000,
-        supported_features: Mapping[str, FeatureRange] = SUPPORTED_FEATURES,
+        register_here: Callable[[NodeRegistration], Awaitable[int]] | None = None,
         on_untold: Callable[[], None] = lambda: None,
     ) -> None:
         """``on_untold`` is called when no controller could be told of a lost directory for so long: others may believe
@@ -114,14 +106,14 @@ class Membership:
         controller is sure of it.
         """
         self._register_here = register_here
-        self._environment = environment
+        self._context = context
+        self._environment = environment = context.environment
         self._channel = channel
-        self._options = options
-        self._node_id = node_id
-        self._cluster_id = cluster_id
-        self._rack = rack
-        self._image = image
-        self._spawn = spawn
+        self._options = context.config.membership
+        self._node_id = context.node_id
+        self._cluster_id = context.cluster_id
+        self._rack = context.config.node.broker_rack or None
+        self._spawn = context.spawn
         self._incarnation_id = environment.randomness.uuid()
         self._backoff = Backoff(environment.randomness, first_ms=RETRY_MS_FIRST, max_ms=RETRY_MS_MAX)
         self._wake = asyncio.Event()
@@ -129,21 +121,21 @@ class Membership:
         self._may_end = asyncio.Event()
         self._offline_directories: dict[Uuid, None] = {}
         self._untold_since_s: float | None = None
-        self._untold_s_max = directory_failure_timeout_ms / 1000
+        self._untold_s_max = context.config.node.log_dir_failure_timeout_ms / 1000
         self._on_untold = on_untold
-        self._supported_features = supported_features
+        self._supported_features = context.config.supported_features
         self._is_fenced = True
         self.refusal = ""
         """What a controller said last to a registration that it did not take."""
         self.epoch = NO_BROKER_EPOCH
-        self.state = State.STARTING
+        self.state = BrokerLifecycleState.STARTING
 
     # joining
 
     async def join(
         self, endpoints: Sequence[Endpoint], directories: Sequence[Uuid], *, previous_epoch: int = NO_BROKER_EPOCH
     ) -> None:
-        """Register and begin to be heard; raises `RegistrationFailed`."""
+        """Register and start the heartbeats; raises `RegistrationFailed`."""
         request = BrokerRegistrationRequest(
             broker_id=self._node_id,
             cluster_id=self._cluster_id,
@@ -158,7 +150,7 @@ class Membership:
             previous_broker_epoch=previous_epoch,
         )
         self.epoch = await self._register(request)
-        self.state = State.REGISTERED
+        self.state = BrokerLifecycleState.REGISTERED
         self.refusal = ""
         log.info("broker %d is registered, with epoch %d", self._node_id, self.epoch)
         self._spawn(self._beat())
@@ -193,7 +185,7 @@ class Membership:
     async def _ask_for_epoch(self, request: BrokerRegistrationRequest, timeout_s: float) -> int:
         if self._register_here is not None:
             try:
-                return await self._register_here(registration_of(request))
+                return await self._register_here(to_registration(request))
             except NotController:
                 pass
         answer = await self._channel.request(request, BrokerRegistrationResponse, timeout_s=timeout_s)
@@ -213,16 +205,18 @@ class Membership:
         return self._is_fenced
 
     async def _beat(self) -> None:
-        while self.state is not State.STOPPED:
+        loop = asyncio.get_running_loop()
+        while self.state is not BrokerLifecycleState.STOPPED:
+            sent_s = loop.time()
             is_heard = await self._heartbeat()
-            if self.state is State.LEAVING:
+            if self.state is BrokerLifecycleState.LEAVING:
                 pause_s = LEAVE_POLL_SECONDS
-            elif self.state is State.REGISTERED and is_heard:
+            elif self.state is BrokerLifecycleState.REGISTERED and is_heard:
                 # Let in as soon as what it waits for has been replayed.
                 pause_s = min(LEAVE_POLL_SECONDS, self._options.broker_heartbeat_interval_ms / 1000)
             else:
                 pause_s = self._options.broker_heartbeat_interval_ms / 1000
-            await self._rest(pause_s)
+            await self._rest(max(sent_s + pause_s - loop.time(), 0.0))
 
     async def _rest(self, seconds: float) -> None:
         try:
@@ -233,25 +227,32 @@ class Membership:
         self._wake.clear()
 
     async def _heartbeat(self) -> bool:
-        """Whether the controller has heard us."""
+        """Send a heartbeat; returns whether the controller answered."""
         offline = list(self._offline_directories)
         request = BrokerHeartbeatRequest(
             broker_id=self._node_id,
             broker_epoch=self.epoch,
-            current_metadata_offset=self._image().offset,
+            current_metadata_offset=self._context.image.offset,
             want_fence=False,
-            want_shut_down=self.state is State.LEAVING,
+            want_shut_down=self.state is BrokerLifecycleState.LEAVING,
             offline_log_dirs=offline,
         )
         timeout_s = self._options.broker_session_timeout_ms / 1000
         try:
-            answer = await self._channel.request(request, BrokerHeartbeatResponse, timeout_s=timeout_s)
+            answer = await self._channel.request(
+                request, BrokerHeartbeatResponse, timeout_s=timeout_s, attempt_s_max=timeout_s / 2
+            )
         except (RequestTimedOut, UnsupportedByBroker) as error:
-            log.warning("broker %d is not heard of by any controller: %s", self._node_id, error)
+            if self._channel.is_closed:
+                # The node stops.
+                return False
             self._look_at_untold()
             if request.want_shut_down:
                 # For a whole session nobody could take anything over, as when all nodes stop at once.
+                log.info("broker %d stops without handing over its partitions: %s", self._node_id, error)
                 self._may_end.set()
+            else:
+                log.warning("no controller answers the heartbeats of broker %d: %s", self._node_id, error)
             return False
         if answer.error_code:
             error_name = from_code(answer.error_code).kafka_name
@@ -270,13 +271,13 @@ class Membership:
             self._on_untold()
 
     def _heard(self, answer: BrokerHeartbeatResponse) -> None:
-        if answer.is_fenced and not self._is_fenced and self.state is State.RUNNING:
+        if answer.is_fenced and not self._is_fenced and self.state is BrokerLifecycleState.RUNNING:
             log.warning("the controller has fenced broker %d: it was not heard of in time", self._node_id)
         self._is_fenced = answer.is_fenced
-        if not answer.is_fenced and self.state is State.REGISTERED:
-            self.state = State.RUNNING
+        if not answer.is_fenced and self.state is BrokerLifecycleState.REGISTERED:
+            self.state = BrokerLifecycleState.RUNNING
             self._let_in.set()
-        if answer.should_shut_down and self.state is State.LEAVING:
+        if answer.should_shut_down and self.state is BrokerLifecycleState.LEAVING:
             self._may_end.set()
 
     def directory_failed(self, directory_id: Uuid) -> None:
@@ -291,13 +292,13 @@ class Membership:
     # leaving
 
     async def leave(self) -> None:
-        """Hand our partitions over and return when others lead them, or when that takes too long.
+        """Move our leaderships to other brokers; returns when that is done, or takes too long.
 
-        A broker that is alone has nobody to hand them to, and keeps them: it will lead them again.
+        A broker that is alone keeps them.
         """
-        if self.state is not State.RUNNING or not self._has_peers():
+        if self.state is not BrokerLifecycleState.RUNNING or not self._has_peers():
             return
-        self.state = State.LEAVING
+        self.state = BrokerLifecycleState.LEAVING
         self._wake.set()
         try:
             async with asyncio.timeout(LEAVE_SECONDS_MAX):
@@ -306,8 +307,8 @@ class Membership:
             log.warning("broker %d leaves although its partitions have not been taken over", self._node_id)
 
     def _has_peers(self) -> bool:
-        return any(each.broker_id != self._node_id for each in self._image().cluster.unfenced_brokers())
+        return any(each.broker_id != self._node_id for each in self._context.image.cluster.unfenced_brokers())
 
     def stop(self) -> None:
-        self.state = State.STOPPED
+        self.state = BrokerLifecycleState.STOPPED
         self._wake.set()

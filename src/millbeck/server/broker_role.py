@@ -1,6 +1,6 @@
-"""What a node with the role broker is made of: its logs, its coordinators, and its place in the cluster.
+"""The broker role of a node: its logs, coordinators, and registration in the cluster.
 
-`BrokerPart.publish` carries each committed metadata image to them, in the order in which they depend on each other.
+`BrokerRole.publish` passes each committed metadata image on to them, in the order of their dependencies.
 """
 
 from __future__ import annotations
@@ -9,129 +9,122 @@ import asyncio
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from millbeck.controller.nodes import Registration
+from millbeck.controller.nodes import NodeRegistration
 from millbeck.controller.producer_ids import ProducerIdBlock
 from millbeck.coordinator.group.share.groups import ShareGroups
 from millbeck.kernel.errors import from_code
 from millbeck.metadata.delta import MetadataDelta
 from millbeck.metadata.image import Endpoint, MetadataImage, ResourceType
 from millbeck.server.broker import Broker
-from millbeck.server.channels import Channels
+from millbeck.server.broker_lifecycle import BrokerLifecycleManager
 from millbeck.server.cleaner.service import Cleaner
-from millbeck.server.drivers.groups import GroupDriver
-from millbeck.server.drivers.share_state import ShareStateDriver
-from millbeck.server.drivers.transactions import TransactionDriver
-from millbeck.server.internal_topics import internal_topics
-from millbeck.server.listening import Listening
-from millbeck.server.logs import Logs
-from millbeck.server.membership import Membership
-from millbeck.server.peers import Peers
-from millbeck.server.producer_ids import ProducerIds
-from millbeck.server.replication import Replication, RoleChanges
-from millbeck.server.share.keeper import Keeper
-from millbeck.server.share.shares import Shares
-from millbeck.server.transaction_verification import TransactionVerification
+from millbeck.server.coordinators.group_coordinator import GroupDriver
+from millbeck.server.coordinators.internal_topics import internal_topics
+from millbeck.server.coordinators.producer_ids import ProducerIds
+from millbeck.server.coordinators.share_coordinator import ShareStateDriver
+from millbeck.server.coordinators.transaction_coordinator import TransactionDriver
+from millbeck.server.metadata.channels import ControllerChannels
+from millbeck.server.network.broker_connections import BrokerConnections
+from millbeck.server.network.listeners import Listeners
+from millbeck.server.replicas.log_manager import LogManager
+from millbeck.server.replicas.replica_manager import PartitionRoleChanges, ReplicaManager
+from millbeck.server.share.share_partition_manager import SharePartitionManager
+from millbeck.server.share.state_initializer import ShareStateInitializer
+from millbeck.server.transactions.write_verification import TransactionVerification
 from millbeck.storage.directory import NO_BROKER_EPOCH, LogDirectory
-from millbeck.wire.messages.allocate_producer_ids import AllocateProducerIdsRequest, AllocateProducerIdsResponse
-from millbeck.wire.messages.alter_partition import AlterPartitionRequest, AlterPartitionResponse
-from millbeck.wire.messages.assign_replicas_to_dirs import AssignReplicasToDirsRequest, AssignReplicasToDirsResponse
+from millbeck.wire.messages.nodes import AllocateProducerIdsRequest, AllocateProducerIdsResponse
+from millbeck.wire.messages.replicas import (
+    AlterPartitionRequest,
+    AlterPartitionResponse,
+    AssignReplicasToDirsRequest,
+    AssignReplicasToDirsResponse,
+)
 
 LARGE_CHANGE_PARTITIONS: Final = 200
+MANY_CHANGES_PARTITIONS: Final = 2000
+"""The sum over small deltas, such as many ISR expansions, which together create as much garbage as a large one."""
 PRODUCER_IDS_SECONDS_MAX: Final = 30.0
 REPLAY_POLL_SECONDS: Final = 0.01
 
 
-class BrokerPart:
+class BrokerRole:
     def __init__(
         self,
         broker: Broker,
-        listening: Listening,
+        listening: Listeners,
         directories: Sequence[LogDirectory],
-        channels: Channels,
+        channels: ControllerChannels,
         *,
         settle_memory: Callable[[], None],
         fail: Callable[[BaseException], None],
     ) -> None:
-        """``settle_memory`` is called after a change that made many objects, ``fail`` when the node must end."""
+        """``settle_memory`` is called after a change that created many objects, ``fail`` when the node must stop."""
         config = broker.config
         self._broker = broker
         self._channels = channels
         self._listening = listening
         self._settle_memory = settle_memory
+        self._changed = 0
+        """Changed partitions since the last call of ``settle_memory``."""
         paths = set(config.directories)
-        broker.replication = Replication(
+        broker.replication = ReplicaManager(
             broker,
             alter_partition=self._alter_partition,
             assign_directories=self._assign_directories,
             broker_epoch=lambda: self.membership.epoch,
         )
-        broker.logs = Logs(
+        broker.logs = LogManager(
             broker,
             [each for each in directories if each.path in paths],
             broker_defaults=broker.default_texts,
         )
         broker.cleaner = Cleaner(broker)
         broker.internal_topics = internal_topics(config)
-        broker.shares = Shares(broker)
-        broker.keeper = Keeper(broker)
-        broker.share_state = ShareStateDriver(
-            broker.environment,
-            broker.deadlines,
-            config.share_coordinator,
-            spawn=broker.spawn,
-            report=broker.report,
-        )
+        broker.shares = SharePartitionManager(broker)
+        broker.keeper = ShareStateInitializer(broker, broker.shares.persister)
+        broker.share_state = ShareStateDriver(broker)
         broker.groups = GroupDriver(
-            broker.environment,
-            broker.deadlines,
-            classic=config.classic_groups,
-            consumer=config.consumer_groups,
-            offsets=config.offsets,
-            topic=config.offsets_topic,
+            broker,
             share=lambda registry, timers, topics: ShareGroups(
                 registry, timers, config.share_groups, topics, broker.keeper, broker.shares.membership
             ),
-            spawn=broker.spawn,
-            report=broker.report,
         )
-        broker.producer_ids = ProducerIds(self._allocate_producer_ids, broker.spawn)
-        broker.peers = Peers(
+        broker.producer_ids = ProducerIds(
+            self._allocate_producer_ids,
+            broker.spawn,
+            is_alone=lambda: broker.quorum.is_active and len(broker.quorum.voters.ids) == 1,
+        )
+        broker.peers = BrokerConnections(
             broker.environment,
             node_id=broker.node_id,
             address_of=broker.replication.address_of,
             connection_settings=broker.replication.connection_settings,
         )
         broker.verification = TransactionVerification(broker)
-        broker.transactions = TransactionDriver(broker)
-        self.membership = Membership(
-            broker.environment,
+        broker.transactions = TransactionDriver(broker, broker.producer_ids)
+        self.membership = BrokerLifecycleManager(
+            broker,
             channels.membership,
-            config.membership,
-            node_id=broker.node_id,
-            cluster_id=broker.cluster_id,
-            rack=config.node.broker_rack or None,
-            image=lambda: broker.image,
-            spawn=broker.spawn,
             register_here=self._register_here if config.is_controller else None,
-            supported_features=config.supported_features,
-            directory_failure_timeout_ms=config.node.log_dir_failure_timeout_ms,
-            on_untold=lambda: fail(OSError("a log directory is lost, and no controller could be told of it")),
+            on_untold=lambda: fail(
+                OSError("a log directory failed, and it could not be reported to the controller in time")
+            ),
         )
 
     @property
     def epoch(self) -> int:
-        """The epoch of this process in the cluster, `NO_BROKER_EPOCH` before it is registered."""
+        """The broker epoch, `NO_BROKER_EPOCH` before registration."""
         return self.membership.epoch
 
     # starting
 
-    def find_logs(self) -> None:
-        """Look at the disks before the first image says what should be there."""
-        self._broker.logs.find_on_disk()
+    def load_logs(self) -> None:
+        """List the logs on disk before the first metadata image is applied."""
+        self._broker.logs.load_directories()
         self._broker.logs.on_placed = self._placed
 
     async def join(self, endpoints: Sequence[Endpoint]) -> None:
-        """Become a broker of the cluster that clients are sent to; raises `RegistrationFailed`."""
+        """Register the broker, catch up with the metadata and wait to be unfenced; raises `RegistrationFailed`."""
         broker = self._broker
         directories = [each for each in broker.logs.directories if each.meta is not None]
         previous = {
@@ -141,17 +134,17 @@ class BrokerPart:
         await self.membership.join(
             endpoints,
             sorted(each.meta.directory_id for each in directories if each.meta is not None),
-            # Only when all of them were closed by the same process is nothing lost of what it had.
+            # No data of the previous process is lost only if it closed all directories cleanly.
             previous_epoch=previous.pop() if len(previous) == 1 else NO_BROKER_EPOCH,
         )
-        # What is on disk and not in the metadata by now was deleted while this node was away.
+        # Logs on disk that are not in the metadata by now were deleted while this node was down.
         while broker.image.offset < self.epoch:
             await asyncio.sleep(REPLAY_POLL_SECONDS)
-        broker.logs.set_strays_aside()
+        broker.logs.mark_strays()
         broker.replication.start()
         await self.membership.wait_let_in()
-        # The answer may be faster than the metadata. Clients that are told of a cluster without this broker, or without
-        # any, come back late or never.
+        # The heartbeat response may arrive before the metadata. Clients whose metadata lacks this broker, or has no
+        # broker at all, retry late or never.
         while not self._is_known():
             await asyncio.sleep(REPLAY_POLL_SECONDS)
         broker.logs.start_upkeep()
@@ -161,7 +154,7 @@ class BrokerPart:
         own = self._broker.image.cluster.brokers.get(self._broker.node_id)
         return own is not None and own.epoch == self.epoch and not own.is_fenced
 
-    async def _register_here(self, registration: Registration) -> int:
+    async def _register_here(self, registration: NodeRegistration) -> int:
         broker = self._broker
         return await broker.quorum.submit(lambda image: broker.controller.register_broker(image, registration))
 
@@ -182,7 +175,7 @@ class BrokerPart:
             raise from_code(answer.error_code)
         return ProducerIdBlock(first=answer.producer_id_start, size=answer.producer_id_len)
 
-    # following the metadata
+    # applying metadata
 
     async def publish(self, image: MetadataImage, delta: MetadataDelta) -> None:
         broker = self._broker
@@ -194,7 +187,11 @@ class BrokerPart:
             coordinator.follow(image, changes)
         for partition in (*changes.lost, *changes.gone):
             broker.verification.partition_lost(partition)
-        if len(changes.led) + len(changes.followed) >= LARGE_CHANGE_PARTITIONS:
+        gone = sum(len(topic.partitions) for topic in delta.topics.deleted.values())
+        changed = gone + sum(1 for _ in delta.topics.changed_partitions())
+        self._changed += changed
+        if changed >= LARGE_CHANGE_PARTITIONS or self._changed >= MANY_CHANGES_PARTITIONS:
+            self._changed = 0
             self._settle_memory()
         if delta.topics.deleted:
             deleted = [(topic.name, each) for each, topic in delta.topics.deleted.items()]
@@ -206,36 +203,36 @@ class BrokerPart:
             broker.cleaner.apply_config()
             self._listening.apply_limits()
             if any(resource.type == ResourceType.BROKER for resource in delta.configs.changed):
-                self._listening.renew_certificates()
+                broker.tls.want_reload()
 
-    def _placed(self, changes: RoleChanges) -> None:
-        """Partitions have their logs now, for which there was no room when their image came."""
+    def _placed(self, changes: PartitionRoleChanges) -> None:
+        """Start coordinators on partitions whose logs were created late, once the disk had room."""
         for coordinator in self._broker.coordinators:
             coordinator.follow(self._broker.image, changes)
 
-    # trouble and the end
+    # failures and shutdown
 
     def directory_failed(self) -> bool:
-        """One of the directories is lost: tell who waits for its logs, and the controller. Whether none is left."""
+        """A log directory failed: fail its pending requests and report it to the controller; True when none is left."""
         logs = self._broker.logs
-        logs.tell_of_offline_logs()
-        self._broker.cleaner.look_for_offline_logs()
+        logs.on_directory_offline()
+        self._broker.cleaner.on_directory_offline()
         lost = [each for each in logs.directories if each.offline_reason is not None]
         if len(lost) == len(logs.directories):
             return True
         for directory in lost:
-            # Without the metadata log nothing can be said or heard: the node ends with the next record of it.
+            # Without the metadata log's directory nothing can be reported: the node stops at the next metadata record.
             if directory.meta is not None and directory.path != self._broker.config.metadata_directory:
                 self.membership.directory_failed(directory.meta.directory_id)
         return False
 
     async def leave(self) -> None:
-        """Hand over what others can take over, before clients are sent away."""
+        """Controlled shutdown: move leadership to other brokers before the client connections are closed."""
         if self._broker.config.node.controlled_shutdown_enable:
             await self.membership.leave()
 
     def let_go(self) -> None:
-        """Coordinate nothing any more; whoever waits is told to look elsewhere."""
+        """Close the fetchers and coordinators; pending requests fail, so that clients look for the new ones."""
         self._broker.replication.close()
         self._broker.shares.close()
         for coordinator in self._broker.coordinators:
@@ -243,7 +240,7 @@ class BrokerPart:
         self._broker.peers.close()
 
     async def stop(self) -> None:
-        """Be heard no more; compact and flush nothing more, what is under way ends first."""
+        """Stop heartbeats, compactions and flushes; running compactions and flushes end first."""
         self.membership.stop()
         await self._broker.cleaner.stop()
         await self._broker.logs.stop_flushing()

@@ -1,4 +1,4 @@
-"""What a node with the role controller is made of: the decisions, its work while it is active, and its registration."""
+"""The controller role of a node: the `Controller`, its work while it is active, and its registration."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from typing import Final
 
 from millbeck.controller.config_rules import OptionRules
 from millbeck.controller.machine import Controller
-from millbeck.controller.options import ControllerOptions
+from millbeck.controller.options import ControllerOptions, TokenOptions
 from millbeck.kernel.errors import ApiError, UnsupportedVersion, from_code
 from millbeck.metadata.features import CONTROLLER_REGISTRATION_FROM
 from millbeck.metadata.image import Endpoint
-from millbeck.server.active_controller import ActiveController
 from millbeck.server.broker import Broker
-from millbeck.server.channels import Channels
-from millbeck.server.config_checks import ConfigChecks
+from millbeck.server.config.checks import ConfigChecks
+from millbeck.server.metadata.active_controller import ActiveController
+from millbeck.server.metadata.channels import ControllerChannels
 from millbeck.storage.config import TOPIC_OPTIONS
-from millbeck.wire.messages.controller_registration import (
+from millbeck.wire.messages.nodes import (
     ControllerRegistrationRequest,
     ControllerRegistrationResponse,
     Feature,
@@ -32,7 +32,7 @@ log = logging.getLogger(__name__)
 
 
 def make_controller(broker: Broker) -> Controller:
-    """The decisions, by this node's settings."""
+    """The `Controller`, configured from this node's configuration."""
     config = broker.config
     return Controller(
         options=ControllerOptions(
@@ -44,6 +44,11 @@ def make_controller(broker: Broker) -> Controller:
             rebalances_leaders=config.replication.auto_leader_rebalance_enable,
             rebalance_interval_ms=config.replication.leader_imbalance_check_interval_seconds * 1000,
             unclean_election_interval_ms=config.replication.unclean_leader_election_interval_ms,
+            tokens=TokenOptions(
+                secret=config.token_secret,
+                lifetime_ms_max=config.tokens.lifetime_ms_max,
+                expiry_time_ms=config.tokens.expiry_time_ms,
+            ),
         ),
         rules=OptionRules(
             topic=TOPIC_OPTIONS,
@@ -52,19 +57,20 @@ def make_controller(broker: Broker) -> Controller:
             static=config.texts,
             node_id=broker.node_id,
             checks=(ConfigChecks(config.texts).check,),
+            isolation=broker.isolation,
         ),
         randomness=broker.environment.randomness,
     )
 
 
-class ControllerPart:
-    def __init__(self, broker: Broker, channels: Channels) -> None:
+class ControllerRole:
+    def __init__(self, broker: Broker, channels: ControllerChannels) -> None:
         self._broker = broker
         self._channel = channels.controllers
         self.active = ActiveController(broker)
 
     async def join(self, endpoints: Sequence[Endpoint]) -> None:
-        """Say where this controller listens, for those who ask any controller for all of them."""
+        """Register this controller's endpoints, so that any controller can list all of them (DescribeCluster)."""
         request = ControllerRegistrationRequest(
             controller_id=self._broker.node_id,
             incarnation_id=self._broker.environment.randomness.uuid(),
@@ -75,8 +81,8 @@ class ControllerPart:
             ],
         )
         while True:
-            # A cluster that has not begun has no place for it yet, nor has one whose metadata is too old, until that is
-            # raised.
+            # A cluster cannot register controllers before its first metadata.version is committed, nor while that
+            # version is too old.
             if self._broker.image.features.metadata_version >= CONTROLLER_REGISTRATION_FROM:
                 try:
                     answer = await self._channel.request(
@@ -85,7 +91,9 @@ class ControllerPart:
                     if answer.error_code == 0:
                         return
                     if answer.error_code != UnsupportedVersion.code:
-                        log.warning("this controller is not registered: %s", from_code(answer.error_code).kafka_name)
+                        log.warning(
+                            "registration of this controller was rejected: %s", from_code(answer.error_code).kafka_name
+                        )
                 except ApiError as error:
-                    log.info("this controller is not registered yet: %s", error)
+                    log.info("could not register this controller yet, retrying: %s", error)
             await asyncio.sleep(RETRY_SECONDS)

@@ -1,4 +1,4 @@
-"""The topics this node serves: what the metadata image says, bound to the logs that hold them."""
+"""The topics with replicas on this node, with their configuration, partitions and counters."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from millbeck.kernel.ids import Uuid
 from millbeck.metadata.image import EMPTY, MetadataImage
 from millbeck.records.batch import TimestampType
 from millbeck.records.compression import Codec
-from millbeck.records.validation import Rules
+from millbeck.records.validation import ValidationRules
 from millbeck.replication.partition import Partition
 from millbeck.storage.config import COMPACT, LOG_APPEND_TIME, LogConfig
 
 
-def rules_of(config: LogConfig) -> Rules:
-    """What the topic's settings ask of a produced batch."""
+def rules_of(config: LogConfig) -> ValidationRules:
+    """The validation rules for produced batches, from the topic's configuration."""
     codec_name = config.compression_type
     codec = (
         None if codec_name == "producer" else Codec.NONE if codec_name == "uncompressed" else Codec[codec_name.upper()]
@@ -31,7 +31,7 @@ def rules_of(config: LogConfig) -> Rules:
         Codec.LZ4: config.compression_lz4_level,
         Codec.ZSTD: config.compression_zstd_level,
     }
-    return Rules(
+    return ValidationRules(
         max_message_bytes=config.max_message_bytes,
         codec=codec,
         level=None if codec is None else levels.get(codec),
@@ -47,7 +47,7 @@ def rules_of(config: LogConfig) -> Rules:
 
 
 class TopicCounts:
-    """Counted on the hot path, read by the metrics."""
+    """Counters of one topic, incremented on the data path and read by the metrics."""
 
     __slots__ = (
         "bytes_in",
@@ -71,27 +71,27 @@ class TopicCounts:
 
 @dataclass(slots=True, kw_only=True)
 class LocalTopic:
-    """One topic; ``config`` and ``rules`` are replaced when its settings change."""
+    """A topic with replicas on this node; ``config`` and ``rules`` are replaced when its configuration changes."""
 
     name: str
     topic_id: Uuid
     config: LogConfig
-    rules: Rules
+    rules: ValidationRules
     is_internal: bool
     partitions: dict[int, Partition] = field(default_factory=dict)
     counts: TopicCounts = field(default_factory=TopicCounts)
     unusable: dict[int, str] = field(default_factory=dict)
-    """Partitions that should be here and whose log could not be opened or created: why."""
+    """Partitions assigned to this node whose log could not be opened or created, with the reason."""
 
 
 class LocalTopics:
-    """By name and by id. Partitions that are known but have no log here are absent: others have them."""
+    """The local topics by name and by id. Partitions without a replica on this node are absent."""
 
     def __init__(self) -> None:
         self.by_name: dict[str, LocalTopic] = {}
         self.by_id: dict[Uuid, LocalTopic] = {}
         self.image: MetadataImage = EMPTY
-        """What there is in the whole cluster."""
+        """The metadata of the whole cluster."""
 
     def add(self, topic: LocalTopic) -> None:
         self.by_name[topic.name] = topic
@@ -104,21 +104,21 @@ class LocalTopics:
 
     def topic(self, name_or_id: str | Uuid) -> LocalTopic:
         """Raises UNKNOWN_TOPIC_OR_PARTITION for a name, UNKNOWN_TOPIC_ID for an id, and NOT_LEADER_OR_FOLLOWER for a
-        topic of which there is nothing here."""
+        topic without a replica on this node."""
         topic = self.by_name.get(name_or_id) if isinstance(name_or_id, str) else self.by_id.get(name_or_id)
         if topic is None:
             raise self.missing(name_or_id)
         return topic
 
     def missing(self, name_or_id: str | Uuid) -> ApiError:
-        """Why there is no such topic here."""
+        """The error for a topic that is not on this node."""
         topics = self.image.topics
         if isinstance(name_or_id, str):
             return UnknownTopicOrPartition() if topics.named(name_or_id) is None else NotLeaderOrFollower()
         return UnknownTopicId() if topics.with_id(name_or_id) is None else NotLeaderOrFollower()
 
     def missing_partition(self, topic: LocalTopic, index: int) -> ApiError:
-        """Why a topic that is here has no such partition here: its log could not be made, or others have it."""
+        """The error for a missing partition of a local topic: its log is unusable, or it is on other brokers."""
         reason = topic.unusable.get(index)
         if reason is not None:
             return KafkaStorageError(reason)
@@ -133,8 +133,11 @@ class LocalTopics:
         return topic.name
 
     def partition(self, name_or_id: str | Uuid, index: int) -> Partition:
-        """Also raises KAFKA_STORAGE_ERROR when the partition's log is offline, or could not even be made."""
-        topic = self.topic(name_or_id)
+        """Also raises KAFKA_STORAGE_ERROR when the partition's log is offline or could not be created."""
+        return self.partition_of(self.topic(name_or_id), index)
+
+    def partition_of(self, topic: LocalTopic, index: int) -> Partition:
+        """The same for a topic that was looked up before."""
         partition = topic.partitions.get(index)
         if partition is None:
             raise self.missing_partition(topic, index)
@@ -143,7 +146,7 @@ class LocalTopics:
         return partition
 
     def led_partition(self, name_or_id: str | Uuid, index: int) -> Partition:
-        """One that this node leads; raises NOT_LEADER_OR_FOLLOWER for others."""
+        """A partition that this node leads; raises NOT_LEADER_OR_FOLLOWER for others."""
         partition = self.partition(name_or_id, index)
         if not partition.is_leader:
             raise NotLeaderOrFollower

@@ -1,83 +1,101 @@
-"""One node: its parts are made, joined and started here, and stopped in the reverse order. Nothing is decided here.
+"""A node: create, wire and start its components, and stop them in reverse order. It contains no other logic.
 
-A node has the role broker (`broker_part`), controller (`controller_part`) or both; every node keeps the metadata log
-and listens. Start: lock and check the directories, take part in the metadata quorum, open the logs the image names,
-bind the listeners, join as a broker, and only then take requests. Stop: accept nothing more, answer what is open, let
-the coordinators go, make everything durable, and leave the marker that saves the next start its recovery.
+A node has the broker role (`BrokerRole`), the controller role (`ControllerRole`) or both; every node has the metadata
+log and listeners. Start: lock and check the directories, bind the listeners, join the metadata quorum, open the logs in
+the metadata image, register the broker, and only then accept client requests. Stop: accept no more requests, complete
+the pending ones, close the coordinators, flush the logs, and write the clean-shutdown marker that spares the next start
+the log recovery.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-import ssl
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Callable, Collection, Coroutine, Iterator
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from millbeck.kernel.environment import Environment
+from millbeck.kernel.event_batch import EventBatch
 from millbeck.kernel.ids import ZERO_UUID, Uuid
 from millbeck.kernel.metrics import Registry
 from millbeck.metadata.delta import MetadataDelta
-from millbeck.metadata.features import METADATA_VERSION, release_of
+from millbeck.metadata.features import METADATA_VERSION, release_name
 from millbeck.metadata.image import MetadataImage
-from millbeck.replication.turn import Turn
-from millbeck.security.authorizer import AllowAll
+from millbeck.security.authorizer import AllowAll, Authorizer
+from millbeck.security.standard_authorizer import StandardAuthorizer
 from millbeck.server.broker import Broker
-from millbeck.server.broker_part import BrokerPart
-from millbeck.server.channels import Channels
+from millbeck.server.broker_role import BrokerRole
 from millbeck.server.config import NodeConfig
-from millbeck.server.controller_part import ControllerPart, make_controller
-from millbeck.server.deadlines import Deadlines
-from millbeck.server.dispatch import Dispatcher
-from millbeck.server.drivers.metadata_loading import open_metadata_log
-from millbeck.server.drivers.metadata_retention import MetadataRetention
-from millbeck.server.drivers.metadata_snapshots import SnapshotOptions
-from millbeck.server.drivers.quorum import MetadataLogFailed, QuorumDriver
-from millbeck.server.formatting import METADATA_PARTITION, check_formatted
-from millbeck.server.forwarding import Forwarder
-from millbeck.server.handlers.api_versions import fallback, served_versions
-from millbeck.server.inner_calls import InnerRequests
-from millbeck.server.listener import Listener
-from millbeck.server.listening import Audience, Listening
-from millbeck.server.log_steps import sync_for_closing
-from millbeck.server.loop_watch import LoopWatch
-from millbeck.server.metrics import declare_metrics
-from millbeck.server.metrics_endpoint import MetricsEndpoint
-from millbeck.server.process_metrics import Numbers
-from millbeck.server.quorum_config import is_alone, quorum_settings
-from millbeck.server.request_metrics import RequestMetrics
-from millbeck.server.routes import CONTROLLER_ROUTES, FORWARDED, ROUTES
-from millbeck.server.tasks import Tasks
-from millbeck.server.tls import peer_context
+from millbeck.server.config.addresses import ListenerAddress
+from millbeck.server.controller_role import ControllerRole, make_controller
+from millbeck.server.local.formatting import METADATA_PARTITION, check_formatted
+from millbeck.server.loop.deadlines import Deadlines
+from millbeck.server.loop.monitor import EventLoopMonitor
+from millbeck.server.loop.tasks import TaskSupervisor
+from millbeck.server.metadata.acl_publisher import AclPublisher
+from millbeck.server.metadata.channels import ControllerChannels
+from millbeck.server.metadata.loading import open_metadata_log
+from millbeck.server.metadata.quorum_config import is_alone, quorum_settings
+from millbeck.server.metadata.quorum_driver import MetadataLogFailed, QuorumDriver
+from millbeck.server.metadata.retention import MetadataRetention
+from millbeck.server.metadata.snapshots import SnapshotOptions
+from millbeck.server.metrics.endpoint import MetricsEndpoint
+from millbeck.server.metrics.node_metrics import declare_metrics
+from millbeck.server.metrics.process import Numbers
+from millbeck.server.network.connection import ListenerAuthentication
+from millbeck.server.network.inner_calls import LocalRequests
+from millbeck.server.network.listener import Listener
+from millbeck.server.network.listeners import ListenerGroup, Listeners
+from millbeck.server.network.node_tls import NodeTls
+from millbeck.server.network.peer_security import NodePeers
+from millbeck.server.network.request_metrics import RequestMetrics
+from millbeck.server.replicas.log_steps import sync_for_closing
+from millbeck.server.requests.dispatch import Dispatcher
+from millbeck.server.requests.forwarding import Forwarder
+from millbeck.server.requests.handlers.api_versions import fallback, served_versions
+from millbeck.server.requests.routes import CONTROLLER_ROUTES, FORWARDED, ROUTES
 from millbeck.storage.directory import NO_BROKER_EPOCH, LogDirectory
 from millbeck.storage.file_cache import FileCache
 from millbeck.storage.index_cache import IndexCache
 from millbeck.storage.log import Log
-from millbeck.storage.lost_directory import LostDirectory
+from millbeck.storage.lost_directory import OfflineLogDirectory
 from millbeck.storage.segment import LOG_SUFFIX
+
+if TYPE_CHECKING:
+    from millbeck.server.requests.authentication import AuthenticationWork
 
 log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeSettings:
-    """What is about the process, not about the broker."""
+    """Settings of the process rather than of the broker."""
 
     manages_memory: bool = False
-    """Tune the garbage collector: right for a process of its own, wrong inside somebody else's."""
+    """Tune the garbage collector; only when the node has a process of its own, not when it is embedded."""
     checks_views: bool = False
-    """Make a view that outlives its dispatch an error (tests)."""
+    """Raise an error when a view of a request buffer is used after its dispatch (tests)."""
     serves_metrics: bool = True
     is_alone: Callable[[], bool] | None = None
-    """Whether what runs now is the only event of this turn of the loop, where the loop can tell (`host.loop`)."""
+    """Whether the current event is the only one in this event loop iteration, if the loop can tell (`host.loop`)."""
     process_numbers: Numbers | None = None
-    """What the operating system counts of the process, where it is the node's own (`host.process`)."""
+    """Operating system statistics of the process, if it is the node's own (`host.process`)."""
+    give_back_memory: Callable[[], None] | None = None
+    """Returns freed memory to the system, on a thread, if the process is the node's own (`host.memory`)."""
+
+
+def make_authorizer(config: NodeConfig) -> Authorizer:
+    """The authorizer of the node's configuration, without ACLs yet."""
+    options = config.authorizer
+    if not options.authorizer_class_name:
+        return AllowAll()
+    return StandardAuthorizer(config.super_users, allow_everyone_if_no_acl_found=options.allow_everyone_if_no_acl_found)
 
 
 class Node:
-    """Use `start`, then `stop`; ``failed`` is set when the node cannot go on."""
+    """A node; call `start`, then `stop`. ``failed`` is set when the node cannot continue."""
 
     def __init__(self, environment: Environment, config: NodeConfig, settings: NodeSettings | None = None) -> None:
         self.environment = environment
@@ -87,36 +105,48 @@ class Node:
         self.metrics_port: int | None = None
         self._loop = asyncio.get_running_loop()
         self.failed: asyncio.Future[BaseException] = self._loop.create_future()
-        self.tasks = Tasks(self._loop, report=self._report, fail=self._fail)
+        self.tasks = TaskSupervisor(self._loop, report=self._report, fail=self._fail)
         self.directories: list[LogDirectory] = []
         self.registry = Registry()
         self.deadlines = Deadlines(self._loop, self._report)
-        self.watch = LoopWatch(self._loop, environment.clock, self.registry)
+        self.watch = EventLoopMonitor(self._loop, environment.clock, self.registry)
         self.cluster_id = check_formatted(environment, config)
         self.broker = Broker(
             environment,
             config,
-            turn=Turn(self._loop.call_soon, self._report, self.settings.is_alone),
+            turn=EventBatch(self._loop.call_soon, self._report, self.settings.is_alone),
             deadlines=self.deadlines,
-            authorizer=AllowAll(),
+            authorizer=make_authorizer(config),
             node_id=self.node_id,
             cluster_id=self.cluster_id,
             spawn=self.spawn,
         )
-        self.listening = Listening(
+        self.broker.tls = NodeTls(config, environment)
+        self.broker.security = NodePeers(environment, config, self.broker.tls)
+        self.listening = Listeners(
             config,
+            self.broker.tls,
             network=environment.network,
             turn=self.broker.turn,
             now=environment.clock.monotonic,
             checks_views=self.settings.checks_views,
         )
-        self.broker_part: BrokerPart | None = None
-        self.controller_part: ControllerPart | None = None
+        self._authentication_work: AuthenticationWork | None = None
+        authorizer = self.broker.authorizer
+        self.acls = (
+            AclPublisher(
+                authorizer, environment.clock, permissions_changed=self.broker.fetch_sessions.permissions_changed
+            )
+            if isinstance(authorizer, StandardAuthorizer)
+            else None
+        )
+        self.broker_part: BrokerRole | None = None
+        self.controller_part: ControllerRole | None = None
         self._metrics = MetricsEndpoint(environment.network, self.render_metric_parts)
 
     @property
     def listeners(self) -> list[Listener]:
-        """Those for clients come first."""
+        """All listeners, those for clients first."""
         return self.listening.listeners
 
     @property
@@ -130,9 +160,9 @@ class Node:
     # starting
 
     async def start(self) -> None:
-        """Be ready for clients when this returns; whatever it raises, nothing is left running.
+        """Start the node; it is ready for clients when this returns. On any exception nothing is left running.
 
-        A node may fail while it waits to be let in, and then there is nothing left to wait for.
+        A node may fail while it waits to be unfenced; the start then fails with the same error.
         """
         starting = self._loop.create_task(self._start())
         try:
@@ -142,7 +172,7 @@ class Node:
                 raise self.failed.result()
             await starting
         except GeneratorExit:
-            # Nobody runs this any more, so nothing can be awaited.
+            # The coroutine is being closed, so nothing can be awaited.
             raise
         except BaseException:
             starting.cancel()
@@ -156,19 +186,26 @@ class Node:
         self._open_directories()
         opened_s = self._loop.time()
         unclean = self._unclean_directories()
-        await self.listening.start(self._audiences())
+        await self.listening.start(self._listener_groups())
         client_names = [address.name for address in config.client_addresses()]
         controller_names = [address.name for address in config.controller_addresses()]
         self._wire(controller_names)
         if self.broker_part is not None:
-            self.broker_part.find_logs()
+            self.broker_part.load_logs()
         self.broker.quorum.subscribe(self._publish)
+        authorizer = self.broker.authorizer
+        early_names = controller_names
+        if isinstance(authorizer, StandardAuthorizer):
+            early_names = [name for name in controller_names if name in config.early_listeners]
         if not quorum_is_alone:
-            # The others cannot elect without it, nor can this one hear who leads.
-            self.listening.open(controller_names)
+            # The other voters need this one for an election, and this one needs to be told the leader.
+            self.listening.open(early_names)
         await self.broker.quorum.start()
-        self.listening.open(controller_names)
+        self.listening.open(early_names)
         await self.broker.quorum.wait_caught_up()
+        if isinstance(authorizer, StandardAuthorizer):
+            authorizer.loaded()
+        self.listening.open(controller_names)
         if self.controller_part is not None and controller_names:
             self.spawn(self.controller_part.join(self.listening.endpoints(controller_names)))
         if self.broker_part is not None:
@@ -177,15 +214,19 @@ class Node:
             self.metrics_port = await self._metrics.start(config.metrics.host, config.metrics.port)
         for directory in unclean:
             count, seconds = len(directory.logs), self._loop.time() - opened_s
-            log.info("%s: %d logs are open after %.2f s", directory.path, count, seconds)
+            log.info("%s: opened %d logs in %.2f s", directory.path, count, seconds)
         self.spawn(self.listening.sweep())
         if self.settings.manages_memory:
-            self.watch.settle()
+            job = self.settings.give_back_memory
+            self.watch.settle(None if job is None else lambda: self.spawn(self.broker.in_thread(job)))
+        if self.broker.tls.is_used:
+            await self.broker.tls.reload_if_wanted()
+            self.spawn(self.broker.tls.watch())
         self.listening.open(client_names)
 
     def _open_directories(self) -> None:
         files = self.environment.files
-        # The other half is for connections, and for files that are opened just to be read or written once.
+        # The other half is for connections, and for files that are opened for a single read or write.
         cache = FileCache(files, max(1, min(self.config.open_files_max, files.open_files_limit() // 2)))
         index_cache = IndexCache()
         for path in dict.fromkeys([*self.config.directories, self.config.metadata_directory]):
@@ -202,21 +243,21 @@ class Node:
                 if path == self.config.metadata_directory:
                     raise
                 log.critical("log directory %s is offline: %s", path, error)
-                directory = LostDirectory(path, str(error))
+                directory = OfflineLogDirectory(path, str(error))
             self.directories.append(directory)
 
     def _unclean_directories(self) -> list[LogDirectory]:
-        """Those whose logs have to be checked; a directory that never held any does not count."""
+        """The directories whose logs need recovery; one that never held logs does not count."""
         unclean = []
         for directory in self.directories:
             found = [] if directory.had_clean_shutdown else directory.partitions()
             if found and not self._is_just_formatted(directory, len(found)):
-                log.info("%s was not closed cleanly: its %d logs are checked", directory.path, len(found))
+                log.info("%s was not closed cleanly: recovering its %d logs", directory.path, len(found))
                 unclean.append(directory)
         return unclean
 
     def _is_just_formatted(self, directory: LogDirectory, log_count: int) -> bool:
-        """Whether the only log is the quorum's, with no more in it than the voters it is to begin with."""
+        """Whether the only log is the metadata log as formatting wrote it, with only the initial voters."""
         metadata_log = f"{directory.path}/{METADATA_PARTITION}"
         files = self.environment.files
         if log_count > 1 or not files.exists(metadata_log):
@@ -225,7 +266,7 @@ class Node:
 
     def _wire(self, controller_names: list[str]) -> None:
         broker, config = self.broker, self.config
-        tls = self._controllers_tls()
+        security = broker.security.controllers
         broker.quorum = QuorumDriver(
             self.environment,
             self._metadata_log(),
@@ -245,30 +286,26 @@ class Node:
                 cluster_id=self.cluster_id,
                 directory_id=self._metadata_directory_id(),
                 endpoints=self.listening.endpoints(controller_names),
-                tls=tls,
+                security=security,
             ),
         )
         broker.controller = make_controller(broker)
-        broker.inner_requests = InnerRequests(broker, CONTROLLER_ROUTES)
+        broker.inner_requests = LocalRequests(broker, CONTROLLER_ROUTES)
         broker.forwarded_apis = FORWARDED
-        self.channels = Channels(broker, is_controller=config.is_controller, tls=tls)
+        self.channels = ControllerChannels(broker, is_controller=config.is_controller, security=security)
         broker.forwarder = Forwarder(broker.quorum, self.channels.forwarding, is_controller=config.is_controller)
         if config.is_controller:
-            self.controller_part = ControllerPart(broker, self.channels)
+            self.controller_part = ControllerRole(broker, self.channels)
         if config.is_broker:
-            self.broker_part = BrokerPart(
+            self.broker_part = BrokerRole(
                 broker,
                 self.listening,
                 self.directories,
                 self.channels,
-                settle_memory=self.watch.settle_again,
+                settle_memory=self.watch.refreeze_gc,
                 fail=self._fail,
             )
         declare_metrics(self)
-
-    def _controllers_tls(self) -> ssl.SSLContext | None:
-        name, protocol = self.config.controllers_protocol()
-        return peer_context(self.config.ssl(name)) if protocol == "SSL" else None
 
     def _metadata_directory(self) -> LogDirectory:
         return next(each for each in self.directories if each.path == self.config.metadata_directory)
@@ -284,9 +321,9 @@ class Node:
             now_ms=self.environment.clock.wall_ms(),
         )
 
-    def _audiences(self) -> list[Audience]:
+    def _listener_groups(self) -> list[ListenerGroup]:
         statistics = RequestMetrics(self.registry).statistics
-        audiences = []
+        groups = []
         for addresses, routes in (
             (self.config.client_addresses(), ROUTES),
             (self.config.controller_addresses(), CONTROLLER_ROUTES),
@@ -296,46 +333,71 @@ class Node:
                 if self.config.offers_unstable_versions:
                     offered = tuple(route.with_unstable_versions() for route in routes)
                 served = served_versions(offered)
-                audience = Audience(
+                dispatcher = Dispatcher(
+                    self.broker,
+                    offered,
+                    statistics,
+                    partial(fallback, served),
+                    forwarded=FORWARDED if routes is ROUTES else frozenset(),
+                )
+                group = ListenerGroup(
                     addresses=tuple(addresses),
-                    requests=Dispatcher(
-                        self.broker,
-                        offered,
-                        statistics,
-                        partial(fallback, served),
-                        forwarded=FORWARDED if routes is ROUTES else frozenset(),
-                    ),
+                    requests=dispatcher,
+                    authentication=self._authentication(addresses, dispatcher),
                     served=served,
                     is_controllers=routes is CONTROLLER_ROUTES,
                 )
-                audiences.append(audience)
-        return audiences
+                groups.append(group)
+        return groups
+
+    def _authentication(
+        self, addresses: Collection[ListenerAddress], dispatcher: Dispatcher
+    ) -> dict[str, ListenerAuthentication]:
+        names = [address.name for address in addresses if address.has_sasl]
+        if not names:
+            return {}
+        # Imported late: a node without SASL starts faster without it.
+        from millbeck.server.requests.authentication import AuthenticationWork, SaslListener
+
+        self._authentication_work = self._authentication_work or AuthenticationWork(self.broker)
+        return {name: SaslListener(self.broker, dispatcher, name, self._authentication_work) for name in names}
 
     async def _publish(self, image: MetadataImage, delta: MetadataDelta) -> None:
-        """A committed image reaches the node's parts; one that has no logs sees it at once."""
+        """Pass a committed metadata image on to the broker role, or put it in force at once without that role. The ACLs
+        come first: what they deny takes effect before anything they protect can be seen."""
         level, known = image.features.metadata_version, self.config.supported_features[METADATA_VERSION]
         if level > known.max_level:
-            # It could not even read what the others write from now on.
-            message = f"the cluster's metadata.version is {release_of(level)}, and this node knows up to "
-            self._metadata_failed(MetadataLogFailed(message + release_of(known.max_level)))
+            # This node could not read the records that the cluster writes from now on.
+            message = f"the cluster's metadata.version is {release_name(level)}, but this node supports up to "
+            self._metadata_failed(MetadataLogFailed(message + release_name(known.max_level)))
             return
+        if self.acls is not None:
+            await self.acls.publish(image, delta)
         if self.broker_part is not None:
             await self.broker_part.publish(image, delta)
         else:
             self.broker.image = image
+        self.broker.follow_quotas(self.broker.image.client_quotas)
+        self.listening.limit_addresses(self.broker.all_quotas.connections)
+        self.broker.metadata_replies.follow(self.broker.image)
 
     # running
 
+    def reload(self) -> None:
+        """Read the files again that a running node can take over: certificates and keys."""
+        self.broker.tls.want_reload()
+
     def spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
-        """Run a coroutine as one of the node's own tasks: kept until it ends, cancelled when the node stops."""
+        """Run a coroutine as a task of the node: referenced until it ends, cancelled when the node stops."""
         return self.tasks.spawn(work)
 
     def render_metrics(self) -> str:
         return "".join(self.render_metric_parts())
 
-    def render_metric_parts(self) -> Iterator[str]:
+    def render_metric_parts(self, names: Collection[str] | None = None) -> Iterator[str]:
+        """As `Registry.render_parts`."""
         self.registry.advance(int(self._loop.time() * 1000))
-        return self.registry.render_parts()
+        return self.registry.render_parts(names)
 
     def _report(self, error: Exception) -> None:
         self.broker.report(error)
@@ -345,7 +407,7 @@ class Node:
             self.failed.set_result(error)
 
     def _metadata_failed(self, error: MetadataLogFailed) -> None:
-        log.critical("the node stops: %s", error)
+        log.critical("shutting down the node: %s", error)
         self._fail(error)
 
     def _directory_failed(self, reason: str) -> None:
@@ -355,7 +417,7 @@ class Node:
     # stopping
 
     async def stop(self) -> None:
-        """End cleanly: what was acknowledged is durable, and the next start need not recover."""
+        """Stop cleanly: all acknowledged records are durable, and the next start needs no log recovery."""
         if self.broker_part is not None:
             await self.broker_part.leave()
         await self.listening.drain([address.name for address in self.config.client_addresses()])
@@ -365,7 +427,7 @@ class Node:
         try:
             await self.broker.quorum.stop()
         except MetadataLogFailed as error:
-            log.error("the metadata log is not closed cleanly: %s", error)
+            log.error("the metadata log was not closed cleanly: %s", error)
         await self.listening.drain([address.name for address in self.config.controller_addresses()])
         self.channels.close()
         if self.broker_part is not None:
@@ -378,18 +440,18 @@ class Node:
         self._end()
 
     async def _abandon(self) -> None:
-        """A start that failed: let go of what was taken, and promise nothing that was not promised before.
+        """Clean up after a failed start, without claiming a clean shutdown that was not there before.
 
-        A directory that was closed in good order is closed so again. Before it has registered a broker copies nothing
-        and serves nobody, so what the process before said of its end still holds; else one that could not start would
-        pass for one that may have lost records, and lose its place among those that could lead.
+        A directory that was closed cleanly by the previous process is marked so again: before its registration a broker
+        neither replicates nor serves clients, so the clean shutdown still holds. Otherwise a broker that failed to
+        start would look like one that may have lost records, and would be removed from the eligible leader replicas.
         """
         self.listening.abort()
         self._metrics.stop()
         await self.tasks.cancel()
         for directory in self.directories:
             if directory.had_clean_shutdown:
-                # On the loop, which has nothing else left to do: whatever ran now could still write.
+                # Blocks the event loop on purpose: another task that ran now could still write to the directory.
                 epoch = directory.previous_broker_epoch if self.broker_epoch == NO_BROKER_EPOCH else self.broker_epoch
                 directory.close(broker_epoch=epoch)
             else:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterator
 from itertools import pairwise
 from types import SimpleNamespace
 from typing import Any, cast
@@ -12,6 +12,7 @@ import pytest
 
 from millbeck.kernel.environment import Environment
 from millbeck.kernel.errors import (
+    ApiError,
     DuplicateBrokerRegistration,
     InconsistentClusterId,
     NotController,
@@ -19,12 +20,22 @@ from millbeck.kernel.errors import (
     StaleBrokerEpoch,
     UnsupportedVersion,
 )
+from millbeck.metadata.features import SUPPORTED_FEATURES
 from millbeck.metadata.image import Endpoint
+from millbeck.server.broker_lifecycle import (
+    BrokerLifecycleManager,
+    BrokerLifecycleState,
+    RegistrationFailed,
+    to_registration,
+)
 from millbeck.server.config.sections.metadata_log import MembershipOptions
-from millbeck.server.membership import Membership, RegistrationFailed, State, registration_of
-from millbeck.testing.sim import World
-from millbeck.wire.messages.broker_heartbeat import BrokerHeartbeatRequest, BrokerHeartbeatResponse
-from millbeck.wire.messages.broker_registration import BrokerRegistrationRequest, BrokerRegistrationResponse
+from millbeck.simulation import World
+from millbeck.wire.messages.nodes import (
+    BrokerHeartbeatRequest,
+    BrokerHeartbeatResponse,
+    BrokerRegistrationRequest,
+    BrokerRegistrationResponse,
+)
 
 ENDPOINT = Endpoint(listener="PLAINTEXT", host="h", port=9092, security_protocol=0)
 DIRECTORY = bytes(15) + b"\x05"
@@ -34,15 +45,20 @@ class Controller:
     """Answers as it is told to, and remembers what it was asked."""
 
     def __init__(self) -> None:
+        self.is_closed = False
         self.registrations: list[BrokerRegistrationRequest] = []
         self.heartbeats: list[BrokerHeartbeatRequest] = []
         self.times: list[float] = []
+        self.reply_s = 0.0
+        self.attempt_s_max: float | None = None
         self.registration_errors: list[int] = []
         self.heartbeat: Callable[[BrokerHeartbeatRequest], BrokerHeartbeatResponse] = lambda _: BrokerHeartbeatResponse(
             is_fenced=False, is_caught_up=True
         )
 
-    async def request(self, message: Any, response: type[Any], *, timeout_s: float) -> Any:
+    async def request(
+        self, message: Any, response: type[Any], *, timeout_s: float, attempt_s_max: float | None = None
+    ) -> Any:
         await asyncio.sleep(0.001)
         if isinstance(message, BrokerRegistrationRequest):
             self.registrations.append(message)
@@ -50,6 +66,8 @@ class Controller:
             return BrokerRegistrationResponse(error_code=code, broker_epoch=7)
         self.heartbeats.append(message)
         self.times.append(asyncio.get_running_loop().time())
+        self.attempt_s_max = attempt_s_max
+        await asyncio.sleep(self.reply_s)
         return self.heartbeat(message)
 
 
@@ -59,20 +77,24 @@ class Setting:
         self.tasks: list[asyncio.Task[None]] = []
         self.peers = 1
         texts = {name.replace("_", "."): str(value) for name, value in options.pop("settings", {}).items()}
-        from millbeck.kernel.options import Layers
+        from millbeck.kernel.options import ConfigLayers
 
-        self.membership = Membership(
-            environment,
+        # The node's context.
+        self.environment, self.node_id, self.cluster_id = environment, 3, "c"
+        self.config = SimpleNamespace(
+            membership=MembershipOptions.resolve(ConfigLayers(static=texts)),
+            node=SimpleNamespace(
+                broker_rack="r", log_dir_failure_timeout_ms=options.pop("directory_failure_timeout_ms", 30_000)
+            ),
+            supported_features=SUPPORTED_FEATURES,
+        )
+        self.membership = BrokerLifecycleManager(
+            cast(Any, self),
             cast(Any, self.controller),
-            MembershipOptions.resolve(Layers(static=texts)),
-            node_id=3,
-            cluster_id="c",
-            rack="r",
-            image=cast(Any, self.image),
-            spawn=self.spawn,
             **options,
         )
 
+    @property
     def image(self) -> Any:
         brokers = [SimpleNamespace(broker_id=3 + number) for number in range(self.peers + 1)]
         return SimpleNamespace(offset=41, cluster=SimpleNamespace(unfenced_brokers=lambda: brokers))
@@ -99,7 +121,7 @@ def test_joining_says_who_we_are_and_lets_us_in() -> None:
     async def scenario(setting: Setting) -> None:
         await setting.join(previous_epoch=5)
         await setting.membership.wait_let_in()
-        assert (setting.membership.epoch, setting.membership.state) == (7, State.RUNNING)
+        assert (setting.membership.epoch, setting.membership.state) == (7, BrokerLifecycleState.RUNNING)
         (request,) = setting.controller.registrations
         assert (request.broker_id, request.cluster_id, request.rack) == (3, "c", "r")
         assert (request.previous_broker_epoch, request.log_dirs) == (5, [DIRECTORY])
@@ -119,6 +141,20 @@ def test_heartbeats_come_as_often_as_they_are_set_to() -> None:
         gaps = [after - before for before, after in pairwise(setting.controller.times)]
         assert len(gaps) >= 18
         assert all(0.4 < gap < 0.6 for gap in gaps)
+
+    run(scenario, settings={"broker_heartbeat_interval_ms": 500})
+
+
+@pytest.mark.parametrize(("reply_s", "gap_s"), [(0.3, 0.5), (0.8, 0.8)])
+def test_the_interval_begins_when_a_heartbeat_is_sent(reply_s: float, gap_s: float) -> None:
+    async def scenario(setting: Setting) -> None:
+        setting.controller.reply_s = reply_s
+        await setting.join()
+        await asyncio.sleep(10.5)
+        gaps = [after - before for before, after in pairwise(setting.controller.times[3:])]
+        assert len(gaps) >= 8
+        assert all(gap_s - 0.05 < gap < gap_s + 0.05 for gap in gaps)
+        assert setting.controller.attempt_s_max == 4.5, "half a session"
 
     run(scenario, settings={"broker_heartbeat_interval_ms": 500})
 
@@ -181,7 +217,7 @@ def test_a_fenced_broker_asks_to_be_let_in_again_and_trouble_does_not_end_the_he
     async def scenario(setting: Setting) -> None:
         await setting.join()
         await setting.membership.wait_let_in()
-        answers = iter(
+        answers: Iterator[BrokerHeartbeatResponse | ApiError] = iter(
             [
                 BrokerHeartbeatResponse(error_code=StaleBrokerEpoch.code),
                 BrokerHeartbeatResponse(is_fenced=True),
@@ -193,7 +229,7 @@ def test_a_fenced_broker_asks_to_be_let_in_again_and_trouble_does_not_end_the_he
 
         def answer(_: BrokerHeartbeatRequest) -> BrokerHeartbeatResponse:
             found = next(answers, BrokerHeartbeatResponse(is_fenced=False))
-            if isinstance(found, Exception):
+            if not isinstance(found, BrokerHeartbeatResponse):
                 raise found
             return found
 
@@ -203,7 +239,7 @@ def test_a_fenced_broker_asks_to_be_let_in_again_and_trouble_does_not_end_the_he
         assert not setting.controller.heartbeats[-1].want_fence
         await asyncio.sleep(8)
         assert not setting.membership.is_fenced
-        assert setting.membership.state is State.RUNNING
+        assert setting.membership.state is BrokerLifecycleState.RUNNING
 
     run(scenario)
 
@@ -291,7 +327,7 @@ def test_leaving_ends_when_no_controller_is_left_to_hear_of_it() -> None:
 
         setting.controller.heartbeat = nobody
         await asyncio.sleep(5)
-        assert setting.membership.state is State.RUNNING
+        assert setting.membership.state is BrokerLifecycleState.RUNNING
         await asyncio.wait_for(setting.membership.leave(), 5)
         assert asked == 1
 
@@ -311,6 +347,31 @@ def test_leaving_does_not_take_for_ever() -> None:
 
 def test_a_registration_keeps_what_the_request_says() -> None:
     request = BrokerRegistrationRequest(broker_id=1, cluster_id="x", incarnation_id=DIRECTORY, log_dirs=[DIRECTORY])
-    registration = registration_of(request)
+    registration = to_registration(request)
     assert (registration.node_id, registration.cluster_id, registration.incarnation_id) == (1, "x", DIRECTORY)
     assert (registration.directories, registration.previous_broker_epoch) == ((DIRECTORY,), -1)
+
+
+def test_a_node_that_stops_does_not_warn_that_no_controller_hears_of_it(caplog: pytest.LogCaptureFixture) -> None:
+    def nobody(request: BrokerHeartbeatRequest) -> BrokerHeartbeatResponse:
+        raise RequestTimedOut("no active controller answered in time")
+
+    async def warned(setting: Setting) -> list[str]:
+        caplog.clear()
+        await asyncio.sleep(5)
+        return [each.message for each in caplog.records if each.levelname == "WARNING"]
+
+    async def scenario(setting: Setting) -> None:
+        await setting.join()
+        await setting.membership.wait_let_in()
+        setting.controller.heartbeat = nobody
+        assert len(await warned(setting)) >= 2
+        leaving = asyncio.ensure_future(setting.membership.leave())
+        assert await warned(setting) == []
+        await leaving
+        setting.membership.state = BrokerLifecycleState.RUNNING
+        assert len(await warned(setting)) >= 2
+        setting.controller.is_closed = True
+        assert await warned(setting) == []
+
+    run(scenario)

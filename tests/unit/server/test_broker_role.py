@@ -6,28 +6,28 @@ import asyncio
 from typing import Any
 
 import pytest
-from asking import create, delete, in_house
-from house import Client, House
 
 from millbeck.kernel.environment import Environment
 from millbeck.kernel.errors import CoordinatorNotAvailable, NotCoordinator
-from millbeck.server.broker_part import BrokerPart
+from millbeck.server import broker_role
+from millbeck.server.broker_lifecycle import BrokerLifecycleManager
+from millbeck.server.broker_role import BrokerRole
 from millbeck.server.cleaner.service import Cleaner
-from millbeck.server.membership import Membership
+from millbeck.simulation.cluster import SimCluster
 from millbeck.storage.directory import CLEAN_SHUTDOWN_FILE_NAME
-from millbeck.testing.sim_cluster import SimCluster
-from millbeck.wire.messages.find_coordinator import FindCoordinatorRequest
-from millbeck.wire.messages.heartbeat import HeartbeatRequest
+from millbeck.wire.messages.classic_groups import HeartbeatRequest
+from tests.unit.server.harness.broker_harness import BrokerHarness, Client
+from tests.unit.server.harness.client_requests import create, delete, find_coordinator, in_house
 
 
-def part_of(house: House) -> BrokerPart:
+def part_of(house: BrokerHarness) -> BrokerRole:
     assert house.node is not None
     assert house.node.broker_part is not None
     return house.node.broker_part
 
 
 def test_joining_makes_an_unfenced_broker_with_an_epoch() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         assert house.node is not None
         registration = house.node.broker.image.cluster.brokers[1]
         assert not registration.is_fenced
@@ -39,11 +39,11 @@ def test_joining_makes_an_unfenced_broker_with_an_epoch() -> None:
 
 
 def test_coordinators_come_and_go_with_their_topic() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         assert house.node is not None
         heartbeat = HeartbeatRequest("g", 1, "m")
         assert (await client.ask(heartbeat, 3)).error_code in (NotCoordinator.code, CoordinatorNotAvailable.code)
-        await client.ask(FindCoordinatorRequest(key="g"), 2)
+        await find_coordinator(client, "g")
         assert house.node.broker.groups.partition_count == 3
         assert (await client.ask(heartbeat, 3)).error_code not in (NotCoordinator.code, CoordinatorNotAvailable.code)
         await delete(client, "__consumer_offsets")
@@ -53,9 +53,9 @@ def test_coordinators_come_and_go_with_their_topic() -> None:
 
 
 def test_letting_go_coordinates_nothing() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         await create(client)
-        await client.ask(FindCoordinatorRequest(key="g"), 2)
+        await find_coordinator(client, "g")
         part_of(house).let_go()
         assert (await client.ask(HeartbeatRequest("g", 1, "m"), 3)).error_code == NotCoordinator.code
 
@@ -63,7 +63,7 @@ def test_letting_go_coordinates_nothing() -> None:
 
 
 def test_the_controller_is_told_of_a_lost_directory_while_others_are_left() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         assert house.node is not None
         await create(client, partitions=4)
         broker = house.node.broker
@@ -84,15 +84,15 @@ def test_the_controller_is_told_of_a_lost_directory_while_others_are_left() -> N
 @pytest.mark.parametrize("end", ["in order", "in one directory", "not at all"])
 def test_a_process_says_which_one_before_it_ended_in_order(end: str, monkeypatch: pytest.MonkeyPatch) -> None:
     claimed: list[int] = []
-    join = Membership.join
+    join = BrokerLifecycleManager.join
 
-    async def noted(self: Membership, *arguments: Any, previous_epoch: int) -> None:
+    async def noted(self: BrokerLifecycleManager, *arguments: Any, previous_epoch: int) -> None:
         claimed.append(previous_epoch)
         await join(self, *arguments, previous_epoch=previous_epoch)
 
-    monkeypatch.setattr(Membership, "join", noted)
+    monkeypatch.setattr(BrokerLifecycleManager, "join", noted)
 
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         assert house.node is not None
         epoch = house.node.broker_epoch
         if end != "not at all":
@@ -132,3 +132,36 @@ def test_nobody_is_served_before_the_own_metadata_says_that_this_broker_is_let_i
     with cluster.world as world:
         world.run(scenario, limit_s=60)
     assert seen == [True] * 3
+
+
+def test_a_large_change_settles_memory_when_partitions_come_and_when_they_go(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(broker_role, "LARGE_CHANGE_PARTITIONS", 10)
+
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+        settled: list[str] = []
+        part_of(house)._settle_memory = lambda: settled.append("")
+        await create(client, "few", 3)
+        assert len(settled) == 0
+        await create(client, "many", 12)
+        assert len(settled) == 1
+        await delete(client, "few")
+        assert len(settled) == 1
+        await delete(client, "many")
+        assert len(settled) == 2
+
+    in_house(scenario)
+
+
+def test_many_small_changes_settle_memory_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(broker_role, "MANY_CHANGES_PARTITIONS", 10)
+
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+        settled: list[str] = []
+        part = part_of(house)
+        part._settle_memory = lambda: settled.append("")
+        part._changed = 0
+        for number, expected in enumerate((0, 0, 1, 1, 1, 2)):
+            await create(client, f"t{number}", 4)
+            assert len(settled) == expected
+
+    in_house(scenario)

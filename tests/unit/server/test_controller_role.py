@@ -7,21 +7,20 @@ from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any, cast
 
-from asking import in_house
-from house import Client, House
-
 from millbeck.kernel.environment import Environment
 from millbeck.kernel.errors import UnsupportedVersion
-from millbeck.server.channels import Channels
-from millbeck.server.controller_part import ControllerPart
-from millbeck.testing.sim_cluster import CONTROLLER_PORT, SimCluster
-from millbeck.testing.wire_client import WireClient
-from millbeck.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
-from millbeck.wire.messages.describe_cluster import DescribeClusterRequest
+from millbeck.server.controller_role import ControllerRole
+from millbeck.server.metadata.channels import ControllerChannels
+from millbeck.simulation.cluster import CONTROLLER_PORT, SimCluster
+from millbeck.simulation.workloads.wire_client import WireClient
+from millbeck.wire.messages.metadata import DescribeClusterRequest
+from millbeck.wire.messages.topics import CreatableTopic, CreateTopicsRequest
+from tests.unit.server.harness.broker_harness import BrokerHarness, Client
+from tests.unit.server.harness.client_requests import in_house
 
 
 def test_defaults_of_new_topics_are_the_nodes() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         request = CreateTopicsRequest(topics=[CreatableTopic("t", num_partitions=-1, replication_factor=-1)])
         (result,) = (await client.ask(request, 7)).topics
         assert (result.error_code, result.num_partitions) == (0, 4)
@@ -30,7 +29,7 @@ def test_defaults_of_new_topics_are_the_nodes() -> None:
 
 
 def test_a_controller_with_a_listener_says_where_it_is_and_one_without_does_not() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         assert house.node is not None
         controllers = house.node.broker.image.cluster.controllers
         found = {number: [each.port for each in one.endpoints] for number, one in controllers.items()}
@@ -41,16 +40,16 @@ def test_a_controller_with_a_listener_says_where_it_is_and_one_without_does_not(
 
 
 def test_a_controller_waits_for_a_cluster_that_has_a_place_for_it() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         assert house.node is not None
         broker = house.node.broker
         codes = [UnsupportedVersion.code, 0]
 
         class Channel:
-            async def request(self, message: object, response: type[Any], *, timeout_s: float) -> Any:
+            async def request(self, message: object, response: type[Any], *, timeout_s: float, **_: Any) -> Any:
                 return response(error_code=codes.pop(0), error_message=None)
 
-        part = ControllerPart(broker, cast(Channels, SimpleNamespace(controllers=Channel())))
+        part = ControllerRole(broker, cast(ControllerChannels, SimpleNamespace(controllers=Channel())))
         image = broker.image
         broker.image = replace(image, features=replace(image.features, levels={"metadata.version": 14}))
         joining = asyncio.create_task(part.join(()))

@@ -6,7 +6,6 @@ from dataclasses import replace
 from typing import Any, cast
 
 import pytest
-from standing_in import needs_sources
 
 from millbeck.kernel.errors import (
     KafkaStorageError,
@@ -18,8 +17,9 @@ from millbeck.metadata.image import EMPTY, PartitionRegistration
 from millbeck.metadata.image.topics import TopicImage, TopicsImage
 from millbeck.records.batch import TimestampType
 from millbeck.records.compression import Codec
-from millbeck.server.topics import LocalTopic, LocalTopics, rules_of
+from millbeck.server.local_topics import LocalTopic, LocalTopics, rules_of
 from millbeck.storage.config import LogConfig
+from tests.unit.server.harness.method_patches import needs_sources
 
 
 class Log:

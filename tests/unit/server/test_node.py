@@ -9,39 +9,49 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from asking import append_straight, create, fetch, in_house, in_transaction, partition_of, produce, results
-from house import SETTINGS, Client, House, one_batch
-from real_node import running
 
 from millbeck.kernel.environment import Environment
 from millbeck.kernel.errors import OutOfOrderSequenceNumber
 from millbeck.server.config import NodeConfig
-from millbeck.server.drivers.quorum import MetadataLogFailed
-from millbeck.server.formatting import NotFormatted, format_directories
-from millbeck.server.listening import DRAIN_SECONDS_MAX
+from millbeck.server.local.formatting import NotFormatted, format_directories
+from millbeck.server.metadata.quorum_driver import MetadataLogFailed
+from millbeck.server.network.listeners import DRAIN_SECONDS_MAX
 from millbeck.server.node import Node, NodeSettings
+from millbeck.simulation import World
+from millbeck.simulation.cluster import SimCluster
+from millbeck.simulation.environment.disk_faults import DiskCall
 from millbeck.storage.directory import CLEAN_SHUTDOWN_FILE_NAME, NO_BROKER_EPOCH, DirectoryLocked
-from millbeck.testing.sim import World
-from millbeck.testing.sim.disk_faults import DiskCall
-from millbeck.testing.sim_cluster import SimCluster
-from millbeck.wire.messages import incremental_alter_configs
-from millbeck.wire.messages.api_versions import ApiVersionsRequest
-from millbeck.wire.messages.find_coordinator import FindCoordinatorRequest
-from millbeck.wire.messages.offset_commit import (
+from millbeck.wire.messages import configs as configs_messages
+from millbeck.wire.messages.group_offsets import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
     OffsetCommitRequestTopic,
+    OffsetFetchRequest,
+    OffsetFetchRequestTopic,
 )
-from millbeck.wire.messages.offset_fetch import OffsetFetchRequest, OffsetFetchRequestTopic
+from millbeck.wire.messages.metadata import ApiVersionsRequest
 from millbeck.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
+from tests.unit.server.harness.broker_harness import SETTINGS, BrokerHarness, Client, one_batch
+from tests.unit.server.harness.client_requests import (
+    append_straight,
+    create,
+    fetch,
+    find_coordinator,
+    in_house,
+    in_transaction,
+    partition_of,
+    produce,
+    results,
+)
+from tests.unit.server.harness.real_node import running
 
 
-def node_of(house: House) -> Node:
+def node_of(house: BrokerHarness) -> Node:
     assert house.node is not None
     return house.node
 
 
-async def stopped(house: House) -> None:
+async def stopped(house: BrokerHarness) -> None:
     """Stop cleanly and end the process."""
     await node_of(house).stop()
     house.machine.crash()
@@ -51,12 +61,12 @@ async def stopped(house: House) -> None:
 
 
 def test_a_clean_restart_keeps_everything_and_recovers_nothing(caplog: pytest.LogCaptureFixture) -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         topic_id = await create(client, partitions=2, retention_ms="12345678")
         for number in range(5):
             await produce(client, b"%d" % number, producer_id=9, producer_epoch=0, base_sequence=number)
         append_straight(partition_of(house, index=1), in_transaction(b"open", producer_id=7))
-        await client.ask(FindCoordinatorRequest(key="g"), 2)
+        await find_coordinator(client, "g")
         commit = OffsetCommitRequest(
             group_id="g",
             generation_id_or_member_epoch=-1,
@@ -99,7 +109,7 @@ def test_a_hard_end_loses_nothing_that_was_promised_and_is_told_of(
 ) -> None:
     caplog.set_level(logging.INFO)
 
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         assert "cleanly" not in caplog.text, "a new directory was not closed by anybody"
         await create(client, "durable", flush_messages="1")
         await create(client, "usual")
@@ -117,15 +127,15 @@ def test_a_hard_end_loses_nothing_that_was_promised_and_is_told_of(
             records = results(await client.ask(fetch((0, 0), topic=topic), 11))[0].records
             assert all(b"record-%d" % number in records for number in range(20))
         assert await produce(client, b"next", topic="durable", acks=-1) == 20
-        assert "/data was not closed cleanly: its 3 logs are checked" in caplog.text
+        assert "/data was not closed cleanly: recovering its 3 logs" in caplog.text
         assert "recovered durable-0 up to offset 20, " in caplog.text
-        assert "/data: 3 logs are open after" in caplog.text
+        assert "/data: opened 3 logs in" in caplog.text
 
     in_house(scenario)
 
 
 def test_stopping_answers_what_is_open_and_closes_the_connections() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         await create(client)
         other = await house.connect(environment)
         parked = client.send(fetch((0, 0), max_wait_ms=1000), 11)
@@ -143,7 +153,7 @@ def test_stopping_answers_what_is_open_and_closes_the_connections() -> None:
 
 
 def test_stopping_does_not_wait_for_ever_for_those_who_do() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         await create(client)
         client.send(fetch((0, 0), max_wait_ms=1_000_000), 11)
         await asyncio.sleep(0.1)
@@ -158,7 +168,7 @@ def test_stopping_does_not_wait_for_ever_for_those_who_do() -> None:
 
 
 def test_a_stopped_node_leaves_no_lock_no_port_and_no_task() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         await node_of(house).stop()
         assert house.machine.disk.locks == {}
         run = house.machine.run
@@ -367,7 +377,7 @@ def test_an_unformatted_directory_is_not_touched() -> None:
 # Trouble on the way.
 
 
-class StopsOnFailure(House):
+class StopsOnFailure(BrokerHarness):
     """Does with a failed node what the command does."""
 
     failure: BaseException | None = None
@@ -404,7 +414,7 @@ def test_a_metadata_log_that_fails_ends_the_node_and_it_still_stops() -> None:
 
 
 def test_every_directory_failing_ends_the_node() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         node = node_of(house)
         first, second = node.broker.logs.directories
         first.failed("one")
@@ -418,7 +428,7 @@ def test_every_directory_failing_ends_the_node() -> None:
 
 
 def test_what_a_task_raises_is_reported_and_what_should_end_the_process_does() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         node = node_of(house)
 
         async def fails() -> None:
@@ -440,7 +450,7 @@ def test_what_a_task_raises_is_reported_and_what_should_end_the_process_does() -
 
 
 def test_connections_above_the_limit_are_refused_and_the_limit_may_change() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         async def is_served() -> bool:
             other = await house.connect(environment)
             try:
@@ -452,9 +462,9 @@ def test_connections_above_the_limit_are_refused_and_the_limit_may_change() -> N
         assert await is_served()
         assert await is_served()
         assert not await is_served()
-        change = incremental_alter_configs.AlterableConfig("max.connections", 0, "4")
-        resource = incremental_alter_configs.AlterConfigsResource(4, "", [change])
-        request = incremental_alter_configs.IncrementalAlterConfigsRequest(resources=[resource])
+        change = configs_messages.IncrementalAlterableConfig("max.connections", 0, "4")
+        resource = configs_messages.IncrementalAlterConfigsResource(4, "", [change])
+        request = configs_messages.IncrementalAlterConfigsRequest(resources=[resource])
         (answer,) = (await client.ask(request, 1)).responses
         assert answer.error_code == 0
         assert await is_served()
@@ -464,7 +474,7 @@ def test_connections_above_the_limit_are_refused_and_the_limit_may_change() -> N
 
 
 def test_idle_connections_are_closed_and_busy_ones_are_not() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         await create(client)
         idle, busy = await house.connect(environment), await house.connect(environment)
         parked = busy.send(fetch((0, 0), max_wait_ms=40_000), 11)
@@ -479,7 +489,7 @@ def test_idle_connections_are_closed_and_busy_ones_are_not() -> None:
 
 
 def test_a_request_that_never_ends_and_one_that_is_too_large_cost_their_connection() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         slow, large, negative = [await house.connect(environment) for _ in range(3)]
         slow.write(b"\x00\x00\x00\x64" + bytes(20))
         large.write((2**31 - 1).to_bytes(4, "big") + bytes(100))
@@ -494,6 +504,29 @@ def test_a_request_that_never_ends_and_one_that_is_too_large_cost_their_connecti
 
 
 # On a real machine.
+
+
+def test_librdkafka_describes_a_group_in_which_the_broker_assigns(tmp_path: Path) -> None:
+    """It asks with version 0, which has fewer fields than the answer is made of."""
+    confluent_kafka = pytest.importorskip("confluent_kafka")
+    admin_module = pytest.importorskip("confluent_kafka.admin")
+    with running(tmp_path, num_partitions="2", offsets_topic_num_partitions="1") as node:
+        bootstrap = {"bootstrap.servers": f"127.0.0.1:{node.listeners[0].port}"}
+        admin = admin_module.AdminClient(bootstrap)
+        admin.create_topics([admin_module.NewTopic("t", 2, 1)])["t"].result(10)
+        consumer = confluent_kafka.Consumer({**bootstrap, "group.id": "g", "group.protocol": "consumer"})
+        try:
+            consumer.subscribe(["t"])
+            for _ in range(200):
+                consumer.poll(0.05)
+                if consumer.assignment():
+                    break
+            described = admin.describe_consumer_groups(["g"])["g"].result(10)
+        finally:
+            consumer.close()
+        assert (described.type.name, described.state.name) == ("CONSUMER", "STABLE")
+        (member,) = described.members
+        assert [each.partition for each in member.assignment.topic_partitions] == [0, 1]
 
 
 @pytest.mark.parametrize("portable", [False, True], ids=["as it is", "portable"])

@@ -6,14 +6,14 @@ import asyncio
 from typing import Any
 
 import pytest
-from three_brokers import ThreeBrokers
 
 from millbeck.kernel.environment import Environment
 from millbeck.kernel.errors import NotEnoughReplicas, RequestTimedOut
 from millbeck.metadata.records import ConfigRecord
+from tests.unit.server.harness.three_brokers import ThreeBrokers
 
 
-def in_cluster(scenario: Any, **settings: str) -> Any:
+def in_cluster(scenario: Any, **settings: Any) -> Any:
     return ThreeBrokers(**settings).run(scenario)
 
 
@@ -135,7 +135,8 @@ def test_with_flush_on_every_message_nothing_acknowledged_is_lost_with_all_power
 @pytest.mark.parametrize("side", ["leader", "follower"])
 def test_a_throttled_move_takes_its_time_and_clients_do_not_notice(side: str) -> None:
     async def scenario(cluster: ThreeBrokers, environment: Environment) -> None:
-        await cluster.create(replicas=(1, 2), **{f"{side}_replication_throttled_replicas": "*"})
+        throttled: dict[str, Any] = {f"{side}_replication_throttled_replicas": "*"}
+        await cluster.create(replicas=(1, 2), **throttled)
         rate = ConfigRecord(resource_type=4, resource_name="", name=f"{side}.replication.throttled.rate", value="20000")
         await cluster.decide(rate)
         for _ in range(40):

@@ -1,6 +1,6 @@
-"""The cleaner: which compacted log is worth a run, the run beside the broker, and what becomes of it.
+"""The log cleaner: choose a compacted log, compact it in a worker process, and install the result.
 
-`service` decides and carries out, `work` is what the worker process does, `throttle` holds it back, `checkpoint`
-remembers how far each log is clean, `statistics` and `metrics` tell how it goes. What a compaction is belongs to
-`millbeck.storage.compaction`.
+`service` chooses logs and installs results, `work` runs in the worker process, `throttle` limits its I/O rate,
+`checkpoint` stores the offset up to which each log is clean, `statistics` and `metrics` report on it. The compaction
+algorithm is in `millbeck.storage.compaction`.
 """

@@ -1,7 +1,7 @@
-"""``cleaner-offset-checkpoint``: for each log of a directory, where its first dirty record is.
+"""``cleaner-offset-checkpoint``: the first dirty offset of each log in a directory.
 
-Written after the compacted segments are durable in the place of the old ones, so it never claims too much: after a
-crash in between, what is clean already is compacted once more. A damaged file is as good as none.
+It is written after the compacted segments have durably replaced the old ones, so the offset is never too high: after a
+crash in between, clean records are compacted once more. A damaged file is ignored.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ log = logging.getLogger(__name__)
 
 
 class CleanerCheckpoint:
-    """One directory's. Changes are in memory until `job` is taken and run; one such job runs at a time."""
+    """The checkpoint of one directory. Changes stay in memory until a `job` writes them; one job runs at a time."""
 
     def __init__(self, files: Files, directory: str) -> None:
         """Reads the file; raises OSError."""
@@ -29,7 +29,7 @@ class CleanerCheckpoint:
         try:
             self._offsets = checkpoints.read_offsets(files, directory, checkpoints.CLEANER_OFFSETS)
         except CheckpointError as error:
-            log.error("%s/%s is damaged and not used: %s", directory, checkpoints.CLEANER_OFFSETS, error)
+            log.error("%s/%s is damaged and ignored: %s", directory, checkpoints.CLEANER_OFFSETS, error)
 
     def offset_of(self, name: TopicPartition) -> int | None:
         return self._offsets.get(name)
@@ -40,7 +40,7 @@ class CleanerCheckpoint:
             self.is_changed = True
 
     def lower(self, name: TopicPartition, offset: int) -> None:
-        """The log now ends at ``offset``: what comes there next is dirty."""
+        """The log was truncated to ``offset``: records appended from there on are dirty."""
         if self._offsets.get(name, -1) > offset:
             self.note(name, offset)
 
@@ -49,7 +49,7 @@ class CleanerCheckpoint:
             self.is_changed = True
 
     def job(self) -> Callable[[], None]:
-        """Take the offsets as they are now; the returned job writes them durably, on any thread. It raises OSError."""
+        """Copy the current offsets; the returned job writes them durably, on any thread. It raises OSError."""
         offsets = dict(sorted(self._offsets.items()))
         self.is_changed = False
         return lambda: checkpoints.write_offsets(self._files, self._directory, checkpoints.CLEANER_OFFSETS, offsets)

@@ -1,4 +1,4 @@
-"""The cleaner's metrics: Kafka's own under the names dashboards use, and what a look at the logs adds."""
+"""The log cleaner's metrics: Kafka's metrics under their JMX-exporter names, and additional ones per log."""
 
 from __future__ import annotations
 
@@ -20,64 +20,69 @@ def declare_cleaner_metrics(registry: Registry, broker: Broker) -> None:
         return [((name.topic, name.partition), ratio) for name, ratio in broker.cleaner.dirty_ratios.items()]
 
     def progress() -> Rows:
-        return [((name.topic, name.partition), run.share_done) for name, run in broker.cleaner.running.items()]
+        return [((name.topic, name.partition), run.progress_fraction) for name, run in broker.cleaner.running.items()]
 
     def speed() -> Rows:
         return [((name.topic, name.partition), run.bytes_per_second) for name, run in broker.cleaner.running.items()]
 
-    registry.gauge_from(
+    registry.callback_gauge(
         "millbeck_log_cleaner_dirty_ratio",
-        "Dirty bytes of what can be compacted, when the cleaner last looked.",
+        "Dirty ratio of a compacted log at the cleaner's last check.",
         labels,
         dirty_ratios,
     )
-    registry.gauge_from("millbeck_log_cleaner_progress_ratio", "Done of a compaction under way.", labels, progress)
-    registry.gauge_from(
-        "millbeck_log_cleaner_bytes_per_second", "Source bytes a second of a compaction under way.", labels, speed
+    registry.callback_gauge(
+        "millbeck_log_cleaner_progress_ratio", "Progress of a running compaction, 0 to 1.", labels, progress
+    )
+    registry.callback_gauge(
+        "millbeck_log_cleaner_bytes_per_second",
+        "Source bytes per second processed by a running compaction.",
+        labels,
+        speed,
     )
     for name, help_text, read in (
-        ("runs", "Compactions that came to their end.", lambda: broker.cleaner.statistics.run_count),
-        ("bytes_read", "Bytes that compactions read.", lambda: broker.cleaner.statistics.bytes_read),
-        ("bytes_written", "Bytes that compactions wrote.", lambda: broker.cleaner.statistics.bytes_written),
+        ("runs", "Completed compactions.", lambda: broker.cleaner.statistics.run_count),
+        ("bytes_read", "Bytes read by compactions.", lambda: broker.cleaner.statistics.bytes_read),
+        ("bytes_written", "Bytes written by compactions.", lambda: broker.cleaner.statistics.bytes_written),
     ):
-        registry.counter_from(f"millbeck_log_cleaner_{name}_total", help_text, [], _one_row(read))
+        registry.callback_counter(f"millbeck_log_cleaner_{name}_total", help_text, [], _one_row(read))
 
 
 def _declare_kafkas(registry: Registry, broker: Broker) -> None:
     single: tuple[tuple[str, str, Callable[[], float]], ...] = (
         (
             "logcleaner_cleaner_recopy_percent",
-            "Of what the last runs read, how much they wrote again.",
+            "Percentage of the bytes read that were written back, over each thread's last run.",
             lambda: broker.cleaner.statistics.recopy_percent(),
         ),
         (
             "logcleaner_max_clean_time_secs",
-            "How long the longest of the last runs took.",
+            "Maximum duration in seconds of each thread's last run.",
             lambda: int(broker.cleaner.statistics.seconds_max()),
         ),
         (
             "logcleaner_max_compaction_delay_secs",
-            "How far the last runs were behind max.compaction.lag.ms.",
+            "Maximum delay in seconds past max.compaction.lag.ms, over each thread's last run.",
             lambda: int(broker.cleaner.statistics.compaction_delay_seconds_max()),
         ),
         (
             "logcleaner_max_buffer_utilization_percent",
-            "How full the memory for keys was in the last runs.",
+            "Maximum utilization of the dedupe buffer in percent, over each thread's last run.",
             lambda: int(100 * broker.cleaner.statistics.buffer_utilization_max()),
         ),
         (
             "logcleaner_deadthreadcount",
-            "Threads of the cleaner that ended although nobody asked them to, or fail whatever they try.",
+            "Cleaner threads that ended unexpectedly or whose last attempt failed with an unexpected error.",
             lambda: broker.cleaner.dead_thread_count,
         ),
         (
             "logcleanermanager_max_dirty_percent",
-            "How dirty the dirtiest log was when the cleaner last looked.",
+            "Dirty ratio in percent of the dirtiest log at the cleaner's last check.",
             lambda: int(100 * broker.cleaner.statistics.dirtiest_ratio),
         ),
         (
             "logcleanermanager_time_since_last_run_ms",
-            "How long ago the cleaner last looked at the logs.",
+            "Milliseconds since the cleaner last checked the logs.",
             lambda: max(0, broker.now_ms() - broker.cleaner.statistics.looked_at_ms),
         ),
     )
@@ -96,15 +101,15 @@ def _declare_uncleanable(registry: Registry, broker: Broker) -> None:
         ]
 
     labels = ["logdirectory"]
-    registry.gauge_from(
+    registry.callback_gauge(
         "kafka_log_logcleanermanager_uncleanable_partitions_count",
-        "Partitions that cannot be compacted and are left alone.",
+        "Partitions marked as uncleanable: their compaction failed and is not retried.",
         labels,
         counts,
     )
-    registry.gauge_from(
+    registry.callback_gauge(
         "kafka_log_logcleanermanager_uncleanable_bytes",
-        "Bytes of theirs that would be compacted.",
+        "Dirty bytes of the uncleanable partitions.",
         labels,
         sizes,
     )

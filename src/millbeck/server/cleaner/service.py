@@ -1,15 +1,14 @@
-"""Decides which log is compacted next, has it done beside the broker, and puts the result in its place.
+"""Choose the next log to compact, compact it in a worker process, and install the result.
 
-As many logs at a time as ``log.cleaner.threads`` says; a thread here is a task of the loop that looks for the dirtiest
-log, waits for a worker process to compact it, and rests when none is worth it. The order of what becomes durable: the
-new segments (by the worker), their place in the log (`storage.swap`), the cleaner's checkpoint.
+``log.cleaner.threads`` logs are compacted concurrently. A cleaner thread here is an asyncio task that chooses the
+dirtiest log, waits for a worker process to compact it, and backs off when no log needs compaction. The order of
+durability is: the new segments (by the worker), their swap into the log (`storage.swap`), the cleaner checkpoint.
 
-A run ends early when its partition is deleted, goes offline or is no longer compacted, and when the node stops; what it
-has written is removed. A log that cannot be compacted (damage, a read that failed, something unexpected) is left alone
-until the next start: it is said in the log and counted in the metrics. A full disk, and a worker that was killed, are
-tried again.
+A run is stopped when its partition is deleted, goes offline or is no longer compacted, and when the node stops; its
+output is deleted. A log whose compaction failed (damage, a read error, an unexpected error) is marked uncleanable until
+the next start, which is logged and counted in the metrics. After a full disk or a killed worker it is retried.
 
-What compaction itself takes is loaded when there is a compacted log: a node starts without it.
+The compaction modules are imported when there is a compacted log, so that a node starts without them.
 """
 
 from __future__ import annotations
@@ -19,24 +18,24 @@ import errno
 import logging
 from typing import TYPE_CHECKING, Final, cast
 
-from millbeck.kernel.environment import WorkerDied, WorkStopped
+from millbeck.kernel.environment import WorkCancelled, WorkerDied
 from millbeck.kernel.errors import ApiError, KafkaStorageError
-from millbeck.kernel.ids import TopicPartition
 from millbeck.kernel.units import MIB
-from millbeck.replication.partition import Partition
-from millbeck.server.broker import Broker
 from millbeck.server.cleaner.checkpoint import CleanerCheckpoint
 from millbeck.server.cleaner.run import CleanerRun
 from millbeck.server.cleaner.statistics import CleanerStatistics
-from millbeck.server.turns import Turns
-from millbeck.storage.directory import LogDirectory
+from millbeck.server.loop.tasks import TimeSlices
 
 if TYPE_CHECKING:
-    from millbeck.storage.compaction.job import Outcome
-    from millbeck.storage.compaction.plan import Plan, Survey
+    from millbeck.kernel.ids import TopicPartition
+    from millbeck.replication.partition import Partition
+    from millbeck.server.replicas.context import ReplicationContext
+    from millbeck.storage.compaction.job import CompactionResult
+    from millbeck.storage.compaction.plan import CompactionPlan, LogToClean
+    from millbeck.storage.directory import LogDirectory
 
 DEATHS_MAX: Final = 3
-"""A log whose workers died so often in a row is at fault itself: it may need more memory than there is."""
+"""After so many consecutive worker deaths the log is marked uncleanable: it may need more memory than there is."""
 NO_ROOM: Final = (errno.ENOSPC, errno.EDQUOT)
 STOP_SECONDS_MAX: Final = 10.0
 POLL_SECONDS: Final = 0.01
@@ -46,29 +45,29 @@ log = logging.getLogger(__name__)
 
 
 class Cleaner:
-    def __init__(self, broker: Broker) -> None:
+    def __init__(self, broker: ReplicationContext) -> None:
         self.statistics = CleanerStatistics()
         self.running: dict[TopicPartition, CleanerRun] = {}
         self.uncleanable: dict[TopicPartition, str] = {}
-        """Why, by partition."""
+        """The partitions marked uncleanable, with the reason."""
         self.dirty_ratios: dict[TopicPartition, float] = {}
-        """Of all compacted logs, when they were last looked at."""
+        """The dirty ratios of all compacted logs at the last check."""
         self._broker = broker
         self._checkpoints: dict[LogDirectory, CleanerCheckpoint] = {}
         self._saving = asyncio.Lock()
-        self._deaths: dict[TopicPartition, int] = {}
-        self._resting: dict[TopicPartition, tuple[float, float]] = {}
-        """Logs that are tried again later: when, and how long they rest the next time."""
+        self._worker_deaths: dict[TopicPartition, int] = {}
+        self._backoffs: dict[TopicPartition, tuple[float, float]] = {}
+        """Logs in backoff: the time of the next attempt, and the length of the next backoff."""
         self._threads: dict[int, asyncio.Task[None]] = {}
         self._failing: set[int] = set()
-        """The threads whose last round ended in an error that should not happen."""
-        self._bell = asyncio.Event()
+        """The cleaner threads whose last attempt failed with an unexpected error."""
+        self._wakeup = asyncio.Event()
         self._is_started = False
 
-    # the node's side
+    # called by the node
 
     def start(self) -> None:
-        """Begin, unless ``log.cleaner.enable`` is off."""
+        """Start the cleaner threads, unless ``log.cleaner.enable`` is false."""
         if not self._broker.config.cleaner.log_cleaner_enable:
             log.warning("log.cleaner.enable is false: compacted topics grow without bound")
             return
@@ -76,7 +75,7 @@ class Cleaner:
         self.apply_config()
 
     def apply_config(self) -> None:
-        """Settings of the node or of its topics have changed."""
+        """Apply changed broker or topic configurations."""
         if not self._is_started:
             return
         for number in range(self._broker.config.cleaner.log_cleaner_threads):
@@ -86,24 +85,25 @@ class Cleaner:
             if not run.log.config.is_compacted:
                 run.stop()
         self._share_rate()
-        self._bell.set()
+        self._wakeup.set()
 
     def partition_gone(self, name: TopicPartition) -> None:
-        """Its log was deleted, or another of its name is about to be made: forget what was known of it."""
+        """Forget a partition whose log was deleted, or whose name is about to be reused for a new log."""
         self._stop_run(name)
         self.uncleanable.pop(name, None)
         self.dirty_ratios.pop(name, None)
-        self._deaths.pop(name, None)
-        self._resting.pop(name, None)
+        self._worker_deaths.pop(name, None)
+        self._backoffs.pop(name, None)
         for checkpoint in self._all_checkpoints():
             checkpoint.forget(name)
         self._save_soon()
 
     async def partition_truncated(self, name: TopicPartition, offset: int) -> None:
-        """Its log is being cut at ``offset``: a run over it must not go on, and what comes there next is dirty.
+        """The log is being truncated to ``offset``: stop a run over it, and lower its cleaner checkpoint.
 
-        Call it before the cut and after it; the checkpoint on disk says so when this returns. Records that took the
-        place of clean ones would be taken for clean otherwise, and a tombstone among them go before what it deletes.
+        Must be called before and after the truncation; the checkpoint on disk is lowered when this returns. Otherwise
+        records appended after the truncation would be taken for clean, and a tombstone among them could be removed
+        before the record that it deletes.
         """
         self._stop_run(name)
         for checkpoint in self._all_checkpoints():
@@ -111,7 +111,7 @@ class Cleaner:
         await self._save_checkpoints()
 
     def partition_moved(self, name: TopicPartition, source: LogDirectory, target: LogDirectory) -> None:
-        """Its log lies in another directory now, with the same records."""
+        """The log was moved to another directory, with the same records."""
         self._all_checkpoints()
         known = self._checkpoints.get(source)
         offset = None if known is None else known.offset_of(name)
@@ -122,25 +122,25 @@ class Cleaner:
                 checkpoint.forget(name)
         self._save_soon()
 
-    async def leave_alone(self, partition: Partition) -> None:
-        """A copy of its log is about to be made; returns when no run touches it any more.
+    async def abort_and_pause(self, partition: Partition) -> None:
+        """Stop the run of a log that is about to be copied; returns when no run uses it any more.
 
-        Were it compacted meanwhile, the copy could hold an old record and lack the tombstone that came after it.
+        If it were compacted during the copy, the copy could hold an old record but lack the tombstone after it.
         """
         self._stop_run(partition.name)
         while partition.name in self.running:
             await asyncio.sleep(POLL_SECONDS)
 
-    def look_for_offline_logs(self) -> None:
-        """A directory has failed: end what is done to its logs."""
+    def on_directory_offline(self) -> None:
+        """A log directory failed: stop the runs of its logs."""
         for run in self.running.values():
             if run.log.is_offline:
                 run.stop()
 
     async def stop(self) -> None:
-        """End every run; nothing touches the logs any more when this returns."""
+        """Stop every run; no run uses a log any more when this returns."""
         self._is_started = False
-        self._bell.set()
+        self._wakeup.set()
         for run in self.running.values():
             run.stop()
         tasks = list(self._threads.values())
@@ -158,17 +158,17 @@ class Cleaner:
         if run is not None:
             run.stop()
 
-    # looking at logs
+    # choosing logs
 
     @property
     def dead_thread_count(self) -> int:
-        """Threads that get nothing done: they ended although nobody asked them to, or fail whatever they try."""
+        """The number of cleaner threads that ended unexpectedly or whose last attempt failed unexpectedly."""
         if not self._is_started:
             return 0
         return sum(task.done() or number in self._failing for number, task in self._threads.items())
 
-    def survey(self, partition: Partition) -> Survey | None:
-        """How dirty a partition's log is now; None when it is not compacted or cannot be looked at."""
+    def survey(self, partition: Partition) -> LogToClean | None:
+        """The current dirty range of a partition's log; None when it is not compacted or cannot be read."""
         if not partition.log.config.is_compacted or partition.log.is_offline:
             return None
         checkpoint = self._checkpoint_of(partition.name)
@@ -187,7 +187,7 @@ class Cleaner:
         return found
 
     def uncleanable_by_directory(self) -> dict[str, list[TopicPartition]]:
-        """Partitions that are left alone, by the path of their directory; every directory is listed."""
+        """The uncleanable partitions by the path of their directory; every directory is listed."""
         found: dict[str, list[TopicPartition]] = {each.path: [] for each in self._broker.logs.directories}
         for name in self.uncleanable:
             directory = self._broker.logs.directory_of(name)
@@ -196,7 +196,7 @@ class Cleaner:
         return found
 
     def uncleanable_bytes(self, name: TopicPartition) -> int:
-        """What of a log that is left alone would be compacted; all of it when it cannot be looked at."""
+        """The dirty bytes of an uncleanable log; its whole size when they cannot be determined, 0 when it is gone."""
         try:
             partition = self._broker.topics.partition(name.topic, name.partition)
             surveyed = self.survey(partition)
@@ -211,18 +211,18 @@ class Cleaner:
         return self._checkpoint_in(directory)
 
     def _all_checkpoints(self) -> list[CleanerCheckpoint]:
-        """Of all directories that can be read, also those in which nothing was looked at yet."""
+        """The checkpoints of all readable directories, loaded if necessary."""
         found = []
         for directory in self._broker.logs.directories:
             if directory.offline_reason is None:
                 try:
                     found.append(self._checkpoint_in(directory))
                 except OSError as error:
-                    log.error("the cleaner's checkpoint of %s cannot be read: %s", directory.path, error)
+                    log.error("could not read the cleaner checkpoint of %s: %s", directory.path, error)
         return found
 
     def _checkpoint_in(self, directory: LogDirectory) -> CleanerCheckpoint:
-        """Raises OSError when it cannot be read."""
+        """The checkpoint of a directory, read on first use. Raises OSError."""
         checkpoint = self._checkpoints.get(directory)
         if checkpoint is None:
             checkpoint = self._checkpoints[directory] = CleanerCheckpoint(
@@ -230,11 +230,11 @@ class Cleaner:
             )
         return checkpoint
 
-    async def _choose(self) -> tuple[Partition, Survey] | None:
-        """The dirtiest log that is worth it, or one whose ``max.compaction.lag.ms`` is over."""
-        turns = Turns(self._broker.environment.clock)
-        seen: list[Survey] = []
-        best: tuple[Partition, Survey] | None = None
+    async def _choose(self) -> tuple[Partition, LogToClean] | None:
+        """The dirtiest log that exceeds ``min.cleanable.dirty.ratio`` or whose ``max.compaction.lag.ms`` has passed."""
+        turns = TimeSlices(self._broker.environment.clock)
+        seen: list[LogToClean] = []
+        best: tuple[Partition, LogToClean] | None = None
         ratios: dict[TopicPartition, float] = {}
         for partition in self._broker.topics.all_partitions():
             await turns.give_way()
@@ -246,13 +246,13 @@ class Cleaner:
             try:
                 surveyed = self.survey(partition)
             except (OSError, ApiError) as error:
-                self._give_up(name, str(error), is_offline=partition.log.is_offline)
+                self._mark_uncleanable(name, str(error), is_offline=partition.log.is_offline)
                 continue
             if surveyed is None:
                 continue
             seen.append(surveyed)
             ratios[name] = surveyed.dirty_ratio
-            if self._is_copied(partition) or self._is_resting(name):
+            if self._is_copied(partition) or self._is_backing_off(name):
                 continue
             if surveyed.is_worthwhile and (best is None or surveyed.dirty_ratio > best[1].dirty_ratio):
                 best = (partition, surveyed)
@@ -263,15 +263,15 @@ class Cleaner:
     def _is_copied(self, partition: Partition) -> bool:
         return self._broker.replication.moves.of(partition) is not None
 
-    # compacting them
+    # compacting
 
     async def _serve(self, number: int) -> None:
-        """One thread: as long as there are so many."""
+        """The loop of one cleaner thread; ends when ``log.cleaner.threads`` is lowered below its number."""
         while self._is_started and number < self._broker.config.cleaner.log_cleaner_threads:
             is_working = False
             try:
                 chosen = await self._choose()
-                # Another thread may have been faster while this one gave way, and much may have happened to the log.
+                # While this task yielded, another thread may have taken the log, or its state may have changed.
                 if chosen is not None and self._may_clean(chosen[0]):
                     is_working = await self._clean(number, *chosen)
                 self._failing.discard(number)
@@ -279,49 +279,49 @@ class Cleaner:
                 self._failing.add(number)
                 self._broker.report(error, "the log cleaner")
             if not is_working:
-                await self._rest()
+                await self._wait_for_wakeup()
         self._threads.pop(number, None)
         self._failing.discard(number)
 
     def _may_clean(self, partition: Partition) -> bool:
         return self._is_started and partition.name not in self.running and not self._is_copied(partition)
 
-    async def _rest(self) -> None:
+    async def _wait_for_wakeup(self) -> None:
         if not self._is_started:
             return
-        self._bell.clear()
+        self._wakeup.clear()
         seconds = self._broker.config.cleaner.log_cleaner_backoff_ms / 1000
         try:
             async with asyncio.timeout(min(max(seconds, 0.001), 86_400.0)):
-                await self._bell.wait()
+                await self._wakeup.wait()
         except TimeoutError:
             pass
 
-    async def _clean(self, number: int, partition: Partition, surveyed: Survey) -> bool:
-        """Compact one log as far as its keys fit the memory; whether it went well."""
-        from millbeck.storage.compaction.job import CompactionCancelled, CompactionError, SourceGone
+    async def _clean(self, number: int, partition: Partition, surveyed: LogToClean) -> bool:
+        """Compact one log as far as its keys fit the dedupe buffer; True on success."""
+        from millbeck.storage.compaction.job import CompactionCancelled, CompactionError, SourceRemoved
 
         now = self._broker.environment.clock.monotonic()
         run = self.running[partition.name] = CleanerRun(number, partition.log, surveyed, now)
         self._share_rate()
         try:
             return await self._run(run)
-        except (CompactionCancelled, WorkStopped):
+        except (CompactionCancelled, WorkCancelled):
             log.info("compaction of %s was stopped", run.name)
-        except SourceGone as error:
-            log.info("compaction of %s begins anew later: %s", run.name, error)
+        except SourceRemoved as error:
+            log.info("compaction of %s will start over later: %s", run.name, error)
         except WorkerDied as error:
             self._worker_died(run, error)
         except OSError as error:
             if error.errno in NO_ROOM:
-                seconds = self._let_rest(run.name)
-                log.warning("no room to compact %s, tried again in %.1f s: %s", run.name, seconds, error)
+                seconds = self._back_off(run.name)
+                log.warning("no disk space to compact %s, retrying in %.1f s: %s", run.name, seconds, error)
             else:
-                self._give_up(run.name, str(error), is_offline=run.log.is_offline)
+                self._mark_uncleanable(run.name, str(error), is_offline=run.log.is_offline)
         except (CompactionError, KafkaStorageError) as error:
-            self._give_up(run.name, str(error), is_offline=run.log.is_offline)
+            self._mark_uncleanable(run.name, str(error), is_offline=run.log.is_offline)
         except Exception as error:
-            self._give_up(run.name, repr(error), is_offline=run.log.is_offline)
+            self._mark_uncleanable(run.name, repr(error), is_offline=run.log.is_offline)
             self._broker.report(error, f"compaction of {run.name}")
         finally:
             del self.running[run.name]
@@ -337,17 +337,17 @@ class Cleaner:
             await self._install(run, plan, outcome)
         finally:
             plan.release()
-        self._deaths.pop(run.name, None)
-        self._resting.pop(run.name, None)
+        self._worker_deaths.pop(run.name, None)
+        self._backoffs.pop(run.name, None)
         checkpoint = self._checkpoint_of(run.name)
         if checkpoint is not None and not run.is_stopped:
-            # One that was stopped may lie over a cut by now: what was done is done, and gone over once more.
+            # The log of a stopped run may have been truncated: keep the lower checkpoint and compact again.
             checkpoint.note(run.name, outcome.cleaned_offset)
             await self._save_checkpoints()
-        self._tell(run, outcome)
+        self._log_result(run, outcome)
         return True
 
-    def _prepare(self, run: CleanerRun) -> Plan | None:
+    def _prepare(self, run: CleanerRun) -> CompactionPlan | None:
         from millbeck.storage.compaction import plan as planning
 
         options = self._broker.config.cleaner
@@ -363,58 +363,62 @@ class Cleaner:
     def _load_factor(self) -> float:
         return min(1.0, max(0.0, self._broker.config.cleaner.log_cleaner_io_buffer_load_factor))
 
-    async def _work(self, run: CleanerRun, plan: Plan) -> Outcome:
+    async def _work(self, run: CleanerRun, plan: CompactionPlan) -> CompactionResult:
         from millbeck.server.cleaner import work
 
         environment = self._broker.environment
-        order = work.Order(job=plan.job, bytes_per_second=self._rate())
-        run.errand = environment.workers.start(
+        order = work.CleanerJob(job=plan.job, bytes_per_second=self._rate())
+        run.worker = environment.workers.start(
             work.run, order, lambda progress: run.reported(progress, environment.clock.monotonic())
         )
         if run.is_stopped:
-            run.errand.stop()
-        return await run.errand.result
+            run.worker.stop()
+        return await run.worker.result
 
-    async def _install(self, run: CleanerRun, plan: Plan, outcome: Outcome) -> None:
-        """Put the new segments in place of the old, durably; a swap that has begun is not stopped."""
-        from millbeck.storage.compaction.job import SourceGone
+    async def _install(self, run: CleanerRun, plan: CompactionPlan, outcome: CompactionResult) -> None:
+        """Durably replace the old segments by the new ones; a swap that has begun is not interrupted."""
+        from millbeck.storage.compaction.job import SourceRemoved
         from millbeck.storage.swap import Swap, SwapState
 
         swap = Swap(plan, outcome)
         while (job := swap.next_job()) is not None:
             await self._broker.in_thread(job)
-        self._broker.logs.remove_later(swap.removals)
+        self._broker.logs.delete_files_later(swap.removals)
         if swap.state is not SwapState.DONE:
-            raise run.log.offline_error() if run.log.is_offline else SourceGone("the log has changed meanwhile")
+            raise (
+                run.log.offline_error()
+                if run.log.is_offline
+                else SourceRemoved("the log has changed during the compaction")
+            )
 
     def _worker_died(self, run: CleanerRun, error: WorkerDied) -> None:
-        deaths = self._deaths[run.name] = self._deaths.get(run.name, 0) + 1
+        deaths = self._worker_deaths[run.name] = self._worker_deaths.get(run.name, 0) + 1
         if deaths >= DEATHS_MAX:
-            self._give_up(run.name, f"{deaths} workers in a row died of it, the last: {error}", is_offline=False)
+            self._mark_uncleanable(run.name, f"{deaths} consecutive workers died, the last: {error}", is_offline=False)
         else:
-            seconds = self._let_rest(run.name)
-            log.warning("compaction of %s is tried again in %.1f s: %s", run.name, seconds, error)
+            seconds = self._back_off(run.name)
+            log.warning("compaction of %s will be retried in %.1f s: %s", run.name, seconds, error)
 
-    def _let_rest(self, name: TopicPartition) -> float:
-        """Give the others their turn before it is tried again, and a disk time to get room; returns the seconds."""
-        _, seconds = self._resting.get(name, (0.0, self._broker.config.cleaner.log_cleaner_backoff_ms / 1000))
-        self._resting[name] = (
+    def _back_off(self, name: TopicPartition) -> float:
+        """Back off, so that other logs get compacted and disk space may be freed; returns the delay in seconds."""
+        _, seconds = self._backoffs.get(name, (0.0, self._broker.config.cleaner.log_cleaner_backoff_ms / 1000))
+        self._backoffs[name] = (
             self._broker.environment.clock.monotonic() + seconds,
             min(max(2 * seconds, 0.1), RETRY_SECONDS_MAX),
         )
         return seconds
 
-    def _is_resting(self, name: TopicPartition) -> bool:
-        return name in self._resting and self._broker.environment.clock.monotonic() < self._resting[name][0]
+    def _is_backing_off(self, name: TopicPartition) -> bool:
+        return name in self._backoffs and self._broker.environment.clock.monotonic() < self._backoffs[name][0]
 
-    def _give_up(self, name: TopicPartition, reason: str, *, is_offline: bool) -> None:
-        """Leave a log alone until the next start. One that is offline or gone says so itself."""
+    def _mark_uncleanable(self, name: TopicPartition, reason: str, *, is_offline: bool) -> None:
+        """Mark a log as uncleanable until the next start, unless it is offline or gone."""
         if is_offline or self._broker.logs.directory_of(name) is None:
             return
         self.uncleanable[name] = reason
-        log.error("%s cannot be compacted and is left alone until the next start: %s", name, reason)
+        log.error("%s cannot be compacted and is uncleanable until the next start: %s", name, reason)
 
-    def _tell(self, run: CleanerRun, outcome: Outcome) -> None:
+    def _log_result(self, run: CleanerRun, outcome: CompactionResult) -> None:
         did = outcome.statistics
         seconds = self._broker.environment.clock.monotonic() - run.began
         self.statistics.ran(run.thread, seconds, run.surveyed, did)
@@ -432,16 +436,16 @@ class Cleaner:
     # the throttle
 
     def _rate(self) -> float:
-        """Of ``log.cleaner.io.max.bytes.per.second``, the share of one run."""
-        # Nothing keeps it from being set to 0, which is to say: hardly at all.
+        """The share of one run in ``log.cleaner.io.max.bytes.per.second``."""
+        # The setting may be 0, which is treated as 1 byte per second.
         rate = max(1.0, self._broker.config.cleaner.log_cleaner_io_max_bytes_per_second)
         return rate / max(1, len(self.running))
 
     def _share_rate(self) -> None:
         rate = self._rate()
         for run in self.running.values():
-            if run.errand is not None:
-                run.errand.tell(rate)
+            if run.worker is not None:
+                run.worker.tell(rate)
 
     # the checkpoint
 
@@ -457,4 +461,4 @@ class Cleaner:
                         await self._broker.in_thread(checkpoint.job())
                     except OSError as error:
                         checkpoint.is_changed = True
-                        log.error("the cleaner's checkpoint of %s is not written: %s", directory.path, error)
+                        log.error("could not write the cleaner checkpoint of %s: %s", directory.path, error)

@@ -1,4 +1,4 @@
-"""What the cleaner did last, in the terms of Kafka's metrics: each thread's last run, and the last look at the logs."""
+"""Statistics of the cleaner for Kafka's metrics: the last run of each thread, and the last check of the logs."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from millbeck.storage.compaction.job import Statistics
-    from millbeck.storage.compaction.plan import Survey
+    from millbeck.storage.compaction.job import CompactionStats
+    from millbeck.storage.compaction.plan import LogToClean
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,7 +22,7 @@ class LastRun:
 
 @dataclass(slots=True)
 class CleanerStatistics:
-    """``last_runs`` is by thread, as Kafka keeps it."""
+    """Totals, and ``last_runs`` by thread number, as in Kafka."""
 
     last_runs: dict[int, LastRun] = field(default_factory=dict)
     dirtiest_ratio: float = 0.0
@@ -31,11 +31,11 @@ class CleanerStatistics:
     bytes_read: int = 0
     bytes_written: int = 0
 
-    def looked(self, surveys: Iterable[Survey], now_ms: int) -> None:
+    def looked(self, surveys: Iterable[LogToClean], now_ms: int) -> None:
         self.dirtiest_ratio = max((each.dirty_ratio for each in surveys), default=0.0)
         self.looked_at_ms = now_ms
 
-    def ran(self, thread: int, seconds: float, surveyed: Survey, did: Statistics) -> None:
+    def ran(self, thread: int, seconds: float, surveyed: LogToClean, did: CompactionStats) -> None:
         self.run_count += 1
         self.bytes_read += did.bytes_mapped + did.bytes_read
         self.bytes_written += did.bytes_written
@@ -47,10 +47,10 @@ class CleanerStatistics:
             compaction_delay_ms=surveyed.compaction_delay_ms,
         )
 
-    # in the terms of Kafka's metrics
+    # Kafka's metrics
 
     def recopy_percent(self) -> int:
-        """Of what the last runs read of the logs, how much had to be written again."""
+        """The percentage of the bytes read that were written back, over each thread's last run."""
         read = sum(run.bytes_read for run in self.last_runs.values())
         return 100 * sum(run.bytes_written for run in self.last_runs.values()) // read if read else 0
 

@@ -1,52 +1,52 @@
-"""Holds a compaction back to so many bytes a second, and ends it when it is not wanted any more.
+"""Limit the I/O rate of a compaction, and stop it when it was cancelled.
 
-The rate is an average: after every piece of work the time it should have taken is compared with the time it took, and
-the difference is slept. Time in which less was done than allowed is not saved up for later.
+The limit applies to the average: after every read or write, the time it should have taken is compared with the elapsed
+time, and the difference is slept. Unused allowance is not carried over.
 """
 
 from __future__ import annotations
 
 from typing import Final
 
-from millbeck.kernel.environment import Workplace, WorkStopped
+from millbeck.kernel.environment import WorkCancelled, WorkerContext
 from millbeck.storage.compaction.job import CompactionCancelled
 
 WINDOW_SECONDS: Final = 1.0
 NAP_SECONDS_MIN: Final = 0.005
-"""Shorter ones are saved up: the system would make them longer than they should be."""
+"""Shorter sleeps are accumulated, because the operating system would lengthen them."""
 NAP_SECONDS_MAX: Final = 0.5
-"""Between looks at whether the rate has changed or the work is not wanted any more."""
+"""The maximum interval between two checks for a changed rate or a cancellation."""
 
 
 class RateThrottle:
-    """Call it with the bytes of every read and write. ``rate`` is bytes a second until the loop says otherwise."""
+    """Call it with the size of every read and write. ``rate``, in bytes per second, can be changed by the broker."""
 
-    def __init__(self, place: Workplace, rate: float) -> None:
-        self._place = place
+    def __init__(self, context: WorkerContext, rate: float) -> None:
+        self._context = context
         self._rate = rate
-        self._began = place.monotonic()
+        self._began = context.monotonic()
         self._seconds_due = 0.0
 
     def __call__(self, size_bytes: int) -> None:
         try:
-            self._place.pause(0)
+            self._context.pause(0)
             self._seconds_due += size_bytes / self._current_rate()
-            while (nap := self._seconds_due - (self._place.monotonic() - self._began)) >= NAP_SECONDS_MIN:
-                self._place.pause(min(nap, NAP_SECONDS_MAX))
+            while (nap := self._seconds_due - (self._context.monotonic() - self._began)) >= NAP_SECONDS_MIN:
+                self._context.pause(min(nap, NAP_SECONDS_MAX))
                 self._current_rate()
-        except WorkStopped:
+        except WorkCancelled:
             raise CompactionCancelled from None
         if -nap > WINDOW_SECONDS:
-            self._began = self._place.monotonic()
+            self._began = self._context.monotonic()
             self._seconds_due = 0.0
 
     def _current_rate(self) -> float:
-        """The rate of now; time still to be slept for what was done at another one is stretched with it."""
-        word = self._place.word()
-        if isinstance(word, int | float) and word > 0 and word != self._rate:
-            now = self._place.monotonic()
+        """The current rate; when it changes, the remaining sleep time is scaled to the new rate."""
+        message = self._context.word()
+        if isinstance(message, int | float) and message > 0 and message != self._rate:
+            now = self._context.monotonic()
             left = self._seconds_due - (now - self._began)
             self._began = now
-            self._seconds_due = max(0.0, left) * self._rate / word
-            self._rate = float(word)
+            self._seconds_due = max(0.0, left) * self._rate / message
+            self._rate = float(message)
         return self._rate

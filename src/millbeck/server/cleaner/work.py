@@ -1,6 +1,6 @@
-"""What the worker process does: one compaction, throttled, with a word now and then on how far it is.
+"""The code of the worker process: one throttled compaction, with progress reports.
 
-The process that runs this loads this module and `millbeck.storage.compaction`, and little else.
+The worker process imports this module and `millbeck.storage.compaction`, and little else.
 """
 
 from __future__ import annotations
@@ -8,34 +8,34 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from millbeck.kernel.environment import Workplace
+from millbeck.kernel.environment import WorkerContext
 from millbeck.server.cleaner.throttle import RateThrottle
 from millbeck.storage.compaction.compactor import compact
-from millbeck.storage.compaction.job import CompactionJob, Outcome, Progress
+from millbeck.storage.compaction.job import CompactionJob, CompactionProgress, CompactionResult
 
 REPORT_SECONDS: Final = 1.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Order:
+class CleanerJob:
     job: CompactionJob
     bytes_per_second: float
 
 
 class Reporter:
-    """Passes progress on, once a second."""
+    """Reports progress to the broker, at most once a second."""
 
-    def __init__(self, place: Workplace) -> None:
-        self._place = place
-        self._last = place.monotonic()
+    def __init__(self, context: WorkerContext) -> None:
+        self._context = context
+        self._last = context.monotonic()
 
-    def __call__(self, progress: Progress) -> None:
-        now = self._place.monotonic()
+    def __call__(self, progress: CompactionProgress) -> None:
+        now = self._context.monotonic()
         if now - self._last >= REPORT_SECONDS:
             self._last = now
-            self._place.report(progress)
+            self._context.report(progress)
 
 
-def run(place: Workplace, order: Order) -> Outcome:
-    """The errand itself. Raises `CompactionError` and OSError; files it made may be left behind then."""
-    return compact(order.job, place.files, RateThrottle(place, order.bytes_per_second), Reporter(place))
+def run(context: WorkerContext, order: CleanerJob) -> CompactionResult:
+    """Run a compaction. Raises `CompactionError` and OSError; its output files may be left behind then."""
+    return compact(order.job, context.files, RateThrottle(context, order.bytes_per_second), Reporter(context))

@@ -1,8 +1,9 @@
-"""A node's configuration: every broker option Kafka 4.3 has, declared by concern, and the values one node runs with.
+"""A node's configuration: the declarations of all broker options of Kafka 4.3, and the values one node runs with.
 
-`sections` holds the declarations, `log_defaults` derives the broker-wide defaults of topic options from the topic
-options, `broker_options` gathers all of them. `NodeConfig` reads a node's texts: names of former releases are refused
-(`removed`), so is what would be believed and not done (`refused`), and what contradicts itself (`consistency`).
+`sections` declares the options, `log_defaults` derives the broker-wide defaults of topic options from the topic
+options, and `broker_options` gathers all of them. `NodeConfig` parses a node's settings and refuses removed names of
+earlier Kafka releases (`removed`), settings this release does not support (`refused`), and contradictory ones
+(`consistency`).
 """
 
 from __future__ import annotations

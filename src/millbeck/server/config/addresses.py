@@ -1,21 +1,22 @@
-"""The notations of listeners: addresses, the map of protocols, limits by address. All raise `InvalidConfig`."""
+"""Parsers for listener settings: addresses, the security protocol map, connection limits by address. All raise
+`InvalidConfig`."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 from millbeck.kernel.errors import InvalidConfig
-from millbeck.server.config.sections.listeners import PROTOCOLS_KNOWN
-from millbeck.server.listener import ListenerAddress
+from millbeck.server.config.sections.listeners import PROTOCOLS
 
 PORT_MAX = 65535
 WILDCARD_HOSTS = ("", "0.0.0.0", "::")
-"""Every interface: nobody can connect to that."""
+"""Hosts that mean every interface; clients cannot connect to these."""
 _PORT_DIGITS_MAX = 5
 
 
 def parse_address(text: str, protocol_map: Mapping[str, str], setting: str = "listeners") -> ListenerAddress:
-    """One ``NAME://host:port``; an IPv6 host may stand in brackets."""
+    """Parse ``NAME://host:port``; an IPv6 host may be in brackets."""
     name, separator, rest = text.strip().partition("://")
     host, colon, port = rest.rpartition(":")
     is_port = port.isascii() and port.isdigit() and len(port) <= _PORT_DIGITS_MAX and int(port) <= PORT_MAX
@@ -29,21 +30,20 @@ def parse_address(text: str, protocol_map: Mapping[str, str], setting: str = "li
 
 
 def parse_protocol_map(text: str) -> dict[str, str]:
-    """Listener names to protocols, of ``NAME:PROTOCOL,...``."""
+    """Parse ``NAME:PROTOCOL,...`` into security protocols by listener name."""
     pairs: dict[str, str] = {}
     for entry in _entries(text):
         name, colon, protocol = (part.strip().upper() for part in entry.partition(":"))
-        if not colon or not name or protocol not in PROTOCOLS_KNOWN:
+        if not colon or not name or protocol not in PROTOCOLS:
             raise InvalidConfig(
-                f"listener.security.protocol.map: {entry!r} is not NAME:PROTOCOL with one of "
-                f"{', '.join(PROTOCOLS_KNOWN)}"
+                f"listener.security.protocol.map: {entry!r} is not NAME:PROTOCOL with one of {', '.join(PROTOCOLS)}"
             )
         pairs[name] = protocol
     return pairs
 
 
 def parse_ip_overrides(text: str) -> dict[str, int]:
-    """Connection limits by address, of ``address:count,...``."""
+    """Parse ``address:count,...`` into connection limits by address."""
     overrides: dict[str, int] = {}
     for entry in _entries(text):
         host, colon, count = entry.rpartition(":")
@@ -55,3 +55,25 @@ def parse_ip_overrides(text: str) -> dict[str, int]:
 
 def _entries(text: str) -> list[str]:
     return [entry.strip() for entry in text.split(",") if entry.strip()]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListenerAddress:
+    """One entry of ``listeners``: ``name://host:port`` and the security protocol its name maps to."""
+
+    name: str
+    host: str
+    port: int
+    protocol: str
+
+    @property
+    def is_encrypted(self) -> bool:
+        return self.protocol in ("SSL", "SASL_SSL")
+
+    @property
+    def has_sasl(self) -> bool:
+        return self.protocol in ("SASL_PLAINTEXT", "SASL_SSL")
+
+    def __str__(self) -> str:
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"{self.name}://{host}:{self.port}"

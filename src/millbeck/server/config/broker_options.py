@@ -1,7 +1,7 @@
-"""All options of a broker, and all options of a group.
+"""The sets of all broker options and all group options.
 
-Security options may be set for one listener alone: ``listener.name.<name>.<option>``. Such a name is an option like the
-one it ends with, which is its synonym.
+Security options may be set for one listener only: ``listener.name.<name>.<option>``. Such a name is an option of its
+own with the plain option as its synonym.
 """
 
 from __future__ import annotations
@@ -25,31 +25,41 @@ from millbeck.server.config.sections.quotas import QuotaOptions
 from millbeck.server.config.sections.remote_storage import RemoteCopyOptions, RemoteReadOptions, RemoteStorageOptions
 from millbeck.server.config.sections.replication import ReplicationOptions, ReplicationThrottleOptions
 from millbeck.server.config.sections.sasl import KerberosOptions, SaslOptions
-from millbeck.server.config.sections.security import DelegationTokenOptions, SecurityOptions
+from millbeck.server.config.sections.security import AuthorizerOptions, DelegationTokenOptions, SecurityOptions
 from millbeck.server.config.sections.share_groups import (
     DeadLetterOptions,
     ShareCoordinatorOptions,
     ShareDeliveryOptions,
 )
 from millbeck.server.config.sections.sockets import SocketOptions
-from millbeck.server.config.sections.tls import SslOptions
+from millbeck.server.config.sections.tls import SslOptions, TlsReloadOptions
 from millbeck.server.config.sections.topics import TopicDefaultOptions
 from millbeck.server.config.sections.transactions import TransactionOptions, TransactionTopicOptions
 
 LISTENER_PREFIX: Final = re.compile(r"listener\.name\.(?P<listener>[^.]+)\.(?P<rest>.+)")
-_MECHANISM: Final = re.compile(r"[a-z0-9-]+\.(?=sasl\.)")
-"""Some SASL options are set for one mechanism of one listener."""
+_MECHANISM: Final = re.compile(r"[a-z0-9-]+\.(?=sasl\.|connections\.max\.reauth\.ms)")
+"""Mechanism prefix: some SASL options are set for one mechanism of one listener."""
 _PER_LISTENER_SECTIONS: Final = (SslOptions, SaslOptions, KerberosOptions, OauthServerOptions, OauthClientOptions)
-_PER_LISTENER: Final = {declared.name: declared for section in _PER_LISTENER_SECTIONS for declared in section.options}
+_OF_SOCKETS: Final[tuple[Option[Any], ...]] = (
+    SocketOptions.allowed_networks,
+    SocketOptions.connections_max_reauth_ms,
+)
+_PER_LISTENER: Final = {
+    declared.name: declared
+    for declared in (
+        *_OF_SOCKETS,
+        *(declared for section in _PER_LISTENER_SECTIONS for declared in section.options),
+    )
+}
 
 
 def listener_key(listener: str, name: str) -> str:
-    """The name under which an option is set for one listener alone."""
+    """The option's name with the prefix of one listener."""
     return f"listener.name.{listener.lower()}.{name}"
 
 
 def without_listener(name: str) -> str:
-    """The option that a name is about, whichever listener it is set for."""
+    """The option's plain name, without a listener prefix."""
     match = LISTENER_PREFIX.fullmatch(name)
     if match is None:
         return name
@@ -59,7 +69,7 @@ def without_listener(name: str) -> str:
 
 
 class BrokerOptionSet(OptionSet):
-    """Knows the names with a listener's prefix too; iterating gives the plain ones."""
+    """An option set that also contains names with a listener prefix; iteration yields only the plain names."""
 
     def __contains__(self, name: object) -> bool:
         return name in self.by_name or (isinstance(name, str) and without_listener(name) != name)
@@ -85,6 +95,7 @@ BROKER_OPTIONS: Final = BrokerOptionSet(
     NodeOptions,
     ListenerOptions,
     SslOptions,
+    TlsReloadOptions,
     SocketOptions,
     EventLoopOptions,
     TopicDefaultOptions,
@@ -103,6 +114,7 @@ BROKER_OPTIONS: Final = BrokerOptionSet(
     ShareCoordinatorOptions,
     TransactionOptions,
     TransactionTopicOptions,
+    AuthorizerOptions,
     SecurityOptions,
     DelegationTokenOptions,
     SaslOptions,

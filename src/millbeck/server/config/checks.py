@@ -1,36 +1,33 @@
-"""Settings of topics, brokers and groups that are refused although each value alone is allowed.
+"""Checks of dynamic configs of topics, brokers and groups, beyond the validation of each value.
 
-The controller asks before it stores anything: what this release would store and not honour is refused by name, and so
-is what contradicts other settings.
+The controller runs them before it stores a config: it refuses configs that this release does not support, and those
+that contradict other settings.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Final
 
 from millbeck.kernel.errors import InvalidConfig, InvalidRequest
-from millbeck.kernel.options import Layers, resolve_value
+from millbeck.kernel.options import ConfigLayers, Update, resolve_value
 from millbeck.metadata.image import ConfigResource, ResourceType
+from millbeck.security.sasl.jaas import parse_jaas
+from millbeck.security.tls.principal_mapping import PrincipalMapping
 from millbeck.server.config import BROKER_OPTIONS, GROUP_OPTIONS, SslOptions
 from millbeck.server.config.broker_options import without_listener
 from millbeck.server.config.consistency import check_consistent
 from millbeck.server.config.refused import check_available, check_tls_available
+from millbeck.server.config.sections.sasl import SaslOptions
 from millbeck.storage.config import LogConfig, check_log_config
 
 _AT_START: Final = ("listeners", "listener.security.protocol.map")
-_RENEWABLE: Final = ("ssl.keystore.location", "ssl.keystore.password", "ssl.keystore.type", "ssl.key.password")
-"""Of a listener's TLS options, those that a running listener takes over: its certificate and key."""
-_TLS_NAMES: Final = tuple(declared.name for declared in SslOptions.options)
-_REMOTE: Final = (
-    LogConfig.remote_storage_enable,
-    LogConfig.remote_log_copy_disable,
-    LogConfig.remote_log_delete_on_disable,
-)
+_TLS_NAMES: Final = {declared.name: declared.update is Update.PER_BROKER for declared in SslOptions.options}
+"""TLS options, and whether a running listener can change them."""
 
 
 class ConfigChecks:
-    """The checks of one node; ``static`` is its server file, with which dynamic settings must agree."""
+    """The checks of one node; ``static`` is its properties file, with which dynamic configs must be consistent."""
 
     def __init__(self, static: Mapping[str, str]) -> None:
         self._static = static
@@ -38,21 +35,26 @@ class ConfigChecks:
             declared.name: _bounds_of(declared.synonyms[0].name) for declared in GROUP_OPTIONS if declared.synonyms
         }
 
-    def check(self, resource: ConfigResource, options: Mapping[str, str]) -> None:
-        """Raise `InvalidConfig`, or `InvalidRequest` as Kafka's brokers do for their own settings."""
+    def check(self, resource: ConfigResource, options: Mapping[str, str], changed: Collection[str]) -> None:
+        """Raise `InvalidConfig`, or `InvalidRequest` for broker configs, as Kafka's brokers do.
+
+        Unsupported configs are checked only when they are set: one already stored does not block changes of others.
+        """
+        set_now = {name: text for name, text in options.items() if name in changed}
         if resource.type == ResourceType.TOPIC:
-            _check_topic(options)
+            check_available(set_now)
+            check_log_config(LogConfig.resolve(ConfigLayers(overrides=options)))
         elif resource.type == ResourceType.GROUP:
             self._check_group(options)
         elif resource.type == ResourceType.BROKER:
             try:
-                _check_broker(options)
+                _check_broker(set_now)
                 check_consistent({**self._static, **options})
             except InvalidConfig as error:
                 raise InvalidRequest(error.message) from error
 
     def _check_group(self, options: Mapping[str, str]) -> None:
-        """A group stays within the bounds its broker sets."""
+        """Check group configs against the bounds in the broker configs."""
         for name, text in options.items():
             smallest, largest = self._bounds.get(name, (None, None))
             value = GROUP_OPTIONS.parse(name, text)
@@ -62,29 +64,29 @@ class ConfigChecks:
                 raise InvalidConfig(f"{name} must be less than or equal to {largest}")
 
     def _number(self, name: str) -> int:
-        value: int = resolve_value(BROKER_OPTIONS[name], Layers(static=self._static))
+        value: int = resolve_value(BROKER_OPTIONS[name], ConfigLayers(static=self._static))
         return value
-
-
-def _check_topic(options: Mapping[str, str]) -> None:
-    config = LogConfig.resolve(Layers(overrides=options))
-    for flag in _REMOTE:
-        if getattr(config, flag.attribute):
-            raise InvalidConfig(f"{flag.name}: tiered storage is not available in this release, use false")
-    check_log_config(config)
 
 
 def _check_broker(options: Mapping[str, str]) -> None:
     for name in options:
         if name in _AT_START:
-            raise InvalidConfig(f"{name} is read when a node starts: change it in the server's file")
+            raise InvalidConfig(
+                f"{name} cannot be changed dynamically: change it in the properties file and restart the node"
+            )
         base = without_listener(name)
+        if base == SaslOptions.jaas_config.name:
+            parse_jaas(options[name], name)
         if base not in _TLS_NAMES:
             continue
+        if base == SslOptions.ssl_principal_mapping_rules.name:
+            PrincipalMapping(options[name], name)
         if base == name:
-            raise InvalidConfig(f"{name} can be changed for one listener only: use listener.name.<listener>.{name}")
-        if base not in _RENEWABLE:
-            raise InvalidConfig(f"{name} is read when a node starts: change it in the server's file")
+            raise InvalidConfig(f"{name} can be changed per listener only: use listener.name.<listener>.{name}")
+        if not _TLS_NAMES[base]:
+            raise InvalidConfig(
+                f"{name} cannot be changed dynamically: change it in the properties file and restart the node"
+            )
     check_available(options)
     check_tls_available(options)
     if (
@@ -95,7 +97,8 @@ def _check_broker(options: Mapping[str, str]) -> None:
 
 
 def _bounds_of(default: str) -> tuple[str | None, str | None]:
-    """The broker's options that bound the one with a group's default: ``group.share.min.x`` for ``group.share.x``."""
+    """The broker options that bound the given group default: ``group.share.min.x`` and ``.max.x`` for
+    ``group.share.x``."""
     group, kind, rest = default.split(".", 2)
     names = (f"{group}.{kind}.{side}.{rest.removeprefix('num.')}" for side in ("min", "max"))
     smallest, largest = (name if name in BROKER_OPTIONS else None for name in names)

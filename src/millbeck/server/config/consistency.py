@@ -1,4 +1,4 @@
-"""Values that are fine alone and impossible together, as Kafka finds them when a broker starts or is changed."""
+"""Checks of settings against each other, as in Kafka when a broker starts or a config changes."""
 
 from __future__ import annotations
 
@@ -6,21 +6,22 @@ from collections.abc import Mapping
 from typing import Any
 
 from millbeck.kernel.errors import InvalidConfig
-from millbeck.kernel.options import Layers
+from millbeck.kernel.options import ConfigLayers
 from millbeck.kernel.units import MIB
 from millbeck.server.config.broker_options import BROKER_OPTIONS
 from millbeck.storage.config import LogConfig, check_log_config
 
 
 def check_consistent(texts: Mapping[str, str]) -> None:
-    """Raise `InvalidConfig` for settings of a broker that contradict each other."""
-    _check_topic_defaults(LogConfig.resolve(Layers(static=texts)))
+    """Raise `InvalidConfig` for broker settings that contradict each other."""
+    _check_topic_defaults(LogConfig.resolve(ConfigLayers(static=texts)))
     _check_limits(texts)
     _check_replication(texts)
+    _check_membership(texts)
 
 
 def _check_topic_defaults(config: LogConfig) -> None:
-    """What the broker's settings make of a topic that has none of its own."""
+    """Check the broker-wide defaults of topic configs."""
     if config.segment_ms < 1:
         raise InvalidConfig("log.roll.ms must be at least 1")
     if config.segment_jitter_ms < 0:
@@ -38,11 +39,11 @@ def _check_limits(texts: Mapping[str, str]) -> None:
             f"queued.max.request.bytes ({queued_bytes}) is less than socket.request.max.bytes ({request_bytes})"
         )
     if _value(texts, "max.connections.per.ip") == 0 and not _value(texts, "max.connections.per.ip.overrides"):
-        raise InvalidConfig("max.connections.per.ip is 0, which needs addresses in max.connections.per.ip.overrides")
+        raise InvalidConfig("max.connections.per.ip is 0, which requires max.connections.per.ip.overrides")
     buffer_bytes = _value(texts, "log.cleaner.dedupe.buffer.size")
     threads = _value(texts, "log.cleaner.threads")
     if threads and buffer_bytes // threads <= MIB:
-        raise InvalidConfig("log.cleaner.dedupe.buffer.size must be more than 1 MiB for each of log.cleaner.threads")
+        raise InvalidConfig("log.cleaner.dedupe.buffer.size must be more than 1 MiB per thread of log.cleaner.threads")
 
 
 def _check_replication(texts: Mapping[str, str]) -> None:
@@ -50,6 +51,17 @@ def _check_replication(texts: Mapping[str, str]) -> None:
     for name in ("replica.socket.timeout.ms", "replica.lag.time.max.ms"):
         if wait_ms > _value(texts, name):
             raise InvalidConfig(f"replica.fetch.wait.max.ms ({wait_ms}) is more than {name} ({_value(texts, name)})")
+
+
+def _check_membership(texts: Mapping[str, str]) -> None:
+    """Check the heartbeat interval: one lost heartbeat must not fence a broker."""
+    heartbeat_ms = _value(texts, "broker.heartbeat.interval.ms")
+    session_ms = _value(texts, "broker.session.timeout.ms")
+    if heartbeat_ms * 2 > session_ms:
+        raise InvalidConfig(
+            f"broker.heartbeat.interval.ms ({heartbeat_ms}) is more than half of "
+            f"broker.session.timeout.ms ({session_ms})"
+        )
 
 
 def _value(texts: Mapping[str, str], name: str) -> Any:

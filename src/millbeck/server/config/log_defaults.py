@@ -1,8 +1,9 @@
 """Broker-wide defaults of topic options (``log.segment.bytes`` for ``segment.bytes``), derived from the topic options.
 
-A topic option's synonyms are the broker options that stand in for it. One with the same unit has the topic option's
-type, default and range. Where a topic option has several, only the strongest can be changed while the broker runs, and
-only the weakest has a default: that is how ``log.retention.ms`` can override ``log.retention.hours`` by being set.
+The synonyms of a topic option are the broker options with its default. A synonym in the same unit has the type, default
+and range of the topic option. Where a topic option has several synonyms, only the first in precedence can be changed
+dynamically, and only the last has a default: that is how setting ``log.retention.ms`` overrides
+``log.retention.hours``.
 """
 
 from __future__ import annotations
@@ -26,12 +27,12 @@ _IMPORTANT: Final = (
     "unclean.leader.election.enable",
 )
 _RANGES: Final = {"log.roll.hours": at_least(1), "log.roll.jitter.hours": at_least(0)}
-"""Of options with a unit of their own; the others of those take any number."""
+"""Lower bounds of synonyms with another unit; the others accept any number."""
 _DECLARED_ELSEWHERE: Final = tuple(declared.name for declared in LogUpkeepOptions.options)
 
 
 def derived_options() -> Iterator[Option[Any]]:
-    """Every broker option that is a topic option's default and not declared for itself."""
+    """All broker options that are the default of a topic option and have no declaration of their own."""
     for topic in TOPIC_OPTIONS:
         for position, synonym in enumerate(topic.synonyms):
             if synonym.name not in _DECLARED_ELSEWHERE:
@@ -39,7 +40,7 @@ def derived_options() -> Iterator[Option[Any]]:
 
 
 def _derived(topic: Option[Any], synonym: Synonym, position: int) -> Option[Any]:
-    doc = f"What {topic.name} is for topics that do not set it themselves. {topic.doc}"
+    doc = f"The default of {topic.name} for topics that do not set it. {topic.doc}"
     if len(topic.synonyms) == 1:
         importance = Importance.HIGH if synonym.name in _IMPORTANT else Importance.MEDIUM
         return Option(
@@ -55,7 +56,7 @@ def _derived(topic: Option[Any], synonym: Synonym, position: int) -> Option[Any]
     is_weakest = position == len(topic.synonyms) - 1
     default: Any = topic.default
     if stronger is not None:
-        doc = f"What {topic.name} is for topics that do not set it, in other units, unless {stronger} is set."
+        doc = f"The default of {topic.name} in another unit, used when {stronger} is not set."
     valid: Validator[Any] | None = _RANGES.get(synonym.name)
     return Option(
         synonym.name,

@@ -1,4 +1,4 @@
-"""One node's configuration: its texts, and the sections that the node's parts read."""
+"""One node's configuration: the parsed settings, as the sections that its components read."""
 
 from __future__ import annotations
 
@@ -15,28 +15,32 @@ from millbeck.coordinator.config import (
 )
 from millbeck.coordinator.protocol_config import ConsumerProtocolOptions, ShareProtocolOptions
 from millbeck.kernel.errors import InvalidConfig
-from millbeck.kernel.options import Layers, Option, OptionSet, Update
+from millbeck.kernel.options import ConfigLayers, Option, OptionSet, Update
 from millbeck.metadata.features import FeatureRange, metadata_version_of, supported_features
-from millbeck.server.config.addresses import parse_address, parse_protocol_map
+from millbeck.security.hosts import Networks
+from millbeck.security.standard_authorizer import parse_super_users
+from millbeck.server.config.addresses import ListenerAddress, parse_address, parse_protocol_map
 from millbeck.server.config.broker_options import BROKER_OPTIONS, GROUP_OPTIONS, listener_key
 from millbeck.server.config.consistency import check_consistent
+from millbeck.server.config.listener_sasl import ListenerSasl, MechanismSettings, listener_sasl, peer_credentials
+from millbeck.server.config.peers import check_peer_listeners
 from millbeck.server.config.refused import check_available, check_tls_available
-from millbeck.server.config.removed import check_not_removed
 from millbeck.server.config.roles import BROKER, CONTROLLER, Voter, check_roles, parse_voters
 from millbeck.server.config.sections.fetching import FetchOptions
-from millbeck.server.config.sections.listeners import PROTOCOLS_SERVED, ListenerOptions
+from millbeck.server.config.sections.listeners import ListenerOptions
 from millbeck.server.config.sections.log_upkeep import LogCleanerOptions, LogUpkeepOptions
 from millbeck.server.config.sections.metadata_log import MembershipOptions, MetadataLogOptions, QuorumOptions
 from millbeck.server.config.sections.metrics import MetricsOptions
 from millbeck.server.config.sections.node import NodeOptions
 from millbeck.server.config.sections.quotas import QuotaOptions
 from millbeck.server.config.sections.replication import ReplicationOptions, ReplicationThrottleOptions
+from millbeck.server.config.sections.sasl import SaslOptions
+from millbeck.server.config.sections.security import AuthorizerOptions, DelegationTokenOptions
 from millbeck.server.config.sections.share_groups import ShareCoordinatorOptions
 from millbeck.server.config.sections.sockets import SocketOptions
-from millbeck.server.config.sections.tls import SslOptions
+from millbeck.server.config.sections.tls import SslOptions, TlsReloadOptions
 from millbeck.server.config.sections.topics import TopicDefaultOptions
 from millbeck.server.config.sections.transactions import TransactionOptions, TransactionTopicOptions
-from millbeck.server.listener import ListenerAddress
 
 NODE_ID = "node.id"
 BROKER_ID = "broker.id"
@@ -45,21 +49,20 @@ log = logging.getLogger(__name__)
 
 
 class NodeConfig:
-    """Every section of one node, resolved from the texts of its file, environment and flags.
+    """All config sections of one node, resolved from its properties file, environment and flags.
 
-    Raises `InvalidConfig`. Names nobody knows are kept and have no effect; who reads the file warns of them.
+    Raises `InvalidConfig`. Unknown names are kept without effect; the reader of the file warns about them.
     """
 
     def __init__(self, texts: Mapping[str, str]) -> None:
         self.texts = _with_both_ids(texts)
-        check_not_removed(self.texts)
+        check_available(self.texts)
         for name, text in self.texts.items():
             if name in BROKER_OPTIONS:
                 BROKER_OPTIONS.parse(name, text)
-        check_available(self.texts)
         check_consistent(self.texts)
         self._dynamic: dict[str, str] = {}
-        layers = Layers(static=self.texts)
+        layers = ConfigLayers(static=self.texts)
         self.node = NodeOptions.resolve(layers)
         self.listener = ListenerOptions.resolve(layers)
         self.topic_defaults = TopicDefaultOptions.resolve(layers)
@@ -69,6 +72,10 @@ class NodeConfig:
         self.membership = MembershipOptions.resolve(layers)
         self.quotas = QuotaOptions.resolve(layers)
         self.metrics = MetricsOptions.resolve(layers)
+        self.tls_reload = TlsReloadOptions.resolve(layers)
+        self.authorizer = AuthorizerOptions.resolve(layers)
+        self.tokens = DelegationTokenOptions.resolve(layers)
+        self.super_users = parse_super_users(self.authorizer.super_users)
         self.offsets_topic = OffsetsTopicOptions.resolve(layers)
         self.offsets = OffsetOptions.resolve(layers)
         self.classic_groups = ClassicGroupOptions.resolve(layers)
@@ -85,7 +92,7 @@ class NodeConfig:
 
     @property
     def offers_unstable_versions(self) -> bool:
-        """Of the protocol: asked for as in Kafka, or along with the features that need them."""
+        """Whether unstable API versions are enabled, by Kafka's setting or by that for unstable feature versions."""
         return self.node.unstable_api_versions_enable or self.node.unstable_feature_versions_enable
 
     @property
@@ -96,9 +103,9 @@ class NodeConfig:
     def group_option_set(self) -> OptionSet:
         return GROUP_OPTIONS
 
-    def described_options(self, layers: Layers) -> list[Option[Any]]:
-        """All options, and those that are set for one listener alone."""
-        texts = {name for place, _ in layers.on_the_broker() for name in place}
+    def described_options(self, layers: ConfigLayers) -> list[Option[Any]]:
+        """All options, plus those set for one listener."""
+        texts = {name for place, _ in layers.broker_sources() for name in place}
         of_listeners = sorted(name for name in texts if name not in BROKER_OPTIONS.by_name and name in BROKER_OPTIONS)
         return [*BROKER_OPTIONS, *(BROKER_OPTIONS[name] for name in of_listeners)]
 
@@ -106,37 +113,72 @@ class NodeConfig:
     def open_files_max(self) -> int:
         return self.upkeep.open_files_max
 
-    # changed while the node runs
+    # dynamic config
 
     def apply_dynamic(self, of_broker: Mapping[str, str], of_all_brokers: Mapping[str, str]) -> None:
-        """Take over options that were changed while the node runs.
+        """Apply changed dynamic configs.
 
-        Never raises: a value that cannot be used, which another release may have let in, is passed over and logged.
+        Never raises: an unusable value, which another release may have accepted, is ignored and logged.
         """
         of_broker, of_all_brokers = _usable(of_broker), _usable(of_all_brokers)
         self._dynamic = {**of_all_brokers, **of_broker}
-        self._resolve_dynamic(Layers(static=self.texts, dynamic_broker=of_broker, dynamic_default=of_all_brokers))
+        self._resolve_dynamic(ConfigLayers(static=self.texts, dynamic_broker=of_broker, dynamic_default=of_all_brokers))
 
-    def _resolve_dynamic(self, layers: Layers) -> None:
-        """The sections that have an option which can change. Listeners are read once, when the node starts."""
+    @property
+    def dynamic(self) -> Mapping[str, str]:
+        """The dynamic configs of this broker; another object after each change."""
+        return self._dynamic
+
+    def _resolve_dynamic(self, layers: ConfigLayers) -> None:
+        """Resolve the sections with dynamic options. Listeners are read only at start."""
         self.socket = SocketOptions.resolve(layers)
         self.upkeep = LogUpkeepOptions.resolve(layers)
         self.cleaner = LogCleanerOptions.resolve(layers)
         self.replication = ReplicationOptions.resolve(layers)
         self.replication_throttle = ReplicationThrottleOptions.resolve(layers)
         self.transactions = TransactionOptions.resolve(layers)
+        self.sasl_options = SaslOptions.resolve(layers)
         self.share_coordinator = ShareCoordinatorOptions.resolve(layers)
 
-    def ssl(self, listener: str) -> SslOptions:
-        """The TLS options of one listener: its own before everybody's. Raises `InvalidConfig` for what is refused."""
-        texts = {**self.texts, **self._dynamic}
+    def ssl(self, listener: str, dynamic: Mapping[str, str] | None = None) -> SslOptions:
+        """The TLS options of one listener, its own before the general ones; with ``dynamic``, as they would be with
+        other dynamic configs. Raises `InvalidConfig` if they are not supported."""
+        texts = {**self.texts, **(self._dynamic if dynamic is None else dynamic)}
         merged = {
             declared.name: texts.get(listener_key(listener, declared.name), texts.get(declared.name))
             for declared in SslOptions.options
         }
         given = {name: text for name, text in merged.items() if text is not None}
         check_tls_available(given)
-        return SslOptions.resolve(Layers(static=given))
+        return SslOptions.resolve(ConfigLayers(static=given))
+
+    def allowed_networks(self, listener: str) -> Networks | None:
+        """The networks that a listener's clients may connect from; None: all."""
+        texts = {**self.texts, **self._dynamic}
+        name = SocketOptions.allowed_networks.name
+        text = texts.get(listener_key(listener, name), texts.get(name))
+        if text is None:
+            return None
+        wanted = SocketOptions.resolve(ConfigLayers(static={name: text})).allowed_networks
+        return Networks(wanted) if wanted else None
+
+    def sasl(self, listener: str) -> ListenerSasl:
+        """The SASL settings of one listener. Raises `InvalidConfig`."""
+        return listener_sasl(listener, {**self.texts, **self._dynamic})
+
+    def peer_sasl(self, listener: str, mechanism: str) -> MechanismSettings:
+        """The settings by which this node logs in to that listener of other nodes. Raises `InvalidConfig`."""
+        is_controllers = listener in self.controller_names()
+        named_by = (
+            SaslOptions.mechanism_controller_protocol if is_controllers else SaslOptions.mechanism_inter_broker_protocol
+        )
+        return peer_credentials(listener, mechanism, {**self.texts, **self._dynamic}, named_by.name)
+
+    @property
+    def token_secret(self) -> str:
+        """The key of delegation tokens; empty: there are none."""
+        secret = self.tokens.secret_key
+        return "" if secret is None else secret.reveal()
 
     # roles
 
@@ -150,7 +192,7 @@ class NodeConfig:
 
     @property
     def voters(self) -> tuple[Voter, ...]:
-        """The static voters; empty for a node that is alone, and where the metadata log says who votes."""
+        """The static voters; empty on a single node, and where the metadata log holds the voter set."""
         return parse_voters(self.quorum.voters)
 
     # directories
@@ -166,37 +208,56 @@ class NodeConfig:
     # listeners
 
     def client_addresses(self) -> list[ListenerAddress]:
-        """The listeners that clients and other brokers use: all but the controllers'."""
+        """The listeners for clients and other brokers: all but the controller listeners."""
         names = self.controller_names()
         return [address for address in self._addresses() if address.name not in names]
 
     def controller_addresses(self) -> list[ListenerAddress]:
-        """The listeners that serve the controller; none where it is reached through the brokers' alone."""
+        """The controller listeners; none on a single node whose clients use the broker listeners only."""
         names = self.controller_names()
         return [address for address in self._addresses() if address.name in names]
 
     def controllers_protocol(self) -> tuple[str, str]:
-        """The listener by which nodes reach controllers, and its security protocol."""
+        """The listener and security protocol by which nodes connect to controllers."""
         names = self.controller_names()
         return (names[0], self._protocol_map()[names[0]]) if names else ("", "PLAINTEXT")
 
+    def brokers_protocol(self) -> tuple[str, str]:
+        """The listener and security protocol by which brokers connect to each other."""
+        name = self.inter_broker_listener
+        return name, self._protocol_map()[name]
+
+    @property
+    def early_listeners(self) -> tuple[str, ...]:
+        """The listeners that serve superusers before the ACLs are loaded; by default those of controllers."""
+        given = self.listener.early_start_listeners
+        return self.controller_names() if given is None else tuple(name.upper() for name in given)
+
     @cached_property
     def inter_broker_listener(self) -> str:
-        """The name of the listener that brokers use among themselves; asked with every fetch of a follower."""
+        """The name of the inter-broker listener; cached because every follower fetch needs it."""
         names = [address.name for address in self.client_addresses()]
         named = self.listener.inter_broker_listener_name or self.listener.security_inter_broker_protocol
         return named.upper() if named.upper() in names else names[0]
 
+    @property
+    def node_listeners(self) -> tuple[str, ...]:
+        """The names of the listeners by which nodes reach each other."""
+        among_brokers = (self.inter_broker_listener,) if self.client_addresses() else ()
+        return (*among_brokers, *self.controller_names())
+
     def advertised(self) -> dict[str, tuple[str, int]]:
-        """What clients are told, by listener; a listener that is missing tells them what they dialled."""
+        """The advertised addresses by listener; for a missing listener clients get the address they connected to."""
         protocol_map = self._protocol_map()
         advertised: dict[str, tuple[str, int]] = {}
         for text in self.listener.advertised_listeners or ():
             address = parse_address(text, protocol_map, "advertised.listeners")
             if address.host in ("0.0.0.0", "::"):
-                raise InvalidConfig(f"advertised.listeners: nobody can connect to {address.host}, name an address")
+                raise InvalidConfig(
+                    f"advertised.listeners: clients cannot connect to {address.host}: use a routable address"
+                )
             if address.name in advertised:
-                raise InvalidConfig(f"advertised.listeners: {address.name} comes twice")
+                raise InvalidConfig(f"advertised.listeners: {address.name} is listed twice")
             advertised[address.name] = (address.host, address.port)
         return advertised
 
@@ -218,23 +279,24 @@ class NodeConfig:
         names = [address.name for address in addresses]
         ports = [(address.host, address.port) for address in addresses if address.port]
         if len(set(names)) != len(names):
-            raise InvalidConfig(f"listeners: each name may come once, got {','.join(names)}")
+            raise InvalidConfig(f"listeners: names must be unique, got {','.join(names)}")
         if len(set(ports)) != len(ports):
-            raise InvalidConfig(f"listeners: each port may come once, got {','.join(map(str, addresses))}")
+            raise InvalidConfig(f"listeners: ports must be unique, got {','.join(map(str, addresses))}")
         for address in addresses:
-            if address.protocol not in PROTOCOLS_SERVED:
-                raise InvalidConfig(
-                    f"listeners: {address.name} is a listener with {address.protocol}, and SASL is not available in "
-                    f"this release: use {' or '.join(PROTOCOLS_SERVED)}"
-                )
-            if address.protocol == "SSL":
+            if address.is_encrypted:
                 self.ssl(address.name)
+            if address.has_sasl:
+                self.sasl(address.name)
+        for name in self.early_listeners:
+            if name not in names and name not in self.controller_names():
+                raise InvalidConfig(f"early.start.listeners: {name} is not one of listeners")
         unknown = [name for name in self.advertised() if name not in names]
         if unknown:
             raise InvalidConfig(f"advertised.listeners: {unknown[0]} is not one of listeners")
         among_brokers = self.listener.inter_broker_listener_name
         if among_brokers is not None and among_brokers.upper() not in names:
             raise InvalidConfig(f"inter.broker.listener.name: {among_brokers} is not one of listeners")
+        check_peer_listeners(self)
 
 
 def _supported_features(release_max: str | None, *, has_unstable: bool) -> Mapping[str, FeatureRange]:
@@ -246,7 +308,7 @@ def _supported_features(release_max: str | None, *, has_unstable: bool) -> Mappi
 
 
 def _with_both_ids(texts: Mapping[str, str]) -> dict[str, str]:
-    """``broker.id`` and ``node.id`` are two names of one number: whichever is set gives the other."""
+    """Copy ``broker.id`` and ``node.id`` to each other: both name the same id."""
     both = dict(texts)
     if BROKER_ID in both:
         both.setdefault(NODE_ID, both[BROKER_ID])
@@ -265,7 +327,7 @@ def _usable(texts: Mapping[str, str]) -> dict[str, str]:
         try:
             BROKER_OPTIONS.parse(name, text)
         except InvalidConfig as error:
-            log.error("a dynamic setting is passed over: %s", error.message)
+            log.error("ignoring a dynamic config: %s", error.message)
         else:
             usable[name] = text
     return usable

@@ -1,7 +1,9 @@
-"""Settings this release would have to ignore although somebody relies on them: refused by name, with what to do.
+"""Settings that this release does not support and refuses, each with advice.
 
-What is merely idle (replication on one node, quotas that nobody has set) is accepted, so that a file written for Kafka
-works. What protects, or changes what is stored, is not: it must be left out until the release that does it.
+One list for the properties file, dynamic broker configs and topic configs. Settings that merely have no effect
+(replication on one node, quotas nobody has set) are accepted, so that a file written for Kafka works. Settings that
+provide protection or change stored data are refused until a release supports them: ignoring them would break what the
+user relies on.
 """
 
 from __future__ import annotations
@@ -10,13 +12,21 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final, NamedTuple
 
 from millbeck.kernel.errors import InvalidConfig
+from millbeck.kernel.options import ConfigLayers, resolve_value
+from millbeck.kernel.tls import TLS_VERSIONS
 from millbeck.kernel.units import INT_MAX
-from millbeck.server.config.broker_options import BROKER_OPTIONS, without_listener
-from millbeck.server.config.sections.security import DEFAULT_PRINCIPAL_BUILDER
-from millbeck.server.config.sections.tls import TLS_VERSIONS
+from millbeck.security.tls.cipher_suites import TLS_1_2
+from millbeck.server.config.broker_options import BROKER_OPTIONS, LISTENER_PREFIX
+from millbeck.server.config.removed import check_not_removed
+from millbeck.server.config.sections.security import (
+    DEFAULT_PRINCIPAL_BUILDER,
+    STANDARD_AUTHORIZER,
+    STANDARD_AUTHORIZERS,
+)
+from millbeck.storage.config import TOPIC_OPTIONS
 
 
-class Refusal(NamedTuple):
+class UnsupportedSetting(NamedTuple):
     is_fine: Callable[[Any], bool]
     advice: str
 
@@ -25,68 +35,76 @@ def _is_unset(value: object) -> bool:
     return not value
 
 
-_POLICY: Final = Refusal(_is_unset, "policies are not available in this release, leave it out")
+_TIERED: Final = UnsupportedSetting(_is_unset, "tiered storage is not available in this release: use false")
+_POLICY: Final = UnsupportedSetting(_is_unset, "policies are not available in this release: remove it")
 REFUSED: Final = {
-    "authorizer.class.name": Refusal(
-        _is_unset, "authorization is not available in this release and everything would be allowed, leave it out"
+    "authorizer.class.name": UnsupportedSetting(
+        lambda value: value in ("", *STANDARD_AUTHORIZERS),
+        f"no other authorizer is available in this release, everything would be allowed: use {STANDARD_AUTHORIZER}",
     ),
-    "principal.builder.class": Refusal(
-        lambda value: value == DEFAULT_PRINCIPAL_BUILDER, "only the default is available in this release, leave it out"
+    "principal.builder.class": UnsupportedSetting(
+        lambda value: value == DEFAULT_PRINCIPAL_BUILDER, "only the default is available in this release: remove it"
     ),
     "create.topic.policy.class.name": _POLICY,
     "alter.config.policy.class.name": _POLICY,
-    "client.quota.callback.class": Refusal(_is_unset, "quotas are not available in this release, leave it out"),
-    "max.connection.creation.rate": Refusal(
+    "client.quota.callback.class": UnsupportedSetting(
+        _is_unset, "callbacks are not available in this release: remove it"
+    ),
+    "max.connection.creation.rate": UnsupportedSetting(
         lambda value: value == INT_MAX,
-        "connections are not limited by rate in this release, use max.connections or max.connections.per.ip",
+        "connection rate limits are not available in this release: use max.connections or max.connections.per.ip",
     ),
-    "config.providers": Refusal(
+    "config.providers": UnsupportedSetting(
         _is_unset,
-        "values are not looked up elsewhere in this release, write them down or set KAFKA_ environment variables",
+        "config providers are not available in this release: write the values in the file or set KAFKA_ environment "
+        "variables",
     ),
-    "cordoned.log.dirs": Refusal(_is_unset, "directories cannot be cordoned in this release, leave it out"),
-    "remote.log.storage.system.enable": Refusal(
-        _is_unset, "tiered storage is not available in this release, use false"
-    ),
+    "cordoned.log.dirs": UnsupportedSetting(_is_unset, "directories cannot be cordoned in this release: remove it"),
+    "remote.log.storage.system.enable": _TIERED,
+    "remote.storage.enable": _TIERED,
+    "remote.log.copy.disable": _TIERED,
+    "remote.log.delete.on.disable": _TIERED,
 }
-"""By option: which values are fine, and what to do about the others."""
+"""Unsupported settings of brokers and topics: the accepted values, and advice for the others."""
 
-_STORE: Final = Refusal(
-    lambda value: value.upper() == "PEM",
-    "only PEM is read in this release: convert the store, and use PEM",
-)
-_INLINE: Final = Refusal(
-    _is_unset, "keys are read from files in this release: write it to a PEM file and use ssl.keystore.location"
+_STORE: Final = UnsupportedSetting(
+    lambda value: value.upper() in ("PEM", "PKCS12", "JKS"), "supported formats are PEM, PKCS12 and JKS"
 )
 REFUSED_WITH_TLS: Final = {
     "ssl.keystore.type": _STORE,
     "ssl.truststore.type": _STORE,
-    "ssl.keystore.key": _INLINE,
-    "ssl.keystore.certificate.chain": _INLINE,
-    "ssl.cipher.suites": Refusal(
-        _is_unset, "cipher suites cannot be chosen in this release, leave it out for those of the system"
+    "ssl.cipher.suites": UnsupportedSetting(
+        lambda value: all(name in TLS_1_2 for name in value),
+        "only suites of TLS 1.2 can be chosen, by Java's names such as TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256; those of "
+        "TLS 1.3 are always enabled: leave them out, or set ssl.enabled.protocols=TLSv1.2",
     ),
-    "ssl.engine.factory.class": Refusal(_is_unset, "TLS engines cannot be plugged in, leave it out"),
-    "ssl.enabled.protocols": Refusal(
+    "ssl.engine.factory.class": UnsupportedSetting(_is_unset, "custom TLS engines are not available: remove it"),
+    "ssl.enabled.protocols": UnsupportedSetting(
         lambda value: bool(value) and all(each in TLS_VERSIONS for each in value),
-        f"the versions that can be spoken are {' and '.join(TLS_VERSIONS)}",
+        f"supported versions are {' and '.join(TLS_VERSIONS)}",
     ),
 }
-"""Only where there is an SSL listener: without one they are idle."""
+"""Unsupported settings of SSL listeners; without an SSL listener they have no effect and are accepted."""
 
 
 def check_available(texts: Mapping[str, str]) -> None:
-    """Raise `InvalidConfig` for what this release refuses of a broker's settings."""
+    """Raise `InvalidConfig` for settings that this release does not support or that Kafka 4 has removed."""
+    check_not_removed(texts)
     _check(texts, REFUSED)
 
 
 def check_tls_available(texts: Mapping[str, str]) -> None:
-    """The same for the settings an SSL listener has, with or without a listener's prefix."""
+    """The same check for the TLS settings of an SSL listener, with or without a listener prefix."""
     _check(texts, REFUSED_WITH_TLS)
 
 
-def _check(texts: Mapping[str, str], refusals: Mapping[str, Refusal]) -> None:
+def _check(texts: Mapping[str, str], refusals: Mapping[str, UnsupportedSetting]) -> None:
     for name, text in texts.items():
-        refusal = refusals.get(without_listener(name))
-        if refusal is not None and not refusal.is_fine(BROKER_OPTIONS.parse(name, text)):
-            raise InvalidConfig(f"{name}: {refusal.advice}")
+        of_listener = LISTENER_PREFIX.fullmatch(name)
+        base = name if of_listener is None else of_listener["rest"]
+        refusal = refusals.get(base)
+        if refusal is not None:
+            options = BROKER_OPTIONS if base in BROKER_OPTIONS else TOPIC_OPTIONS
+            given = {base: text}
+            if not refusal.is_fine(resolve_value(options[base], ConfigLayers(overrides=given, static=given))):
+                raise InvalidConfig(f"{name}: {refusal.advice}")

@@ -1,7 +1,7 @@
-"""What a node's roles ask of its other settings: who votes, which listeners are whose, how brokers find each other.
+"""Checks of a node's roles against its voters and listeners.
 
-Kafka wants every one of these settings. Here a node that has both roles and names no other voter is alone: it needs
-none of them, and what it does say must still make sense. All checks raise `InvalidConfig`.
+Kafka requires all of these settings. Here a node with both roles and no other voters is a single-node cluster that
+needs none of them; those it sets must still be consistent. All checks raise `InvalidConfig`.
 """
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from typing import Final
 
 from millbeck.kernel.errors import InvalidConfig
+from millbeck.server.config.addresses import ListenerAddress
 from millbeck.server.config.sections.listeners import ListenerOptions
 from millbeck.server.config.sections.metadata_log import QuorumOptions
 from millbeck.server.config.sections.node import NodeOptions
-from millbeck.server.listener import ListenerAddress
 
 BROKER: Final = "broker"
 CONTROLLER: Final = "controller"
@@ -31,7 +31,7 @@ class Voter:
 
 
 def parse_host_and_port(text: str, setting: str) -> tuple[str, int]:
-    """``host:port``; an IPv6 host may stand in brackets."""
+    """Parse ``host:port``; an IPv6 host may be in brackets."""
     host, _, port = text.strip().rpartition(":")
     if not host or not port.isdigit() or not 0 < int(port) <= PORT_MAX:
         raise InvalidConfig(f"{setting}: {text!r} is not host:port")
@@ -39,13 +39,13 @@ def parse_host_and_port(text: str, setting: str) -> tuple[str, int]:
 
 
 def parse_voters(entries: Sequence[str]) -> tuple[Voter, ...]:
-    """The static voters, in order of their ids."""
+    """Parse the static voters; returns them sorted by id."""
     voters: dict[int, Voter] = {}
     for entry in entries:
         number, _, address = entry.partition("@")
         host, port = parse_host_and_port(address, "controller.quorum.voters")
         if int(number) in voters:
-            raise InvalidConfig(f"controller.quorum.voters: node {number} comes twice")
+            raise InvalidConfig(f"controller.quorum.voters: node {number} is listed twice")
         voters[int(number)] = Voter(node_id=int(number), host=host, port=port)
     return tuple(voters[number] for number in sorted(voters))
 
@@ -69,14 +69,16 @@ def check_roles(
         _check_broker_alone(names, controller_names)
     if is_controller and not is_broker and (not controller_names or for_clients):
         raise InvalidConfig(
-            "listeners: a node with process.roles=controller listens for controllers only, and "
+            "listeners: a node with process.roles=controller may have controller listeners only, and "
             f"{for_clients[0] if for_clients else 'none'} is not in controller.listener.names"
         )
     others = any(voter.node_id != node.node_id for voter in voters)
     if is_controller and others and not any(name in controller_names for name in names):
-        raise InvalidConfig("controller.listener.names: the other voters need one of listeners to reach this one")
+        raise InvalidConfig(
+            "controller.listener.names: must name one of listeners, by which the other voters connect to this node"
+        )
     if is_broker and not for_clients:
-        raise InvalidConfig("listeners: none is left for clients, all of them are in controller.listener.names")
+        raise InvalidConfig("listeners: no listener for clients, all of them are in controller.listener.names")
     among_brokers = listener.inter_broker_listener_name
     if is_broker and among_brokers is not None and among_brokers.upper() in controller_names:
         raise InvalidConfig(f"inter.broker.listener.name: {among_brokers} is one of controller.listener.names")
@@ -94,27 +96,27 @@ def _check_voters(
     shown = ",".join(str(voter.node_id) for voter in voters)
     if voters and is_controller and not is_voter:
         raise InvalidConfig(
-            f"controller.quorum.voters: node.id={node_id} has the role controller and is not among the voters {shown}"
+            f"controller.quorum.voters: node.id={node_id} has the role controller but is not among the voters {shown}"
         )
     if is_voter and not is_controller:
         raise InvalidConfig(
-            f"controller.quorum.voters: node.id={node_id} has the role broker alone and is among the voters {shown}"
+            f"controller.quorum.voters: node.id={node_id} has only the role broker but is among the voters {shown}"
         )
     if is_broker and not is_controller and not voters and not bootstrap_servers:
         raise InvalidConfig(
-            "controller.quorum.bootstrap.servers: a node with process.roles=broker needs it, or "
-            "controller.quorum.voters, to find its controllers"
+            "controller.quorum.bootstrap.servers: a node with process.roles=broker requires it or "
+            "controller.quorum.voters"
         )
 
 
 def _check_broker_alone(names: Sequence[str], controller_names: Sequence[str]) -> None:
     if not controller_names:
         raise InvalidConfig(
-            "controller.listener.names: a node with process.roles=broker needs the name of its controllers' listener"
+            "controller.listener.names: a node with process.roles=broker requires the name of the controllers' listener"
         )
     both = [name for name in controller_names if name in names]
     if both:
         raise InvalidConfig(
-            f"controller.listener.names: {both[0]} is also in listeners, and a node with process.roles=broker does not "
-            "listen for controllers"
+            f"controller.listener.names: {both[0]} is also in listeners, but a node with process.roles=broker must "
+            "not have a controller listener"
         )

@@ -1,23 +1,19 @@
 """The group coordinator of this node: one shard for each partition of ``__consumer_offsets`` that it leads.
 
-The node tells it which partitions it leads, what the topics look like and which were deleted; the handlers ask it by
-group id.
+The node reports leadership changes, topic metadata and deleted topics to it; the handlers call it with a group id.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
 
-from millbeck.coordinator.config import ClassicGroupOptions, OffsetOptions, OffsetsTopicOptions
+from millbeck.coordinator.config import GroupShardOptions
 from millbeck.coordinator.group.consumer.cluster_view import ClusterView, GroupSettings
 from millbeck.coordinator.group.records import GroupRecord
-from millbeck.coordinator.group.shard import GroupShard, GroupShardOptions
+from millbeck.coordinator.group.shard import GroupShard
 from millbeck.coordinator.group.share.groups import BuildShareGroups, without_coordinator
 from millbeck.coordinator.group.statistics import CommittedOffset, ShardStatistics
-from millbeck.coordinator.protocol_config import ConsumerProtocolOptions
 from millbeck.coordinator.runtime.timer import Timers
-from millbeck.kernel.environment import Environment
 from millbeck.kernel.names import CONSUMER_OFFSETS_TOPIC
 from millbeck.kernel.timeline import SnapshotRegistry
 from millbeck.metadata.delta import MetadataDelta
@@ -25,33 +21,27 @@ from millbeck.metadata.image import MetadataImage, ResourceType
 from millbeck.records.compression import Codec
 from millbeck.replication.partition import Partition
 from millbeck.server.config.sections.groups import ConsumerGroupOptions
-from millbeck.server.deadlines import Deadlines
-from millbeck.server.drivers.coordinator import CoordinatorDriver, CoordinatorTopic
-from millbeck.server.drivers.shard_background import GroupHost, ShardBackground
+from millbeck.server.context import NodeContext
+from millbeck.server.coordinators.coordinator import CoordinatorDriver
+from millbeck.server.coordinators.shard_background import GroupHost, ShardBackground
+from millbeck.server.coordinators.shard_driver import CoordinatorTopic
 
 
 class GroupDriver(CoordinatorDriver[GroupShard, GroupRecord]):
     def __init__(
         self,
-        environment: Environment,
-        deadlines: Deadlines,
-        *,
-        classic: ClassicGroupOptions,
-        consumer: ConsumerProtocolOptions,
-        offsets: OffsetOptions,
-        topic: OffsetsTopicOptions,
+        context: NodeContext,
         share: BuildShareGroups = without_coordinator,
-        spawn: Callable[[Coroutine[Any, Any, None]], object],
-        report: Callable[[Exception], None],
     ) -> None:
+        config = context.config
+        consumer, topic = config.consumer_groups, config.offsets_topic
         self._share = share
-        self._options = GroupShardOptions(classic=classic, offsets=offsets, consumer=consumer)
+        self._options = GroupShardOptions(classic=config.classic_groups, offsets=config.offsets, consumer=consumer)
         self.cluster = ClusterView(
             GroupSettings(consumer.session_timeout_ms, consumer.heartbeat_interval_ms, consumer.assignment_interval_ms)
         )
         super().__init__(
-            environment,
-            deadlines,
+            context,
             CoordinatorTopic(
                 name=CONSUMER_OFFSETS_TOPIC,
                 partition_count=topic.partition_count,
@@ -60,8 +50,6 @@ class GroupDriver(CoordinatorDriver[GroupShard, GroupRecord]):
                 codec=Codec(topic.compression_codec),
             ),
             self._build_shard,
-            spawn=spawn,
-            report=report,
         )
 
     def _build_shard(self, partition: Partition, registry: SnapshotRegistry, timers: Timers[GroupRecord]) -> GroupShard:
@@ -78,7 +66,7 @@ class GroupDriver(CoordinatorDriver[GroupShard, GroupRecord]):
         return shard
 
     def publish(self, image: MetadataImage, delta: MetadataDelta) -> None:
-        """Let groups see what topics look like now, and what was set for single groups."""
+        """Pass changed topic metadata and group configurations on to the groups."""
         if delta.topics.deleted or delta.topics.changed_topic_ids or delta.cluster.brokers.changed:
             self.cluster.publish(image)
         if any(resource.type == ResourceType.GROUP for resource in delta.configs.changed):
@@ -86,7 +74,7 @@ class GroupDriver(CoordinatorDriver[GroupShard, GroupRecord]):
             self.cluster.publish_settings({name: self._settings(image.configs.of_group(name)) for name in names})
 
     def _settings(self, texts: Mapping[str, str]) -> GroupSettings:
-        """A group's own settings, within the bounds that this broker sets."""
+        """The configuration of a group, clamped to this broker's limits."""
         options = self._options.consumer
 
         def read(name: str, default: int, smallest: int, largest: int) -> int:
@@ -114,7 +102,7 @@ class GroupDriver(CoordinatorDriver[GroupShard, GroupRecord]):
         )
 
     def topics_deleted(self, deleted: Sequence[tuple[str, bytes]]) -> None:
-        """Offsets committed for these topics, given as (name, id), are removed."""
+        """Remove the offsets committed for these topics, given as (name, id)."""
         self.write_all(lambda shard: shard.on_topics_deleted(deleted))
 
     # Metrics

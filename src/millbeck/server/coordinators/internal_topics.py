@@ -1,4 +1,4 @@
-"""The node's own topics and how they are made on first use."""
+"""The internal topics, and their configuration when they are created on first use."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def internal_topics(config: NodeConfig) -> Mapping[str, InternalTopic]:
         SHARE_GROUP_STATE_TOPIC: InternalTopic(
             partition_count=share.partition_count,
             replication_factor=share.replication_factor,
-            # What is old is deleted by the coordinator, never by age.
+            # Obsolete records are deleted by the coordinator, never by age.
             options={
                 "cleanup.policy": "delete",
                 "compression.type": "producer",

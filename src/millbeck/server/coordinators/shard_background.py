@@ -1,6 +1,6 @@
-"""What a group shard gives away: the job runs on a thread, and its result comes back as an operation of the shard.
+"""Run long jobs of a group shard on a thread; the result comes back as an operation on the shard.
 
-A shard that is unloaded or replaced meanwhile hears nothing of it.
+When the shard was unloaded or replaced meanwhile, the result is discarded.
 """
 
 from __future__ import annotations
@@ -11,16 +11,16 @@ from typing import Any, TypeVar
 
 from millbeck.coordinator.group.records import GroupRecord
 from millbeck.coordinator.group.shard import GroupShard
-from millbeck.coordinator.runtime.host import ShardHost, State
-from millbeck.coordinator.runtime.result import Reply, Result
+from millbeck.coordinator.runtime.result import ResponseCallback, Result
+from millbeck.coordinator.runtime.shard_runner import ShardRunner, ShardState
 from millbeck.kernel.environment import Environment
-from millbeck.server.off_loop import run_off_loop
+from millbeck.server.loop.tasks import run_off_loop
 
 logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
-GroupHost = ShardHost[GroupShard, GroupRecord]
+GroupHost = ShardRunner[GroupShard, GroupRecord]
 
 
 class ShardBackground:
@@ -30,7 +30,7 @@ class ShardBackground:
         spawn: Callable[[Coroutine[Any, Any, None]], object],
         host_of: Callable[[], GroupHost | None],
     ) -> None:
-        """``host_of`` finds the host of the shard this works for, None when it has none any more."""
+        """``host_of`` returns the `ShardRunner` of the shard, None when the shard was unloaded."""
         self._environment = environment
         self._spawn = spawn
         self._host_of = host_of
@@ -50,7 +50,7 @@ class ShardBackground:
             failed()
             return
         host = self._host_of()
-        if host is None or host.state is not State.ACTIVE:
+        if host is None or host.state is not ShardState.ACTIVE:
             return
         now_ms = self._environment.clock.wall_ms()
-        host.write(lambda _: then(result, now_ms), Reply(lambda _: None, lambda _: failed()), now_ms)
+        host.write(lambda _: then(result, now_ms), ResponseCallback(lambda _: None, lambda _: failed()), now_ms)

@@ -1,36 +1,38 @@
-"""A coordinator's shard on the partition that keeps it: loaded from the log, written through it, timed by the loop.
+"""Run a coordinator shard on its partition: load it from the log, append its records, and drive its timers.
 
-`ShardDriver` gives the pure `ShardHost` what it cannot have by itself. Appends are staged like any other and settle in
-the same turn of the loop, when the high watermark has passed them or the write has failed. Loading reads the log on a
-thread, chunk by chunk, and replays for at most 5 ms before the loop gets its turn; until it is over, every request is
-answered with COORDINATOR_LOAD_IN_PROGRESS. A new leader may know of less that is committed than the one before it did:
-loading is over when everything that was loaded is, since what was acknowledged there must be seen here. What the host
-raises by mistake never reaches the partition.
+`ShardDriver` connects the I/O-free `ShardRunner` to the log and the clock. Appends are staged like any other. They
+complete in the event loop iteration in which the high watermark passes them or the write fails. Loading reads the log
+in chunks on a thread and replays for at most 5 ms before it yields to the event loop; meanwhile every request gets
+COORDINATOR_LOAD_IN_PROGRESS. A new leader may have a lower high watermark than its predecessor: loading ends only when
+all loaded records are committed, since what the predecessor acknowledged must be visible here. Unexpected exceptions of
+the `ShardRunner` never reach the partition.
 """
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Coroutine, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
-from millbeck.coordinator.runtime.host import Entry, Producer, ShardHost, State, TransactionEnd
 from millbeck.coordinator.runtime.loader import Loader
 from millbeck.coordinator.runtime.shard import Shard
+from millbeck.coordinator.runtime.shard_runner import Entry, ProducerIdAndEpoch, ShardRunner, ShardState, TransactionEnd
 from millbeck.coordinator.runtime.timer import Timers
 from millbeck.kernel.environment import Environment
 from millbeck.kernel.errors import ApiError, MessageTooLarge, NotEnoughReplicasAfterAppend
+from millbeck.kernel.isolation import Isolation
 from millbeck.kernel.timeline import SnapshotRegistry
 from millbeck.kernel.timer_wheel import Timer
 from millbeck.records import batch, control
 from millbeck.records.compression import Codec
 from millbeck.records.record import UNASSIGNED, Record
-from millbeck.records.validation import Validated
+from millbeck.records.validation import ValidatedBatch
 from millbeck.replication.partition import Partition
-from millbeck.server.deadlines import Deadlines
-from millbeck.server.off_loop import run_off_loop
-from millbeck.server.turns import Turns
-from millbeck.storage.producer_state import Origin
+from millbeck.replication.partition_appends import CallbackAppend
+from millbeck.server.loop.deadlines import Deadlines
+from millbeck.server.loop.tasks import TimeSlices, run_off_loop
+from millbeck.storage.producer_state import AppendOrigin
 from millbeck.storage.reading import LogSlice
 from millbeck.storage.segment import ColdRead
 from millbeck.storage.staging import Staged
@@ -43,36 +45,47 @@ S = TypeVar("S", bound=Shard[Any])
 NO_APPEND_TIME = -1
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CoordinatorTopic:
+    """The internal topic that stores a coordinator's state, and how it is written and loaded."""
+
+    name: str
+    partition_count: int
+    """The configured number of partitions; an existing topic's own number takes precedence."""
+    commit_timeout_ms: int
+    load_buffer_bytes: int
+    codec: Codec = Codec.NONE
+    is_compacted: bool = True
+    """Whether the topic is compacted: only the latest record of a key is relevant, so loading may skip the others."""
+
+
 class ShardDriver(Generic[S, R]):
-    """One shard; it is also the host's appender and scheduler."""
+    """Drives one shard; it is the appender and scheduler of its `ShardRunner`."""
 
     def __init__(
         self,
         partition: Partition,
         build: Callable[[SnapshotRegistry, Timers[R]], S],
+        topic: CoordinatorTopic,
         *,
         environment: Environment,
         deadlines: Deadlines,
-        commit_timeout_ms: int,
-        load_size_bytes: int,
-        codec: Codec = Codec.NONE,
-        is_compacted: bool = True,
+        isolation: Isolation | None = None,
     ) -> None:
-        """``is_compacted`` says that of a key only the latest record counts, so that loading may skip the others."""
         self.partition = partition
-        self._is_compacted = is_compacted
+        self._is_compacted = topic.is_compacted
         self._environment = environment
         self._deadlines = deadlines
-        self._load_size_bytes = load_size_bytes
-        self._codec = codec
+        self._load_size_bytes = topic.load_buffer_bytes
+        self._codec = topic.codec
         self.load_seconds = 0.0
         self._awaited_offset: int | None = None
-        self.host: ShardHost[S, R] = ShardHost(
-            build, appender=self, scheduler=self, commit_timeout_ms=commit_timeout_ms
+        self.host: ShardRunner[S, R] = ShardRunner(
+            build, appender=self, scheduler=self, commit_timeout_ms=topic.commit_timeout_ms, isolation=isolation
         )
 
     def start(self, spawn: Callable[[Coroutine[Any, Any, None]], object]) -> None:
-        """Load the shard; an empty log is loaded at once."""
+        """Start loading the shard; an empty log needs no loading."""
         self.partition.watchers[self] = None
         log = self.partition.log
         if log.log_start_offset == log.end_offset:
@@ -81,15 +94,15 @@ class ShardDriver(Generic[S, R]):
             spawn(self._load())
 
     def stop(self) -> None:
-        """The partition is led elsewhere, or goes away."""
+        """Unload the shard: this node no longer leads the partition."""
         self.partition.watchers.pop(self, None)
         self.host.close()
 
     def readable_grew(self, partition: Partition) -> None:
-        """Replicas have confirmed more, perhaps of what was in the log before this shard was loaded."""
+        """The high watermark advanced, possibly past records that were in the log before this shard was loaded."""
         if self._awaited_offset is not None:
             self._loaded(self._awaited_offset)
-        self.host.high_watermark_moved(partition.high_watermark, self._environment.clock.wall_ms())
+        self.host.on_high_watermark_advanced(partition.high_watermark, self._environment.clock.wall_ms())
 
     # Appender
 
@@ -97,7 +110,14 @@ class ShardDriver(Generic[S, R]):
     def batch_size_bytes_max(self) -> int:
         return self.partition.log.config.max_message_bytes - batch.HEADER_SIZE
 
-    def append(self, entries: Sequence[Entry], now_ms: int, producer: Producer | None = None) -> int:
+    def append(
+        self,
+        entries: Sequence[Entry],
+        now_ms: int,
+        producer: ProducerIdAndEpoch | None = None,
+        *,
+        is_size_limited: bool = True,
+    ) -> int:
         producer_id, producer_epoch = producer or (batch.NO_PRODUCER_ID, batch.NO_PRODUCER_EPOCH)
         data = batch.build(
             [Record(UNASSIGNED, now_ms, key, value) for key, value in entries],
@@ -106,7 +126,7 @@ class ShardDriver(Generic[S, R]):
             producer_epoch=producer_epoch,
             is_transactional=producer is not None,
         )
-        if len(data) > self.partition.log.config.max_message_bytes:
+        if is_size_limited and len(data) > self.partition.log.config.max_message_bytes:
             raise MessageTooLarge(f"{self.partition.name}: a coordinator's batch of {len(data)} bytes")
         return self._append(data, len(entries), now_ms)
 
@@ -121,24 +141,23 @@ class ShardDriver(Generic[S, R]):
 
     def _append(self, data: bytes, record_count: int, now_ms: int, transaction_version: int = 0) -> int:
         header = batch.read_header(data)
-        validated = Validated(data, header, header.max_timestamp, record_count, NO_APPEND_TIME)
-        # Settling comes in a later step of the turn, when the offset is known.
+        validated = ValidatedBatch(data, header, header.max_timestamp, record_count, NO_APPEND_TIME)
+        # The callback runs later in this event loop iteration, when the offset is known.
         staged: Staged = self.partition.append(
             validated,
-            wants_all=True,
+            CallbackAppend(lambda error: self._completed(staged, error)),
             now_ms=now_ms,
-            settle=lambda error: self._settled(staged, error),
-            origin=Origin.COORDINATOR,
+            origin=AppendOrigin.COORDINATOR,
             transaction_version=transaction_version,
         )
         return staged.first_offset
 
-    def _settled(self, staged: Staged, error: ApiError | None) -> None:
+    def _completed(self, staged: Staged, error: ApiError | None) -> None:
         now_ms = self._environment.clock.wall_ms()
         if error is None:
-            self.host.high_watermark_moved(self.partition.high_watermark, now_ms)
+            self.host.on_high_watermark_advanced(self.partition.high_watermark, now_ms)
         elif isinstance(error, NotEnoughReplicasAfterAppend):
-            # The records stay where they are and count when replicas have come back; whoever waits has a deadline.
+            # The records stay in the log and commit when the replicas are back; pending requests have a timeout.
             return
         else:
             self.host.write_failed(staged.first_offset, error, now_ms)
@@ -156,7 +175,7 @@ class ShardDriver(Generic[S, R]):
         log = self.partition.log
         offset, end_offset = log.log_start_offset, log.end_offset
         try:
-            while offset < end_offset and self.host.state is State.LOADING:
+            while offset < end_offset and self.host.state is ShardState.LOADING:
                 chunk = await self._read(offset, end_offset)
                 if chunk is None:
                     break
@@ -165,11 +184,11 @@ class ShardDriver(Generic[S, R]):
                 await self._replay(loader)
                 offset = loader.next_offset
         except Exception:
-            logger.exception("%s cannot be loaded; its coordinator stays unavailable", self.partition.name)
-            if self.host.state is State.LOADING:
-                self.host.load_failed()
+            logger.exception("failed to load %s: its coordinator stays unavailable", self.partition.name)
+            if self.host.state is ShardState.LOADING:
+                self.host.on_load_failed()
             return
-        if self.host.state is State.LOADING:
+        if self.host.state is ShardState.LOADING:
             self.load_seconds = clock.monotonic() - started
             self._loaded(end_offset)
 
@@ -177,8 +196,8 @@ class ShardDriver(Generic[S, R]):
         self.host.reached(offset, self.partition.high_watermark)
 
     def _loaded(self, end_offset: int) -> None:
-        """Take operations, as soon as all that was loaded is committed."""
-        if self.host.state is not State.LOADING:
+        """Activate the shard once all loaded records are committed."""
+        if self.host.state is not ShardState.LOADING:
             return
         if self.partition.high_watermark < end_offset:
             self._awaited_offset = end_offset
@@ -212,8 +231,8 @@ class ShardDriver(Generic[S, R]):
                     cold.release()
 
     async def _replay(self, loader: Loader) -> None:
-        turns = Turns(self._environment.clock)
-        while self.host.state is State.LOADING and not loader.advance():
+        turns = TimeSlices(self._environment.clock)
+        while self.host.state is ShardState.LOADING and not loader.advance():
             await turns.give_way()
 
 

@@ -1,6 +1,6 @@
 """The transaction coordinator of this node: one shard for each partition of ``__transaction_state`` that it leads.
 
-Where a decision needs a producer id that nobody has had, the shard says so, and is asked again with one.
+When an operation needs a new producer id, the shard raises `ProducerIdRequired`; it is then repeated with one.
 """
 
 from __future__ import annotations
@@ -9,9 +9,9 @@ import asyncio
 from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeVar
 
-from millbeck.coordinator.runtime.result import Reply, Result
+from millbeck.coordinator.runtime.result import ResponseCallback, Result
 from millbeck.coordinator.runtime.timer import Timers
-from millbeck.coordinator.transaction.initialising import NeedsProducerId
+from millbeck.coordinator.transaction.initialization import ProducerIdRequired
 from millbeck.coordinator.transaction.markers import Markers
 from millbeck.coordinator.transaction.records import TransactionRecord
 from millbeck.coordinator.transaction.shard import TransactionShard, TransactionShardOptions
@@ -21,17 +21,19 @@ from millbeck.kernel.names import TRANSACTION_STATE_TOPIC
 from millbeck.kernel.timeline import SnapshotRegistry
 from millbeck.metadata.features import TRANSACTION_VERSION
 from millbeck.replication.partition import Partition
-from millbeck.server.drivers.coordinator import CoordinatorDriver, CoordinatorTopic
-from millbeck.server.drivers.marker_sender import MarkerSender
+from millbeck.server.coordinators.coordinator import CoordinatorDriver
+from millbeck.server.coordinators.producer_ids import ProducerIds
+from millbeck.server.coordinators.shard_driver import CoordinatorTopic
+from millbeck.server.transactions.marker_sender import MarkerSender
 
 if TYPE_CHECKING:
-    from millbeck.server.broker import Broker
+    from millbeck.server.transactions.context import TransactionContext
 
 T = TypeVar("T")
 
 
 class _Sender:
-    """What a shard sees of the markers' sender: the partition is its own."""
+    """The marker sender of one shard, bound to the shard's partition."""
 
     def __init__(self, sender: MarkerSender, partition: Partition) -> None:
         self._sender = sender
@@ -42,8 +44,9 @@ class _Sender:
 
 
 class TransactionDriver(CoordinatorDriver[TransactionShard, TransactionRecord]):
-    def __init__(self, broker: Broker) -> None:
+    def __init__(self, broker: TransactionContext, producer_ids: ProducerIds) -> None:
         config = broker.config
+        self._producer_ids = producer_ids
         self._broker = broker
         self.sender = MarkerSender(broker, self._complete)
         self.options = TransactionShardOptions(
@@ -51,10 +54,10 @@ class TransactionDriver(CoordinatorDriver[TransactionShard, TransactionRecord]):
             id_expiration_ms=lambda: config.transactions.id_expiration_ms,
             expiration_check_interval_ms=lambda: config.transactions.expiration_check_interval_ms,
             transaction_version=lambda: broker.image.features.levels.get(TRANSACTION_VERSION, 0),
+            spare_producer_id=producer_ids.take_nowait,
         )
         super().__init__(
-            broker.environment,
-            broker.deadlines,
+            broker,
             CoordinatorTopic(
                 name=TRANSACTION_STATE_TOPIC,
                 partition_count=config.transaction_topic.partition_count,
@@ -62,8 +65,6 @@ class TransactionDriver(CoordinatorDriver[TransactionShard, TransactionRecord]):
                 load_buffer_bytes=config.transaction_topic.load_buffer_bytes,
             ),
             self._build_shard,
-            spawn=broker.spawn,
-            report=broker.report,
         )
 
     def _build_shard(
@@ -78,11 +79,11 @@ class TransactionDriver(CoordinatorDriver[TransactionShard, TransactionRecord]):
     async def ask(
         self, transactional_id: str, operation: Callable[[TransactionShard, int | None], Result[TransactionRecord, T]]
     ) -> T:
-        """The answer of an operation that may need a new producer id; raises `ApiError`."""
+        """Run an operation that may need a new producer id and return its response; raises `ApiError`."""
         try:
             return await self._ask_with(transactional_id, operation, None)
-        except NeedsProducerId:
-            producer_id = await self._broker.producer_ids.take()
+        except ProducerIdRequired:
+            producer_id = await self._producer_ids.take()
             return await self._ask_with(transactional_id, operation, producer_id)
 
     async def _ask_with(
@@ -101,10 +102,10 @@ class TransactionDriver(CoordinatorDriver[TransactionShard, TransactionRecord]):
             if not answer.done():
                 answer.set_exception(error)
 
-        self.write(transactional_id, lambda shard: operation(shard, producer_id), Reply(succeed, fail))
+        self.write(transactional_id, lambda shard: operation(shard, producer_id), ResponseCallback(succeed, fail))
         return await answer
 
-    def _complete(self, markers: Markers, reply: Reply[bool]) -> None:
+    def _complete(self, markers: Markers, reply: ResponseCallback[bool]) -> None:
         self.write(markers.transactional_id, lambda shard: shard.complete(markers, self._broker.now_ms()), reply)
 
     # Metrics

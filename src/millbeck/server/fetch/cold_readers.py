@@ -1,15 +1,15 @@
-"""Where readers that need the disk stopped, so that each goes on from there on a thread at once.
+"""Positions of cold readers, whose data is on disk: their next read goes to a thread at once.
 
-A try on the loop whether something is in memory starts its readahead, and readahead takes memory. Where memory is full,
-as it is in a container that has read more than it may keep, whoever takes some must first find some to give back, and
-the kernel may put it to sleep for 100 ms over that (docs/adr/0008). So a reader that was found cold is not tried again:
-its next fetch, which begins where the last one ended, goes to a thread straight away.
+Checking on the event loop whether data is in the page cache starts readahead, which needs memory. When memory is full,
+as in a container at its limit, the kernel must reclaim pages first and may block the caller for 100 ms (docs/adr/0008).
+So a reader that was found cold is not checked again: its next fetch, which starts where the last one ended, goes to a
+thread straight away.
 
-A log that is in memory but for a few pages, which the kernel took back here and there, makes nobody cold for long: a
-reader is judged once, by the first stretch it reads on threads, and is an ordinary one again when the disk had to bring
-little of that. The stretch is longer than what the kernel reads ahead. Who was found cold by it stays so up to the end
-of the file: of the log, where it has caught up, or of a segment, after which the next one is tried. To go back and
-forth with every part that happens to be in memory would try the loop at each border, just where memory is short.
+A log that is in the page cache but for a few reclaimed pages does not make its readers cold for long: a reader is
+judged once, by the first `STRETCH_BYTES` it reads on threads, and is treated as warm again if little of that came from
+the disk. `STRETCH_BYTES` is more than the kernel's readahead. A reader judged cold stays cold up to the end of the
+file: the end of the log, where it has caught up, or of a segment, after which the next one is checked. Switching for
+every cached part would check on the loop at each border, exactly when memory is short.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import Final
 READERS_MAX: Final = 1024
 STRETCH_BYTES: Final = 4 * 1024 * 1024
 DISK_SHARE_MIN: Final = 8
-"""One of so many bytes must come from the disk for a reader to stay cold."""
+"""At least one in this many bytes must come from the disk for a reader to stay cold."""
 _JUDGED: Final = -1
 
 
@@ -28,17 +28,18 @@ class ColdReaders:
 
     def __init__(self) -> None:
         self._stops: dict[tuple[str, int], tuple[int, int]] = {}
-        """By path and position: what was read, and what the disk brought, until it was judged."""
+        """By path and end position of the last read: bytes read and bytes from the disk until the reader was judged."""
 
     def __bool__(self) -> bool:
         return bool(self._stops)
 
     def expects(self, path: str, position: int) -> bool:
-        """Whether a read that begins here goes on with one that was cold."""
+        """Whether a read at this position continues one of a cold reader."""
         return (path, position) in self._stops
 
     def moved(self, path: str, start: int, end: int, disk_bytes_now: int, *, is_at_end: bool) -> None:
-        """A thread has read this range, perhaps up to the end of the file; so much of it was on the disk."""
+        """Note a read on a thread: its range, the bytes that came from the disk, and whether it reached the end of the
+        file."""
         read_before, disk_before = self._stops.pop((path, start), (0, 0))
         if is_at_end:
             return

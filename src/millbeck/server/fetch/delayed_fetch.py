@@ -1,4 +1,4 @@
-"""One fetch on its way: what its partitions have for it, the wait when that is too little, and the reply."""
+"""One fetch request: the reads of its partitions, the delay while there is too little data, and the reply."""
 
 from __future__ import annotations
 
@@ -9,57 +9,56 @@ from typing import Any, Final
 from millbeck.kernel.environment import Part
 from millbeck.kernel.errors import (
     ApiError,
+    CorruptMessage,
     KafkaStorageError,
-    NotLeaderOrFollower,
     TopicAuthorizationFailed,
 )
-from millbeck.replication.divergence import divergence
+from millbeck.replication.log_read import HIGH_WATERMARK, LOG_END, TXN_COMMITTED, LogRead, read_partition
 from millbeck.replication.partition import Partition
 from millbeck.security.authorizer import Operation, ResourceType
-from millbeck.server.call import Call
-from millbeck.server.fetch_sessions import FetchSession, PartitionKey, Wanted
-from millbeck.server.handlers.fetch.found import Found, give_back
-from millbeck.server.handlers.fetch.reading import load
-from millbeck.server.leader_hints import ABOUT_LEADERS, addresses_of, leader_of
-from millbeck.server.topics import LocalTopic
-from millbeck.storage.reading import LogSlice
+from millbeck.server.fetch.partition_read import NOTHING, PartitionRead, release_unsent
+from millbeck.server.fetch.reading import load
+from millbeck.server.fetch.sessions import CachedPartition, FetchSession, PartitionKey
+from millbeck.server.local_topics import LocalTopic
+from millbeck.server.network.call import Call
+from millbeck.server.quotas.client_quotas import ClientQuotas
+from millbeck.server.replicas.leader_hints import ABOUT_LEADERS, addresses_of, leader_of
 from millbeck.storage.segment import ColdRead
 from millbeck.wire.compact import TopicKey
 from millbeck.wire.fast_fetch import FetchRequestView, PartitionResult, encode_fetch_response
-from millbeck.wire.messages.fetch import (
-    AbortedTransaction,
-    EpochEndOffset,
-    LeaderIdAndEpoch,
-    NodeEndpoint,
-)
+from millbeck.wire.messages.fetch import AbortedTransaction
+from millbeck.wire.messages.shared import LeaderIdAndEpoch, NodeEndpoint
 
 READ_COMMITTED: Final = 1
 FOLLOWER_READS_FROM: Final = 11
 LEADER_HINTS_FROM: Final = 16
 NO_REPLICA: Final = -1
+OFFSETS_ONLY: Final = -1
+"""Read no records: see `read_partition`."""
 WARMINGS_MAX: Final = 8
-"""How often one fetch sends its search of a partition to a thread. Where the kernel cannot say what is in memory, each
-try looks cold; after this many the search goes on as if it were warm, which by then it is."""
+"""How often one fetch has a thread read data of one partition into the page cache. Where the kernel cannot report what
+is cached, each check looks like a miss; after this many the read goes on as if it were a hit, which by then it is."""
 
 log = logging.getLogger(__name__)
 
 
-class Fetching:
-    """One fetch on its way: tried at once, parked when there is too little, answered exactly once."""
+class DelayedFetch:
+    """A fetch: tried at once, delayed when there is too little data, answered exactly once."""
 
     __slots__ = (
+        "_current",
         "_deadline_ms",
-        "_is_first_look",
+        "_is_first_try",
         "_is_marked",
         "_is_waiting",
-        "_looked_at",
+        "_must_lead",
         "_timer",
         "_unreadable",
         "_warmings",
         "call",
-        "committed_only",
         "follower_id",
         "is_full",
+        "isolation",
         "request",
         "session",
         "size_bytes_max",
@@ -68,7 +67,12 @@ class Fetching:
     )
 
     def __init__(
-        self, call: Call, request: FetchRequestView, session: FetchSession | None, wanted: list[Wanted], is_full: bool
+        self,
+        call: Call,
+        request: FetchRequestView,
+        session: FetchSession | None,
+        wanted: list[CachedPartition],
+        is_full: bool,
     ) -> None:
         self.call = call
         self.request = request
@@ -76,15 +80,23 @@ class Fetching:
         self.wanted = wanted
         self.is_full = is_full
         self.follower_id = request.replica_id if request.replica_id >= 0 else NO_REPLICA
-        self.committed_only = request.isolation_level == READ_COMMITTED
+        if self.follower_id >= 0:
+            self.isolation = LOG_END
+        else:
+            self.isolation = TXN_COMMITTED if request.isolation_level == READ_COMMITTED else HIGH_WATERMARK
+        self._must_lead = self.follower_id >= 0 or call.version < FOLLOWER_READS_FROM
         self.size_bytes_max = min(request.max_bytes, call.broker.config.fetch.fetch_max_bytes)
+        if call.broker.quotas is not None and self.follower_id < 0:
+            allowed = call.broker.quotas.fetch_bytes_max(call)
+            if allowed is not None:
+                self.size_bytes_max = min(self.size_bytes_max, allowed)
         self.size_bytes_min = min(request.min_bytes, self.size_bytes_max)
         self._deadline_ms = call.broker.deadlines.now_ms() + request.max_wait_ms
         self._timer: Any = None
         self._is_waiting = False
         self._is_marked = False
-        self._is_first_look = True
-        self._looked_at: Wanted | None = None
+        self._is_first_try = True
+        self._current: CachedPartition | None = None
         self._warmings: dict[PartitionKey, int] = {}
         self._unreadable: dict[PartitionKey, OSError] = {}
 
@@ -98,7 +110,7 @@ class Fetching:
     def _park(self, left_ms: int) -> None:
         self._is_waiting = True
         self.call.hold()
-        self._timer = self.call.broker.deadlines.after(left_ms, self._time_is_up)
+        self._timer = self.call.broker.deadlines.after(left_ms, self._time_out)
         if self.session is not None:
             self.session.on_ready = self._wake
         else:
@@ -109,13 +121,13 @@ class Fetching:
                     wanted.partition.watchers[self] = None
                 else:
                     wanted.partition.end_watchers[self] = None
-        # Last: a connection that was lost meanwhile, during a search on a thread, undoes all of it at once.
+        # Last: if the connection was lost during a read on a thread, this undoes the registrations at once.
         self.call.connection.when_lost(self._abandon)
 
     def _unpark(self) -> None:
         self._is_waiting = False
         self._timer.cancel()
-        # The timer refers to this fetch: letting go of it spares the garbage collector a cycle per wait.
+        # The timer refers to this fetch: dropping it avoids a reference cycle per delayed fetch.
         self._timer = None
         self.call.connection.forget_when_lost(self._abandon)
         if self.session is not None:
@@ -131,25 +143,25 @@ class Fetching:
         self._wake()
 
     def watermark_grew(self, partition: Partition) -> None:
-        """The reply will say so; nobody waits for that alone."""
+        """Not woken: the high watermark goes with the next reply."""
 
     def _wake(self) -> None:
-        """Look again at the end of this turn, once, however many partitions grew in it."""
+        """Try again at the end of this event batch, once for all partitions that grew in it."""
         if not self._is_marked:
             self._is_marked = True
-            self.call.broker.turn.mark_completion(self._look_again)
+            self.call.broker.turn.add_completion(self._retry)
 
-    def _look_again(self) -> None:
+    def _retry(self) -> None:
         self._is_marked = False
         if self._is_waiting:
-            self._go_on(is_last=False)
+            self._try_again(is_last=False)
 
-    def _time_is_up(self) -> None:
+    def _time_out(self) -> None:
         if self._is_waiting:
-            self._go_on(is_last=True)
+            self._try_again(is_last=True)
 
-    def _go_on(self, *, is_last: bool) -> None:
-        """Try again outside of dispatch: what raises here is the call's own trouble."""
+    def _try_again(self, *, is_last: bool) -> None:
+        """Try again outside of dispatch; an exception fails only this call."""
         try:
             is_answered = self._try(is_last=is_last)
         except Exception as error:
@@ -164,37 +176,55 @@ class Fetching:
 
     # reading
 
-    def _candidates(self) -> list[Wanted]:
+    def _candidates(self) -> list[CachedPartition]:
         if self.session is not None and not self.is_full:
             return list(self.session.ready.values())
         return self.wanted
 
     def _try(self, *, is_last: bool) -> bool:
-        """Answer if there is enough, or if this is the last chance; False to wait on.
+        """Answer if there is enough data or if this is the last try; False to go on waiting.
 
-        When the search itself needs the disk, a thread warms what is missing and the fetch starts over.
+        When finding the position needs the disk, a thread reads the missing pages and the fetch starts over.
         """
-        found: list[Found] = []
+        found: list[PartitionRead] = []
         try:
-            is_enough = self._find(found)
+            is_enough = self._read_candidates(found)
         except ColdRead as cold:
-            give_back(found)
+            release_unsent(found)
             self.call.hold()
-            # Without the exception: that would keep this frame, and with it the received bytes, alive.
+            # Do not pass on the exception: it would keep this frame, and with it the received bytes, alive.
             self.call.broker.spawn(self._start_warm(cold.job, cold.release))
             return True
         except BaseException:
-            give_back(found)
+            release_unsent(found)
             raise
         if not (is_enough or is_last):
-            self._leave(found)
+            self._release(found)
             return False
+        quotas = self.call.broker.quotas
+        if quotas is not None and self.follower_id < 0:
+            wait_ms = quotas.fetched(self.call, sum(each.slice.size for each in found if each.slice is not None))
+            if wait_ms:
+                release_unsent(found)
+                self._answer_later(quotas, wait_ms)
+                return True
         self._load(found)
         return True
 
+    def _answer_later(self, quotas: ClientQuotas, wait_ms: int) -> None:
+        """Answer without partitions because of a quota; the session stays as it was, and a new one is given up."""
+        call, session_id = self.call, 0
+        if self.session is not None:
+            if self.is_full:
+                call.broker.fetch_sessions.close(self.session.session_id)
+            else:
+                session_id = self.session.session_id
+        call.complete(encode_fetch_response(call.version, call.correlation_id, wait_ms, 0, session_id, [], []))
+        quotas.mute(call.connection, wait_ms)
+
     async def _start_warm(self, job: Callable[[], object], release: Callable[[], None]) -> None:
-        assert self._looked_at is not None
-        key = self._looked_at.key
+        assert self._current is not None
+        key = self._current.key
         try:
             await self.call.broker.in_thread(job)
             self._warmings[key] = self._warmings.get(key, 0) + 1
@@ -207,127 +237,106 @@ class Fetching:
         except Exception as error:
             self.call.fail_unexpectedly(error)
 
-    def _find(self, found: list[Found]) -> bool:
-        """Look at every candidate; whether there is enough for an answer."""
+    def _read_candidates(self, found: list[PartitionRead]) -> bool:
+        """Read every candidate partition; returns whether there is enough for a reply."""
         total = 0
-        must_answer = not self._wants_anything
+        must_answer = not self._has_partitions
         for wanted in self._candidates():
-            self._looked_at = wanted
-            outcome = self._look(wanted, max(self.size_bytes_max - total, 0), at_least_one=total == 0)
+            self._current = wanted
+            outcome = self._read_partition(wanted, max(self.size_bytes_max - total, 0), at_least_one=total == 0)
             if outcome.slice is not None:
                 total += outcome.slice.size
-            elif outcome.needs_answer or self._must_hear_of(outcome):
+            elif outcome.must_respond or self._needs_high_watermark(outcome):
                 must_answer = True
             found.append(outcome)
-        self._is_first_look = False
+        self._is_first_try = False
         return must_answer or total >= self.size_bytes_min
 
-    def _must_hear_of(self, outcome: Found) -> bool:
-        """A follower that consumers read from is told of the high watermark without waiting for data."""
+    def _needs_high_watermark(self, outcome: PartitionRead) -> bool:
+        """Whether a follower that serves consumers must be sent a new high watermark without waiting for data."""
         return (
             self.follower_id >= 0
             and self.call.broker.replication.around.wakes_followers
-            and outcome.wanted.told_high_watermark != outcome.result.high_watermark
+            and outcome.wanted.last_sent_high_watermark != outcome.info.high_watermark
         )
 
-    def _leave(self, found: list[Found]) -> None:
-        """Wait on; a session looks again only at what grew, and at what its client has yet to be told."""
+    def _release(self, found: list[PartitionRead]) -> None:
+        """Go on waiting; a session keeps as ready only partitions with something the client has not been sent."""
         for outcome in found:
             if outcome.slice is not None:
                 outcome.slice.release()
-            elif self.session is not None and not outcome.is_news and not outcome.is_cut_short:
+            elif self.session is not None and not outcome.is_changed and not outcome.is_size_limited:
                 self.session.ready.pop(outcome.wanted.key, None)
 
     @property
-    def _wants_anything(self) -> bool:
+    def _has_partitions(self) -> bool:
         return bool(self.wanted if self.session is None else self.session.wanted)
 
-    def _look(self, wanted: Wanted, size_bytes_left: int, *, at_least_one: bool) -> Found:
+    def _read_partition(self, wanted: CachedPartition, size_bytes_left: int, *, at_least_one: bool) -> PartitionRead:
         topic: LocalTopic | None = None
         try:
             topic = self._topic(wanted)
-            partition = self._partition(wanted)
-            partition.check_leader_epoch(wanted.current_leader_epoch)
-            size_bytes_max = min(wanted.size_bytes_max, size_bytes_left)
+            partition = self.call.broker.topics.partition_of(topic, wanted.partition_index)
+            if self.session is not None:
+                self.session.watch(wanted, partition)
+            else:
+                wanted.partition = partition
+            size_bytes_max = max(0, min(wanted.size_bytes_max, size_bytes_left))
             if self.follower_id >= 0:
-                return self._look_for_follower(topic, partition, wanted, size_bytes_max, at_least_one)
-            if not partition.is_leader and self.call.version < FOLLOWER_READS_FROM:
-                raise NotLeaderOrFollower
-            return self._look_for_consumer(topic, partition, wanted, size_bytes_max, at_least_one)
+                return self._read_for_follower(topic, partition, wanted, size_bytes_max, at_least_one)
+            return self._read_for_consumer(topic, partition, wanted, size_bytes_max, at_least_one)
         except ApiError as error:
-            result = PartitionResult(wanted.partition_index, error.code)
+            outcome = PartitionRead(wanted, topic, NOTHING, error.code)
             if error.code in ABOUT_LEADERS and self.call.version >= LEADER_HINTS_FROM:
                 leader = leader_of(self.call.broker, wanted.topic, wanted.partition_index)
                 if leader is not None:
-                    result.current_leader = LeaderIdAndEpoch(leader.leader_id, leader.leader_epoch)
-            return Found(wanted, result, topic, -1, None)
+                    outcome.current_leader = LeaderIdAndEpoch(leader.leader_id, leader.leader_epoch)
+            return outcome
 
-    def _look_for_consumer(
-        self, topic: LocalTopic, partition: Partition, wanted: Wanted, size_bytes_max: int, at_least_one: bool
-    ) -> Found:
-        log = partition.log
-        last_stable_offset = log.last_stable_offset(partition.high_watermark)
-        end_offset = last_stable_offset if self.committed_only else partition.high_watermark
-        result = PartitionResult(
-            wanted.partition_index,
-            0,
-            partition.high_watermark,
-            last_stable_offset,
-            log.log_start_offset,
-            aborted_transactions=[] if self.committed_only else None,
-        )
-        diverging = divergence(log, wanted.fetch_offset, wanted.last_fetched_epoch)
-        if diverging is not None:
-            result.diverging_epoch = EpochEndOffset(diverging.epoch, diverging.end_offset)
-            return Found(wanted, result, topic, end_offset, None)
+    def _read_for_consumer(
+        self, topic: LocalTopic, partition: Partition, wanted: CachedPartition, size_bytes_max: int, at_least_one: bool
+    ) -> PartitionRead:
+        preferred = -1
         if self.request.rack_id and self.call.version >= FOLLOWER_READS_FROM:
             listener = self.call.connection.listener.address.name
-            result.preferred_read_replica = self.call.broker.replication.nearer_replica(
+            preferred = self.call.broker.replication.nearer_replica(
                 partition, wanted.fetch_offset, self.request.rack_id, listener
             )
-            if result.preferred_read_replica >= 0:
-                return Found(wanted, result, topic, end_offset, None)
-        piece = self._read(partition, wanted, size_bytes_max, at_least_one)
-        if piece is None:
-            return Found(wanted, result, topic, end_offset, None)
-        if self.committed_only:
-            try:
-                result.aborted_transactions = [
-                    AbortedTransaction(aborted.producer_id, aborted.first_offset)
-                    for aborted in log.aborted_transactions(wanted.fetch_offset, piece.upper_offset)
-                ]
-            except BaseException:
-                piece.release()
-                raise
-        return Found(wanted, result, topic, end_offset, piece)
+            if preferred >= 0:
+                size_bytes_max = OFFSETS_ONLY
+        outcome = PartitionRead(wanted, topic, self._read(partition, wanted, size_bytes_max, at_least_one))
+        info = outcome.info
+        if info.diverging_epoch is None:
+            outcome.preferred_read_replica = preferred
+        if self.isolation == TXN_COMMITTED:
+            outcome.aborted_transactions = []
+            if info.slice is not None:
+                try:
+                    outcome.aborted_transactions = [
+                        AbortedTransaction(aborted.producer_id, aborted.first_offset)
+                        for aborted in partition.log.aborted_transactions(wanted.fetch_offset, info.slice.upper_offset)
+                    ]
+                except BaseException:
+                    info.slice.release()
+                    raise
+        return outcome
 
-    def _look_for_follower(
-        self, topic: LocalTopic, partition: Partition, wanted: Wanted, size_bytes_max: int, at_least_one: bool
-    ) -> Found:
-        """Up to the end of the log. Its progress counts once for each request, and not when its history is another."""
-        if not partition.is_leader:
-            raise NotLeaderOrFollower
-        log = partition.log
-        result = PartitionResult(
-            wanted.partition_index,
-            0,
-            partition.high_watermark,
-            log.last_stable_offset(partition.high_watermark),
-            log.log_start_offset,
-        )
-        diverging = divergence(log, wanted.fetch_offset, wanted.last_fetched_epoch)
-        if diverging is not None:
-            result.diverging_epoch = EpochEndOffset(diverging.epoch, diverging.end_offset)
-            return Found(wanted, result, topic, log.end_offset, None)
+    def _read_for_follower(
+        self, topic: LocalTopic, partition: Partition, wanted: CachedPartition, size_bytes_max: int, at_least_one: bool
+    ) -> PartitionRead:
+        """Read up to the end of the log. The follower's fetch offset counts once per request, and not if its log
+        diverges."""
         replication = self.call.broker.replication
-        piece = None
-        if not replication.holds_back(partition, self.follower_id):
-            piece = self._read(partition, wanted, size_bytes_max, at_least_one)
-            if piece is not None:
-                replication.sent(partition, piece.size)
-        if self._is_first_look:
+        if replication.is_leader_throttled(partition, self.follower_id):
+            size_bytes_max = OFFSETS_ONLY
+        outcome = PartitionRead(wanted, topic, self._read(partition, wanted, size_bytes_max, at_least_one))
+        if outcome.info.diverging_epoch is not None:
+            return outcome
+        if outcome.slice is not None:
+            replication.sent(partition, outcome.slice.size)
+        if self._is_first_try:
             try:
-                partition.follower_fetches(
+                partition.update_follower_fetch_state(
                     self.follower_id,
                     self.request.replica_epoch,
                     wanted.fetch_offset,
@@ -335,16 +344,16 @@ class Fetching:
                     self.session,
                 )
             except BaseException:
-                if piece is not None:
-                    piece.release()
+                if outcome.slice is not None:
+                    outcome.slice.release()
                 raise
-        return Found(wanted, result, topic, log.end_offset, piece)
+        return outcome
 
-    def _topic(self, wanted: Wanted) -> LocalTopic:
-        """A name that may not be read is refused whether or not there is such a topic; ids are no secret."""
+    def _topic(self, wanted: CachedPartition) -> LocalTopic:
+        """The topic, authorized by name before its existence is checked; topic ids are not secret."""
         call, topics = self.call, self.call.broker.topics
         if self.follower_id >= 0:
-            if not call.may_replicate():
+            if not call.is_cluster_action_allowed():
                 raise TopicAuthorizationFailed
             return topics.topic(wanted.topic)
         name = wanted.topic if isinstance(wanted.topic, str) else topics.name_of(wanted.topic)
@@ -352,37 +361,30 @@ class Fetching:
             raise TopicAuthorizationFailed
         return topics.topic(wanted.topic)
 
-    def _partition(self, wanted: Wanted) -> Partition:
-        partition = self.call.broker.topics.partition(wanted.topic, wanted.partition_index)
-        if self.session is not None:
-            self.session.watch(wanted, partition)
-        else:
-            wanted.partition = partition
-        return partition
-
-    def _read(self, partition: Partition, wanted: Wanted, size_bytes_max: int, at_least_one: bool) -> LogSlice | None:
-        key = wanted.key
-        if key in self._unreadable:
-            raise KafkaStorageError(f"{partition.name} cannot be read: {self._unreadable[key]}")
-        nowait = self._warmings.get(key, 0) < WARMINGS_MAX
+    def _read(self, partition: Partition, wanted: CachedPartition, size_bytes_max: int, at_least_one: bool) -> LogRead:
+        if self._unreadable and wanted.key in self._unreadable:
+            raise KafkaStorageError(f"{partition.name} cannot be read: {self._unreadable[wanted.key]}")
         try:
-            if self.follower_id >= 0:
-                return partition.read_as_follower(
-                    wanted.fetch_offset, size_bytes_max=size_bytes_max, at_least_one=at_least_one, nowait=nowait
-                )
-            return partition.read(
-                wanted.fetch_offset,
+            return read_partition(
+                partition,
+                wanted,
+                self.isolation,
                 size_bytes_max=size_bytes_max,
-                committed_only=self.committed_only,
+                must_lead=self._must_lead,
                 at_least_one=at_least_one,
-                nowait=nowait,
+                nowait=not self._warmings or self._warmings.get(wanted.key, 0) < WARMINGS_MAX,
             )
         except OSError as error:
             raise KafkaStorageError(f"{partition.name} cannot be read: {error}") from error
+        except KafkaStorageError as error:
+            if self.follower_id < 0 and partition.log.damaged_offset >= 0 and partition.replicas is None:
+                # As in Kafka: with no other replica to fetch from, the consumer has to report the error to its user.
+                raise CorruptMessage(str(error)) from error
+            raise
 
     # answering
 
-    def _load(self, found: list[Found]) -> None:
+    def _load(self, found: list[PartitionRead]) -> None:
         with_data = [outcome for outcome in found if outcome.slice is not None]
         if not with_data:
             self._answer(found)
@@ -399,35 +401,33 @@ class Fetching:
         load(self.call.broker, [outcome.slice for outcome in with_data if outcome.slice is not None], loaded)
 
     @staticmethod
-    def _loaded(with_data: list[Found], parts: list[Sequence[Part]] | KafkaStorageError) -> None:
+    def _loaded(with_data: list[PartitionRead], parts: list[Sequence[Part]] | KafkaStorageError) -> None:
         if isinstance(parts, KafkaStorageError):
-            log.error("a fetch failed: %s", parts)
+            log.error("fetch failed: %s", parts)
             for outcome in with_data:
-                outcome.result = PartitionResult(outcome.wanted.partition_index, parts.code)
-                outcome.slice = None
+                outcome.fail(parts.code)
             return
         for outcome, records in zip(with_data, parts, strict=True):
             assert outcome.slice is not None
             if records:
-                outcome.result.records_size = outcome.slice.size
-                outcome.result.records = records
+                outcome.records_size = outcome.slice.size
+                outcome.records = records
             else:
-                outcome.leave_out()
+                outcome.drop_records()
 
-    def _answer(self, found: list[Found]) -> None:
+    def _answer(self, found: list[PartitionRead]) -> None:
         topics: dict[TopicKey, list[PartitionResult]] = {}
         leaders: list[int] = []
         for outcome in found:
-            result = outcome.result
             if self._belongs_in_reply(outcome):
-                topics.setdefault(outcome.wanted.topic, []).append(result)
-                if result.current_leader is not None:
-                    leaders.append(result.current_leader.leader_id)
+                topics.setdefault(outcome.wanted.topic, []).append(outcome.result())
+                if outcome.current_leader is not None:
+                    leaders.append(outcome.current_leader.leader_id)
             if outcome.topic is not None:
                 counts = outcome.topic.counts
                 counts.fetch_requests += 1
-                counts.bytes_out += result.records_size
-                if result.error_code:
+                counts.bytes_out += outcome.records_size
+                if outcome.error_code:
                     counts.fetch_failed += 1
         call = self.call
         session_id = self.session.session_id if self.session is not None else 0
@@ -440,20 +440,20 @@ class Fetching:
             encode_fetch_response(call.version, call.correlation_id, 0, 0, session_id, list(topics.items()), nodes)
         )
 
-    def _belongs_in_reply(self, outcome: Found) -> bool:
+    def _belongs_in_reply(self, outcome: PartitionRead) -> bool:
         session = self.session
         if session is None:
             return True
-        wanted, result = outcome.wanted, outcome.result
-        is_news = outcome.is_news
-        if result.error_code:
-            # It is looked at again with every fetch until the error is gone or the client forgets it.
-            wanted.told_high_watermark = wanted.told_log_start_offset = -1
+        wanted = outcome.wanted
+        is_changed = outcome.is_changed
+        if outcome.error_code:
+            # It is read again with every fetch until the error is gone or the client removes it from the session.
+            wanted.last_sent_high_watermark = wanted.last_sent_log_start_offset = -1
         else:
-            wanted.told_high_watermark = result.high_watermark
-            wanted.told_log_start_offset = result.log_start_offset
-            if result.records_size:
+            wanted.last_sent_high_watermark = outcome.info.high_watermark
+            wanted.last_sent_log_start_offset = outcome.info.log_start_offset
+            if outcome.records_size:
                 session.served(wanted)
-            elif not outcome.is_cut_short:
+            elif not outcome.is_size_limited:
                 session.is_quiet(wanted)
-        return is_news or self.is_full
+        return is_changed or self.is_full

@@ -1,18 +1,19 @@
-"""Fetch: answer with what is there, or wait for it.
+"""Fetch: answer with the data there is, or wait for more.
 
 Behaviour
-- Whole batches from each offset on, below the high watermark (or the last stable offset for read_committed); the first
-  partition with data always gets at least one batch, however large (KIP-74).
-- Less than ``min_bytes`` (or ``max_bytes``, if that is less) there: the call is held until appends bring it, or
-  ``max_wait_ms`` has passed. An error in any partition ends the wait at once.
-- Sessions (KIP-227): see `fetch_sessions`. In one, only partitions with something new are listed in the reply.
-- A follower copies everything up to the end of the log. It must come by the brokers' own listener and be allowed to
-  act for the cluster; where it fetches from is its progress (`replication.in_sync`).
-- A consumer may read from a follower (version 11), below what that knows to be committed, and is sent to a near one
-  when ``replica.selector.class`` says so (KIP-392).
+- Whole batches from each offset on, up to the high watermark (or the last stable offset for read_committed); the first
+  partition with data always returns at least one batch, however large (KIP-74).
+- With less data than ``min_bytes`` (or ``max_bytes``, if that is less) the fetch is delayed until appends bring enough
+  or ``max_wait_ms`` has passed. An error in any partition ends the wait at once.
+- Sessions (KIP-227): see `sessions`. An incremental response lists only partitions with changes.
+- A follower reads up to the end of the log. It must use the inter-broker listener and be allowed CLUSTER_ACTION; its
+  fetch offset is its progress (`replication.isr`).
+- A consumer may read from a follower (version 11), below the high watermark that the follower knows, and is sent to a
+  near replica when ``replica.selector.class`` says so (KIP-392).
 Versions
-- 7: sessions. 12: a reader whose last epoch is not in our history gets the diverging epoch instead of records.
-- 13: topic ids instead of names. 15: a follower's epoch. 16: who asks the wrong broker is told the leader (KIP-951).
+- 7: sessions. 12: a reader whose last epoch diverges from this log gets the diverging epoch instead of records.
+- 13: topic ids instead of names. 15: the follower's broker epoch. 16: a client that asks the wrong broker gets the
+  current leader (KIP-951).
 """
 
 from __future__ import annotations
@@ -20,10 +21,11 @@ from __future__ import annotations
 from typing import Any, Final
 
 from millbeck.kernel.errors import ApiError
-from millbeck.server.call import Call
-from millbeck.server.dispatch import handles_frames
-from millbeck.server.fetch_sessions import FINAL_EPOCH, INITIAL_EPOCH, FetchSession, Wanted
-from millbeck.server.handlers.fetch.fetching import Fetching
+from millbeck.security.authorizer import Operation, ResourceType
+from millbeck.server.fetch.delayed_fetch import DelayedFetch
+from millbeck.server.fetch.sessions import FINAL_EPOCH, INITIAL_EPOCH, CachedPartition, FetchSession
+from millbeck.server.network.call import Call
+from millbeck.server.network.route import Need, handles_frames
 from millbeck.wire.fast_fetch import FetchRequestView, decode_fetch_request
 from millbeck.wire.messages.fetch import FetchResponse
 
@@ -35,11 +37,23 @@ def error_reply(request: Any, version: int, error: ApiError) -> FetchResponse | 
     return FetchResponse(error_code=error.code) if version >= SESSIONS_FROM else None
 
 
-@handles_frames(1, error_reply=error_reply)
+@handles_frames(
+    1,
+    needs=[
+        Need(Operation.READ, ResourceType.TOPIC, when="the client is a consumer"),
+        Need(
+            Operation.CLUSTER_ACTION,
+            ResourceType.CLUSTER,
+            when="the request is a follower's; on the inter-broker listener only",
+            denied="29 in every partition",
+        ),
+    ],
+    error_reply=error_reply,
+)
 def handle_fetch(call: Call, frame: memoryview, position: int) -> None:
     request, _ = decode_fetch_request(call.version, frame, position)
     named = [
-        Wanted(
+        CachedPartition(
             key,
             partition.partition,
             partition.fetch_offset,
@@ -52,10 +66,10 @@ def handle_fetch(call: Call, frame: memoryview, position: int) -> None:
         for partition in partitions
     ]
     session, is_full = _session(call, request, named)
-    Fetching(call, request, session, named, is_full).start()
+    DelayedFetch(call, request, session, named, is_full).start()
 
 
-def _session(call: Call, request: FetchRequestView, named: list[Wanted]) -> tuple[FetchSession | None, bool]:
+def _session(call: Call, request: FetchRequestView, named: list[CachedPartition]) -> tuple[FetchSession | None, bool]:
     sessions = call.broker.fetch_sessions
     now_ms = call.broker.deadlines.now_ms()
     uses_topic_ids = call.version >= TOPIC_IDS_FROM
@@ -72,7 +86,7 @@ def _session(call: Call, request: FetchRequestView, named: list[Wanted]) -> tupl
     forgotten = [(key, index) for key, partitions in request.forgotten for index in partitions]
     session.update(named, forgotten)
     if not session.wanted:
-        # The reply says that it is gone: id 0.
+        # Session id 0 in the reply tells the client that the session is closed.
         sessions.close(session.session_id)
         return None, True
     return session, False

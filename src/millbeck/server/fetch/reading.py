@@ -1,33 +1,35 @@
-"""From the slices of a fetch to parts of its reply, without ever waiting for the disk on the loop.
+"""Load the log slices of a fetch into its reply, never waiting for the disk on the event loop.
 
-Short replies are read straight into the reply: the read itself tells whether the data is in memory. Longer ones stay
-file slices for sendfile (docs/adr/0006), after one byte in every stretch of them has been tried the same way. What is
-cold is read on a thread into the reply, at most a few mebibytes at a time; the client comes back for the rest, and is
-not tried on the loop again for a while (`cold_readers`).
+Short replies are copied into the reply: the read itself tells whether the data is in the page cache. Longer ones stay
+file slices for sendfile (docs/adr/0006), after one byte in every step of `TRIED_STEP_BYTES` was read the same way. Cold
+data is read on a thread into the reply, at most 4 MiB at a time; the client fetches the rest, and for a while its reads
+go to a thread at once (`cold_readers`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from millbeck.kernel.environment import File, FileSlice, Part
 from millbeck.kernel.errors import KafkaStorageError
-from millbeck.server.broker import Broker
+
+if TYPE_CHECKING:
+    from millbeck.server.broker import Broker
 
 COPIED_BYTES_MAX: Final = 128 * 1024
 TRIED_STEP_BYTES: Final = 512 * 1024
-"""A try costs one or two microseconds, and most replies are warm (docs/adr/0006)."""
+"""Distance between checked bytes. A check costs one or two microseconds, and most replies are warm (docs/adr/0006)."""
 COLD_BYTES_MAX: Final = 4 * 1024 * 1024
-"""What one reply may hold in memory of what came from the disk, beyond its first slice."""
+"""Bytes from the disk that one reply may hold in memory, beyond its first slice."""
 
 Loaded = Callable[[list[Sequence[Part]] | KafkaStorageError], None]
-"""Gets the parts of each slice in order, or the error; the slices are then no longer the caller's. A slice without
+"""Callback with the parts of each slice in order, or the error; the slices are released or passed on. A slice without
 parts was left out of this reply."""
 
 
 def load(broker: Broker, slices: Sequence[FileSlice], loaded: Loaded) -> None:
-    """Turn slices into parts and call ``loaded``, at once when everything is warm. Takes over the slices' leases."""
+    """Turn slices into parts and call ``loaded``, at once if all data is warm. Takes over the slices' leases."""
     readers = broker.cold_readers
     if readers and any(readers.expects(piece.file.path, piece.position) for piece in slices):
         broker.spawn(_read_on_thread(broker, slices, loaded))
@@ -68,7 +70,7 @@ def _warm(slices: Sequence[FileSlice]) -> list[Sequence[Part]] | None:
 
 
 async def _read_on_thread(broker: Broker, slices: Sequence[FileSlice], loaded: Loaded) -> None:
-    """Read slices into the reply while they fit; those that do not are given back."""
+    """Read slices on a thread into the reply up to the limit; the rest are left out."""
     parts: list[Sequence[Part]] = []
     size = 0
     try:
@@ -90,7 +92,7 @@ async def _read_on_thread(broker: Broker, slices: Sequence[FileSlice], loaded: L
 
 
 def _read_exactly(file: File, size: int, position: int) -> tuple[bytes, int, bool]:
-    """The bytes, how many the disk was asked for, and whether the file ends with them."""
+    """The bytes, how many of them came from the disk, and whether the file ends with them."""
     copy, disk_bytes = file.read_counted(size, position)
     if len(copy) != size:
         raise OSError(f"{file.path} ends within a batch at {position + len(copy)}")

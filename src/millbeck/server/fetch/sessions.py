@@ -1,22 +1,23 @@
-"""Incremental fetch sessions (KIP-227): a client names its partitions once and afterwards only what changed.
+"""Incremental fetch sessions (KIP-227): a client names its partitions once and then only the changes.
 
-A session watches its partitions itself: an append only notes which of them has grown, so a fetch over thousands of
-idle partitions costs nothing per partition, parked or not. ``ready`` is what the next fetch must look at: partitions
-the client just named, that grew, or that did not fit into the last reply.
+A session is registered with its partitions: an append only marks the partition that grew as ready, so a fetch over
+thousands of idle partitions costs nothing per partition, delayed or not. ``ready`` holds what the next fetch must read:
+partitions that the client just named, that grew, or that did not fit into the last reply.
 
-Theory of operation. A request carries (session id, epoch): (0, -1) no session; (0, 0) a full fetch that asks for one;
-(id, n) the n-th incremental fetch, n from 1, wrapping to 1; (id, 0) close that one and ask for a new one; (id, -1)
-close it. A wrong id is FETCH_SESSION_ID_NOT_FOUND, a wrong epoch INVALID_FETCH_SESSION_EPOCH.
+Protocol. A request carries (session id, epoch): (0, -1) no session; (0, 0) a full fetch that asks for one; (id, n) the
+n-th incremental fetch, n from 1, wrapping to 1; (id, 0) close that one and ask for a new one; (id, -1) close it. A
+wrong id is FETCH_SESSION_ID_NOT_FOUND, a wrong epoch INVALID_FETCH_SESSION_EPOCH.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left, insort
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Final
 
 from millbeck.kernel.errors import FetchSessionIdNotFound, FetchSessionTopicIdError, InvalidFetchSessionEpoch
 from millbeck.kernel.ids import Uuid
+from millbeck.replication.log_read import FetchPosition
 from millbeck.replication.partition import Partition
 
 NO_SESSION: Final = 0
@@ -26,25 +27,23 @@ EVICTION_IDLE_MS: Final = 120_000
 _EPOCH_MAX: Final = 2**31 - 1
 
 EvictionKey = tuple[bool, int, int, bool]
-"""What a session is worth: whether it is a follower's, how many partitions; then its id, and whether it is settled."""
+"""Eviction priority of a session: whether it is a follower's, its partition count, its id, and whether it is older than
+two minutes."""
 
 PartitionKey = tuple[str | Uuid, int]
 """Topic name, or topic id from version 13 on, and partition."""
 
 
-class Wanted:
-    """One partition a fetch asks for, and, within a session, what its client was told last."""
+class CachedPartition(FetchPosition):
+    """One partition of a fetch and, within a session, what its client was last sent."""
 
     __slots__ = (
-        "current_leader_epoch",
-        "fetch_offset",
-        "last_fetched_epoch",
+        "last_sent_high_watermark",
+        "last_sent_log_start_offset",
         "log_start_offset",
         "partition",
         "partition_index",
         "size_bytes_max",
-        "told_high_watermark",
-        "told_log_start_offset",
         "topic",
     )
 
@@ -65,17 +64,17 @@ class Wanted:
         self.current_leader_epoch = current_leader_epoch
         self.last_fetched_epoch = last_fetched_epoch
         self.log_start_offset = log_start_offset
-        """The follower's own."""
+        """The log start offset of the follower."""
         self.partition: Partition | None = None
-        self.told_high_watermark = -1
-        self.told_log_start_offset = -1
+        self.last_sent_high_watermark = -1
+        self.last_sent_log_start_offset = -1
 
     @property
     def key(self) -> PartitionKey:
         return self.topic, self.partition_index
 
-    def asks_anew(self, request: Wanted) -> None:
-        """The client names the partition again, with another position or limit."""
+    def update_request(self, request: CachedPartition) -> None:
+        """Update the fetch position and limits that the client sent anew."""
         self.fetch_offset = request.fetch_offset
         self.size_bytes_max = request.size_bytes_max
         self.current_leader_epoch = request.current_leader_epoch
@@ -84,7 +83,8 @@ class Wanted:
 
 
 class FetchSession:
-    """Partitions in the order of the client's last interest; those served go to the end, so limits rotate."""
+    """Partitions in the order the client named them; a partition that was served moves to the end, so size limits
+    rotate."""
 
     __slots__ = (
         "_by_partition",
@@ -104,19 +104,19 @@ class FetchSession:
         self.session_id = session_id
         self.uses_topic_ids = uses_topic_ids
         self.is_privileged = is_privileged
-        """A follower's: it reads up to the end of the log."""
+        """Whether it is a follower's, which reads up to the end of the log."""
         self.epoch = 1
         self.created_ms = now_ms
         self.used_ms = now_ms
         self.evictable: EvictionKey | None = None
-        """Where it stands among those that may have to go, as of when it was used last."""
-        self.wanted: dict[PartitionKey, Wanted] = {}
-        self.ready: dict[PartitionKey, Wanted] = {}
+        """Its key in the eviction rankings, as of its last use."""
+        self.wanted: dict[PartitionKey, CachedPartition] = {}
+        self.ready: dict[PartitionKey, CachedPartition] = {}
         self.on_ready: Callable[[], None] | None = None
-        """Set while a fetch of this session is parked."""
-        self._by_partition: dict[Partition, Wanted] = {}
+        """Wakes the delayed fetch of this session; None when there is none."""
+        self._by_partition: dict[Partition, CachedPartition] = {}
 
-    def update(self, named: Iterable[Wanted], forgotten: Iterable[PartitionKey]) -> None:
+    def update(self, named: Iterable[CachedPartition], forgotten: Iterable[PartitionKey]) -> None:
         for key in forgotten:
             self._forget(key)
         for request in named:
@@ -125,11 +125,11 @@ class FetchSession:
             if known is None:
                 known = self.wanted[key] = request
             else:
-                known.asks_anew(request)
+                known.update_request(request)
             self.ready[key] = known
 
-    def watch(self, wanted: Wanted, partition: Partition | None) -> None:
-        """Bind a wanted partition to the one it names now (a topic may be deleted and made again)."""
+    def watch(self, wanted: CachedPartition, partition: Partition | None) -> None:
+        """Bind a cached partition to the `Partition` it names now (a topic may be deleted and created again)."""
         if wanted.partition is partition:
             return
         if wanted.partition is not None:
@@ -155,20 +155,21 @@ class FetchSession:
             self.on_ready()
 
     def watermark_grew(self, partition: Partition) -> None:
-        """A follower hears of it with the next reply, and is not woken for it."""
+        """Mark as ready without waking the fetch: a follower gets the high watermark with the next reply."""
         wanted = self._by_partition.get(partition)
         if wanted is not None:
             self.ready[wanted.key] = wanted
 
-    def served(self, wanted: Wanted) -> None:
-        """Its data went out: behind the others now. Unless the client moves on, it is owed the same data again."""
+    def served(self, wanted: CachedPartition) -> None:
+        """Move a partition whose records were sent to the end. It stays ready: if the client does not advance, it gets
+        them again."""
         key = wanted.key
         for order in (self.ready, self.wanted):
             if order.pop(key, None) is not None:
                 order[key] = wanted
 
-    def is_quiet(self, wanted: Wanted) -> None:
-        """There is nothing for its reader: not looked at until it grows or is asked for anew."""
+    def is_quiet(self, wanted: CachedPartition) -> None:
+        """Remove a partition without new data from ``ready`` until it grows or the client names it again."""
         self.ready.pop(wanted.key, None)
 
     def _forget(self, key: PartitionKey) -> None:
@@ -185,17 +186,17 @@ class FetchSession:
 class FetchSessions:
     """All sessions of the node, at most ``slots_max`` of them.
 
-    When all slots are taken, a new session may have that of one not used for two minutes. Otherwise it may have that
-    of the least valuable one, unless that is worth more than itself: a follower's is worth more than a consumer's, then
-    a larger one more. A session's first two minutes are safe, except a consumer's from a follower.
+    When all slots are taken, a new session may evict one not used for two minutes. Otherwise it may evict the session
+    of lowest priority, unless that one has a higher priority than itself: followers before consumers, then more
+    partitions before fewer. A session is not evicted in its first two minutes, except a consumer's by a follower.
     """
 
     def __init__(self, slots_max: int, random_below: Callable[[int], int]) -> None:
         self.slots_max = slots_max
         self.evictions = 0
         self._random_below = random_below
-        self._sessions: dict[int, FetchSession] = {}  # the least recently used first
-        self._evictable_by_all: list[EvictionKey] = []  # the least valuable first
+        self._sessions: dict[int, FetchSession] = {}  # least recently used first
+        self._evictable_by_all: list[EvictionKey] = []  # lowest priority first
         self._evictable_by_followers: list[EvictionKey] = []
 
     def __len__(self) -> int:
@@ -206,9 +207,9 @@ class FetchSessions:
         return sum(len(session.wanted) for session in self._sessions.values())
 
     def open(self, size: int, uses_topic_ids: bool, now_ms: int, *, is_privileged: bool = False) -> FetchSession | None:
-        """A new session for ``size`` partitions, a follower's if privileged.
+        """Open a session for ``size`` partitions, a follower's if privileged.
 
-        None when there is no room: the client then goes on with full fetches.
+        None when no slot is free: the client then goes on with full fetches.
         """
         if size == 0 or (len(self._sessions) >= self.slots_max and not self._evict(size, is_privileged, now_ms)):
             return None
@@ -220,7 +221,7 @@ class FetchSessions:
         return session
 
     def next(self, session_id: int, epoch: int, uses_topic_ids: bool, now_ms: int) -> FetchSession:
-        """The session of an incremental fetch, its epoch moved on."""
+        """The session of an incremental fetch, with its epoch advanced."""
         session = self._sessions.pop(session_id, None)
         if session is None:
             raise FetchSessionIdNotFound
@@ -233,6 +234,14 @@ class FetchSessions:
         session.used_ms = now_ms
         self._rank(session, len(session.wanted), now_ms)
         return session
+
+    def permissions_changed(self) -> Iterator[None]:
+        """Look at every partition of consumers' sessions again with their next fetch, in steps: the ones they may no
+        longer read are answered with an error, though they have nothing new."""
+        for session in list(self._sessions.values()):
+            if not session.is_privileged:
+                session.ready.update(session.wanted)
+                yield
 
     def close(self, session_id: int) -> None:
         session = self._sessions.pop(session_id, None)

@@ -1,10 +1,10 @@
-"""A cluster of nodes on one host: its directories made ready together, and where its controllers have listened.
+"""A cluster of nodes on one host: formatting of its directories, and the fixed addresses of its controllers.
 
-The nodes keep their voters in the metadata log (``kraft.version`` 1), which names each with its address. A voter that
-listens elsewhere after a restart tells the leader, but there is no leader while most of them are elsewhere: whoever
-stands for election asks the voters where the log says they are. So the controllers stay where they were at first,
-whatever ports the nodes get for their clients, and `FILE_NAME` beside the nodes' directories says where. Directories
-without that file are of an earlier release, whose nodes name their voters in their settings (``kraft.version`` 0).
+The voters are in the metadata log (``kraft.version`` 1), each with its address. A voter whose address changed on a
+restart updates it through the leader, but no leader can be elected while most addresses are stale: a candidate contacts
+the voters at the addresses in the log. So controllers keep their first addresses, whatever ports the nodes get for
+clients, and `FILE_NAME` beside the nodes' directories stores them. Directories without that file are of an earlier
+release, which used static voters (``kraft.version`` 0).
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from millbeck.kernel.properties import parse_properties
 from millbeck.server.config import NodeConfig
 from millbeck.server.config.addresses import WILDCARD_HOSTS
 from millbeck.server.config.roles import parse_host_and_port
-from millbeck.server.embedded import Place
-from millbeck.server.formatting import format_directories, make_durable_directory
-from millbeck.server.initial_quorum import InitialController, InitialQuorum
+from millbeck.server.local.embedded import NodePlacement
+from millbeck.server.local.formatting import format_directories, make_durable_directory
+from millbeck.server.local.initial_quorum import InitialController, InitialQuorum
 from millbeck.storage.atomic_file import read_file, replace_file
 from millbeck.storage.properties import MetaProperties, read_meta_properties
 
@@ -33,18 +33,18 @@ _SIZE_BYTES_MAX: Final = 64 * 1024
 
 
 class ClusterMismatch(Exception):
-    """What is in the directory is not the cluster that is asked for."""
+    """The directory holds another cluster than the requested one."""
 
 
 def controllers_host(host: str) -> str:
-    """Where controllers of one host find each other when the nodes listen on every interface."""
+    """The host by which controllers connect to each other; loopback when the nodes listen on every interface."""
     if host in WILDCARD_HOSTS:
         return "::1" if ":" in host else "127.0.0.1"
     return host
 
 
 def read_controllers(files: Files, directory: str) -> tuple[Address, ...] | None:
-    """Where the controllers listened at first, in the order of their ids; None when nothing says so.
+    """The stored addresses of the controllers, in id order; None when there is no file.
 
     Raises OSError, and `ClusterMismatch` when the file is damaged.
     """
@@ -55,24 +55,24 @@ def read_controllers(files: Files, directory: str) -> tuple[Address, ...] | None
         text = parse_properties(content.decode("utf-8"))[_SETTING]
         return tuple(Address(*parse_host_and_port(each.strip(), _SETTING)) for each in text.split(","))
     except (InvalidConfig, KeyError, UnicodeDecodeError) as error:
-        raise ClusterMismatch(f"{directory}/{FILE_NAME} does not say where the controllers are: {error}") from error
+        raise ClusterMismatch(f"{directory}/{FILE_NAME} has no valid controller addresses: {error}") from error
 
 
-def settle_places(files: Files, directory: str, places: Sequence[Place], *, host: str) -> list[Place]:
-    """The places with their controllers where they were before. Raises OSError, `ClusterMismatch`."""
+def restore_layouts(files: Files, directory: str, places: Sequence[NodePlacement], *, host: str) -> list[NodePlacement]:
+    """The placements with the stored controller addresses. Raises OSError, `ClusterMismatch`."""
     found = read_controllers(files, directory)
     if found is None:
         is_new = all(meta is None for meta in _metas(files, places))
         where = controllers_host(host)
         return [replace(place, controller_host=where if is_new else "", voters_in_log=is_new) for place in places]
     if len(found) != len(places):
-        raise ClusterMismatch(f"{directory} holds a cluster of another size than {len(places)} nodes")
+        raise ClusterMismatch(f"{directory} holds a cluster of another size, not of {len(places)} nodes")
     for place in places:
         taken = next((each for each in found if each.port == place.port), None)
         if taken is not None:
             raise ClusterMismatch(
-                f"port {place.port} is that of a controller of this cluster, which stays where it was ({FILE_NAME}): "
-                "choose other ports"
+                f"port {place.port} is used by a controller of this cluster (its addresses are fixed, see "
+                f"{FILE_NAME}): use another port"
             )
     return [
         replace(place, controller_host=address.host, controller_port=address.port, voters_in_log=True)
@@ -81,20 +81,27 @@ def settle_places(files: Files, directory: str, places: Sequence[Place], *, host
 
 
 def format_cluster(
-    environment: Environment, directory: str, places: Sequence[Place], configs: Sequence[NodeConfig]
+    environment: Environment, directory: str, places: Sequence[NodePlacement], configs: Sequence[NodeConfig]
 ) -> str:
-    """Make every directory ready for one cluster; its id. What is there must be of the same nodes.
+    """Format the directories of all nodes for one cluster; returns its id. Formatted directories must be of the same
+    nodes.
 
-    ``places`` are settled. Raises OSError, `ClusterMismatch` and `MetaPropertiesError`.
+    ``places`` must have their final ports. Raises OSError, `ClusterMismatch` and `MetaPropertiesError`.
     """
     files = environment.files
     if read_meta_properties(files, directory) is not None:
-        raise ClusterMismatch(f"{directory} is the directory of a node alone: use another")
+        raise ClusterMismatch(f"{directory} is the directory of a single node: use another")
     ready = [each for each in _metas(files, places) if each is not None]
     beyond = f"{directory}/node-{len(configs) + 1}"
     if (ready and len(ready) != len(configs)) or read_meta_properties(files, beyond) is not None:
-        raise ClusterMismatch(f"{directory} holds a cluster of another size than {len(configs)} nodes")
+        raise ClusterMismatch(f"{directory} holds a cluster of another size, not of {len(configs)} nodes")
     if ready:
+        for config, meta in zip(configs, ready, strict=True):
+            if (meta.node_id, meta.cluster_id) != (config.node.node_id, ready[0].cluster_id):
+                raise ClusterMismatch(
+                    f"{directory}/node-{config.node.node_id} belongs to node {meta.node_id} of cluster "
+                    f"{meta.cluster_id}, but {directory}/node-1 to cluster {ready[0].cluster_id}"
+                )
         return ready[0].cluster_id
     cluster_id = uuid_text(environment.randomness.uuid())
     controllers = tuple(
@@ -120,5 +127,5 @@ def format_cluster(
     return cluster_id
 
 
-def _metas(files: Files, places: Sequence[Place]) -> list[MetaProperties | None]:
+def _metas(files: Files, places: Sequence[NodePlacement]) -> list[MetaProperties | None]:
     return [read_meta_properties(files, place.directory) for place in places]

@@ -1,4 +1,4 @@
-"""Settings of nodes with everything in them, alone or a few together: ``millbeck up`` and the fixtures start those."""
+"""Built-in settings of nodes started by ``millbeck up`` and the test fixtures, single or in a small cluster."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ EMBEDDED: Final = {
     "transaction.state.log.min.isr": "1",
     "transaction.state.log.replication.factor": "1",
 }
-"""What one node alone needs other than Kafka's defaults."""
+"""Overrides of Kafka's defaults for a single node."""
 
 
 def embedded_settings(directory: str, *, host: str, port: int, metrics_port: int) -> dict[str, str]:
-    """A whole configuration: one plain listener, one log directory."""
+    """The complete settings of a single node: one plaintext listener, one log directory."""
     return {
         **EMBEDDED,
         "log.dirs": directory,
@@ -27,12 +27,20 @@ def embedded_settings(directory: str, *, host: str, port: int, metrics_port: int
     }
 
 
+FAST_FAILOVER: Final = {
+    "broker.heartbeat.interval.ms": "300",
+    "broker.session.timeout.ms": "1500",
+    "controller.quorum.election.backoff.max.ms": "200",
+    "controller.quorum.election.timeout.ms": "500",
+    "controller.quorum.fetch.timeout.ms": "1000",
+}
+"""Timeouts for a reliable network: the fast profile of docs/cluster.md. Kafka's defaults suit any network."""
 REPLICAS_MAX: Final = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
-    """Where one node of several on this host keeps its logs and listens."""
+class NodePlacement:
+    """The log directory and ports of one node of a local cluster."""
 
     node_id: int
     directory: str
@@ -40,16 +48,16 @@ class Place:
     controller_port: int
     metrics_port: int
     controller_host: str = ""
-    """Where its controller listens; empty is where the node does."""
+    """The host of its controller listener; empty means the node's host."""
     voters_in_log: bool = True
-    """Whether the metadata log says who votes, or the settings do (`server.local_cluster`)."""
+    """Whether voters are in the metadata log, rather than static voters in the settings (`server.local.cluster`)."""
 
 
-def cluster_settings(place: Place, places: Sequence[Place], *, host: str) -> dict[str, str]:
-    """A whole configuration of one node among several, each with both roles; every record is on three of them."""
+def cluster_settings(place: NodePlacement, places: Sequence[NodePlacement], *, host: str) -> dict[str, str]:
+    """The complete settings of one node of a local cluster, each with both roles; replication factor up to three."""
     shown = f"[{host}]" if ":" in host else host
     replicas = min(len(places), REPLICAS_MAX)
-    # One of the replicas may be missing, if that leaves more than one.
+    # Tolerate one missing replica if at least two remain.
     in_sync_min = max(1, replicas - 1)
     controllers = {each.node_id: _controller_address(each, host) for each in places}
     if place.voters_in_log:
@@ -77,6 +85,6 @@ def cluster_settings(place: Place, places: Sequence[Place], *, host: str) -> dic
     }
 
 
-def _controller_address(place: Place, host: str) -> str:
+def _controller_address(place: NodePlacement, host: str) -> str:
     shown = place.controller_host or host
     return f"{f'[{shown}]' if ':' in shown else shown}:{place.controller_port}"

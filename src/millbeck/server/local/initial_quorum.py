@@ -1,4 +1,4 @@
-"""The voters that a new cluster's metadata log begins with, as ``kafka-storage format`` is told of them."""
+"""The initial voters of a new cluster's metadata log, from the flags of ``kafka-storage format``."""
 
 from __future__ import annotations
 
@@ -28,22 +28,21 @@ class InitialController:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InitialQuorum:
-    """``controllers`` None is this node alone; none at all is a node that joins a quorum that is there already."""
+    """The initial voters. ``controllers`` is None for this node alone (``--standalone``), and empty for a node that
+    joins an existing quorum."""
 
     controllers: tuple[InitialController, ...] | None
 
     def directory_of(self, node_id: int) -> Uuid | None:
-        """The id that the others know this node's metadata directory by."""
+        """The directory id of this node's metadata directory as given to the other nodes."""
         return next((each.directory_id for each in self.controllers or () if each.node_id == node_id), None)
 
     def voters(self, config: NodeConfig, directory_id: Uuid, host_name: Callable[[], str]) -> Voters:
-        """As the metadata log has them; raises `InvalidConfig` where the node's file does not fit."""
+        """The voter set as a record of the metadata log; raises `InvalidConfig` when the node's settings do not fit."""
         if self.controllers is None:
             return Voters(voters=(_this_node(config, directory_id, host_name),))
         if not config.controller_names():
-            raise InvalidConfig(
-                "controller.listener.names: voters are reached by one of these listeners, and none is set"
-            )
+            raise InvalidConfig("controller.listener.names: must be set, voters are contacted by these listeners")
         name = config.controller_names()[0]
         return Voters(
             voters=tuple(
@@ -59,8 +58,8 @@ class InitialQuorum:
 
 
 def _this_node(config: NodeConfig, directory_id: Uuid, host_name: Callable[[], str]) -> Voter:
-    """A node alone. Where it listens for other controllers need not be known yet, or be anywhere: nobody is to reach it
-    before it leads, and then it tells the log itself (`raft.leading`).
+    """This node as the only voter. Its controller address may still be unknown, or it may have none: no other node
+    contacts it before it leads, and then it writes its address to the log itself (`raft.leading`).
     """
     is_settled = config.controller_addresses() and all(address.port for address in config.controller_addresses())
     addresses = told_addresses(config, host_name)[:1] if is_settled else ()
@@ -73,10 +72,10 @@ def _this_node(config: NodeConfig, directory_id: Uuid, host_name: Callable[[], s
 
 
 def told_addresses(config: NodeConfig, host_name: Callable[[], str]) -> tuple[tuple[str, str, int], ...]:
-    """Where others are told to find a controller that may not run yet: listener, host and port, the first one first.
+    """The addresses of a controller that may not run yet: listener, host and port, the one used by other nodes first.
 
-    ``host_name`` is asked for this host's own where it listens on every interface. The first of
-    ``controller.listener.names`` is the one by which nodes reach it. Raises `InvalidConfig`.
+    ``host_name`` provides this host's name where a listener binds every interface. Nodes connect by the first of
+    ``controller.listener.names``. Raises `InvalidConfig`.
     """
     advertised, names = config.advertised(), config.controller_names()
     found = []
@@ -85,13 +84,13 @@ def told_addresses(config: NodeConfig, host_name: Callable[[], str]) -> tuple[tu
         if host in WILDCARD_HOSTS:
             host = host_name()
         if not port:
-            raise InvalidConfig(f"listeners: {address.name} needs a port that others can be told of")
+            raise InvalidConfig(f"listeners: {address.name} needs a fixed port, not 0")
         found.append((address.name, host, port))
     return tuple(found)
 
 
 def parse_initial_controllers(text: str) -> tuple[InitialController, ...]:
-    """``1@host:9093:directory,2@...``; raises ValueError."""
+    """Parse ``1@host:9093:directory,2@...``; raises ValueError."""
     controllers: dict[int, InitialController] = {}
     for entry in text.split(","):
         number, at, rest = entry.strip().partition("@")
@@ -103,10 +102,12 @@ def parse_initial_controllers(text: str) -> tuple[InitialController, ...]:
         except InvalidConfig as error:
             raise ValueError(error.message) from error
         if int(number) in controllers:
-            raise ValueError(f"--initial-controllers: node {number} comes twice")
+            raise ValueError(f"--initial-controllers: node {number} is listed twice")
         directory_id = parse_uuid(directory)
         if is_reserved(directory_id):
-            raise ValueError(f"--initial-controllers: {directory} is no directory's id, make one with random-uuid")
+            raise ValueError(
+                f"--initial-controllers: {directory} is not a valid directory id: create one with random-uuid"
+            )
         controllers[int(number)] = InitialController(
             node_id=int(number), host=host, port=port, directory_id=directory_id
         )
@@ -114,20 +115,20 @@ def parse_initial_controllers(text: str) -> tuple[InitialController, ...]:
 
 
 def check_quorum_flags(config: NodeConfig, flags: Sequence[str], controllers: Sequence[InitialController]) -> None:
-    """What Kafka asks of the flags; raises ValueError."""
+    """Check the quorum flags as Kafka does; raises ValueError."""
     if len(flags) > 1:
-        raise ValueError(f"{' and '.join(flags)} exclude each other")
+        raise ValueError(f"{' and '.join(flags)} are mutually exclusive")
     if not flags:
         if config.is_controller and config.quorum.bootstrap_servers and not config.voters:
-            # It would be a quorum of its own, whoever else is named.
+            # Without a flag it would become a quorum of its own, whatever the bootstrap servers.
             raise ValueError(
                 "controller.quorum.bootstrap.servers is set and controller.quorum.voters is not: choose one of "
                 "--standalone, --initial-controllers and --no-initial-controllers"
             )
         return
     if config.voters:
-        raise ValueError(f"{flags[0]} is for voters that are kept in the metadata log; controller.quorum.voters is set")
+        raise ValueError(f"{flags[0]} requires voters in the metadata log, but controller.quorum.voters is set")
     if not config.is_controller:
-        raise ValueError(f"{flags[0]} is for nodes with the role controller, and process.roles has it not")
+        raise ValueError(f"{flags[0]} requires the role controller in process.roles")
     if controllers and not any(each.node_id == config.node.node_id for each in controllers):
-        raise ValueError(f"--initial-controllers: node.id={config.node.node_id} is not one of them")
+        raise ValueError(f"--initial-controllers: node.id={config.node.node_id} is not listed")

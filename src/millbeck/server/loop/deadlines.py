@@ -1,4 +1,4 @@
-"""The timer wheel on the event loop: one ``call_at`` for the next deadline, however many timers wait."""
+"""Timers on the event loop: a timer wheel with one ``call_at`` for the next deadline, however many timers there are."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from millbeck.kernel.timer_wheel import Timer, TimerWheel
 
 
 class Deadlines:
-    """Deadlines in milliseconds of the loop's own clock. Coarse by one millisecond; nothing ticks while idle."""
+    """Deadlines in milliseconds of the loop's clock, with a resolution of 1 ms; nothing ticks while idle."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, report: Callable[[Exception], None]) -> None:
         self._loop = loop
@@ -19,30 +19,30 @@ class Deadlines:
         self._wake_ms = 0
 
     def __len__(self) -> int:
-        """How many timers wait."""
+        """The number of pending timers."""
         return len(self._wheel)
 
     def now_ms(self) -> int:
         # 16.333 s is 16332.999999999998 ms: without the microsecond, a timer that fires exactly on time would find its
-        # deadline still ahead and be set again, for the same moment.
+        # deadline still ahead and be set again for the same time.
         return int(self._loop.time() * 1000 + 0.001)
 
     def after(self, delay_ms: int, callback: Callable[[], None]) -> Timer:
         """Call ``callback`` once, not before ``delay_ms`` have passed, unless the timer is cancelled."""
-        # One more, because now_ms rounds down and a deadline must never come early.
+        # Plus 1, because now_ms rounds down and a timer must never fire early.
         deadline_ms = self.now_ms() + delay_ms + 1
         timer = self._wheel.add(deadline_ms, callback)
         if self._wake is None or deadline_ms < self._wake_ms:
-            self._arrange(deadline_ms)
+            self._schedule(deadline_ms)
         return timer
 
-    def _arrange(self, deadline_ms: int) -> None:
+    def _schedule(self, deadline_ms: int) -> None:
         if self._wake is not None:
             self._wake.cancel()
         self._wake_ms = deadline_ms
-        self._wake = self._loop.call_at(deadline_ms / 1000, self._due)
+        self._wake = self._loop.call_at(deadline_ms / 1000, self._fire)
 
-    def _due(self) -> None:
+    def _fire(self) -> None:
         self._wake = None
         for callback in self._wheel.advance(self.now_ms()):
             try:
@@ -51,7 +51,7 @@ class Deadlines:
                 self._report(error)
         following_ms = self._wheel.next_deadline_ms()
         if following_ms is not None and (self._wake is None or following_ms < self._wake_ms):
-            self._arrange(following_ms)
+            self._schedule(following_ms)
 
     def close(self) -> None:
         if self._wake is not None:

@@ -1,33 +1,35 @@
-"""Several questions that make one answer: each has a reply of its own, and the last one gives the answer."""
+"""Collects the results of several requests into one: the last result to arrive completes it."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Generic, TypeVar
 
-from millbeck.coordinator.runtime.result import Reply
+from millbeck.coordinator.runtime.result import ResponseCallback
 from millbeck.kernel.errors import ApiError
 
 T = TypeVar("T")
 
 
-class Gather(Generic[T]):
-    """Answers come out in the order the questions were asked, whenever they came in."""
+class ResultCollector(Generic[T]):
+    """Collects results in the order of the `ask` calls, in whatever order they arrive."""
 
     def __init__(self, finish: Callable[[list[T]], object]) -> None:
         self._finish = finish
         self._answers: list[T | None] = []
-        self._missing_count = 1  # the one that `close` gives back
+        self._missing_count = 1  # taken back by `close`
 
-    def ask(self, on_error: Callable[[ApiError], T]) -> Reply[T]:
-        """A place for one more answer; ``on_error`` makes it of a failure."""
+    def ask(self, on_error: Callable[[ApiError], T]) -> ResponseCallback[T]:
+        """Add one pending result; ``on_error`` turns an error into a result."""
         index = len(self._answers)
         self._answers.append(None)
         self._missing_count += 1
-        return Reply(lambda answer: self._put(index, answer), lambda error: self._put(index, on_error(error)))
+        return ResponseCallback(
+            lambda answer: self._put(index, answer), lambda error: self._put(index, on_error(error))
+        )
 
     def close(self) -> None:
-        """Everything is asked."""
+        """No further `ask` follows; finish if every result has arrived."""
         self._missing_count -= 1
         if self._missing_count == 0:
             self._finish([answer for answer in self._answers if answer is not None])

@@ -1,15 +1,16 @@
-"""How the event loop is doing: how late it runs, how busy it is, and how long garbage collection stops it.
+"""Monitor of the event loop: its lag, its idle share, and the pauses of garbage collection.
 
-The loop is a broker's request handlers and network threads in one, so its idle share is what Kafka's two idle
-percentages show. Collections are kept off the hot path: what is loaded is frozen out of the collector's sight
-(`settle`), and a full collection is made when the loop has been idle for a while.
+The event loop does the work of Kafka's request handler and network threads, so its idle share is exported under both of
+Kafka's idle percentages. Garbage collection is kept off the hot path: objects loaded at start are frozen (`settle`),
+and a full collection runs when the loop has been idle for a while. Also when idle, a thread returns memory freed in the
+allocator to the system.
 """
 
 from __future__ import annotations
 
 import asyncio
 import gc
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from millbeck.kernel.environment import Clock
@@ -18,12 +19,18 @@ from millbeck.kernel.metrics import Registry
 INTERVAL_SECONDS: Final = 0.25
 IDLE_SHARE_FOR_COLLECTION: Final = 0.95
 COLLECTION_INTERVAL_SECONDS: Final = 60.0
+IDLE_SHARE_FOR_GIVING_BACK: Final = 0.8
+GIVING_BACK_INTERVAL_SECONDS: Final = 15.0
 YOUNG_OBJECTS: Final = 2_000
-"""Allocations between collections of the youngest generation. A collection costs up to half a microsecond for each: at
-50,000 every one of them stopped the loop for 20 ms."""
+"""Allocations between collections of the youngest generation. A collection costs up to half a microsecond for each
+allocated object: at 50,000 every collection stopped the loop for 20 ms."""
 
 
-class LoopWatch:
+YOUNG_COLLECTIONS: Final = 5
+"""Collections of the youngest generation between those of the next, which holds the survivors."""
+
+
+class EventLoopMonitor:
     def __init__(self, loop: asyncio.AbstractEventLoop, clock: Clock, registry: Registry) -> None:
         self._loop = loop
         self._clock = clock
@@ -34,12 +41,15 @@ class LoopWatch:
         self._collected_at = 0.0
         self._pause_began = 0.0
         self._collects_when_idle = False
+        self._gave_back_at = 0.0
+        self._give_back: Callable[[], asyncio.Future[None]] | None = None
+        self._giving_back: asyncio.Future[None] | None = None
         self.idle_share = 1.0
         self.lag = registry.histogram(
             "millbeck_loop_lag_ms", "Milliseconds by which the event loop ran a timer late."
         ).child()
         self.lateness_ms = [self.lag]
-        """Who else wants to know, under another name."""
+        """Histograms that record the lag, under other metric names as well."""
         self.pauses = registry.histogram("millbeck_gc_pause_ms", "Milliseconds a garbage collection took.").child()
         for name, what in (
             ("kafka_server_kafkarequesthandlerpool_requesthandleravgidle_percent", "request handling"),
@@ -53,23 +63,26 @@ class LoopWatch:
 
     def start(self) -> None:
         self._busy_before = self._clock.busy_seconds()
-        self._measured_at = self._collected_at = self._loop.time()
+        self._measured_at = self._collected_at = self._gave_back_at = self._loop.time()
         self._arm()
 
-    def settle(self) -> None:
-        """Everything loaded so far stays: take it out of the collector's sight, and collect the rest when idle.
+    def settle(self, give_back: Callable[[], asyncio.Future[None]] | None = None) -> None:
+        """Freeze all objects loaded so far (`gc.freeze`), and run full collections when idle.
 
-        Only for a process of the node's own: what is set here is the whole process's, and the collector's list of
-        callbacks would keep a simulated node that crashed for ever.
+        ``give_back`` starts returning freed memory to the system on a thread; it is called when idle.
+
+        Only for a node with a process of its own: the settings are process-wide, and the collector's list of callbacks
+        would keep a crashed simulated node alive forever.
         """
         self._collects_when_idle = True
+        self._give_back = give_back
         gc.callbacks.append(self._collection)
         gc.collect()
         gc.freeze()
-        gc.set_threshold(YOUNG_OBJECTS, 10, 1000)
+        gc.set_threshold(YOUNG_OBJECTS, YOUNG_COLLECTIONS, 2000)
 
-    def settle_again(self) -> None:
-        """Much that stays was added, as by a large metadata change: take that out of sight too."""
+    def refreeze_gc(self) -> None:
+        """Freeze again after many long-lived objects were added or removed, as by a large metadata change."""
         if self._collects_when_idle:
             gc.freeze()
 
@@ -97,6 +110,15 @@ class LoopWatch:
         if self._collects_when_idle and is_idle and now - self._collected_at > COLLECTION_INTERVAL_SECONDS:
             self._collected_at = now
             gc.collect()
+        if (
+            self._give_back is not None
+            and self.idle_share > IDLE_SHARE_FOR_GIVING_BACK
+            and now - self._gave_back_at > GIVING_BACK_INTERVAL_SECONDS
+            # Do not call again while a thread hangs on a dead disk.
+            and (self._giving_back is None or self._giving_back.done())
+        ):
+            self._gave_back_at = now
+            self._giving_back = self._give_back()
         self._arm()
 
     def _collection(self, phase: str, details: Mapping[str, Any]) -> None:

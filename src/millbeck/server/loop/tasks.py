@@ -1,14 +1,16 @@
-"""The tasks of one node: kept until they end, heard when they fail, cancelled when the node stops."""
+"""The asyncio tasks of one node: supervision, time slices for long work, and jobs on threads."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine
-from typing import Any
+from typing import Any, Final, TypeVar, TypeVarTuple
+
+from millbeck.kernel.environment import Clock, Threads
 
 
-class Tasks:
-    """``report`` gets what a task raised; ``fail`` gets what is meant to end the process."""
+class TaskSupervisor:
+    """Supervises tasks: ``report`` gets exceptions of a task, ``fail`` a `BaseException`, which ends the process."""
 
     def __init__(
         self,
@@ -37,8 +39,46 @@ class Tasks:
                 self._fail(error)
 
     async def cancel(self) -> None:
-        """End all of them, and return when they have."""
+        """Cancel all tasks and wait until they have ended."""
         tasks = list(self.running)
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+
+
+TURN_SECONDS: Final = 0.0025
+"""The length of a time slice. Several long tasks may run at once, and then each takes this much of every loop
+iteration."""
+
+
+class TimeSlices:
+    """The time slices of one long task: call `give_way` after each small step."""
+
+    __slots__ = ("_clock", "_ends_at")
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._ends_at = clock.monotonic() + TURN_SECONDS
+
+    async def give_way(self) -> None:
+        """Yield to the event loop when the time slice is used up; shared state may change meanwhile."""
+        if self._clock.monotonic() >= self._ends_at:
+            await asyncio.sleep(0)
+            self._ends_at = self._clock.monotonic() + TURN_SECONDS
+
+
+T = TypeVar("T")
+Ts = TypeVarTuple("Ts")
+
+RETRY_SECONDS: Final = 0.001
+
+
+async def run_off_loop(threads: Threads, job: Callable[[*Ts], T], *arguments: *Ts) -> T:
+    """Run a job on a thread once there is room for it; raises what the job raises."""
+    while True:
+        try:
+            running = threads.run(job, *arguments)
+        except BlockingIOError:
+            await asyncio.sleep(RETRY_SECONDS)
+        else:
+            return await running

@@ -1,22 +1,25 @@
-"""The active controller at work: what it remembers while this node leads the quorum, and what it does by itself.
+"""Activate and deactivate the controller with quorum leadership, and run its periodic tasks.
 
-When this node begins to lead, every broker gets a fresh session; when it ceases to, all of that is forgotten. In
-between, duties that nobody asks for (a broker that is not heard of is fenced, leaders go back where they belong) are
-submitted when they are due, and like any decision they fail when somebody else has begun to lead.
+When this node becomes the quorum leader, every registered broker gets a new session; when it resigns, the sessions are
+dropped. In between, periodic tasks (fence brokers whose session expired, elect preferred leaders) are submitted when
+they are due. Like any controller event they fail with NotController when another node has become leader.
 """
 
 from __future__ import annotations
 
 import asyncio
-import logging
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from millbeck.kernel.errors import ApiError, NotController
-from millbeck.server.broker import Broker
+from millbeck.kernel.errors import NotController
+from millbeck.server.metadata.quorum_driver import MetadataLogFailed
+
+if TYPE_CHECKING:
+    from millbeck.controller.result import Result, Steps
+    from millbeck.metadata.image import MetadataImage
+    from millbeck.server.broker import Broker
 
 RETRY_SECONDS: Final = 1.0
-
-log = logging.getLogger(__name__)
+FAILURE_PAUSE_SECONDS: Final = 0.02
 
 
 class ActiveController:
@@ -32,6 +35,8 @@ class ActiveController:
         self._epoch = epoch
         self._broker.controller.activate(self._broker.quorum.image, now_ms=self._now_ms())
         self._broker.spawn(self._work(epoch))
+        if self._broker.config.token_secret:
+            self._broker.spawn(self._remove_expired_tokens(epoch))
 
     def _lost(self, epoch: int) -> None:
         self._epoch = None
@@ -44,16 +49,37 @@ class ActiveController:
                 if self._epoch == epoch:
                     await self._do_duties()
             except NotController:
-                # What comes next is told by the quorum; until then there is nothing to do.
+                # The quorum will report the new leader; until then there is nothing to do.
                 await asyncio.sleep(RETRY_SECONDS)
-            except ApiError as error:
-                log.warning("a duty of the controller failed and is tried again: %s", error)
-                await asyncio.sleep(RETRY_SECONDS)
+            except MetadataLogFailed:
+                # The process is about to exit.
+                return
+            except Exception as error:
+                # Back off from the failed task only; other due tasks still run.
+                self._broker.controller.duty_failed(error, now_ms=self._now_ms())
+                await asyncio.sleep(FAILURE_PAUSE_SECONDS)
+
+    async def _remove_expired_tokens(self, epoch: int) -> None:
+        """Tokens expire by the wall clock, which the duties do not know."""
+        broker = self._broker
+        while self._epoch == epoch:
+            await asyncio.sleep(broker.config.tokens.expiry_check_interval_ms / 1000)
+            try:
+                if self._epoch == epoch:
+                    await broker.quorum.submit(self._expired_tokens)
+            except (NotController, MetadataLogFailed):
+                return
+            except Exception as error:
+                broker.report(error, "removing expired delegation tokens")
+
+    def _expired_tokens(self, image: MetadataImage) -> Steps[Result[None]]:
+        return self._broker.controller.tokens.remove_expired(image, now_ms=self._broker.environment.clock.wall_ms())
 
     async def _wait_for_duty(self) -> None:
         broker, now_ms = self._broker, self._now_ms()
         due_ms = broker.controller.next_duty_ms(broker.quorum.image, now_ms=now_ms)
         await asyncio.sleep(max(due_ms - now_ms, 0) / 1000)
+        broker.controller.duty_begun(now_ms=self._now_ms())
 
     async def _do_duties(self) -> None:
         broker = self._broker

@@ -1,12 +1,11 @@
-"""What is committed reaches the node: one image after another, in order, and whoever waited for it is answered.
+"""Publish committed metadata images to the node in order, and complete the requests that wait for a commit.
 
-Two sources, one line. While this node decides (it leads, and everything before its epoch is published), every batch is
-appended together with the image it makes, and waits here until the high watermark passes it. At all other times the
-images are folded from the log (`metadata_replay`). Losing leadership forgets the images that were not committed: the
-next leader may have kept their batches or not, and the log will tell.
+Images come from two sources. On the active controller (it leads, and everything before its epoch is published), every
+batch is appended together with the image it produces, and is queued here until the high watermark passes it. On all
+other nodes the images are replayed from the log (`replay`). On loss of leadership the uncommitted images are dropped:
+whether their batches survive is up to the next leader, and the log will show it.
 
-Nothing is published before the log says which version of the metadata it speaks, which is the first thing a cluster
-ever commits.
+Nothing is published before the log has set ``metadata.version``, which is the first record a cluster commits.
 """
 
 from __future__ import annotations
@@ -20,15 +19,16 @@ from millbeck.kernel.deferred import DeferredQueue
 from millbeck.kernel.environment import Environment
 from millbeck.metadata.delta import MetadataDelta
 from millbeck.metadata.image import EMPTY, MetadataImage
-from millbeck.server.drivers.metadata_replay import MetadataReplay
+from millbeck.server.metadata.replay import MetadataReplay
 from millbeck.storage.log import Log
 
 Subscriber = Callable[[MetadataImage, MetadataDelta], Awaitable[None]]
-"""It may give way to the loop while it applies a large change; the next image comes when it is through."""
+"""A metadata publisher. It may yield to the event loop while it applies a large delta; the next image comes after it
+has returned."""
 
 
 class _Appended(NamedTuple):
-    """A batch that is not committed yet, and the image it makes."""
+    """An uncommitted batch with the image it produces."""
 
     end_offset: int
     image: MetadataImage
@@ -37,7 +37,7 @@ class _Appended(NamedTuple):
 
 
 class MetadataCommits:
-    """``image`` is the one published last; it stands for everything below ``position``."""
+    """The commit queue. ``image`` is the last published image; it covers all offsets below ``position``."""
 
     def __init__(
         self,
@@ -48,7 +48,7 @@ class MetadataCommits:
         on_published: Callable[[MetadataImage, int], None],
         on_failed: Callable[[Exception], object],
     ) -> None:
-        """``on_published`` gets the image and the size of what made it."""
+        """``on_published`` gets the image and the size in bytes of the batches that led to it."""
         self.image: MetadataImage = EMPTY
         self.appended_image: MetadataImage = EMPTY
         self.position = 0
@@ -71,8 +71,8 @@ class MetadataCommits:
 
     # Deciding.
 
-    def begin_deciding(self) -> None:
-        """From now on every batch comes with its image."""
+    def on_leadership_gained(self) -> None:
+        """Switch to images that are appended together with their batch."""
         assert not self.is_deciding
         image, delta, size_bytes = self.replay.tail(self.image, self.position)
         self.is_deciding = True
@@ -82,12 +82,12 @@ class MetadataCommits:
 
     def appended(self, image: MetadataImage, delta: MetadataDelta, size_bytes: int) -> None:
         assert self.is_deciding
-        assert image.offset == self._log.end_offset - 1, "the image and the log have come apart"
+        assert image.offset == self._log.end_offset - 1, "the image does not match the log end offset"
         self.appended_image = image
         self._uncommitted.append(_Appended(self._log.end_offset, image, delta, size_bytes))
 
-    def stop_deciding(self, error: Exception) -> None:
-        """Forget what was appended and is not committed; whoever waits for that gets ``error``."""
+    def on_leadership_lost(self, error: Exception) -> None:
+        """Drop the uncommitted batches; requests waiting for them fail with ``error``."""
         self.is_deciding = False
         self._uncommitted.clear()
         self.appended_image = self.image
@@ -101,14 +101,14 @@ class MetadataCommits:
     # Waiting.
 
     async def wait(self, end_offset: int) -> None:
-        """Until everything below ``end_offset`` is committed and published."""
+        """Wait until everything below ``end_offset`` is committed and published."""
         if self.position < end_offset:
             future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
             self._waiting.park(end_offset, future)
             await future
 
     def close(self, error: Exception) -> None:
-        """Publish no more; whoever waits gets ``error``."""
+        """Stop publishing; waiting requests fail with ``error``."""
         self._is_closed = True
         for future in self._waiting.pop_all():
             if not future.done():
@@ -126,7 +126,7 @@ class MetadataCommits:
         try:
             while self.position < self._high_watermark and not self._is_closed:
                 if self._uncommitted and self._uncommitted[0].end_offset > self._high_watermark:
-                    # Several batches that make one image: it waits for the last of them.
+                    # Several batches produce one image: wait until the last of them is committed.
                     break
                 await self._publish_next()
         except Exception as error:

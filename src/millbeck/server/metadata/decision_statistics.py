@@ -1,4 +1,4 @@
-"""What the quorum's driver counts of the decisions that pass through it."""
+"""Statistics of the controller's decisions, counted by the quorum driver."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ class DecisionStatistics:
     def __init__(self) -> None:
         self.decision_count = 0
         self.fault_count = 0
-        """Contradictions in the metadata, and failures of its log: none of it should ever happen."""
+        """Inconsistent metadata and failures of the metadata log; should always be 0."""
         self.late_heartbeat_count = 0
-        """Not answered before the broker's session was over."""
+        """Heartbeats that were not answered before the broker's session timed out."""
         self.processing_ms = Histogram()
-        """From taking up a decision to the end of its append; the metrics put one of theirs here."""
+        """Time from the start of a decision to the end of its append; replaced by the metrics registry's histogram."""
 
     def decided(self, seconds: float) -> None:
         self.decision_count += 1

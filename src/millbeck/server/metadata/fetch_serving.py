@@ -1,8 +1,8 @@
-"""What a leader gives to those who follow it: batches of its log, or parts of its snapshot.
+"""Serve Fetch and FetchSnapshot requests of quorum followers and observers: batches of the log, parts of a snapshot.
 
-A fetch that has nothing to get waits here, until there is something, the high watermark moves past what the asker knows
-of it, this node no longer leads, or the time is up. It is looked at again then, because who leads may have changed.
-What is not in memory is read on a thread.
+A fetch at the log end is parked until there are new records, the high watermark passes the one the follower knows, this
+node loses leadership, or the wait time is over. It is then evaluated again, because the leader may have changed. Data
+that is not in the page cache is read on a thread.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from millbeck.kernel.errors import KafkaStorageError, PositionOutOfRange, Snapsh
 from millbeck.metadata.snapshot import SnapshotId
 from millbeck.raft import leading
 from millbeck.raft.machine import QuorumMachine
-from millbeck.raft.messages import FetchAsk, FetchReply, Reply, SnapshotAsk, SnapshotReply
-from millbeck.server.drivers import metadata_files
-from millbeck.server.drivers.quorum_settings import QuorumSettings
-from millbeck.server.off_loop import run_off_loop
+from millbeck.raft.messages import FetchRequest, FetchResponse, Response, SnapshotRequest, SnapshotResponse
+from millbeck.server.loop.tasks import run_off_loop
+from millbeck.server.metadata import metadata_files
+from millbeck.server.metadata.quorum_settings import QuorumSettings
 from millbeck.storage.log import Log
 
 
@@ -31,37 +31,37 @@ class FetchServing:
         settings: QuorumSettings,
         *,
         spawn: Callable[[Coroutine[Any, Any, None]], object],
-        answer: Callable[[int, Reply], None],
+        answer: Callable[[int, Response], None],
     ) -> None:
         self._environment = environment
         self._log = log
         self._settings = settings
         self._spawn = spawn
         self._answer = answer
-        # Bounded by the connections: each is held by its fetch.
-        self._parked: dict[int, tuple[FetchAsk, asyncio.TimerHandle]] = {}
+        # Bounded by the number of connections: each has at most one fetch in flight.
+        self._parked: dict[int, tuple[FetchRequest, asyncio.TimerHandle]] = {}
 
-    def serve(self, machine: QuorumMachine, token: int, ask: FetchAsk, *, may_wait: bool = True) -> None:
-        refused = leading.refusal_of(machine, ask)
+    def serve(self, machine: QuorumMachine, token: int, request: FetchRequest, *, may_wait: bool = True) -> None:
+        refused = leading.fetch_error(machine, request)
         if refused is not None:
             self._answer(token, refused)
-        elif self._log.end_offset > ask.offset:
-            self._read(machine, token, ask)
-        elif may_wait and machine.high_watermark <= ask.high_watermark:
+        elif self._log.end_offset > request.offset:
+            self._read(machine, token, request)
+        elif may_wait and machine.high_watermark <= request.high_watermark:
             delay_s = self._settings.timeouts.fetch_wait_ms_max / 1000
             timer = asyncio.get_running_loop().call_later(delay_s, self._expire, machine, token)
-            self._parked[token] = (ask, timer)
+            self._parked[token] = (request, timer)
         else:
             self._answer(token, self._reply(machine, b""))
 
     def look_again(self, machine: QuorumMachine) -> None:
-        """There is more, more is committed, or this node does not lead any more."""
+        """Evaluate the parked fetches again: new records, a new high watermark, or lost leadership."""
         if not self._parked:
             return
         parked, self._parked = self._parked, {}
-        for token, (ask, timer) in parked.items():
+        for token, (request, timer) in parked.items():
             timer.cancel()
-            self.serve(machine, token, ask)
+            self.serve(machine, token, request)
 
     def close(self) -> None:
         for _, timer in self._parked.values():
@@ -73,12 +73,12 @@ class FetchServing:
         if parked is not None:
             self.serve(machine, token, parked[0], may_wait=False)
 
-    def _reply(self, machine: QuorumMachine, records: bytes) -> FetchReply:
-        return FetchReply(leader=machine.leader, high_watermark=machine.high_watermark, records=records)
+    def _reply(self, machine: QuorumMachine, records: bytes) -> FetchResponse:
+        return FetchResponse(leader=machine.leader, high_watermark=machine.high_watermark, records=records)
 
-    def _read(self, machine: QuorumMachine, token: int, ask: FetchAsk) -> None:
+    def _read(self, machine: QuorumMachine, token: int, request: FetchRequest) -> None:
         found = self._log.read(
-            ask.offset, size_bytes_max=self._settings.fetch_bytes_max, upto_offset=self._log.end_offset
+            request.offset, size_bytes_max=self._settings.fetch_bytes_max, upto_offset=self._log.end_offset
         )
         if found is None:
             self._answer(token, self._reply(machine, b""))
@@ -93,48 +93,48 @@ class FetchServing:
             try:
                 cold = await run_off_loop(self._environment.threads, found.file.read, found.size, found.position)
             except OSError as error:
-                self._answer(token, FetchReply(error_code=KafkaStorageError.code, message=str(error)))
+                self._answer(token, FetchResponse(error_code=KafkaStorageError.code, message=str(error)))
                 return
             finally:
                 found.release()
-            # Batches are immutable, but whose log they are in may have been decided meanwhile.
-            refused = leading.refusal_of(machine, ask)
+            # Batches are immutable, but this node may have lost leadership during the read.
+            refused = leading.fetch_error(machine, request)
             self._answer(token, refused or self._reply(machine, bytes(cold)))
 
         self._spawn(read_cold())
 
-    def serve_snapshot(self, machine: QuorumMachine, token: int, ask: SnapshotAsk) -> None:
-        self._spawn(self._read_snapshot(machine, token, ask))
+    def serve_snapshot(self, machine: QuorumMachine, token: int, request: SnapshotRequest) -> None:
+        self._spawn(self._read_snapshot(machine, token, request))
 
-    async def _read_snapshot(self, machine: QuorumMachine, token: int, ask: SnapshotAsk) -> None:
+    async def _read_snapshot(self, machine: QuorumMachine, token: int, request: SnapshotRequest) -> None:
         try:
             part = await run_off_loop(
                 self._environment.threads,
                 metadata_files.read_snapshot_part,
                 self._environment.files,
                 self._log.directory,
-                SnapshotId(*ask.snapshot),
-                max(ask.position, 0),
+                SnapshotId(*request.snapshot),
+                max(request.position, 0),
                 self._settings.fetch_snapshot_bytes_max,
             )
         except OSError as error:
-            self._answer(token, SnapshotReply(error_code=KafkaStorageError.code, message=str(error)))
+            self._answer(token, SnapshotResponse(error_code=KafkaStorageError.code, message=str(error)))
             return
         error_code, size_bytes, data = 0, 0, b""
         if part is None:
             error_code = SnapshotNotFound.code
-        elif not 0 <= ask.position < max(part[0], 1):
+        elif not 0 <= request.position < max(part[0], 1):
             error_code = PositionOutOfRange.code
         else:
             size_bytes, data = part
         self._answer(
             token,
-            SnapshotReply(
+            SnapshotResponse(
                 error_code=error_code,
                 leader=machine.leader,
-                snapshot=ask.snapshot,
+                snapshot=request.snapshot,
                 size_bytes=size_bytes,
-                position=ask.position,
+                position=request.position,
                 data=data,
             ),
         )

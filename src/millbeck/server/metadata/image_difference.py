@@ -1,7 +1,7 @@
-"""From one image to another without the records between them: what a node publishes after it has loaded a snapshot.
+"""Compute the delta between two metadata images, to publish a loaded snapshot.
 
-Subscribers live on deltas. `difference` makes records that turn the image they know into the one that was loaded, so
-that they see what is gone as well as what is new, and nothing else.
+Subscribers are driven by deltas. `difference` generates the records that turn the image they know into the loaded one,
+so that they see exactly what was removed, added and changed.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from millbeck.metadata.records import (
 
 
 def step_to(before: MetadataImage, after: MetadataImage) -> tuple[MetadataImage, MetadataDelta]:
-    """``after``, and the delta that leads there from ``before``."""
+    """``after``, and the delta from ``before`` to it."""
     start, end = replace(before, open_transaction=None), replace(after, open_transaction=None)
     _, delta = advance(
         start, difference(start, end), offset=after.offset, epoch=after.epoch, timestamp_ms=after.timestamp_ms
@@ -36,7 +36,7 @@ def step_to(before: MetadataImage, after: MetadataImage) -> tuple[MetadataImage,
 
 
 def difference(before: MetadataImage, after: MetadataImage) -> list[MetadataRecord]:
-    """Records that lead from ``before`` to ``after``; neither is inside a transaction."""
+    """The records that turn ``before`` into ``after``; neither image is inside a metadata transaction."""
     gone = {topic.name for topic_id, topic in before.topics.by_id.items() if topic_id not in after.topics.by_id}
     known = {encode(record) for record in before.records() if not _goes_with(record, gone)}
     records = [*_removals(before, after, gone)]
@@ -45,7 +45,7 @@ def difference(before: MetadataImage, after: MetadataImage) -> list[MetadataReco
 
 
 def _goes_with(record: MetadataRecord, topics: set[str]) -> bool:
-    """The settings of a topic go with it, even when another of the same name has the same ones."""
+    """Whether the record is a config of a removed topic; it goes even if a new topic of that name has the same."""
     return (
         isinstance(record, ConfigRecord)
         and record.resource_type == ResourceType.TOPIC

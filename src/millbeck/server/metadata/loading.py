@@ -1,4 +1,4 @@
-"""Opening the metadata log and reading it: which snapshot it begins with, who votes, and what its batches say."""
+"""Open the metadata log and load its state: the newest snapshot, the voters, and the batches after it."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from millbeck.metadata.fault import MetadataFault
 from millbeck.metadata.snapshot import SnapshotId
 from millbeck.records import batch as record_batch
 from millbeck.records.control import KRaftVersion, Voters
-from millbeck.server.drivers import metadata_files
-from millbeck.server.drivers.metadata_files import FoundSnapshot, newest_snapshot, older_snapshots
-from millbeck.server.drivers.metadata_retention import KeptSnapshot
+from millbeck.server.metadata import metadata_files
+from millbeck.server.metadata.metadata_files import SnapshotFile, newest_snapshot, older_snapshots
+from millbeck.server.metadata.retention import RetainedSnapshot
 from millbeck.storage.config import LogConfig
 from millbeck.storage.directory import LogDirectory
 from millbeck.storage.log import Log
@@ -32,9 +32,9 @@ _READ_SIZE_BYTES = 8 * MIB
 def open_metadata_log(
     directory: LogDirectory, *, now_ms: int, segment_bytes: int = 1 * GIB, segment_ms: int = 7 * DAY_MS
 ) -> Log:
-    """The metadata log in ``directory``, created when it is not there. Raises OSError.
+    """The metadata log in ``directory``, created if it does not exist. Raises OSError.
 
-    Nothing of it is removed for its age or size: only what a snapshot stands for goes.
+    Its segments are not deleted by age or size, only when a snapshot covers them.
     """
     config = LogConfig.of(
         segment_bytes=str(segment_bytes), segment_ms=str(segment_ms), retention_ms="-1", retention_bytes="-1"
@@ -45,32 +45,32 @@ def open_metadata_log(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Opened:
-    """What a start finds: the newest snapshot, and the control records about voters in the log after it."""
+class LoadedLog:
+    """The loaded state: the newest snapshot, and the voter control records in the log after it."""
 
-    snapshot: FoundSnapshot | None
+    snapshot: SnapshotFile | None
     voter_changes: tuple[tuple[int, KRaftVersion | Voters], ...]
-    older: tuple[KeptSnapshot, ...] = ()
-    """Snapshots before the newest that the log still continues, oldest first."""
+    older: tuple[RetainedSnapshot, ...] = ()
+    """Older snapshots that the log still continues from, oldest first."""
     start_epoch: int = 0
     """The epoch of the last record before the log's start."""
 
 
-def open_state(files: Files, log: Log) -> Opened:
-    """Find the newest snapshot, let the log begin where one of them ends, and look for voters in the rest.
+def load_state(files: Files, log: Log) -> LoadedLog:
+    """Find the newest snapshot, set the log start to the end of a snapshot, and read the voters from the log after it.
 
-    Raises `MetadataFault` when snapshot and log do not fit together or are not understood, OSError and `ApiError` when
-    they can not be read.
+    Raises `MetadataFault` when snapshot and log do not match or cannot be parsed, OSError and `ApiError` when they
+    cannot be read.
     """
     found = newest_snapshot(files, log.directory)
     if found is None:
         _check_start(log, 0)
-        return Opened(snapshot=None, voter_changes=tuple(_voter_changes(log, 0)))
+        return LoadedLog(snapshot=None, voter_changes=tuple(_voter_changes(log, 0)))
     end_offset = found.id.end_offset
-    older: list[KeptSnapshot] = []
+    older: list[RetainedSnapshot] = []
     if end_offset and not _continues(log, found.id):
-        # It was fetched when this log had fallen behind, or the last segment went and the one that was to follow was
-        # not durable yet. The snapshot has it all.
+        # The snapshot was fetched because this log had fallen behind, or the last segment was deleted before its
+        # successor was durable. The snapshot covers everything.
         log.truncate_fully_and_start_at(end_offset)
     elif end_offset:
         start_offset = log.log_start_offset
@@ -79,16 +79,16 @@ def open_state(files: Files, log: Log) -> Opened:
             for each in older_snapshots(files, log.directory, found.id)
             if each.id.end_offset >= start_offset and (not each.id.end_offset or _continues(log, each.id))
         ]
-    begins_with = older[0].id if older else found.id
+    oldest_to_keep = older[0].id if older else found.id
     if log.log_start_offset:
-        log.delete_records(max(begins_with.end_offset, log.log_start_offset))
-    metadata_files.remove_snapshots_before(files, log.directory, begins_with)
+        log.delete_records(max(oldest_to_keep.end_offset, log.log_start_offset))
+    metadata_files.remove_snapshots_before(files, log.directory, oldest_to_keep)
     _check_start(log, end_offset)
-    return Opened(
+    return LoadedLog(
         snapshot=found,
         voter_changes=tuple(_voter_changes(log, end_offset)),
         older=tuple(older),
-        start_epoch=begins_with.epoch if log.log_start_offset else 0,
+        start_epoch=oldest_to_keep.epoch if log.log_start_offset else 0,
     )
 
 
@@ -100,7 +100,7 @@ def _check_start(log: Log, end_offset: int) -> None:
 
 
 def _continues(log: Log, snapshot: SnapshotId) -> bool:
-    """Whether what the log holds beyond the snapshot came after what the snapshot stands for."""
+    """Whether the log continues from the snapshot: the epoch at the snapshot's end matches."""
     if log.end_offset < snapshot.end_offset:
         return False
     if log.log_start_offset >= snapshot.end_offset:
@@ -109,12 +109,12 @@ def _continues(log: Log, snapshot: SnapshotId) -> bool:
 
 
 def _voter_changes(log: Log, offset: int) -> Iterator[tuple[int, KRaftVersion | Voters]]:
-    for view in _views_from(log, offset, log.end_offset):
+    for view in views_from(log, offset, log.end_offset):
         yield from voter_changes_of(view)
 
 
 def voter_changes_of(batch: bytes | memoryview) -> Iterator[tuple[int, KRaftVersion | Voters]]:
-    """The control records about voters in a batch, by offset; data batches are not looked into."""
+    """The voter control records of a batch, with their offsets; data batches are skipped."""
     if not record_batch.read_header(batch).is_control:
         return
     read = read_batch(batch)
@@ -124,16 +124,17 @@ def voter_changes_of(batch: bytes | memoryview) -> Iterator[tuple[int, KRaftVers
 
 
 def batches_from(log: Log, offset: int, upto_offset: int) -> Iterator[MetadataBatch]:
-    """Everything in ``[offset, upto_offset)``, read in large pieces. Raises `MetadataFault`, `KafkaStorageError`."""
-    for view in _views_from(log, offset, upto_offset):
+    """The parsed batches in ``[offset, upto_offset)``, in large reads. Raises `MetadataFault`, `KafkaStorageError`."""
+    for view in views_from(log, offset, upto_offset):
         yield read_batch(view)
 
 
-def _views_from(log: Log, offset: int, upto_offset: int) -> Iterator[memoryview]:
+def views_from(log: Log, offset: int, upto_offset: int) -> Iterator[memoryview]:
+    """The same as `batches_from`, as raw batches."""
     while offset < upto_offset:
         found = log.read(offset, size_bytes_max=_READ_SIZE_BYTES, upto_offset=upto_offset)
         if found is None:
-            raise MetadataFault(f"the log has nothing at offset {offset}, though it ends at {log.end_offset}")
+            raise MetadataFault(f"the log has no batch at offset {offset}, but its end offset is {log.end_offset}")
         try:
             data = found.file.read(found.size, found.position)
         finally:
@@ -144,4 +145,4 @@ def _views_from(log: Log, offset: int, upto_offset: int) -> Iterator[memoryview]
                     offset = header.last_offset + 1
                     yield view
         except ApiError as error:
-            raise MetadataFault(f"metadata batch that can not be read: {error}") from error
+            raise MetadataFault(f"cannot read a metadata batch: {error}") from error

@@ -1,9 +1,9 @@
-"""The metadata log as the quorum's machine sees it: a storage log that begins where its snapshot ends."""
+"""The metadata log as the raft state machine sees it: a storage log that starts at the end of a snapshot."""
 
 from __future__ import annotations
 
 from millbeck.raft.messages import EpochEnd, SnapshotKey
-from millbeck.server.drivers.metadata_snapshots import MetadataSnapshots
+from millbeck.server.metadata.snapshots import MetadataSnapshots
 from millbeck.storage.log import Log
 
 

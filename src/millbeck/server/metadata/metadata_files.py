@@ -1,8 +1,8 @@
-"""The files of the metadata log beside its segments: snapshots, ``quorum-state`` and ``bootstrap.checkpoint``.
+"""The files of the metadata log besides its segments: snapshots, ``quorum-state`` and ``bootstrap.checkpoint``.
 
-Everything here is blocking file work on small or rarely written files; the driver calls it at start or through a
-thread. A snapshot is written under another name, synced and renamed, so a file with a snapshot's name is whole unless
-the disk damaged it.
+Everything here is blocking I/O on small or rarely written files; the driver calls it at start or on a thread. A
+snapshot is written under a temporary name, synced and renamed, so a file with a snapshot's name is complete unless the
+disk damaged it.
 """
 
 from __future__ import annotations
@@ -29,34 +29,34 @@ from millbeck.metadata.snapshot import (
     snapshot_batches,
 )
 from millbeck.raft.quorum_state import FILE_NAME as QUORUM_STATE_NAME
-from millbeck.raft.quorum_state import QuorumState, QuorumStateFault, parse_quorum_state
+from millbeck.raft.quorum_state import QuorumState, QuorumStateError, parse_quorum_state
 from millbeck.records.control import Voters
-from millbeck.server.drivers.metadata_retention import KeptSnapshot
+from millbeck.server.metadata.retention import RetainedSnapshot
 from millbeck.storage.atomic_file import parent_of, read_file, replace_file
 
 SNAPSHOT_SIZE_BYTES_MAX = 1 << 31
 QUORUM_STATE_SIZE_BYTES_MAX = 1 << 20
 HEADER_SIZE_BYTES_MAX = 1 << 16
-"""More than the first batch of a snapshot, which holds its header, can have."""
+"""An upper bound for the first batch of a snapshot, which holds its header."""
 INITIAL_ID = SnapshotId(0, 0)
-"""The snapshot that a cluster with its voters in the log begins with."""
+"""The initial snapshot of a cluster whose voters are in the log (kraft.version 1)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FoundSnapshot:
+class SnapshotFile:
     id: SnapshotId
     content: Snapshot
     size_bytes: int
 
     @property
-    def kept(self) -> KeptSnapshot:
-        return KeptSnapshot(self.id, self.size_bytes, self.content.last_contained_log_timestamp)
+    def kept(self) -> RetainedSnapshot:
+        return RetainedSnapshot(self.id, self.size_bytes, self.content.last_contained_log_timestamp)
 
 
-def newest_snapshot(files: Files, directory: str) -> FoundSnapshot | None:
-    """The newest snapshot in the metadata log's directory; leftovers of unfinished ones are removed.
+def newest_snapshot(files: Files, directory: str) -> SnapshotFile | None:
+    """The newest snapshot in the metadata log's directory; unfinished snapshot files are removed.
 
-    Raises `MetadataFault` when it is damaged: an older one would silently take back what was committed since.
+    Raises `MetadataFault` when it is damaged: falling back to an older one would silently lose committed records.
     """
     names = files.names(directory)
     for name in names:
@@ -68,11 +68,11 @@ def newest_snapshot(files: Files, directory: str) -> FoundSnapshot | None:
     newest = max(ids)
     content = read_file(files, f"{directory}/{newest.file_name}", SNAPSHOT_SIZE_BYTES_MAX)
     assert content is not None
-    return FoundSnapshot(id=newest, content=read_snapshot(content), size_bytes=len(content))
+    return SnapshotFile(id=newest, content=read_snapshot(content), size_bytes=len(content))
 
 
-def older_snapshots(files: Files, directory: str, newest: SnapshotId) -> list[KeptSnapshot]:
-    """Those before the newest, oldest first, as far as their beginnings can be read."""
+def older_snapshots(files: Files, directory: str, newest: SnapshotId) -> list[RetainedSnapshot]:
+    """The snapshots before the newest, oldest first; those with an unreadable header are skipped."""
     ids = [snapshot_id for name in files.names(directory) if (snapshot_id := parse_name(name)) is not None]
     found = []
     for snapshot_id in sorted(each for each in ids if each < newest):
@@ -82,14 +82,14 @@ def older_snapshots(files: Files, directory: str, newest: SnapshotId) -> list[Ke
         finally:
             file.close()
         try:
-            found.append(KeptSnapshot(snapshot_id, size_bytes, last_timestamp_of(beginning)))
+            found.append(RetainedSnapshot(snapshot_id, size_bytes, last_timestamp_of(beginning)))
         except MetadataFault:
             continue
     return found
 
 
 def write_snapshot(files: Files, directory: str, snapshot_id: SnapshotId, batches: Sequence[bytes]) -> None:
-    """Durably add a snapshot."""
+    """Write a complete snapshot; durable when this returns."""
     part = f"{directory}/{snapshot_id.part_name}"
     file = files.open(part, OpenMode.WRITE)
     try:
@@ -103,7 +103,7 @@ def write_snapshot(files: Files, directory: str, snapshot_id: SnapshotId, batche
 
 
 def write_snapshot_part(files: Files, directory: str, snapshot_id: SnapshotId, position: int, data: bytes) -> None:
-    """Put fetched bytes into a snapshot that is not whole yet; position 0 begins it anew."""
+    """Write fetched bytes into an incomplete snapshot; position 0 starts it over."""
     file = files.open(f"{directory}/{snapshot_id.part_name}", OpenMode.WRITE)
     try:
         if position == 0:
@@ -113,12 +113,12 @@ def write_snapshot_part(files: Files, directory: str, snapshot_id: SnapshotId, p
         file.close()
 
 
-def finish_snapshot(files: Files, directory: str, snapshot_id: SnapshotId) -> FoundSnapshot:
-    """All parts are there: check the whole, and make it a snapshot for good. Raises `MetadataFault`, OSError."""
+def finish_snapshot(files: Files, directory: str, snapshot_id: SnapshotId) -> SnapshotFile:
+    """Verify a completely fetched snapshot, sync and rename it. Raises `MetadataFault`, OSError."""
     part = f"{directory}/{snapshot_id.part_name}"
     content = read_file(files, part, SNAPSHOT_SIZE_BYTES_MAX)
     try:
-        found = FoundSnapshot(
+        found = SnapshotFile(
             id=snapshot_id, content=read_snapshot(content or b""), size_bytes=0 if content is None else len(content)
         )
     except MetadataFault:
@@ -137,7 +137,7 @@ def finish_snapshot(files: Files, directory: str, snapshot_id: SnapshotId) -> Fo
 def read_snapshot_part(
     files: Files, directory: str, snapshot_id: SnapshotId, position: int, size_max: int
 ) -> tuple[int, bytes] | None:
-    """The snapshot's size and its bytes from ``position`` on; None when it is not there any more."""
+    """The snapshot's size and its bytes from ``position`` on; None when the snapshot was deleted."""
     try:
         file = files.open(f"{directory}/{snapshot_id.file_name}", OpenMode.READ)
     except FileNotFoundError:
@@ -149,9 +149,9 @@ def read_snapshot_part(
 
 
 def write_initial_voters(files: Files, directory: str, voters: Voters, *, now_ms: int, kraft_version: int = 1) -> None:
-    """Part of formatting, on each of a new cluster's voters: the snapshot that the log begins with names them all.
+    """Write the initial snapshot with the voter set; part of formatting, on each voter of a new cluster.
 
-    ``directory`` is the metadata log's own, which is made when it is not there.
+    ``directory`` is the metadata log's directory, which is created if it does not exist.
     """
     files.make_directory(directory)
     batches = snapshot_batches(
@@ -162,7 +162,7 @@ def write_initial_voters(files: Files, directory: str, voters: Voters, *, now_ms
 
 
 def remove_snapshots_before(files: Files, directory: str, snapshot_id: SnapshotId) -> None:
-    """Remove the snapshots that a newer one makes superfluous."""
+    """Remove the snapshots older than this one."""
     for name in files.names(directory):
         found = parse_name(name)
         if found is not None and found < snapshot_id:
@@ -170,16 +170,16 @@ def remove_snapshots_before(files: Files, directory: str, snapshot_id: SnapshotI
 
 
 def read_quorum_state(files: Files, directory: str) -> QuorumState | None:
-    """What the node last wrote down about epochs and votes; raises `QuorumStateFault` when the file is damaged."""
+    """The persisted epoch, leader and vote; raises `QuorumStateError` when the file is damaged."""
     try:
         content = read_file(files, f"{directory}/{QUORUM_STATE_NAME}", QUORUM_STATE_SIZE_BYTES_MAX)
         return None if content is None else parse_quorum_state(content.decode("utf-8"))
     except UnicodeDecodeError as error:
-        raise QuorumStateFault("quorum-state is no text") from error
+        raise QuorumStateError("quorum-state is not UTF-8 text") from error
 
 
 def write_quorum_state(files: Files, directory: str, state: QuorumState) -> None:
-    """Durable when this returns."""
+    """Replace ``quorum-state``; durable when this returns."""
     replace_file(files, f"{directory}/{QUORUM_STATE_NAME}", state.to_text().encode("utf-8"))
 
 
@@ -190,17 +190,22 @@ def write_bootstrap(
     now_ms: int,
     metadata_version: int = LATEST_METADATA_VERSION,
     features: Mapping[str, int] | None = None,
+    others: Sequence[MetadataRecord] = (),
 ) -> None:
-    """Part of formatting: what the cluster's log will begin with, in the directory that holds the log's.
+    """Write ``bootstrap.checkpoint``, the first records of the cluster's metadata log; part of formatting.
 
-    ``features`` are levels other than those a new cluster has at that version.
+    ``log_directory`` is the directory that holds the metadata log's directory. ``features`` overrides the default
+    feature levels of that metadata version, ``others`` are records besides the levels.
     """
     levels = {
         record.name: record.feature_level
         for record in formatted_records(metadata_version)
         if isinstance(record, FeatureLevelRecord)
     } | dict(features or {})
-    records = [FeatureLevelRecord(name=name, feature_level=level) for name, level in levels.items() if level]
+    records: list[MetadataRecord] = [
+        FeatureLevelRecord(name=name, feature_level=level) for name, level in levels.items() if level
+    ]
+    records.extend(others)
     content = bootstrap_checkpoint(records, now_ms=now_ms)
     replace_file(files, f"{log_directory}/{BOOTSTRAP_NAME}", content)
 

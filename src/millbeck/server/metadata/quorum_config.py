@@ -1,26 +1,29 @@
-"""What a node's settings say about the quorum, in the form the quorum's driver takes it."""
+"""Convert the node's configuration to the quorum driver's settings."""
 
 from __future__ import annotations
 
-import ssl
 from collections.abc import Sequence
 from typing import Final
 
 from millbeck.client.addresses import Address
 from millbeck.kernel.ids import Uuid
 from millbeck.metadata.image import Endpoint
-from millbeck.raft.timeouts import QuorumTimeouts
+from millbeck.raft.options import QuorumTimeouts
 from millbeck.records.control import VoterEndpoint
 from millbeck.server.config import NodeConfig
 from millbeck.server.config.roles import parse_host_and_port
-from millbeck.server.drivers.quorum_settings import QuorumSettings
+from millbeck.server.metadata.quorum_settings import QuorumSettings
+from millbeck.server.network.peer_security import PeerSecurity
 
 FETCHES_IN_TIMEOUT: Final = 4
-"""How many fetches that bring nothing fit into the time after which a follower misses its leader."""
+"""How many empty fetches fit into ``controller.quorum.fetch.timeout.ms``."""
 
 
 def is_alone(config: NodeConfig) -> bool:
-    """Whether the node names no other voter: then it is its own quorum, unless its directory says who votes."""
+    """Whether a combined node has no other voter configured.
+
+    It is then a quorum of one, unless its metadata log names the voters.
+    """
     others = [voter for voter in config.voters if voter.node_id != config.node.node_id]
     return config.is_controller and config.is_broker and not others
 
@@ -31,9 +34,9 @@ def quorum_settings(
     cluster_id: str,
     directory_id: Uuid,
     endpoints: Sequence[Endpoint],
-    tls: ssl.SSLContext | None,
+    security: PeerSecurity,
 ) -> QuorumSettings:
-    """``endpoints`` are those of this node's controller listeners."""
+    """The driver's settings; ``endpoints`` are the addresses of this node's controller listeners."""
     options = config.quorum
     names = config.controller_names()
     return QuorumSettings(
@@ -61,10 +64,10 @@ def quorum_settings(
         fetch_bytes_max=options.fetch_bytes_max,
         fetch_snapshot_bytes_max=options.fetch_snapshot_bytes_max,
         listener_name=names[0] if names else "CONTROLLER",
-        tls=tls,
+        security=security,
     )
 
 
 def _fetch_wait_ms_max(fetch_timeout_ms: int) -> int:
-    """A follower's patience must outlive a fetch that is held by an idle leader, and one late answer after it."""
+    """The maximum wait of a fetch at an idle leader: the fetch timeout must outlast it and one late response."""
     return min(QuorumTimeouts().fetch_wait_ms_max, fetch_timeout_ms // FETCHES_IN_TIMEOUT)

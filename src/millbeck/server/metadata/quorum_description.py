@@ -1,4 +1,4 @@
-"""The quorum as its leader sees it: who votes, who follows, and how far each of them is."""
+"""The state of the quorum as its leader sees it: voters, observers and their progress (DescribeQuorum)."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from dataclasses import dataclass
 
 from millbeck.raft.leading import progress_of
 from millbeck.raft.machine import QuorumMachine
-from millbeck.raft.roles import Leading, Progress
+from millbeck.raft.roles import Leading, ReplicaProgress
 from millbeck.raft.voters import ReplicaKey
 from millbeck.records.control import VoterEndpoint
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplicaDescription:
-    """Times are of the wall clock, -1 when it never was."""
+    """The progress of a voter or observer. Times are wall-clock milliseconds; -1 is never."""
 
     key: ReplicaKey
     end_offset: int
@@ -29,16 +29,16 @@ class QuorumDescription:
     voters: tuple[ReplicaDescription, ...]
     observers: tuple[ReplicaDescription, ...]
     endpoints: dict[int, tuple[VoterEndpoint, ...]]
-    """Where the voters listen, as far as it is known."""
+    """The voters' endpoints, as far as they are known."""
 
 
 def describe_quorum(machine: QuorumMachine, *, now_ms: int, wall_ms: int) -> QuorumDescription | None:
-    """None on every node but the leader. ``now_ms`` is the machine's clock at the moment ``wall_ms``."""
+    """Describe the quorum; None unless this node is the leader. ``now_ms`` is the monotonic time at ``wall_ms``."""
     role = machine.role_state
     if not isinstance(role, Leading):
         return None
 
-    def describe(key: ReplicaKey, progress: Progress | None) -> ReplicaDescription:
+    def describe(key: ReplicaKey, progress: ReplicaProgress | None) -> ReplicaDescription:
         if key.node_id == machine.node_id:
             end_offset = machine.log.end_offset
             return ReplicaDescription(key=key, end_offset=end_offset, last_fetch_ms=wall_ms, last_caught_up_ms=wall_ms)

@@ -1,15 +1,17 @@
 """The quorum's driver: it owns the metadata log, and everything that is committed goes through it.
 
 `QuorumMachine` decides, this carries out. Events wait in line; one is stepped, its effects are done in order (the
-state's file is on disk before anything after it), and only then comes the next. Flushing and publishing go on beside:
-what is appended while a sync runs shares the next one, and a subscriber that takes its time does not keep the quorum
-from answering.
+state's file is on disk before anything after it), and only then comes the next. Flushing (`log_writer`) and publishing
+(`commits`) go on beside: a slow disk or a subscriber that takes its time does not keep the quorum from answering.
 
 `QuorumDriver.submit` takes a decision, a function of the latest appended image. Its records are appended at once and
 make the image that the next decision sees; the caller waits until they are committed and published. Decisions are taken
 once this node leads and everything before its epoch, and the epoch's first record, is committed; then an empty log gets
 the bootstrap records. A decision that was not committed when leadership is lost is answered NOT_CONTROLLER: it may have
 come about or not.
+
+A decision about thousands of partitions takes several turns of the loop (`Steps`), and so do the image and the batch
+that are made of it. The next decision waits for its end; when this node ceases to lead before, it has not come about.
 
 A node that is its only voter leads as soon as it starts, and waits for nobody. A metadata log that can not be written
 or synced, or a subscriber that can not take what is committed, leave a node that no longer does what the log says:
@@ -25,19 +27,18 @@ from collections import deque
 from collections.abc import Callable, Coroutine
 from typing import TYPE_CHECKING, Any, Final, TypeVar, assert_never
 
-from millbeck.controller.result import RECORD_COUNT_MAX, Result
+from millbeck.controller.result import RECORDS_AT_ONCE, Result, Steps, finished
 from millbeck.kernel.environment import Environment
 from millbeck.kernel.errors import (
     ApiError,
-    CorruptMessage,
     NotController,
     PolicyViolation,
     UnknownServerError,
     from_code,
 )
 from millbeck.kernel.ids import ZERO_UUID
-from millbeck.metadata.batches import BatchTooLarge, control_batch, data_batch
-from millbeck.metadata.delta import MetadataDelta, advance
+from millbeck.metadata.batches import BatchTooLarge, MetadataBatchWriter, control_batch
+from millbeck.metadata.delta import Fold, MetadataDelta, advance
 from millbeck.metadata.fault import MetadataFault
 from millbeck.metadata.features import LATEST_METADATA_VERSION, METADATA_TRANSACTIONS_FROM, METADATA_VERSION
 from millbeck.metadata.image import MetadataImage
@@ -50,7 +51,6 @@ from millbeck.metadata.records import (
 )
 from millbeck.metadata.snapshot import SnapshotId
 from millbeck.raft.effects import (
-    Answer,
     AppendControl,
     AppendFetched,
     ChangeLeader,
@@ -58,60 +58,58 @@ from millbeck.raft.effects import (
     InstallSnapshot,
     MoveHighWatermark,
     PersistState,
-    Send,
+    SendRequest,
+    SendResponse,
     ServeFetch,
     ServeSnapshot,
     TruncateTo,
     WriteSnapshotPart,
 )
 from millbeck.raft.events import (
-    Answered,
-    Asked,
     Event,
     LogAppended,
-    LogFlushed,
-    LogTruncated,
+    ProcessStarted,
+    RequestReceived,
     ResignRequested,
+    ResponseReceived,
     ShutdownRequested,
-    SnapshotInstalled,
     SnapshotTaken,
-    Started,
-    TimePassed,
+    TimerExpired,
     UpgradeRequested,
 )
 from millbeck.raft.machine import QuorumMachine
-from millbeck.raft.messages import Ask, Reply
-from millbeck.raft.quorum_state import QuorumStateFault
+from millbeck.raft.messages import Request, Response
+from millbeck.raft.options import QuorumOptions
+from millbeck.raft.quorum_state import QuorumStateError
 from millbeck.raft.roles import NEVER_MS, Following
 from millbeck.raft.voters import Leader, ReplicaKey, VoterHistory, VoterSet
-from millbeck.records import batch as record_batch
 from millbeck.records.control import KRaftVersion, Voter, VoterEndpoint, Voters
-from millbeck.server.decision_statistics import DecisionStatistics
-from millbeck.server.drivers import metadata_files
-from millbeck.server.drivers.fetch_serving import FetchServing
-from millbeck.server.drivers.metadata_commits import MetadataCommits, Subscriber
-from millbeck.server.drivers.metadata_loading import open_state, voter_changes_of
-from millbeck.server.drivers.metadata_log_view import MetadataLogView
-from millbeck.server.drivers.metadata_snapshots import MetadataSnapshots, SnapshotOptions
-from millbeck.server.drivers.quorum_description import QuorumDescription, describe_quorum
-from millbeck.server.drivers.quorum_settings import QuorumSettings
-from millbeck.server.log_steps import truncate
-from millbeck.server.off_loop import run_off_loop
+from millbeck.server.loop.tasks import TimeSlices, run_off_loop
+from millbeck.server.metadata import metadata_files
+from millbeck.server.metadata.commits import MetadataCommits, Subscriber
+from millbeck.server.metadata.decision_statistics import DecisionStatistics
+from millbeck.server.metadata.fetch_serving import FetchServing
+from millbeck.server.metadata.loading import load_state
+from millbeck.server.metadata.log_view import MetadataLogView
+from millbeck.server.metadata.log_writer import MetadataLogWriter
+from millbeck.server.metadata.quorum_description import QuorumDescription, describe_quorum
+from millbeck.server.metadata.quorum_settings import QuorumSettings
+from millbeck.server.metadata.snapshots import MetadataSnapshots, SnapshotOptions
 from millbeck.storage.atomic_file import parent_of
-from millbeck.storage.flush import FlushOutcome
-from millbeck.storage.following import UnexpectedAppendOffset
 from millbeck.storage.log import Log
-from millbeck.storage.producer_state import Origin
 
 if TYPE_CHECKING:
-    from millbeck.server.drivers.raft_peers import RaftPeers
+    from millbeck.server.metadata.raft_peers import RaftClient
 
 T = TypeVar("T")
 
 LeadershipListener = Callable[[int], None]
-"""Told of the epoch in which this node begins or ceases to be the active controller."""
+"""Called with the epoch when this node becomes, or ceases to be, the active controller."""
 
 LeaderListener = Callable[[Leader], None]
+
+BATCH_RECORDS_MAX: Final = 500
+"""Records in a batch where they need not take effect together: as many as one turn of the loop applies and writes."""
 
 STOP_SECONDS_MAX: Final = 5.0
 """How long a stopping leader waits for a majority to commit what it has decided."""
@@ -150,12 +148,14 @@ class QuorumDriver:
         self._voters = voters
         self._spawn = spawn
         self._on_fatal = on_fatal
-        self._flush_lock = asyncio.Lock()
+        flush_lock = asyncio.Lock()
+        self.deciding = asyncio.Lock()
+        """Held from a decision's first step until its last record is appended."""
         self.snapshots = MetadataSnapshots(
             environment,
             log,
             snapshot_options or SnapshotOptions(),
-            flush_lock=self._flush_lock,
+            flush_lock=flush_lock,
             spawn=spawn,
             on_log_failed=lambda error: self._fail(f"the metadata log can not be synced: {error}", error),
             voters_at=self._voters_at,
@@ -168,10 +168,20 @@ class QuorumDriver:
             on_published=self._on_published,
             on_failed=self._commit_failed,
         )
+        self._log_writer = MetadataLogWriter(
+            environment,
+            log,
+            self.commits.replay,
+            self.snapshots,
+            flush_lock=flush_lock,
+            spawn=spawn,
+            deliver=self._deliver,
+            on_failed=self._commit_failed,
+        )
         self._serving = FetchServing(environment, log, self.settings, spawn=spawn, answer=self._settle)
-        self._peers: RaftPeers | None = None
+        self._peers: RaftClient | None = None
         self._events: deque[Event] = deque()
-        self._answers: dict[int, asyncio.Future[Reply]] = {}
+        self._answers: dict[int, asyncio.Future[Response]] = {}
         self._token = 0
         self._on_gained: list[LeadershipListener] = []
         self._on_lost: list[LeadershipListener] = []
@@ -181,10 +191,9 @@ class QuorumDriver:
         self._active_epoch = -1
         self._deciding_epoch = -1
         self._active_from_offset = 0
-        self._told_flushed_offset = -1
         self._is_pumping = False
-        self._is_flushing = False
         self._is_stopped = False
+        self._logged_fault = ""
 
     # What it is.
 
@@ -239,11 +248,11 @@ class QuorumDriver:
         self._on_lost.append(lost)
 
     def on_leader_change(self, listener: LeaderListener) -> None:
-        """Be told of every change of `leader`, on observers too. Register before `start`."""
+        """Call ``listener`` on every change of `leader`, also on observers. Register before `start`."""
         self._on_leader.append(listener)
 
     def subscribe(self, subscriber: Subscriber) -> None:
-        """Be told of every committed image, from the first one on when this is called before `start`."""
+        """Call ``subscriber`` with every committed image, including the first if registered before `start`."""
         self.commits.subscribe(subscriber)
 
     # Starting and stopping.
@@ -256,17 +265,17 @@ class QuorumDriver:
         """
         try:
             machine = await self._load()
-        except (MetadataFault, QuorumStateFault, OSError, ApiError) as error:
+        except (MetadataFault, QuorumStateError, OSError, ApiError) as error:
             raise self._fail(f"the metadata log in {self.log.directory} can not be opened: {error}", error) from error
         self.machine = machine
-        self._ensure_flush()
-        self._deliver(Started())
+        self._log_writer.ensure_flush()
+        self._deliver(ProcessStarted())
         if machine.can_vote and machine.history.latest.is_only(machine.key):
             await self.wait_caught_up()
 
     async def _load(self) -> QuorumMachine:
         files, directory, settings = self.environment.files, self.log.directory, self.settings
-        opened = open_state(files, self.log)
+        opened = load_state(files, self.log)
         history = VoterHistory(self._configured_voters())
         if opened.snapshot is not None:
             found = opened.snapshot
@@ -288,15 +297,17 @@ class QuorumDriver:
             history=history,
             state=metadata_files.read_quorum_state(files, directory),
             below=self._below,
-            can_vote=settings.can_vote,
-            timeouts=settings.timeouts,
-            listeners=settings.listeners,
-            listener_name=settings.listener_name,
-            bootstrap=tuple(
-                VoterEndpoint(name=settings.listener_name, host=address.host, port=address.port)
-                for address in settings.bootstrap_servers
+            options=QuorumOptions(
+                can_vote=settings.can_vote,
+                timeouts=settings.timeouts,
+                listeners=settings.listeners,
+                listener_name=settings.listener_name,
+                bootstrap=tuple(
+                    VoterEndpoint(name=settings.listener_name, host=address.host, port=address.port)
+                    for address in settings.bootstrap_servers
+                ),
+                auto_join=settings.auto_join,
             ),
-            auto_join=settings.auto_join,
         )
 
     def _below(self, bound: int) -> int:
@@ -350,7 +361,7 @@ class QuorumDriver:
                 if was_active:
                     await self._wait_committed(self.log.end_offset)
         except (TimeoutError, NotController):
-            logger.warning("what was decided last could not be committed before the stop")
+            logger.warning("the controller stops before its last metadata records are committed; they may be lost")
         self._deliver(ShutdownRequested())
         deadline_s = self.environment.clock.monotonic() + self.settings.timeouts.request_ms / 1000
         while not machine.is_stopped and self.environment.clock.monotonic() < deadline_s and self.failure is None:
@@ -379,11 +390,11 @@ class QuorumDriver:
             return None
         return describe_quorum(self.machine, now_ms=self._now_ms(), wall_ms=self.environment.clock.wall_ms())
 
-    async def ask(self, ask: Ask) -> Reply:
+    async def ask(self, ask: Request) -> Response:
         """What another member, or an administrator, asks of this one. Raises `MetadataLogFailed`, `NotController`."""
-        return await self._ask(lambda token: Asked(token=token, ask=ask))
+        return await self._ask(lambda token: RequestReceived(token=token, ask=ask))
 
-    async def raise_kraft_version(self) -> Reply:
+    async def raise_kraft_version(self) -> Response:
         """Let the voters be in the log from now on (``kraft.version`` 1)."""
         return await self._ask(lambda token: UpgradeRequested(token=token))
 
@@ -391,48 +402,73 @@ class QuorumDriver:
         """The controller on this node can not go on leading."""
         self._deliver(ResignRequested(epoch=self.epoch))
 
-    async def _ask(self, event: Callable[[int], Event]) -> Reply:
+    async def _ask(self, event: Callable[[int], Event]) -> Response:
         if self.failure is not None:
             raise self.failure
         if self.machine is None or self.machine.is_stopped:
             raise NotController("this node does not take part in the quorum now")
         self._token += 1
-        future: asyncio.Future[Reply] = asyncio.get_running_loop().create_future()
+        future: asyncio.Future[Response] = asyncio.get_running_loop().create_future()
         self._answers[self._token] = future
         self._deliver(event(self._token))
         return await future
 
-    def _settle(self, token: int, reply: Reply) -> None:
+    def _settle(self, token: int, reply: Response) -> None:
         future = self._answers.pop(token, None)
         if future is not None and not future.done():
             future.set_result(reply)
 
     # Deciding.
 
-    async def submit(self, decide: Callable[[MetadataImage], Result[T]]) -> T:
+    async def submit(self, decide: Callable[[MetadataImage], Result[T] | Steps[Result[T]]]) -> T:
         """Carry out a decision; returns its response once everything it was based on is committed.
 
         Raises whatever ``decide`` raises, and then nothing has changed; `NotController` when this node does not lead,
         or ceased to before the decision was committed; `MetadataLogFailed` when the log failed, so that the outcome is
         not known.
         """
+        has_gone_up = False
+        while True:
+            async with self.deciding:
+                self._check_active()
+                clock = self.environment.clock
+                began_s, turns = clock.monotonic(), TimeSlices(clock)
+                decided = decide(self.commits.appended_image)
+                result = decided if isinstance(decided, Result) else await self._in_turns(decided, turns)
+                goes_up = result.kraft_version is not None and result.kraft_version > self.kraft_version
+                if has_gone_up or not goes_up:
+                    await self._in_turns(self._append(result.records, is_atomic=result.is_atomic), turns)
+                    self.statistics.decided(clock.monotonic() - began_s)
+                    end_offset = self.log.end_offset
+                    break
+            assert result.kraft_version is not None
+            await self._go_up_to(result.kraft_version)
+            has_gone_up = True
+        await self._wait_committed(end_offset)
+        return result.response
+
+    def _check_active(self) -> None:
         if self.failure is not None:
             raise self.failure
         if not self.is_active:
             raise NotController
-        clock = self.environment.clock
-        began_s = clock.monotonic()
-        result = decide(self.commits.appended_image)
-        if result.kraft_version is not None and result.kraft_version > self.kraft_version:
-            await self._go_up_to(result.kraft_version)
-            result = decide(self.commits.appended_image)
-        self._append(result.records, is_atomic=result.is_atomic)
-        self.statistics.decided(clock.monotonic() - began_s)
-        await self._wait_committed(self.log.end_offset)
-        return result.response
+
+    async def _in_turns(self, steps: Steps[T], turns: TimeSlices) -> T:
+        """Take the steps of a decision; raises `NotController` when this node leads no more before the last one."""
+        epoch = self.epoch
+        while True:
+            try:
+                next(steps)
+            except StopIteration as end:
+                value: T = end.value
+                return value
+            await turns.give_way()
+            self._check_active()
+            if self.epoch != epoch:
+                raise NotController
 
     async def _go_up_to(self, kraft_version: int) -> None:
-        """The quorum's own level comes first: when a voter is not ready for it, nothing of the decision comes about."""
+        """Raise kraft.version first: if a voter does not support it, the whole request is rejected."""
         reply = await self.raise_kraft_version()
         if reply.error_code:
             raise from_code(reply.error_code, reply.message or f"kraft.version can not be raised to {kraft_version}")
@@ -442,55 +478,71 @@ class QuorumDriver:
     async def _wait_committed(self, end_offset: int) -> None:
         await self.commits.wait(end_offset)
 
-    def _append(self, records: list[MetadataRecord], *, is_atomic: bool) -> None:
-        """Append records and make the image of them; nothing has changed when an `ApiError` is raised."""
-        chunk = len(records) if is_atomic else RECORD_COUNT_MAX
-        for start in range(0, len(records), chunk or 1):
-            part = records[start : start + chunk]
-            now_ms = self.environment.clock.wall_ms()
-            offset = self.log.end_offset
-            before = self.commits.appended_image
+    def _append(self, records: list[MetadataRecord], *, is_atomic: bool) -> Steps[None]:
+        """Append records and make the image of them.
+
+        When an `ApiError` is raised nothing has changed, or where they are not atomic, only what could be made."""
+        chunk = max(len(records), 1) if is_atomic else BATCH_RECORDS_MAX
+        parts = [records[start : start + chunk] for start in range(0, len(records), chunk)]
+        parts.reverse()
+        refusal: Exception | None = None
+        while parts:
+            part = parts.pop()
             try:
-                # The image first: a record that can not be replayed must never get into the log.
-                image, delta = advance(
-                    before, part, offset=offset + len(part) - 1, epoch=self.epoch, timestamp_ms=now_ms
-                )
-                batch = data_batch(
-                    part,
-                    base_offset=offset,
-                    epoch=self.epoch,
-                    timestamp_ms=now_ms,
-                    metadata_version=before.features.metadata_version or LATEST_METADATA_VERSION,
-                )
-            except BatchTooLarge as error:
-                raise PolicyViolation(f"The change is too large to be made at once: {error}") from error
-            except MetadataFault as error:
-                self.statistics.fault_count += 1
-                logger.exception("a decision contradicts the image it was made on")
-                raise UnknownServerError(str(error)) from error
-            self._write(batch, self.epoch, now_ms)
-            self.commits.appended(image, delta, len(batch))
+                yield from self._append_batch(part)
+            except (BatchTooLarge, MetadataFault) as error:
+                middle = 0 if is_atomic else len(part) // 2
+                if middle:
+                    # Too large, or one of them can not be replayed: the others do not depend on that.
+                    parts += (part[middle:], part[:middle])
+                else:
+                    refusal = error
+        if isinstance(refusal, BatchTooLarge):
+            raise PolicyViolation(f"The change is too large to be made at once: {refusal}") from refusal
+        if refusal is not None:
+            self.statistics.fault_count += 1
+            if str(refusal) != self._logged_fault:
+                self._logged_fault = str(refusal)
+                logger.error("a decision contradicts the image it was made on", exc_info=refusal)
+            raise UnknownServerError(str(refusal)) from refusal
+
+    def _append_batch(self, records: list[MetadataRecord]) -> Steps[None]:
+        """Append all or nothing; raises `BatchTooLarge`, `MetadataFault`."""
+        now_ms = self.environment.clock.wall_ms()
+        before = self.commits.appended_image
+        fold = Fold(before)
+        metadata_version = before.features.metadata_version or LATEST_METADATA_VERSION
+        writer = MetadataBatchWriter(timestamp_ms=now_ms, metadata_version=metadata_version)
+        for start in range(0, len(records), RECORDS_AT_ONCE):
+            some = records[start : start + RECORDS_AT_ONCE]
+            # The image first: a record that can not be replayed must never get into the log.
+            fold.add(some)
+            writer.add(some)
+            yield
+        offset = self.log.end_offset
+        image, delta = fold.finish(offset=offset + len(records) - 1, epoch=self.epoch, timestamp_ms=now_ms)
+        batch = writer.build(base_offset=offset, epoch=self.epoch)
+        self._write(batch, self.epoch, now_ms)
+        self.commits.appended(image, delta, len(batch))
 
     def _write(self, batch: bytes, epoch: int, now_ms: int) -> None:
         """Append a batch as leader, and see to it that it becomes durable and is fetched."""
         try:
-            self.log.stage(batch, leader_epoch=epoch, now_ms=now_ms, origin=Origin.QUORUM)
-            self.log.write_staged()
+            self._log_writer.write(batch, epoch, now_ms)
         except ApiError as error:
             raise self._fail(f"the metadata log can not be written: {error}", error) from error
-        self._ensure_flush()
         if self.machine is not None:
             self._serving.look_again(self.machine)
 
     def _begin_deciding(self, machine: QuorumMachine) -> None:
         """Everything before this epoch is published: take decisions, once what a new leader has to say is committed."""
-        self.commits.begin_deciding()
+        self.commits.on_leadership_gained()
         self._deciding_epoch = machine.epoch
         image = self.commits.appended_image
         if image.open_transaction is not None:
-            self._append([AbortTransactionRecord(reason="A new controller has started.")], is_atomic=True)
+            finished(self._append([AbortTransactionRecord(reason="A new controller has started.")], is_atomic=True))
         if image.features.metadata_version == 0:
-            self._append(self._bootstrap(), is_atomic=True)
+            finished(self._append(self._bootstrap(), is_atomic=True))
         self._active_from_offset = self.log.end_offset if self.commits.appended_image is not image else 0
 
     def _bootstrap(self) -> list[MetadataRecord]:
@@ -505,7 +557,7 @@ class QuorumDriver:
         return [BeginTransactionRecord(name="Bootstrap records"), *records, EndTransactionRecord()]
 
     def _on_published(self, image: MetadataImage, size_bytes: int) -> None:
-        """An image has reached everybody: perhaps it was the last one missing for this node to decide."""
+        """All subscribers have an image; it may be the last one needed before this node can decide."""
         if image.features.metadata_version:
             self.snapshots.committed(image, size_bytes)
         machine = self.machine
@@ -530,10 +582,10 @@ class QuorumDriver:
                     future.set_result(None)
 
     def _note_role(self, machine: QuorumMachine) -> None:
-        """After every step: whoever leads no more decides no more, and says so."""
+        """After every step: a node that lost leadership stops deciding and fails what is pending."""
         if self._deciding_epoch >= 0 and not (machine.is_leader and machine.epoch == self._deciding_epoch):
             self._deciding_epoch = -1
-            self.commits.stop_deciding(NotController("this node no longer leads the quorum"))
+            self.commits.on_leadership_lost(NotController("this node no longer leads the quorum"))
             lost_epoch, self._active_epoch = self._active_epoch, -1
             if lost_epoch >= 0:
                 for lost in self._on_lost:
@@ -577,7 +629,7 @@ class QuorumDriver:
         deadline_ms = machine.next_deadline_ms
         if deadline_ms < NEVER_MS and self.failure is None and not machine.is_stopped:
             delay_s = max(deadline_ms - self._now_ms(), 0) / 1000
-            self._timer = asyncio.get_running_loop().call_later(delay_s, self._deliver, TimePassed())
+            self._timer = asyncio.get_running_loop().call_later(delay_s, self._deliver, TimerExpired())
 
     async def _perform(self, machine: QuorumMachine, effect: Effect) -> None:
         match effect:
@@ -590,11 +642,13 @@ class QuorumDriver:
                     effect.state,
                 )
             case AppendControl():
-                self._append_control(effect)
+                # A decision counts on the offsets that follow the image it is made on.
+                async with self.deciding:
+                    self._append_control(effect)
             case AppendFetched():
-                self._append_fetched(effect)
+                self._events.appendleft(self._log_writer.append_fetched(effect))
             case TruncateTo():
-                await self._truncate(effect.offset)
+                self._events.appendleft(await self._log_writer.truncate(effect.offset))
             case MoveHighWatermark():
                 self.commits.moved(effect.high_watermark)
                 self._serving.look_again(machine)
@@ -603,9 +657,9 @@ class QuorumDriver:
                 logger.info("%s leads the quorum in epoch %d", who, effect.leader.epoch)
                 for listener in self._on_leader:
                     listener(effect.leader)
-            case Send():
+            case SendRequest():
                 self._send(effect)
-            case Answer():
+            case SendResponse():
                 self._settle(effect.token, effect.reply)
             case ServeFetch():
                 self._serving.serve(machine, effect.token, effect.ask)
@@ -622,24 +676,22 @@ class QuorumDriver:
                     effect.data,
                 )
             case InstallSnapshot():
-                await self._install(SnapshotId(*effect.snapshot))
+                self._events.appendleft(await self._log_writer.install(SnapshotId(*effect.snapshot)))
             case _:
                 assert_never(effect)
 
-    def _send(self, effect: Send) -> None:
+    def _send(self, effect: SendRequest) -> None:
         if self._peers is None:
             # A node that is alone never gets here, and starts faster without it.
-            from millbeck.server.drivers.raft_peers import RaftPeers
+            from millbeck.server.metadata.raft_peers import RaftClient
 
-            self._peers = RaftPeers(self.environment, self.settings, node_id=self.node_id, spawn=self._spawn)
+            self._peers = RaftClient(self.environment, self.settings, node_id=self.node_id, spawn=self._spawn)
         node_id, ask = effect.node_id, effect.ask
         self._peers.send(
             effect.endpoint,
             ask,
-            lambda reply: self._deliver(Answered(node_id=node_id, ask=ask, reply=reply)),
+            lambda reply: self._deliver(ResponseReceived(node_id=node_id, ask=ask, reply=reply)),
         )
-
-    # Changing the log.
 
     def _append_control(self, effect: AppendControl) -> None:
         now_ms = self.environment.clock.wall_ms()
@@ -659,103 +711,11 @@ class QuorumDriver:
         )
         self._events.appendleft(LogAppended(end_offset=self.log.end_offset, changes=changes))
 
-    def _append_fetched(self, effect: AppendFetched) -> None:
-        changes: list[tuple[int, KRaftVersion | Voters]] = []
-        before = self.log.end_offset
-        try:
-            self.log.append_as_follower(
-                effect.records, leader_epoch=effect.epoch, now_ms=self.environment.clock.wall_ms()
-            )
-            for _, _, view in record_batch.split(effect.records, partial_tail=True):
-                changes += voter_changes_of(view)
-        except (CorruptMessage, UnexpectedAppendOffset) as error:
-            # What came is not what follows this log: fetch it again.
-            logger.warning("what the quorum's leader sent can not be appended: %s", error)
-        appended = tuple(change for change in changes if before <= change[0] < self.log.end_offset)
-        self._ensure_flush()
-        self._events.appendleft(LogAppended(end_offset=self.log.end_offset, changes=appended))
-
-    async def _truncate(self, offset: int) -> None:
-        async with self._flush_lock:
-            removals = await truncate(self.log, offset, self._in_thread, self._flush_once)
-            await self._flush_rest()
-        logger.info("the metadata log was cut to offset %d, where it leaves the leader's", self.log.end_offset)
-        for removal in removals:
-            await run_off_loop(self.environment.threads, removal.run)
-        self._told_flushed_offset = self.log.flushed_offset
-        self._events.appendleft(LogTruncated(end_offset=self.log.end_offset))
-
-    async def _install(self, snapshot_id: SnapshotId) -> None:
-        files, threads, directory = self.environment.files, self.environment.threads, self.log.directory
-        try:
-            found = await run_off_loop(threads, metadata_files.finish_snapshot, files, directory, snapshot_id)
-        except MetadataFault as error:
-            logger.warning("the snapshot that was fetched is damaged, and is fetched again: %s", error)
-            self._events.appendleft(LogTruncated(end_offset=self.log.end_offset))
-            return
-        async with self.commits.replay.is_reading, self._flush_lock:
-            removals = await truncate(
-                self.log, snapshot_id.end_offset, self._in_thread, self._flush_once, starts_over=True
-            )
-            await self._flush_rest()
-            self.snapshots.found([found.kept], start_epoch=snapshot_id.epoch)
-            self.commits.replay.begin_with(found)
-        for removal in removals:
-            await run_off_loop(threads, removal.run)
-        await run_off_loop(threads, metadata_files.remove_snapshots_before, files, directory, snapshot_id)
-        version, voters = found.content.kraft_version, found.content.voters
-        self._told_flushed_offset = self.log.flushed_offset
-        self._events.appendleft(
-            SnapshotInstalled(
-                end_offset=snapshot_id.end_offset,
-                kraft_version=version,
-                voters=VoterSet.of(voters.voters) if version >= 1 and voters is not None else None,
-            )
-        )
-
-    async def _in_thread(self, job: Callable[[], T], /) -> T:
-        return await run_off_loop(self.environment.threads, job)
-
     def _voters_at(self, end_offset: int) -> tuple[int, Voters | None]:
         if self.machine is None:
             return 0, None
         version, voters = self.machine.history.at(end_offset)
         return version, voters.record() if version >= 1 else None
-
-    # Becoming durable.
-
-    def _ensure_flush(self) -> None:
-        if not self._is_flushing and self.log.flushed_offset < self.log.end_offset:
-            self._is_flushing = True
-            self._spawn(self._flush_all())
-
-    async def _flush_all(self) -> None:
-        """Sync until everything appended is durable; what comes meanwhile is covered by the next round."""
-        try:
-            while self.failure is None and self._told_flushed_offset < self.log.end_offset:
-                async with self._flush_lock:
-                    await self._flush_once()
-                self._told_flushed_offset = self.log.flushed_offset
-                self._deliver(LogFlushed(end_offset=self.log.flushed_offset))
-        except Exception as error:
-            self._commit_failed(error)
-        finally:
-            self._is_flushing = False
-
-    async def _flush_once(self) -> None:
-        job = self.log.flush_job()
-        if job is not None:
-            result = await run_off_loop(self.environment.threads, job.run)
-            self.log.finish_flush(job, result)
-            if result.outcome is not FlushOutcome.DONE:
-                raise MetadataFault(f"syncing it {result.outcome.value}: {result.error}")
-        elif self.log.flushed_offset < self.log.end_offset:
-            raise MetadataFault(f"it ends at {self.log.end_offset} and is durable up to {self.log.flushed_offset} only")
-
-    async def _flush_rest(self) -> None:
-        """After a cut: what the log is now counts as flushed before anybody is told where it ends."""
-        while self.log.flushed_offset < self.log.end_offset:
-            await self._flush_once()
 
     def _commit_failed(self, error: Exception) -> None:
         logger.error("the metadata log failed", exc_info=error)
@@ -768,6 +728,7 @@ class QuorumDriver:
             self.failure = MetadataLogFailed(message)
             self.failure.__cause__ = cause
             self.snapshots.stop()
+            self._log_writer.stop()
             self._close()
             self._on_fatal(self.failure)
         return self.failure

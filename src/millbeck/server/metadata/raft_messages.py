@@ -1,8 +1,8 @@
-"""The quorum's questions and answers as Kafka's messages, in both directions.
+"""Convert between the raft state machine's messages and Kafka's wire messages, in both directions.
 
-All of these requests are lists of topics with lists of partitions, of which there is exactly one here, the metadata
-log. Whatever else is asked for is INVALID_REQUEST, another cluster's id INCONSISTENT_CLUSTER_ID, both raised as errors.
-A leader is named by id and epoch in the partition, and by address beside the topics.
+Most of these requests are lists of topics with lists of partitions; only one partition is valid here, the metadata log.
+Any other partition raises INVALID_REQUEST, another cluster's id INCONSISTENT_CLUSTER_ID. The leader's id and epoch are
+in the partition, its address is in the node endpoints beside the topics.
 """
 
 from __future__ import annotations
@@ -14,45 +14,38 @@ from millbeck.kernel.errors import InconsistentClusterId, InvalidRequest
 from millbeck.kernel.ids import ZERO_UUID
 from millbeck.kernel.names import CLUSTER_METADATA_TOPIC
 from millbeck.raft.messages import (
-    AddVoterAsk,
-    Ask,
-    BeginEpochAsk,
-    EndEpochAsk,
+    AddVoterRequest,
+    BeginEpochRequest,
+    EndEpochRequest,
     EpochEnd,
-    FetchAsk,
-    FetchReply,
-    RemoveVoterAsk,
-    Reply,
-    SnapshotAsk,
+    FetchRequest,
+    FetchResponse,
+    RemoveVoterRequest,
+    Request,
+    Response,
     SnapshotKey,
-    SnapshotReply,
-    UpdateVoterAsk,
-    VersionsAsk,
-    VersionsReply,
-    VoteAsk,
-    VoteReply,
+    SnapshotRequest,
+    SnapshotResponse,
+    UpdateVoterRequest,
+    VersionsRequest,
+    VersionsResponse,
+    VoteRequest,
+    VoteResponse,
 )
 from millbeck.raft.voters import Leader, ReplicaKey
 from millbeck.records.control import Voter, VoterEndpoint
-from millbeck.server.drivers.metadata_loading import METADATA_TOPIC_ID
-from millbeck.wire.messages import (
-    add_raft_voter,
-    begin_quorum_epoch,
-    end_quorum_epoch,
-    fetch,
-    fetch_snapshot,
-    remove_raft_voter,
-    update_raft_voter,
-    vote,
-)
-from millbeck.wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from millbeck.server.metadata.loading import METADATA_TOPIC_ID
+from millbeck.wire.messages import fetch as fetch_messages
+from millbeck.wire.messages import quorum as quorum_messages
+from millbeck.wire.messages.metadata import ApiVersionsRequest, ApiVersionsResponse
+from millbeck.wire.messages.shared import LeaderIdAndEpoch, NodeEndpoint
 
 PARTITION: Final = 0
 KRAFT_VERSION_FEATURE: Final = "kraft.version"
 
 
-class Question:
-    """A request as it goes out: the message, the class of its answer, and the oldest version that can say it."""
+class OutgoingRequest:
+    """An outgoing request: the wire message, its response class, and the lowest usable API version."""
 
     __slots__ = ("message", "response", "version_min")
 
@@ -62,38 +55,40 @@ class Question:
         self.version_min = version_min
 
 
-# Asking.
+# Outgoing requests.
 
 
-def question(
-    ask: Ask, *, cluster_id: str | None, fetch_bytes_max: int, snapshot_bytes_max: int, wait_ms: int
-) -> Question:
+def to_wire_request(
+    ask: Request, *, cluster_id: str | None, fetch_bytes_max: int, snapshot_bytes_max: int, wait_ms: int
+) -> OutgoingRequest:
     match ask:
-        case VoteAsk():
-            return Question(_vote_request(ask, cluster_id), vote.VoteResponse, 2)
-        case BeginEpochAsk():
-            return Question(_begin_request(ask, cluster_id), begin_quorum_epoch.BeginQuorumEpochResponse, 1)
-        case EndEpochAsk():
-            return Question(_end_request(ask, cluster_id), end_quorum_epoch.EndQuorumEpochResponse, 1)
-        case FetchAsk():
-            return Question(_fetch_request(ask, cluster_id, fetch_bytes_max, wait_ms), fetch.FetchResponse, 17)
-        case SnapshotAsk():
+        case VoteRequest():
+            return OutgoingRequest(_vote_request(ask, cluster_id), quorum_messages.VoteResponse, 2)
+        case BeginEpochRequest():
+            return OutgoingRequest(_begin_request(ask, cluster_id), quorum_messages.BeginQuorumEpochResponse, 1)
+        case EndEpochRequest():
+            return OutgoingRequest(_end_request(ask, cluster_id), quorum_messages.EndQuorumEpochResponse, 1)
+        case FetchRequest():
+            return OutgoingRequest(
+                _fetch_request(ask, cluster_id, fetch_bytes_max, wait_ms), fetch_messages.FetchResponse, 17
+            )
+        case SnapshotRequest():
             request = _snapshot_request(ask, cluster_id, snapshot_bytes_max)
-            return Question(request, fetch_snapshot.FetchSnapshotResponse, 1)
-        case VersionsAsk():
+            return OutgoingRequest(request, quorum_messages.FetchSnapshotResponse, 1)
+        case VersionsRequest():
             message = ApiVersionsRequest(client_software_name="millbeck", client_software_version="quorum")
-            return Question(message, ApiVersionsResponse, 3)
-        case AddVoterAsk():
-            return Question(_add_request(ask, cluster_id), add_raft_voter.AddRaftVoterResponse, 1)
-        case RemoveVoterAsk():
-            removal = remove_raft_voter.RemoveRaftVoterRequest(cluster_id, *ask.voter)
-            return Question(removal, remove_raft_voter.RemoveRaftVoterResponse)
-        case UpdateVoterAsk():
-            return Question(_update_request(ask, cluster_id), update_raft_voter.UpdateRaftVoterResponse)
+            return OutgoingRequest(message, ApiVersionsResponse, 3)
+        case AddVoterRequest():
+            return OutgoingRequest(_add_request(ask, cluster_id), quorum_messages.AddRaftVoterResponse, 1)
+        case RemoveVoterRequest():
+            removal = quorum_messages.RemoveRaftVoterRequest(cluster_id, *ask.voter)
+            return OutgoingRequest(removal, quorum_messages.RemoveRaftVoterResponse)
+        case UpdateVoterRequest():
+            return OutgoingRequest(_update_request(ask, cluster_id), quorum_messages.UpdateRaftVoterResponse)
 
 
-def _vote_request(ask: VoteAsk, cluster_id: str | None) -> vote.VoteRequest:
-    partition = vote.VotePartition(
+def _vote_request(ask: VoteRequest, cluster_id: str | None) -> quorum_messages.VoteRequest:
+    partition = quorum_messages.VotePartition(
         PARTITION,
         replica_epoch=ask.epoch,
         replica_id=ask.candidate.node_id,
@@ -103,38 +98,40 @@ def _vote_request(ask: VoteAsk, cluster_id: str | None) -> vote.VoteRequest:
         last_offset=ask.log_end.end_offset,
         pre_vote=ask.is_pre_vote,
     )
-    topics = [vote.VoteTopic(CLUSTER_METADATA_TOPIC, [partition])]
-    return vote.VoteRequest(cluster_id, ask.voter.node_id, topics)
+    topics = [quorum_messages.VoteTopic(CLUSTER_METADATA_TOPIC, [partition])]
+    return quorum_messages.VoteRequest(cluster_id, ask.voter.node_id, topics)
 
 
-def _begin_request(ask: BeginEpochAsk, cluster_id: str | None) -> begin_quorum_epoch.BeginQuorumEpochRequest:
-    partition = begin_quorum_epoch.BeginQuorumEpochPartition(
+def _begin_request(ask: BeginEpochRequest, cluster_id: str | None) -> quorum_messages.BeginQuorumEpochRequest:
+    partition = quorum_messages.BeginQuorumEpochPartition(
         PARTITION, voter_directory_id=ask.voter.directory_id, leader_id=ask.leader_id, leader_epoch=ask.epoch
     )
-    return begin_quorum_epoch.BeginQuorumEpochRequest(
+    return quorum_messages.BeginQuorumEpochRequest(
         cluster_id,
         ask.voter.node_id,
-        [begin_quorum_epoch.BeginQuorumEpochTopic(CLUSTER_METADATA_TOPIC, [partition])],
-        [begin_quorum_epoch.LeaderEndpoint(each.name, each.host, each.port) for each in ask.endpoints],
+        [quorum_messages.BeginQuorumEpochTopic(CLUSTER_METADATA_TOPIC, [partition])],
+        [quorum_messages.LeaderEndpoint(each.name, each.host, each.port) for each in ask.endpoints],
     )
 
 
-def _end_request(ask: EndEpochAsk, cluster_id: str | None) -> end_quorum_epoch.EndQuorumEpochRequest:
-    partition = end_quorum_epoch.EndQuorumEpochPartition(
+def _end_request(ask: EndEpochRequest, cluster_id: str | None) -> quorum_messages.EndQuorumEpochRequest:
+    partition = quorum_messages.EndQuorumEpochPartition(
         PARTITION,
         leader_id=ask.leader_id,
         leader_epoch=ask.epoch,
-        preferred_candidates=[end_quorum_epoch.ReplicaInfo(*successor) for successor in ask.successors],
+        preferred_candidates=[quorum_messages.ReplicaInfo(*successor) for successor in ask.successors],
     )
-    return end_quorum_epoch.EndQuorumEpochRequest(
+    return quorum_messages.EndQuorumEpochRequest(
         cluster_id,
-        [end_quorum_epoch.EndQuorumEpochTopic(CLUSTER_METADATA_TOPIC, [partition])],
-        [end_quorum_epoch.LeaderEndpoint(each.name, each.host, each.port) for each in ask.endpoints],
+        [quorum_messages.EndQuorumEpochTopic(CLUSTER_METADATA_TOPIC, [partition])],
+        [quorum_messages.LeaderEndpoint(each.name, each.host, each.port) for each in ask.endpoints],
     )
 
 
-def _fetch_request(ask: FetchAsk, cluster_id: str | None, bytes_max: int, wait_ms: int) -> fetch.FetchRequest:
-    partition = fetch.FetchPartition(
+def _fetch_request(
+    ask: FetchRequest, cluster_id: str | None, bytes_max: int, wait_ms: int
+) -> fetch_messages.FetchRequest:
+    partition = fetch_messages.FetchPartition(
         PARTITION,
         current_leader_epoch=ask.epoch,
         fetch_offset=ask.offset,
@@ -143,76 +140,78 @@ def _fetch_request(ask: FetchAsk, cluster_id: str | None, bytes_max: int, wait_m
         replica_directory_id=ask.replica.directory_id,
         high_watermark=ask.high_watermark,
     )
-    return fetch.FetchRequest(
+    return fetch_messages.FetchRequest(
         cluster_id=cluster_id,
-        replica_state=fetch.ReplicaState(ask.replica.node_id),
+        replica_state=fetch_messages.ReplicaState(ask.replica.node_id),
         max_wait_ms=wait_ms,
         min_bytes=0,
         max_bytes=bytes_max,
-        topics=[fetch.FetchTopic(topic_id=METADATA_TOPIC_ID, partitions=[partition])],
+        topics=[fetch_messages.FetchTopic(topic_id=METADATA_TOPIC_ID, partitions=[partition])],
     )
 
 
-def _snapshot_request(ask: SnapshotAsk, cluster_id: str | None, bytes_max: int) -> fetch_snapshot.FetchSnapshotRequest:
-    partition = fetch_snapshot.FetchSnapshotPartition(
+def _snapshot_request(
+    ask: SnapshotRequest, cluster_id: str | None, bytes_max: int
+) -> quorum_messages.FetchSnapshotRequest:
+    partition = quorum_messages.FetchSnapshotPartition(
         PARTITION,
         current_leader_epoch=ask.epoch,
-        snapshot_id=fetch_snapshot.SnapshotId(*ask.snapshot),
+        snapshot_id=quorum_messages.SnapshotId(*ask.snapshot),
         position=ask.position,
         replica_directory_id=ask.replica.directory_id,
     )
-    topics = [fetch_snapshot.FetchSnapshotTopic(CLUSTER_METADATA_TOPIC, [partition])]
-    return fetch_snapshot.FetchSnapshotRequest(cluster_id, ask.replica.node_id, bytes_max, topics)
+    topics = [quorum_messages.FetchSnapshotTopic(CLUSTER_METADATA_TOPIC, [partition])]
+    return quorum_messages.FetchSnapshotRequest(cluster_id, ask.replica.node_id, bytes_max, topics)
 
 
-def _add_request(ask: AddVoterAsk, cluster_id: str | None) -> add_raft_voter.AddRaftVoterRequest:
-    return add_raft_voter.AddRaftVoterRequest(
+def _add_request(ask: AddVoterRequest, cluster_id: str | None) -> quorum_messages.AddRaftVoterRequest:
+    return quorum_messages.AddRaftVoterRequest(
         cluster_id,
         ask.timeout_ms,
         ask.voter.node_id,
         ask.voter.directory_id,
-        [add_raft_voter.Listener(each.name, each.host, each.port) for each in ask.voter.endpoints],
+        [quorum_messages.Listener(each.name, each.host, each.port) for each in ask.voter.endpoints],
         ask.acknowledge_when_committed,
     )
 
 
-def _update_request(ask: UpdateVoterAsk, cluster_id: str | None) -> update_raft_voter.UpdateRaftVoterRequest:
-    return update_raft_voter.UpdateRaftVoterRequest(
+def _update_request(ask: UpdateVoterRequest, cluster_id: str | None) -> quorum_messages.UpdateRaftVoterRequest:
+    return quorum_messages.UpdateRaftVoterRequest(
         cluster_id,
         ask.epoch,
         ask.voter.node_id,
         ask.voter.directory_id,
-        [update_raft_voter.Listener(each.name, each.host, each.port) for each in ask.voter.endpoints],
-        update_raft_voter.KRaftVersionFeature(ask.voter.kraft_version_min, ask.voter.kraft_version_max),
+        [quorum_messages.Listener(each.name, each.host, each.port) for each in ask.voter.endpoints],
+        quorum_messages.KRaftVersionFeature(ask.voter.kraft_version_min, ask.voter.kraft_version_max),
     )
 
 
-# Being answered.
+# Responses to outgoing requests.
 
 
-def reply_of(response: Any, ask: Ask, listener_name: str) -> Reply | None:
-    """What an answer says; None when it says nothing that belongs to the question."""
+def from_wire_response(response: Any, ask: Request, listener_name: str) -> Response | None:
+    """Convert a response; None when it is an error or has no result for the requested partition."""
     if isinstance(response, ApiVersionsResponse):
         levels = {each.name: each for each in response.supported_features or ()}
         found = levels.get(KRAFT_VERSION_FEATURE)
         if found is None:
-            return VersionsReply(error_code=response.error_code)
-        return VersionsReply(
+            return VersionsResponse(error_code=response.error_code)
+        return VersionsResponse(
             error_code=response.error_code, kraft_version_min=found.min_version, kraft_version_max=found.max_version
         )
-    if isinstance(ask, AddVoterAsk | RemoveVoterAsk | UpdateVoterAsk | VersionsAsk):
-        return Reply(error_code=response.error_code)
-    topics = response.responses if isinstance(response, fetch.FetchResponse) else response.topics
+    if isinstance(ask, AddVoterRequest | RemoveVoterRequest | UpdateVoterRequest | VersionsRequest):
+        return Response(error_code=response.error_code)
+    topics = response.responses if isinstance(response, fetch_messages.FetchResponse) else response.topics
     if response.error_code:
         return None
     if len(topics) != 1 or len(topics[0].partitions) != 1:
         return None
     partition = topics[0].partitions[0]
-    if isinstance(partition, fetch.FetchedPartition):
+    if isinstance(partition, fetch_messages.FetchedPartition):
         return _fetch_reply(partition, _leader(partition.current_leader, response, ask.epoch, listener_name))
-    if isinstance(partition, fetch_snapshot.FetchSnapshotPartitionResult):
+    if isinstance(partition, quorum_messages.FetchSnapshotPartitionResult):
         leader = _leader(partition.current_leader, response, ask.epoch, listener_name)
-        return SnapshotReply(
+        return SnapshotResponse(
             error_code=partition.error_code,
             leader=leader,
             snapshot=SnapshotKey(partition.snapshot_id.end_offset, partition.snapshot_id.epoch),
@@ -221,13 +220,13 @@ def reply_of(response: Any, ask: Ask, listener_name: str) -> Reply | None:
             data=bytes(partition.unaligned_records),
         )
     leader = _leader(partition, response, ask.epoch, listener_name)
-    if isinstance(partition, vote.VotePartitionResult):
-        return VoteReply(error_code=partition.error_code, leader=leader, is_granted=partition.vote_granted)
-    return Reply(error_code=partition.error_code, leader=leader)
+    if isinstance(partition, quorum_messages.VotePartitionResult):
+        return VoteResponse(error_code=partition.error_code, leader=leader, is_granted=partition.vote_granted)
+    return Response(error_code=partition.error_code, leader=leader)
 
 
 def _leader(named: Any, response: Any, epoch: int, listener_name: str) -> Leader:
-    """An answer that names nobody, as when there is no error, is of the epoch in which was asked."""
+    """The leader in a response; one without a leader, as when there is no error, has the epoch of the request."""
     if named.leader_id < 0 and named.leader_epoch <= 0:
         return Leader(epoch=epoch)
     places = [each for each in response.node_endpoints if each.node_id == named.leader_id]
@@ -235,9 +234,9 @@ def _leader(named: Any, response: Any, epoch: int, listener_name: str) -> Leader
     return Leader(node_id=named.leader_id, epoch=named.leader_epoch, endpoint=endpoint)
 
 
-def _fetch_reply(partition: fetch.FetchedPartition, leader: Leader) -> FetchReply:
+def _fetch_reply(partition: fetch_messages.FetchedPartition, leader: Leader) -> FetchResponse:
     diverging, snapshot = partition.diverging_epoch, partition.snapshot_id
-    return FetchReply(
+    return FetchResponse(
         error_code=partition.error_code,
         leader=leader,
         high_watermark=partition.high_watermark,
@@ -247,16 +246,16 @@ def _fetch_reply(partition: fetch.FetchedPartition, leader: Leader) -> FetchRepl
     )
 
 
-# Being asked.
+# Incoming requests.
 
 
-def ask_of(request: Any, cluster_id: str) -> Ask:
-    """What a request asks. Raises `InconsistentClusterId` and `InvalidRequest`."""
+def ask_of(request: Any, cluster_id: str) -> Request:
+    """Convert an incoming request. Raises `InconsistentClusterId` and `InvalidRequest`."""
     if cluster_id and request.cluster_id is not None and request.cluster_id != cluster_id:
         raise InconsistentClusterId
     match request:
-        case add_raft_voter.AddRaftVoterRequest():
-            return AddVoterAsk(
+        case quorum_messages.AddRaftVoterRequest():
+            return AddVoterRequest(
                 voter=Voter(
                     node_id=request.voter_id,
                     directory_id=request.voter_directory_id,
@@ -265,9 +264,9 @@ def ask_of(request: Any, cluster_id: str) -> Ask:
                 acknowledge_when_committed=request.ack_when_committed,
                 timeout_ms=request.timeout_ms,
             )
-        case remove_raft_voter.RemoveRaftVoterRequest():
-            return RemoveVoterAsk(voter=ReplicaKey(request.voter_id, request.voter_directory_id))
-        case update_raft_voter.UpdateRaftVoterRequest():
+        case quorum_messages.RemoveRaftVoterRequest():
+            return RemoveVoterRequest(voter=ReplicaKey(request.voter_id, request.voter_directory_id))
+        case quorum_messages.UpdateRaftVoterRequest():
             versions = request.k_raft_version_feature
             voter = Voter(
                 node_id=request.voter_id,
@@ -276,55 +275,56 @@ def ask_of(request: Any, cluster_id: str) -> Ask:
                 kraft_version_min=versions.min_supported_version,
                 kraft_version_max=versions.max_supported_version,
             )
-            return UpdateVoterAsk(epoch=request.current_leader_epoch, voter=voter)
+            return UpdateVoterRequest(epoch=request.current_leader_epoch, voter=voter)
     partition = _only_partition(request)
     match partition:
-        case vote.VotePartition():
-            return VoteAsk(
+        case quorum_messages.VotePartition():
+            return VoteRequest(
                 epoch=partition.replica_epoch,
                 candidate=ReplicaKey(partition.replica_id, partition.replica_directory_id),
                 log_end=EpochEnd(partition.last_offset_epoch, partition.last_offset),
                 is_pre_vote=partition.pre_vote,
-                voter=_addressee(request.voter_id, partition.voter_directory_id),
+                voter=_requested_voter(request.voter_id, partition.voter_directory_id),
             )
-        case begin_quorum_epoch.BeginQuorumEpochPartition():
-            return BeginEpochAsk(
+        case quorum_messages.BeginQuorumEpochPartition():
+            return BeginEpochRequest(
                 epoch=partition.leader_epoch,
                 leader_id=partition.leader_id,
                 endpoints=_endpoints(request.leader_endpoints),
-                voter=_addressee(request.voter_id, partition.voter_directory_id),
+                voter=_requested_voter(request.voter_id, partition.voter_directory_id),
             )
-        case end_quorum_epoch.EndQuorumEpochPartition():
+        case quorum_messages.EndQuorumEpochPartition():
             successors = [
                 ReplicaKey(each.candidate_id, each.candidate_directory_id) for each in partition.preferred_candidates
             ]
-            return EndEpochAsk(
+            return EndEpochRequest(
                 epoch=partition.leader_epoch,
                 leader_id=partition.leader_id,
                 endpoints=_endpoints(request.leader_endpoints),
                 successors=tuple(successors) or tuple(ReplicaKey(each) for each in partition.preferred_successors),
             )
-        case fetch.FetchPartition():
+        case fetch_messages.FetchPartition():
             replica_id = max(request.replica_id, request.replica_state.replica_id)
-            return FetchAsk(
+            return FetchRequest(
                 epoch=partition.current_leader_epoch,
                 replica=ReplicaKey(replica_id, partition.replica_directory_id),
                 offset=partition.fetch_offset,
                 last_epoch=partition.last_fetched_epoch,
-                # Who does not say what it knows is taken to know everything: it is not answered early because of it.
+                # A replica that does not send its high watermark gets the field's default, the maximum: its fetch is
+                # not completed early because of a new high watermark.
                 high_watermark=partition.high_watermark,
             )
-        case fetch_snapshot.FetchSnapshotPartition():
-            return SnapshotAsk(
+        case quorum_messages.FetchSnapshotPartition():
+            return SnapshotRequest(
                 epoch=partition.current_leader_epoch,
                 replica=ReplicaKey(request.replica_id, partition.replica_directory_id),
                 snapshot=SnapshotKey(partition.snapshot_id.end_offset, partition.snapshot_id.epoch),
                 position=partition.position,
             )
-    raise InvalidRequest("This is nothing that the quorum is asked.")
+    raise InvalidRequest("not a request of the metadata quorum")
 
 
-def _addressee(node_id: int, directory_id: bytes) -> ReplicaKey:
+def _requested_voter(node_id: int, directory_id: bytes) -> ReplicaKey:
     return ReplicaKey(node_id, directory_id if node_id >= 0 else ZERO_UUID)
 
 
@@ -334,104 +334,108 @@ def _endpoints(listeners: Sequence[Any]) -> tuple[VoterEndpoint, ...]:
 
 def _only_partition(request: Any) -> Any:
     if len(request.topics) != 1 or len(request.topics[0].partitions) != 1:
-        raise InvalidRequest("The quorum has one topic with one partition.")
+        raise InvalidRequest("The request must have exactly one topic with one partition.")
     topic = request.topics[0]
     partition = topic.partitions[0]
-    if isinstance(topic, fetch.FetchTopic):
+    if isinstance(topic, fetch_messages.FetchTopic):
         index, is_known = (
             partition.partition,
             topic.topic == CLUSTER_METADATA_TOPIC or topic.topic_id == METADATA_TOPIC_ID,
         )
-    elif isinstance(topic, fetch_snapshot.FetchSnapshotTopic):
+    elif isinstance(topic, quorum_messages.FetchSnapshotTopic):
         index, is_known = partition.partition, topic.name == CLUSTER_METADATA_TOPIC
     else:
         index, is_known = partition.partition_index, topic.topic_name == CLUSTER_METADATA_TOPIC
     if not is_known or index != PARTITION:
-        raise InvalidRequest("The quorum's topic is __cluster_metadata, partition 0.")
+        raise InvalidRequest("The partition must be __cluster_metadata-0.")
     return partition
 
 
-# Answering.
+# Responses to incoming requests.
 
 
-def response_of(request: Any, reply: Reply) -> Any:
-    """The response to a request that `ask_of` has understood."""
+def to_wire_response(request: Any, reply: Response) -> Any:
+    """Convert the response to a request that `ask_of` accepted."""
     leader = reply.leader
     match request:
-        case vote.VoteRequest():
-            assert isinstance(reply, VoteReply)
-            result = vote.VotePartitionResult(
+        case quorum_messages.VoteRequest():
+            assert isinstance(reply, VoteResponse)
+            result = quorum_messages.VotePartitionResult(
                 PARTITION, reply.error_code, leader.node_id, leader.epoch, reply.is_granted
             )
-            topics = [vote.VoteTopicResult(CLUSTER_METADATA_TOPIC, [result])]
-            return vote.VoteResponse(topics=topics, node_endpoints=_nodes(leader, vote.NodeEndpoint))
-        case begin_quorum_epoch.BeginQuorumEpochRequest():
-            begun = begin_quorum_epoch.BeginQuorumEpochPartitionResult(
+            topics = [quorum_messages.VoteTopicResult(CLUSTER_METADATA_TOPIC, [result])]
+            return quorum_messages.VoteResponse(
+                topics=topics, node_endpoints=_nodes(leader, quorum_messages.NodeEndpoint)
+            )
+        case quorum_messages.BeginQuorumEpochRequest():
+            begun = quorum_messages.BeginQuorumEpochPartitionResult(
                 PARTITION, reply.error_code, leader.node_id, leader.epoch
             )
-            return begin_quorum_epoch.BeginQuorumEpochResponse(
-                topics=[begin_quorum_epoch.BeginQuorumEpochTopicResult(CLUSTER_METADATA_TOPIC, [begun])],
-                node_endpoints=_nodes(leader, begin_quorum_epoch.NodeEndpoint),
+            return quorum_messages.BeginQuorumEpochResponse(
+                topics=[quorum_messages.BeginQuorumEpochTopicResult(CLUSTER_METADATA_TOPIC, [begun])],
+                node_endpoints=_nodes(leader, quorum_messages.NodeEndpoint),
             )
-        case end_quorum_epoch.EndQuorumEpochRequest():
-            ended = end_quorum_epoch.EndQuorumEpochPartitionResult(
+        case quorum_messages.EndQuorumEpochRequest():
+            ended = quorum_messages.EndQuorumEpochPartitionResult(
                 PARTITION, reply.error_code, leader.node_id, leader.epoch
             )
-            return end_quorum_epoch.EndQuorumEpochResponse(
-                topics=[end_quorum_epoch.EndQuorumEpochTopicResult(CLUSTER_METADATA_TOPIC, [ended])],
-                node_endpoints=_nodes(leader, end_quorum_epoch.NodeEndpoint),
+            return quorum_messages.EndQuorumEpochResponse(
+                topics=[quorum_messages.EndQuorumEpochTopicResult(CLUSTER_METADATA_TOPIC, [ended])],
+                node_endpoints=_nodes(leader, quorum_messages.NodeEndpoint),
             )
-        case fetch.FetchRequest():
-            assert isinstance(reply, FetchReply)
+        case fetch_messages.FetchRequest():
+            assert isinstance(reply, FetchResponse)
             return _fetch_response(reply)
-        case fetch_snapshot.FetchSnapshotRequest():
-            assert isinstance(reply, SnapshotReply)
+        case quorum_messages.FetchSnapshotRequest():
+            assert isinstance(reply, SnapshotResponse)
             return _snapshot_response(reply)
-        case add_raft_voter.AddRaftVoterRequest():
-            return add_raft_voter.AddRaftVoterResponse(error_code=reply.error_code, error_message=reply.message or None)
-        case remove_raft_voter.RemoveRaftVoterRequest():
-            return remove_raft_voter.RemoveRaftVoterResponse(
+        case quorum_messages.AddRaftVoterRequest():
+            return quorum_messages.AddRaftVoterResponse(
                 error_code=reply.error_code, error_message=reply.message or None
             )
-        case update_raft_voter.UpdateRaftVoterRequest():
+        case quorum_messages.RemoveRaftVoterRequest():
+            return quorum_messages.RemoveRaftVoterResponse(
+                error_code=reply.error_code, error_message=reply.message or None
+            )
+        case quorum_messages.UpdateRaftVoterRequest():
             place = leader.endpoint
-            current = update_raft_voter.CurrentLeader(
+            current = quorum_messages.CurrentLeader(
                 leader.node_id, leader.epoch, place.host if place else "", place.port if place else 0
             )
-            return update_raft_voter.UpdateRaftVoterResponse(error_code=reply.error_code, current_leader=current)
-    raise InvalidRequest("This is nothing that the quorum is asked.")
+            return quorum_messages.UpdateRaftVoterResponse(error_code=reply.error_code, current_leader=current)
+    raise InvalidRequest("not a request of the metadata quorum")
 
 
-def _fetch_response(reply: FetchReply) -> fetch.FetchResponse:
-    partition = fetch.FetchedPartition(
+def _fetch_response(reply: FetchResponse) -> fetch_messages.FetchResponse:
+    partition = fetch_messages.FetchedPartition(
         PARTITION,
         error_code=reply.error_code,
         high_watermark=reply.high_watermark,
-        current_leader=fetch.LeaderIdAndEpoch(reply.leader.node_id, reply.leader.epoch),
+        current_leader=LeaderIdAndEpoch(reply.leader.node_id, reply.leader.epoch),
         records=reply.records,
         aborted_transactions=None,
     )
     if reply.diverging is not None:
-        partition.diverging_epoch = fetch.EpochEndOffset(*reply.diverging)
+        partition.diverging_epoch = fetch_messages.EpochEndOffset(*reply.diverging)
     if reply.snapshot is not None:
-        partition.snapshot_id = fetch.SnapshotId(*reply.snapshot)
-    topic = fetch.FetchableTopicResponse(CLUSTER_METADATA_TOPIC, METADATA_TOPIC_ID, [partition])
-    return fetch.FetchResponse(responses=[topic], node_endpoints=_nodes(reply.leader, fetch.NodeEndpoint))
+        partition.snapshot_id = fetch_messages.SnapshotId(*reply.snapshot)
+    topic = fetch_messages.FetchableTopicResponse(CLUSTER_METADATA_TOPIC, METADATA_TOPIC_ID, [partition])
+    return fetch_messages.FetchResponse(responses=[topic], node_endpoints=_nodes(reply.leader, NodeEndpoint))
 
 
-def _snapshot_response(reply: SnapshotReply) -> fetch_snapshot.FetchSnapshotResponse:
-    partition = fetch_snapshot.FetchSnapshotPartitionResult(
+def _snapshot_response(reply: SnapshotResponse) -> quorum_messages.FetchSnapshotResponse:
+    partition = quorum_messages.FetchSnapshotPartitionResult(
         PARTITION,
         reply.error_code,
-        fetch_snapshot.SnapshotId(*reply.snapshot),
-        fetch_snapshot.LeaderIdAndEpoch(reply.leader.node_id, reply.leader.epoch),
+        quorum_messages.SnapshotId(*reply.snapshot),
+        quorum_messages.LeaderIdAndEpoch(reply.leader.node_id, reply.leader.epoch),
         reply.size_bytes,
         reply.position,
         reply.data,
     )
-    topic = fetch_snapshot.FetchSnapshotTopicResult(CLUSTER_METADATA_TOPIC, [partition])
-    return fetch_snapshot.FetchSnapshotResponse(
-        topics=[topic], node_endpoints=_nodes(reply.leader, fetch_snapshot.NodeEndpoint)
+    topic = quorum_messages.FetchSnapshotTopicResult(CLUSTER_METADATA_TOPIC, [partition])
+    return quorum_messages.FetchSnapshotResponse(
+        topics=[topic], node_endpoints=_nodes(reply.leader, quorum_messages.NodeEndpoint)
     )
 
 

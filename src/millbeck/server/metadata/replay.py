@@ -1,9 +1,9 @@
-"""From the log to images: whatever is committed is folded into the next image, in turns short enough for the loop.
+"""Replay committed records from the metadata log into images, in time slices short enough for the event loop.
 
-A follower, and anybody who has just started, knows of batches only as bytes in the log; when the high watermark passes
-them, they are read and folded here. A leader makes the image with the batch (`quorum`), and comes here for what was
-committed before it began to decide. A snapshot, found at the start or fetched, stands for everything before it: the
-image begins anew from it, and the delta leads there from what was published last.
+A follower or a freshly started node has batches only as bytes in the log; when the high watermark passes them, they are
+read and replayed here. A leader builds the image with each batch (`quorum_driver`), and uses this module for what was
+committed before it became active. A snapshot, found at start or fetched, replaces everything before it: the image is
+rebuilt from it, and the delta is computed from the last published image.
 """
 
 from __future__ import annotations
@@ -13,13 +13,14 @@ from dataclasses import dataclass
 from itertools import islice
 
 from millbeck.kernel.environment import Environment
+from millbeck.metadata.batches import read_in_pieces
 from millbeck.metadata.delta import Fold, MetadataDelta, advance
 from millbeck.metadata.image import EMPTY, MetadataImage
 from millbeck.metadata.records import MetadataRecord
-from millbeck.server.drivers.image_difference import step_to
-from millbeck.server.drivers.metadata_files import FoundSnapshot
-from millbeck.server.drivers.metadata_loading import batches_from
-from millbeck.server.turns import Turns
+from millbeck.server.loop.tasks import TimeSlices
+from millbeck.server.metadata.image_difference import step_to
+from millbeck.server.metadata.loading import batches_from, views_from
+from millbeck.server.metadata.metadata_files import SnapshotFile
 from millbeck.storage.log import Log
 
 _PIECE_COUNT = 128
@@ -27,7 +28,7 @@ _PIECE_COUNT = 128
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Replayed:
-    """The image of everything below ``end_offset``. ``size_bytes`` is what of it came from the log."""
+    """The image of everything below ``end_offset``; ``size_bytes`` is the size of the batches read from the log."""
 
     end_offset: int
     image: MetadataImage
@@ -39,21 +40,21 @@ class MetadataReplay:
     def __init__(self, environment: Environment, log: Log) -> None:
         self._clock = environment.clock
         self._log = log
-        self._snapshot: FoundSnapshot | None = None
+        self._snapshot: SnapshotFile | None = None
         self.is_reading = asyncio.Lock()
-        """Held while the log is read: nothing may take its place meanwhile."""
+        """Held while the log is read: a fetched snapshot must not replace the log meanwhile."""
 
-    def begin_with(self, snapshot: FoundSnapshot) -> None:
-        """The next image begins with this snapshot."""
+    def begin_with(self, snapshot: SnapshotFile) -> None:
+        """Rebuild the next image from this snapshot."""
         self._snapshot = snapshot
 
     async def to(self, end_offset: int, *, image: MetadataImage, position: int) -> Replayed:
-        """Advance from ``image``, which stands for everything below ``position``. Raises `MetadataFault`.
+        """Advance from ``image``, which covers all offsets below ``position``. Raises `MetadataFault`.
 
-        When there is a snapshot to begin with, ``image`` is only what the delta leads away from.
+        With a pending snapshot, the new image is built from it, and ``image`` is only the base of the delta.
         """
         async with self.is_reading:
-            turns = Turns(self._clock)
+            turns = TimeSlices(self._clock)
             snapshot, self._snapshot = self._snapshot, None
             fold = Fold(image if snapshot is None else EMPTY)
             offset, epoch, timestamp_ms = image.offset, image.epoch, image.timestamp_ms
@@ -66,8 +67,11 @@ class MetadataReplay:
                 position = snapshot.id.end_offset
                 offset, epoch = position - 1, snapshot.id.epoch
                 timestamp_ms = snapshot.content.last_contained_log_timestamp
-            for batch in batches_from(self._log, position, end_offset):
-                fold.add(batch.records)
+            for view in views_from(self._log, position, end_offset):
+                batch, pieces = read_in_pieces(view, _PIECE_COUNT)
+                for some in pieces:
+                    fold.add(some)
+                    await turns.give_way()
                 offset, epoch, timestamp_ms = batch.last_offset, batch.epoch, batch.timestamp_ms
                 size_bytes += batch.size_bytes
                 await turns.give_way()
@@ -77,7 +81,7 @@ class MetadataReplay:
             return Replayed(end_offset=max(position, end_offset), image=made, delta=delta, size_bytes=size_bytes)
 
     def tail(self, image: MetadataImage, position: int) -> tuple[MetadataImage, MetadataDelta, int]:
-        """The image at the log's end, at once: for the few batches that a new leader finds not committed."""
+        """The image at the log end, without yielding: for the few uncommitted batches that a new leader finds."""
         records: list[MetadataRecord] = []
         offset, epoch, timestamp_ms, size_bytes = position - 1, image.epoch, image.timestamp_ms, 0
         for batch in batches_from(self._log, position, self._log.end_offset):

@@ -1,4 +1,4 @@
-"""Encoded metadata replies, kept until the image changes."""
+"""A cache of encoded Metadata responses, cleared when the image changes."""
 
 from __future__ import annotations
 
@@ -9,22 +9,26 @@ from millbeck.metadata.image import EMPTY, MetadataImage
 
 CACHED_REPLIES_MAX: Final = 64
 CACHED_BYTES_MAX: Final = 4 * 1024 * 1024
-"""Of all bodies together. The topics a body answers for are in it, so this bounds the keys too."""
+"""The limit for all bodies together. A body contains the names of its topics, so this bounds the keys too."""
 
 
 class MetadataReplies:
-    """Bodies of one image by whatever else they depend on: version, dialled address, topics asked for, principal."""
+    """Response bodies of one image, by version, dialled address, requested topics and principal."""
 
     def __init__(self) -> None:
         self._image: MetadataImage = EMPTY
         self._bodies: dict[Hashable, bytes] = {}
         self.size_bytes = 0
 
-    def get(self, image: MetadataImage, key: Hashable) -> bytes | None:
+    def follow(self, image: MetadataImage) -> None:
+        """Drop the responses of any other image and the reference to it: the image may be large."""
         if image is not self._image:
             self._image = image
             self._bodies.clear()
             self.size_bytes = 0
+
+    def get(self, image: MetadataImage, key: Hashable) -> bytes | None:
+        self.follow(image)
         return self._bodies.get(key)
 
     def put(self, key: Hashable, body: bytes) -> None:

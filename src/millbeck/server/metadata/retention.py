@@ -1,8 +1,8 @@
-"""How much of the metadata log is kept: ``metadata.max.retention.bytes`` and ``metadata.max.retention.ms``.
+"""Retention of the metadata log: ``metadata.max.retention.bytes`` and ``metadata.max.retention.ms``.
 
-The log begins where one of its snapshots ends. As long as log and snapshots together are larger than they may be, or
-the oldest snapshot is older than it may be, that one goes, and the log begins with the next: whoever has fallen behind
-further than that must load a snapshot first. The newest snapshot is never among those that go.
+The log starts at the end of one of its snapshots. While the log and its snapshots together exceed the size limit, or
+the oldest snapshot exceeds the age limit, the oldest snapshot is deleted and the log start advances to the end of the
+next one. A follower that is further behind must fetch a snapshot. The newest snapshot is never deleted.
 """
 
 from __future__ import annotations
@@ -14,31 +14,31 @@ from typing import NamedTuple
 from millbeck.metadata.snapshot import SnapshotId
 
 
-class KeptSnapshot(NamedTuple):
+class RetainedSnapshot(NamedTuple):
     id: SnapshotId
     size_bytes: int
     timestamp_ms: int
-    """Of the last record in it."""
+    """The timestamp of the last record that the snapshot contains."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MetadataRetention:
-    """Negative is without a bound; the default keeps the newest snapshot and what follows it."""
+    """The retention limits. Negative is unlimited; the default keeps the newest snapshot and the log after it."""
 
     size_bytes_max: int = 0
     age_ms_max: int = -1
 
-    def begins_with(
+    def oldest_to_keep(
         self,
-        snapshots: Sequence[KeptSnapshot],
+        snapshots: Sequence[RetainedSnapshot],
         *,
         log_start_offset: int,
         log_bytes_from: Callable[[int], int],
         now_ms: int,
-    ) -> KeptSnapshot | None:
-        """The snapshot to begin with, of those there are, oldest first; None while the log may begin before them.
+    ) -> RetainedSnapshot | None:
+        """The oldest of ``snapshots`` (oldest first) to keep; None while the log may start before all of them.
 
-        ``log_bytes_from`` says how large the log is when it begins at an offset.
+        ``log_bytes_from`` returns the size of the log if it started at an offset.
         """
         has_first = log_start_offset >= snapshots[0].id.end_offset
         oldest = snapshots[0] if has_first else None
@@ -53,9 +53,9 @@ class MetadataRetention:
             oldest, start_offset = following, following.id.end_offset
         return oldest
 
-    def _is_too_old(self, snapshot: KeptSnapshot, now_ms: int) -> bool:
+    def _is_too_old(self, snapshot: RetainedSnapshot, now_ms: int) -> bool:
         return 0 <= self.age_ms_max < now_ms - snapshot.timestamp_ms
 
-    def expires_at_ms(self, snapshots: Sequence[KeptSnapshot]) -> int | None:
-        """When the oldest of them will be too old, if it ever will."""
+    def expires_at_ms(self, snapshots: Sequence[RetainedSnapshot]) -> int | None:
+        """The time at which the oldest snapshot exceeds the age limit; None if it never will."""
         return snapshots[0].timestamp_ms + self.age_ms_max + 1 if len(snapshots) > 1 and self.age_ms_max >= 0 else None

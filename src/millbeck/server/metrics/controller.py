@@ -1,13 +1,14 @@
-"""What a controller shows of the cluster, under Kafka's names: brokers, partitions without a leader, elections, load.
+"""The controller's metrics under Kafka's names: brokers, offline partitions, elections, event queue times.
 
-Every controller shows what is committed, the active one as well as those that stand by; only ``activecontrollercount``
-tells them apart. The counts cover all partitions and are made once for each image that somebody asks about. Elections
-are counted as they are committed; those from before this process are not its news.
+Every controller exports the committed state, active or standby; only ``activecontrollercount`` differs. The counts
+cover all partitions and are computed once per scraped image. Elections are counted when they are committed; those
+before the start of this process are not counted.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from itertools import islice
+from typing import TYPE_CHECKING, Final
 
 from millbeck.controller.counts import ControllerCounts, counts_of, elections_in
 from millbeck.kernel.environment import Clock
@@ -16,20 +17,22 @@ from millbeck.kernel.metrics import Registry, Rows
 from millbeck.metadata.delta import MetadataDelta
 from millbeck.metadata.image import BrokerRegistration, MetadataImage
 from millbeck.raft.voters import Leader
-from millbeck.server.metadata_metrics import MetadataLag
-from millbeck.server.metric_tables import declare_single
+from millbeck.server.loop.tasks import TimeSlices
+from millbeck.server.metrics.metadata import MetadataLag
+from millbeck.server.metrics.tables import declare_single
 
 if TYPE_CHECKING:
-    from millbeck.server.drivers.quorum import QuorumDriver
+    from millbeck.server.metadata.quorum_driver import QuorumDriver
     from millbeck.server.node import Node
 
 FENCED = 10
 IN_CONTROLLED_SHUTDOWN = 20
 ACTIVE = 30
+CHANGES_AT_ONCE: Final = 500
 
 
 class ElectionWatch:
-    """Counts leaders as they change; a subscriber of the quorum's."""
+    """Counts leader elections in committed deltas; a subscriber of the quorum driver."""
 
     def __init__(self, clock: Clock, times_ms: Histogram) -> None:
         self._clock = clock
@@ -41,16 +44,20 @@ class ElectionWatch:
     async def published(self, image: MetadataImage, delta: MetadataDelta) -> None:
         if image.timestamp_ms < self._started_ms:
             return
-        found = elections_in(delta)
-        self.unclean += found.unclean
-        self.from_eligible += found.from_eligible
         took_ms = max(0, self._clock.wall_ms() - image.timestamp_ms)
-        for _ in range(found.elections):
-            self._times_ms.record(took_ms)
+        turns = TimeSlices(self._clock)
+        changed = delta.topics.changed_partitions()
+        while some := list(islice(changed, CHANGES_AT_ONCE)):
+            found = elections_in(some)
+            self.unclean += found.unclean
+            self.from_eligible += found.from_eligible
+            if found.elections:
+                self._times_ms.record_many(took_ms, found.elections)
+            await turns.give_way()
 
 
 class ClusterCounts:
-    """The counts of the committed image; it is gone through when it is another than at the last question."""
+    """The counts of the committed image, computed again when the image has changed since the last read."""
 
     def __init__(self, quorum: QuorumDriver) -> None:
         self._quorum = quorum
@@ -65,7 +72,7 @@ class ClusterCounts:
 
 
 def declare_controller_metrics(node: Node) -> None:
-    """To be called before the quorum starts."""
+    """Declare the controller's metrics; must be called before the quorum starts."""
     _declare_cluster(node.registry, node.broker.quorum)
     _declare_applied(node.registry, node.broker.quorum)
     _declare_work(node)
@@ -83,15 +90,15 @@ def _declare_cluster(registry: Registry, quorum: QuorumDriver) -> None:
             ("fencedbrokercount", "Brokers that are registered and fenced.", lambda: counts.read().fenced_brokers),
             (
                 "controlledshutdownbrokercount",
-                "Brokers that are handing over what they lead.",
+                "Brokers in controlled shutdown.",
                 lambda: counts.read().in_controlled_shutdown,
             ),
-            ("globaltopiccount", "Topics of the cluster.", lambda: counts.read().topics),
-            ("globalpartitioncount", "Partitions of the cluster.", lambda: counts.read().partitions),
+            ("globaltopiccount", "Topics in the cluster.", lambda: counts.read().topics),
+            ("globalpartitioncount", "Partitions in the cluster.", lambda: counts.read().partitions),
             ("offlinepartitionscount", "Partitions without a leader.", lambda: counts.read().offline_partitions),
             (
                 "preferredreplicaimbalancecount",
-                "Partitions that are not led by the first of their replicas.",
+                "Partitions whose leader is not the preferred replica.",
                 lambda: counts.read().preferred_replica_imbalance,
             ),
         ),
@@ -100,9 +107,9 @@ def _declare_cluster(registry: Registry, quorum: QuorumDriver) -> None:
     def registration_states() -> Rows:
         return [((broker.broker_id,), _state_of(broker)) for broker in quorum.image.cluster.brokers.values()]
 
-    registry.gauge_from(
+    registry.callback_gauge(
         "kafka_controller_kafkacontroller_brokerregistrationstate",
-        "10: fenced; 20: in controlled shutdown; 30: active.",
+        "State of each registered broker. 10: fenced; 20: in controlled shutdown; 30: active.",
         ["broker"],
         registration_states,
     )
@@ -118,21 +125,29 @@ def _declare_applied(registry: Registry, quorum: QuorumDriver) -> None:
         registry,
         "kafka_controller_kafkacontroller_",
         (
-            ("lastappliedrecordoffset", "The last metadata record applied here.", lambda: quorum.image.offset),
+            (
+                "lastappliedrecordoffset",
+                "Offset of the last metadata record applied on this controller.",
+                lambda: quorum.image.offset,
+            ),
             (
                 "lastappliedrecordtimestamp",
-                "When that record was written, in milliseconds.",
+                "Timestamp in milliseconds of the last applied metadata record.",
                 lambda: quorum.image.timestamp_ms,
             ),
             (
                 "lastappliedrecordlagms",
-                "For how long something committed has waited here, or no leader has been known.",
+                "Milliseconds for which committed records have not been applied, or the leader is unknown.",
                 lag.read_ms,
             ),
-            ("lastcommittedrecordoffset", "The last metadata record committed.", lambda: quorum.high_watermark - 1),
+            (
+                "lastcommittedrecordoffset",
+                "Offset of the last committed metadata record.",
+                lambda: quorum.high_watermark - 1,
+            ),
             (
                 "metadataerrorcount",
-                "Contradictions in the metadata, and failures of its log.",
+                "Inconsistent metadata records and failures of the metadata log.",
                 lambda: quorum.statistics.fault_count,
             ),
         ),
@@ -152,29 +167,33 @@ def _declare_work(node: Node) -> None:
         registry,
         "kafka_controller_kafkacontroller_",
         (
-            ("newactivecontrollerscount", "Active controllers this node has seen begin.", lambda: leaders_seen),
+            (
+                "newactivecontrollerscount",
+                "Changes of the active controller that this node has seen.",
+                lambda: leaders_seen,
+            ),
             (
                 "eventqueueoperationsstartedcount",
-                "Decisions this node has taken as the active controller.",
+                "Controller events that this node has processed as the active controller.",
                 lambda: quorum.statistics.decision_count,
             ),
             (
                 "timedoutbrokerheartbeatcount",
-                "Heartbeats that were answered, if at all, when the broker's session was over.",
+                "Broker heartbeats that were not answered before the broker's session timed out.",
                 lambda: quorum.statistics.late_heartbeat_count,
             ),
         ),
     )
-    # The event loop is the controller's queue: whatever is to be decided waits there for its turn.
+    # The event loop is the controller's event queue: every event waits there until it is processed.
     node.watch.lateness_ms.append(
         registry.histogram(
             "kafka_controller_controllereventmanager_eventqueuetimems",
-            "Milliseconds that a decision waits for its turn of the event loop.",
+            "Milliseconds that a controller event waits in the event loop's queue.",
         ).child()
     )
     quorum.statistics.processing_ms = registry.histogram(
         "kafka_controller_controllereventmanager_eventqueueprocessingtimems",
-        "Milliseconds that the active controller spends on a decision, its append included.",
+        "Milliseconds that the active controller takes to process an event, including the append.",
     ).child()
 
 
@@ -191,12 +210,12 @@ def _declare_elections(registry: Registry, quorum: QuorumDriver) -> None:
         (
             (
                 "uncleanleaderelections_total",
-                "Leaders that were not in sync: acknowledged records may be lost.",
+                "Unclean leader elections: the new leader was not in the ISR, so acknowledged records may be lost.",
                 lambda: watch.unclean,
             ),
             (
                 "electionfromeligibleleaderreplicas_total",
-                "Leaders that were not in sync and yet known to have every acknowledged record.",
+                "Elections of an eligible leader replica (ELR): not in the ISR, but with all acknowledged records.",
                 lambda: watch.from_eligible,
             ),
         ),

@@ -1,17 +1,19 @@
-"""``/metrics`` over plain HTTP, on the node's own loop and without a dependency.
+"""The HTTP endpoint ``/metrics``, on the node's event loop and without a dependency.
 
-Just enough of HTTP/1.1 for a scraper and a curious person: GET and HEAD, one small request at a time, keep-alive. A
-request that is too long, or none within the deadline, ends the connection. The page is made in parts, with a turn of
-the loop for everybody else between them.
+It implements the subset of HTTP/1.1 that scrapers and browsers need: GET and HEAD, one small request at a time,
+keep-alive. A request that is too long, or an idle timeout, closes the connection. The response is rendered and sent in
+parts (chunked transfer coding): one part per event loop iteration over all connections, and none for a client that has
+not read what was sent. ``name[]=`` in the query selects single metrics, as in Prometheus' client libraries.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator
+from collections import deque
+from collections.abc import Callable, Collection, Iterator
 from typing import Final, cast
 
-from millbeck.kernel.environment import Listening, Network
+from millbeck.kernel.environment import BoundListener, Network
 from millbeck.kernel.metrics import CONTENT_TYPE
 
 REQUEST_BYTES_MAX: Final = 16 * 1024
@@ -20,15 +22,20 @@ CONNECTIONS_MAX: Final = 100
 INDEX: Final = "millbeck: metrics are at /metrics\n"
 
 
-class Page:
-    """One that is being made, and how it is to be sent."""
+NAME_PARAMETER: Final = "name[]"
 
-    __slots__ = ("closes", "done", "is_head", "to_come")
+Render = Callable[[Collection[str] | None], Iterator[str]]
+"""Renders the metrics with these names, or all of them, part by part."""
 
-    def __init__(self, to_come: Iterator[str], *, is_head: bool, closes: bool) -> None:
+
+class ScrapeResponse:
+    """A response that is being rendered and sent."""
+
+    __slots__ = ("closes", "is_chunked", "to_come")
+
+    def __init__(self, to_come: Iterator[str], *, is_chunked: bool, closes: bool) -> None:
         self.to_come = to_come
-        self.done: list[str] = []
-        self.is_head = is_head
+        self.is_chunked = is_chunked
         self.closes = closes
 
 
@@ -39,7 +46,7 @@ class HttpConnection(asyncio.Protocol):
         self._transport: asyncio.Transport | None = None
         self._deadline: asyncio.TimerHandle | None = None
         self._next: asyncio.Handle | None = None
-        self._page: Page | None = None
+        self._page: ScrapeResponse | None = None
         self._is_stalled = False
         self._is_paused = False
 
@@ -54,6 +61,7 @@ class HttpConnection(asyncio.Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._endpoint.connections.pop(self, None)
+        self._page = None
         for handle in (self._deadline, self._next):
             if handle is not None:
                 handle.cancel()
@@ -65,15 +73,26 @@ class HttpConnection(asyncio.Protocol):
         self._is_stalled = False
         if self._page is None:
             self._take_request()
+        else:
+            self._endpoint.wants_part(self)
 
     def data_received(self, data: bytes) -> None:
         self._received += data
         self._restart_deadline()
-        if self._next is None:
+        if self._next is None and self._page is None:
             self._take_request()
+        self._bound_received()
+
+    def _bound_received(self) -> None:
+        """Pause reading while more than ``REQUEST_BYTES_MAX`` are buffered."""
+        transport = self._transport
+        assert transport is not None
+        if not transport.is_closing() and (len(self._received) > REQUEST_BYTES_MAX) != self._is_paused:
+            self._is_paused = not self._is_paused
+            (transport.pause_reading if self._is_paused else transport.resume_reading)()
 
     def _take_request(self) -> None:
-        """Answer one request. The next one has its turn once the reply has left, however many have come."""
+        """Answer one request. Pipelined requests wait until its response has been sent."""
         self._next = None
         transport = self._transport
         assert transport is not None
@@ -90,30 +109,32 @@ class HttpConnection(asyncio.Protocol):
             self._send("431 Request Header Fields Too Large", "the request is too long\n", is_head=False, closes=True)
             transport.close()
             return
-        if (len(self._received) > REQUEST_BYTES_MAX) != self._is_paused:
-            self._is_paused = not self._is_paused
-            (transport.pause_reading if self._is_paused else transport.resume_reading)()
+        self._bound_received()
 
     def _go_on(self) -> None:
-        step = self._take_request if self._page is None else self._make_part
-        self._next = asyncio.get_running_loop().call_soon(step)
+        if self._page is None:
+            self._next = asyncio.get_running_loop().call_soon(self._take_request)
+        elif not self._is_stalled:
+            self._endpoint.wants_part(self)
 
-    def _make_part(self) -> None:
+    def make_part(self) -> None:
+        """Render and send the next part of the response, in an event loop iteration of its own."""
         page, transport = self._page, self._transport
-        assert page is not None
+        if page is None or self._is_stalled:
+            return
         assert transport is not None
         part = next(page.to_come, None)
-        if part is not None:
-            page.done.append(part)
-            self._go_on()
-            return
-        self._page = None
-        text = "".join(page.done)
-        self._send("200 OK", text, content_type=CONTENT_TYPE, is_head=page.is_head, closes=page.closes)
-        if page.closes:
-            transport.close()
-        else:
-            self._go_on()
+        if part is None:
+            self._page = None
+            if page.is_chunked:
+                transport.write(b"0\r\n\r\n")
+            if page.closes:
+                transport.close()
+                return
+        elif part:
+            body = part.encode()
+            transport.write(b"%x\r\n%b\r\n" % (len(body), body) if page.is_chunked else body)
+        self._go_on()
 
     def close(self) -> None:
         if self._transport is not None:
@@ -125,7 +146,7 @@ class HttpConnection(asyncio.Protocol):
         self._deadline = asyncio.get_running_loop().call_later(IDLE_SECONDS_MAX, self.close)
 
     def _answer(self, head: str) -> bool:
-        """Answer one request; whether the connection stays."""
+        """Answer one request; True when the connection stays open."""
         request, *headers = head.split("\r\n")
         words = request.split(" ")
         closes = any(line.lower().replace(" ", "") == "connection:close" for line in headers)
@@ -134,55 +155,85 @@ class HttpConnection(asyncio.Protocol):
             return False
         method, target, version = words
         closes = closes or version == "HTTP/1.0"
-        path = target.partition("?")[0]
+        path, _, query = target.partition("?")
         is_head = method == "HEAD"
         if method not in ("GET", "HEAD"):
             self._send("405 Method Not Allowed", "only GET and HEAD\n", is_head=False, closes=True)
             return False
         if path == "/metrics":
-            self._page = Page(self._endpoint.render(), is_head=is_head, closes=closes)
+            # An HTTP/1.0 client does not support chunks: closing the connection ends its response.
+            is_chunked = version != "HTTP/1.0"
+            self._send_head("200 OK", CONTENT_TYPE, None, is_chunked=is_chunked, closes=closes)
+            if is_head:
+                return not closes
+            self._page = ScrapeResponse(self._endpoint.render(_names_in(query)), is_chunked=is_chunked, closes=closes)
             return True
         if path == "/":
             self._send("200 OK", INDEX, is_head=is_head, closes=closes)
         else:
-            self._send(
-                "404 Not Found", f"there is nothing at {path[:200]}; try /metrics\n", is_head=is_head, closes=closes
-            )
+            self._send("404 Not Found", f"no page at {path[:200]}; try /metrics\n", is_head=is_head, closes=closes)
         return not closes
 
-    def _send(
-        self,
-        status: str,
-        text: str,
-        *,
-        content_type: str = "text/plain; charset=utf-8",
-        is_head: bool,
-        closes: bool,
-    ) -> None:
+    def _send(self, status: str, text: str, *, is_head: bool, closes: bool) -> None:
         assert self._transport is not None
         body = text.encode()
-        head = (
-            f"HTTP/1.1 {status}\r\nContent-Type: {content_type}\r\nContent-Length: {len(body)}\r\n"
-            f"Connection: {'close' if closes else 'keep-alive'}\r\n\r\n"
-        )
-        self._transport.write(head.encode("latin-1") + (b"" if is_head else body))
+        self._send_head(status, "text/plain; charset=utf-8", len(body), closes=closes)
+        if not is_head:
+            self._transport.write(body)
+
+    def _send_head(
+        self, status: str, content_type: str, length: int | None, *, is_chunked: bool = False, closes: bool
+    ) -> None:
+        assert self._transport is not None
+        lines = [f"HTTP/1.1 {status}", f"Content-Type: {content_type}"]
+        if length is not None:
+            lines.append(f"Content-Length: {length}")
+        elif is_chunked:
+            lines.append("Transfer-Encoding: chunked")
+        lines.append(f"Connection: {'close' if closes else 'keep-alive'}")
+        self._transport.write("\r\n".join([*lines, "", ""]).encode("latin-1"))
+
+
+def _names_in(query: str) -> frozenset[str] | None:
+    """The metric names in a query; None when it has none."""
+    if not query:
+        return None
+    from urllib.parse import parse_qsl
+
+    names = [value for name, value in parse_qsl(query, keep_blank_values=True) if name == NAME_PARAMETER]
+    return frozenset(names) if names else None
 
 
 class MetricsEndpoint:
-    def __init__(self, network: Network, render: Callable[[], Iterator[str]]) -> None:
-        """``render`` makes the page, part by part."""
+    def __init__(self, network: Network, render: Render) -> None:
         self.render = render
         self.connections: dict[HttpConnection, None] = {}
+        self._waiting: deque[HttpConnection] = deque()
+        """Connections that wait to render the next part of their response, each at most once."""
         self._network = network
-        self._listening: Listening | None = None
+        self._listening: BoundListener | None = None
 
     async def start(self, host: str, port: int) -> int:
-        """Listen on ``port``, or on a free one when it is taken; the port that it became."""
+        """Listen on ``port``, or on a free port when it is in use; returns the actual port."""
         try:
             self._listening = await self._network.listen(lambda: HttpConnection(self), host=host, port=port)
         except OSError:
             self._listening = await self._network.listen(lambda: HttpConnection(self), host=host, port=0)
         return self._listening.port
+
+    def wants_part(self, connection: HttpConnection) -> None:
+        """Queue the connection; its `make_part` is called in one of the next event loop iterations."""
+        self._waiting.append(connection)
+        if len(self._waiting) == 1:
+            asyncio.get_running_loop().call_soon(self._make_part)
+
+    def _make_part(self) -> None:
+        try:
+            self._waiting[0].make_part()
+        finally:
+            self._waiting.popleft()
+            if self._waiting:
+                asyncio.get_running_loop().call_soon(self._make_part)
 
     def stop(self) -> None:
         if self._listening is not None:

@@ -1,7 +1,7 @@
-"""Groups that this broker coordinates: their offsets, how far they are behind, and what states they are in.
+"""Metrics of the groups that this broker coordinates: committed offsets, consumer lag, and group states.
 
-Lag is served for groups without live members too. Where a partition ends is known here when this broker has a replica
-of it; of the others their leaders are asked, and the next page shows what they said.
+Lag is exported for groups without live members too. The end offset of a partition with a local replica is known here.
+For other partitions it is requested from their leaders, and the next scrape shows the result.
 """
 
 from __future__ import annotations
@@ -11,19 +11,19 @@ from typing import TYPE_CHECKING, Final
 
 from millbeck.kernel.ids import TopicPartition
 from millbeck.kernel.metrics import Registry, Rows
-from millbeck.server.remote_ends import RemoteEnds
+from millbeck.server.replicas.remote_end_offsets import RemoteEndOffsets
 
 if TYPE_CHECKING:
     from millbeck.server.broker import Broker
 
 _TOTALS: Final = (
     ("offset_commit", "offset_commits", "Offsets committed."),
-    ("offset_expiration", "offset_expirations", "Offsets that were dropped because of their age."),
-    ("offset_deletion", "offset_deletions", "Offsets deleted by request."),
-    ("group_completed_rebalance", "completed_rebalances", "Rebalances of classic groups that were completed."),
-    ("consumer_group_rebalance", "consumer_rebalances", "New epochs of groups in which the broker assigns."),
+    ("offset_expiration", "offset_expirations", "Offsets that expired."),
+    ("offset_deletion", "offset_deletions", "Offsets deleted by OffsetDelete requests."),
+    ("group_completed_rebalance", "completed_rebalances", "Completed rebalances of classic groups."),
+    ("consumer_group_rebalance", "consumer_rebalances", "New group epochs of consumer groups (KIP-848)."),
 )
-"""Metric, counter of a shard and meaning; they begin anew when a shard is loaded."""
+"""Metric name, shard counter and help text; the counters restart at 0 when a shard is loaded."""
 
 
 def declare_group_metrics(registry: Registry, broker: Broker) -> None:
@@ -35,9 +35,12 @@ def declare_group_metrics(registry: Registry, broker: Broker) -> None:
             ((each.group_id, each.topic, each.partition), each.offset) for each in broker.groups.committed_offsets()
         ]
 
-    registry.gauge_from("kafka_consumergroup_current_offset", "The committed offset.", labels, offsets)
-    registry.gauge_from(
-        "kafka_consumergroup_lag", "Records between the committed offset and the end.", labels, lags.rows
+    registry.callback_gauge("kafka_consumergroup_current_offset", "The committed offset.", labels, offsets)
+    registry.callback_gauge(
+        "kafka_consumergroup_lag",
+        "Records between the committed offset and the end of the partition.",
+        labels,
+        lags.rows,
     )
 
     def groups() -> Rows:
@@ -47,12 +50,14 @@ def declare_group_metrics(registry: Registry, broker: Broker) -> None:
                 totals[state] = totals.get(state, 0) + count
         return [((state,), count) for state, count in totals.items()]
 
-    registry.gauge_from("kafka_coordinator_group_groupmetadatamanager_numgroups", "Groups by state.", ["state"], groups)
+    registry.callback_gauge(
+        "kafka_coordinator_group_groupmetadatamanager_numgroups", "Groups by state.", ["state"], groups
+    )
     _declare_coordinator_metrics(registry, broker)
 
 
 def _declare_coordinator_metrics(registry: Registry, broker: Broker) -> None:
-    """What Kafka's brokers have under group-coordinator-metrics."""
+    """The metrics of Kafka's group-coordinator-metrics group."""
     prefix = "kafka_server_group_coordinator_metrics_"
 
     def by_protocol() -> Rows:
@@ -71,18 +76,18 @@ def _declare_coordinator_metrics(registry: Registry, broker: Broker) -> None:
     def total(name: str) -> Callable[[], Rows]:
         return lambda: [((), sum(getattr(each.counters, name) for each in broker.groups.statistics()))]
 
-    registry.gauge_from(prefix + "group_count", "Groups by the protocol they use.", ["protocol"], by_protocol)
-    registry.gauge_from(
-        prefix + "consumer_group_count", "Groups in which the broker assigns, by state.", ["state"], consumer_by_state
+    registry.callback_gauge(prefix + "group_count", "Groups by the protocol they use.", ["protocol"], by_protocol)
+    registry.callback_gauge(
+        prefix + "consumer_group_count", "Consumer groups (KIP-848) by state.", ["state"], consumer_by_state
     )
     for name, attribute, text in _TOTALS:
-        registry.counter_from(prefix + name + "_count", text, [], total(attribute))
+        registry.callback_counter(prefix + name + "_count", text, [], total(attribute))
 
 
 class GroupLags:
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
-        self._remote_ends = RemoteEnds(
+        self._remote_ends = RemoteEndOffsets(
             broker.environment,
             address_of=broker.replication.address_of,
             connection_settings=broker.replication.connection_settings,
@@ -97,7 +102,7 @@ class GroupLags:
                 yield (each.group_id, each.topic, each.partition), max(0, end_offset - each.offset)
 
     def _ends(self) -> dict[TopicPartition, int]:
-        """Of every partition that a group has committed and that there is."""
+        """The end offsets of all existing partitions with a committed offset."""
         broker = self._broker
         ends: dict[TopicPartition, int] = {}
         elsewhere: dict[TopicPartition, int] = {}

@@ -1,8 +1,8 @@
-"""How far a node has followed the metadata, under Kafka's names.
+"""Metrics of a node's progress in applying the metadata log, under Kafka's names.
 
-Kafka tells how late a node is by the age of the last record, which works because its controller writes an empty record
-twice a second. Here nothing is written when nothing happens, so lateness is measured: how long something committed has
-waited to be applied, or how long no leader has been known from whom it could come.
+Kafka derives the lag from the age of the last record, which works because its controller writes an empty record twice a
+second. Here an idle controller writes nothing, so the lag is measured: how long a committed record has waited to be
+applied, or how long no quorum leader has been known.
 """
 
 from __future__ import annotations
@@ -12,15 +12,15 @@ from typing import TYPE_CHECKING
 
 from millbeck.kernel.metrics import Registry
 from millbeck.metadata.image import MetadataImage
-from millbeck.server.metric_tables import declare_single
+from millbeck.server.metrics.tables import declare_single
 
 if TYPE_CHECKING:
     from millbeck.server.broker import Broker
-    from millbeck.server.drivers.quorum import QuorumDriver
+    from millbeck.server.metadata.quorum_driver import QuorumDriver
 
 
 class MetadataLag:
-    """How late the applied image is. It is looked at by who asks: the first to see it late sees 0."""
+    """The lag of the applied image. It is measured from the first read that finds the image behind, which returns 0."""
 
     def __init__(self, quorum: QuorumDriver, image: Callable[[], MetadataImage]) -> None:
         self._quorum = quorum
@@ -63,27 +63,27 @@ def declare_broker_metadata_metrics(registry: Registry, broker: Broker) -> None:
         (
             (
                 "last_applied_record_offset",
-                "The last metadata record this broker has applied.",
+                "Offset of the last metadata record applied by this broker.",
                 lambda: broker.image.offset,
             ),
             (
                 "last_applied_record_timestamp",
-                "When that record was written, in milliseconds.",
+                "Timestamp in milliseconds of the last applied metadata record.",
                 lambda: broker.image.timestamp_ms,
             ),
             (
                 "last_applied_record_lag_ms",
-                "For how long something committed has waited here, or no controller has been known.",
+                "Milliseconds that a committed record has waited to be applied, or that no controller has been known.",
                 lag.read_ms,
             ),
             (
                 "metadata_load_error_count",
-                "Contradictions in the metadata, and failures of its log.",
+                "Inconsistent metadata records and failures of the metadata log.",
                 lambda: quorum.statistics.fault_count,
             ),
             (
                 "metadata_apply_error_count",
-                "Partitions that should be here and whose log could not be made or opened.",
+                "Partitions assigned to this broker whose log could not be created or opened.",
                 lambda: sum(len(topic.unusable) for topic in broker.topics.by_name.values()),
             ),
         ),

@@ -1,25 +1,28 @@
-"""The node's metrics under the names that dashboards for Kafka use; read from the state itself when asked for."""
+"""The node's metrics under the names that Kafka dashboards use; values are read when the metrics are scraped."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
-from millbeck.kernel.metrics import Rows
+from millbeck.kernel.metrics import Rows, RowsInParts
 from millbeck.replication.partition import Partition
 from millbeck.server.cleaner.metrics import declare_cleaner_metrics
-from millbeck.server.controller_metrics import declare_controller_metrics
-from millbeck.server.group_metrics import declare_group_metrics
-from millbeck.server.metadata_metrics import declare_broker_metadata_metrics, declare_metadata_metrics
-from millbeck.server.metric_tables import declare_single
-from millbeck.server.process_metrics import declare_process_metrics
-from millbeck.server.quorum_metrics import declare_quorum_metrics
-from millbeck.server.replica_metrics import declare_replica_metrics
-from millbeck.server.share_metrics import declare_share_metrics
-from millbeck.server.topics import TopicCounts
-from millbeck.server.transaction_metrics import declare_transaction_metrics
+from millbeck.server.local_topics import TopicCounts
+from millbeck.server.metrics.controller import declare_controller_metrics
+from millbeck.server.metrics.groups import declare_group_metrics
+from millbeck.server.metrics.metadata import declare_broker_metadata_metrics, declare_metadata_metrics
+from millbeck.server.metrics.permissions import declare_permission_metrics
+from millbeck.server.metrics.process import declare_process_metrics
+from millbeck.server.metrics.quorum import declare_quorum_metrics
+from millbeck.server.metrics.replicas import declare_replica_metrics
+from millbeck.server.metrics.share import declare_share_metrics
+from millbeck.server.metrics.tables import declare_single
+from millbeck.server.metrics.tls import declare_tls_metrics
+from millbeck.server.metrics.transactions import declare_transaction_metrics
 
 if TYPE_CHECKING:
+    from millbeck.server.broker import Broker
     from millbeck.server.node import Node
 
 _TOPIC_COUNTERS: tuple[tuple[str, str, Callable[[TopicCounts], int]], ...] = (
@@ -27,18 +30,20 @@ _TOPIC_COUNTERS: tuple[tuple[str, str, Callable[[TopicCounts], int]], ...] = (
     ("bytesin", "Bytes of batches produced.", lambda counts: counts.bytes_in),
     ("bytesout", "Bytes of batches fetched by consumers.", lambda counts: counts.bytes_out),
     ("totalproducerequests", "Partitions in produce requests.", lambda counts: counts.produce_requests),
-    ("totalfetchrequests", "Partitions looked at for fetch replies.", lambda counts: counts.fetch_requests),
+    ("totalfetchrequests", "Partitions in fetch requests.", lambda counts: counts.fetch_requests),
     ("failedproducerequests", "Partitions in produce requests that failed.", lambda counts: counts.produce_failed),
     ("failedfetchrequests", "Partitions in fetch requests that failed.", lambda counts: counts.fetch_failed),
 )
 
 
 def declare_metrics(node: Node) -> None:
-    """Before the quorum starts. What only a broker or only a controller has, the other does not show."""
+    """Declare all metrics of the node's roles; must be called before the quorum starts."""
     _declare_node(node)
     declare_quorum_metrics(node.registry, node.broker.quorum, node.environment.clock)
     declare_metadata_metrics(node.registry, node.broker.quorum)
     declare_process_metrics(node.registry, node.settings.process_numbers, node.listening.replies)
+    declare_tls_metrics(node)
+    declare_permission_metrics(node)
     if node.controller_part is not None:
         declare_controller_metrics(node)
     if node.broker_part is not None:
@@ -60,39 +65,37 @@ def _declare_topics(node: Node) -> None:
         def rows(read: Callable[[TopicCounts], int] = read) -> Rows:
             return [((topic.name,), read(topic.counts)) for topic in topics.by_name.values()]
 
-        node.registry.counter_from(f"kafka_server_brokertopicmetrics_{name}_total", help_text, ["topic"], rows)
+        node.registry.callback_counter(f"kafka_server_brokertopicmetrics_{name}_total", help_text, ["topic"], rows)
 
 
 def _declare_partitions(node: Node) -> None:
     topics, registry = node.broker.topics, node.registry
 
-    def each(read: Callable[[Partition], int], *, only_led: bool = False) -> Callable[[], Rows]:
-        return lambda: [
-            ((partition.name.topic, partition.name.partition), read(partition))
-            for partition in topics.all_partitions()
-            if partition.is_leader or not only_led
-        ]
+    def each(name: str, help_text: str, read: Callable[[Partition], int], *, only_led: bool = False) -> None:
+        def rows() -> RowsInParts:
+            for partition in topics.all_partitions():
+                if partition.is_leader or not only_led:
+                    yield (partition.name.topic, partition.name.partition), read(partition)
 
-    labels = ["topic", "partition"]
-    registry.gauge_from("kafka_log_log_size", "Bytes on disk.", labels, each(lambda p: p.log.size_bytes))
-    registry.gauge_from(
-        "kafka_log_log_numlogsegments", "Segments of the log.", labels, each(lambda p: len(p.log.segments))
-    )
-    registry.gauge_from(
+        registry.callback_gauge(name, help_text, ["topic", "partition"], rows, in_parts=True)
+
+    each("kafka_log_log_size", "Bytes on disk.", lambda p: p.log.size_bytes)
+    each("kafka_log_log_numlogsegments", "Segments of the log.", lambda p: len(p.log.segments))
+    each(
         "kafka_topic_partition_current_offset",
-        "The high watermark, as its leader has it.",
-        labels,
-        each(lambda p: p.high_watermark, only_led=True),
+        "The high watermark, exported by the partition's leader.",
+        lambda p: p.high_watermark,
+        only_led=True,
     )
-    registry.gauge_from(
+    each(
         "kafka_topic_partition_oldest_offset",
-        "The log start offset, as its leader has it.",
-        labels,
-        each(lambda p: p.log.log_start_offset, only_led=True),
+        "The log start offset, exported by the partition's leader.",
+        lambda p: p.log.log_start_offset,
+        only_led=True,
     )
-    registry.gauge_from(
+    registry.callback_gauge(
         "kafka_topic_partitions",
-        "Partitions.",
+        "Number of partitions of the topic.",
         ["topic"],
         lambda: [((topic.name,), len(topic.partitions)) for topic in node.broker.image.topics.by_name.values()],
     )
@@ -106,26 +109,73 @@ def _declare_broker(node: Node) -> None:
         (
             (
                 "kafka_log_logmanager_offlinelogdirectorycount",
-                "Log directories that failed.",
+                "Offline log directories.",
                 lambda: sum(directory.offline_reason is not None for directory in broker.logs.directories),
             ),
             (
                 "millbeck_offline_partitions",
-                "Partitions whose log here is damaged or unreachable.",
+                "Partitions on this broker whose log is damaged or offline.",
                 lambda: sum(partition.log.is_offline for partition in broker.topics.all_partitions()),
             ),
             (
                 "kafka_server_fetchsessioncache_numincrementalfetchsessions",
-                "Fetch sessions.",
+                "Incremental fetch sessions.",
                 lambda: len(broker.fetch_sessions),
             ),
             (
                 "kafka_server_fetchsessioncache_numincrementalfetchpartitionscached",
-                "Partitions in fetch sessions.",
+                "Partitions cached in incremental fetch sessions.",
                 lambda: broker.fetch_sessions.partitions_cached,
             ),
         ),
     )
+
+    node.registry.callback_gauge(
+        "millbeck_log_directory_free_bytes",
+        "Free bytes on the disk of a log directory.",
+        ["directory"],
+        lambda: _of_directories(broker, broker.environment.files.free_bytes),
+    )
+    node.registry.callback_gauge(
+        "millbeck_log_directory_total_bytes",
+        "Size in bytes of the disk of a log directory.",
+        ["directory"],
+        lambda: _of_directories(broker, broker.environment.files.total_bytes),
+    )
+
+
+def _of_directories(broker: Broker, measure: Callable[[str], int]) -> list[tuple[tuple[str], int]]:
+    """Measure each log directory; those that are offline or raise OSError are left out."""
+    found: list[tuple[tuple[str], int]] = []
+    for directory in broker.logs.directories:
+        if directory.offline_reason is None:
+            try:
+                found.append(((directory.path,), measure(directory.path)))
+            except OSError:
+                pass
+    return found
+
+
+_AUTHENTICATION: Final = (
+    ("successful_authentication_total", "succeeded", "Connections whose client logged in by SASL."),
+    ("failed_authentication_total", "failed", "Connections whose client failed to log in by SASL."),
+    ("successful_reauthentication_total", "reauthentication_succeeded", "Sessions renewed by SASL."),
+    ("failed_reauthentication_total", "reauthentication_failed", "Sessions that failed to be renewed by SASL."),
+    ("expired_connections_killed_count", "expired", "Connections closed because their session had expired."),
+)
+
+
+def _declare_authentication(node: Node) -> None:
+    for name, attribute, text in _AUTHENTICATION:
+
+        def rows(attribute: str = attribute) -> Rows:
+            return [
+                ((listener.address.name,), getattr(listener.authentication.statistics, attribute))
+                for listener in node.listeners
+                if listener.authentication is not None
+            ]
+
+        node.registry.callback_counter(f"kafka_server_socket_server_metrics_{name}", text, ["listener"], rows)
 
 
 def _declare_node(node: Node) -> None:
@@ -133,29 +183,30 @@ def _declare_node(node: Node) -> None:
     declare_single(
         registry,
         "millbeck_",
-        (("unexpected_errors_total", "Errors that should not happen, see the log.", lambda: broker.unexpected_errors),),
+        (("unexpected_errors_total", "Unexpected errors; see the server log.", lambda: broker.unexpected_errors),),
     )
-    registry.gauge_from(
+    registry.callback_gauge(
         "kafka_server_socket_server_metrics_connection_count",
         "Open connections.",
         ["listener"],
         lambda: [((listener.address.name,), len(listener.connections)) for listener in node.listeners],
     )
-    registry.counter_from(
+    registry.callback_counter(
         "kafka_server_socket_server_metrics_connection_creation_total",
         "Connections accepted.",
         ["listener"],
         lambda: [((listener.address.name,), listener.connections_accepted) for listener in node.listeners],
     )
-    registry.counter_from(
+    registry.callback_counter(
         "kafka_server_socket_server_metrics_incoming_byte_total",
         "Bytes received.",
         ["listener"],
         lambda: [((listener.address.name,), listener.bytes_in.value) for listener in node.listeners],
     )
-    registry.gauge_from(
+    _declare_authentication(node)
+    registry.callback_gauge(
         "kafka_broker_info",
-        "Brokers of the cluster.",
+        "Registered brokers with their addresses; always 1.",
         ["id", "address"],
         lambda: [
             ((each.broker_id, ",".join(f"{where.host}:{where.port}" for where in each.endpoints)), 1)

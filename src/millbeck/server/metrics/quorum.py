@@ -1,4 +1,4 @@
-"""Metrics of the metadata quorum under Kafka's names, and what of them is worked out from the images as they come."""
+"""Metrics of the metadata quorum under Kafka's names; commit rates and latencies are derived from published images."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from millbeck.metadata.image import MetadataImage
 
 if TYPE_CHECKING:
     from millbeck.kernel.metrics import Registry
-    from millbeck.server.drivers.quorum import QuorumDriver
+    from millbeck.server.metadata.quorum_driver import QuorumDriver
 
 WINDOW_SECONDS: Final = 30.0
 COMMITS_KEPT_MAX: Final = 1000
 
 
-class Commits:
-    """The commits of the last half minute: how many records, and how long each took from its append to here."""
+class CommitStats:
+    """The commits of the last 30 seconds: the number of records, and the latency from append to publication."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -28,7 +28,7 @@ class Commits:
         self._recent: deque[tuple[float, int, int]] = deque(maxlen=COMMITS_KEPT_MAX)
 
     async def published(self, image: MetadataImage, delta: MetadataDelta) -> None:
-        # What was there before the node started took no time.
+        # Records from before the start of this node have no meaningful latency.
         if image.timestamp_ms >= self._started_ms:
             latency_ms = max(0, self._clock.wall_ms() - image.timestamp_ms)
             self._recent.append((self._clock.monotonic(), image.offset - self._offset, latency_ms))
@@ -52,26 +52,34 @@ class Commits:
 
 
 def declare_quorum_metrics(registry: Registry, quorum: QuorumDriver, clock: Clock) -> None:
-    """Call it before the quorum starts."""
-    commits = Commits(clock)
+    """Declare the quorum's metrics; must be called before the quorum starts."""
+    commits = CommitStats(clock)
     quorum.subscribe(commits.published)
     single: tuple[tuple[str, str, Callable[[], float]], ...] = (
-        ("current_leader", "The leader of the metadata quorum, -1 when none is known.", lambda: quorum.leader.node_id),
-        ("current_epoch", "The quorum's epoch.", lambda: quorum.epoch),
+        ("current_leader", "Node id of the metadata quorum's leader, -1 when unknown.", lambda: quorum.leader.node_id),
+        ("current_epoch", "Current epoch of the quorum.", lambda: quorum.epoch),
         (
             "current_vote",
-            "For whom this node voted in the epoch, -1 for nobody.",
+            "Node id that this node voted for in the current epoch, -1 for none.",
             lambda: _vote(quorum),
         ),
-        ("high_watermark", "The end of what is committed.", lambda: quorum.high_watermark),
-        ("log_end_offset", "The end of the metadata log.", lambda: quorum.log.end_offset),
-        ("append_records_rate", "Records a second committed in the last half minute.", commits.records_rate),
-        ("commit_latency_avg", "Milliseconds from append to commit, lately.", commits.latency_average_ms),
-        ("commit_latency_max", "The most milliseconds from append to commit, lately.", commits.latency_max_ms),
+        ("high_watermark", "High watermark of the metadata log.", lambda: quorum.high_watermark),
+        ("log_end_offset", "Log end offset of the metadata log.", lambda: quorum.log.end_offset),
+        ("append_records_rate", "Records committed per second over the last 30 seconds.", commits.records_rate),
+        (
+            "commit_latency_avg",
+            "Average milliseconds from append to commit over the last 30 seconds.",
+            commits.latency_average_ms,
+        ),
+        (
+            "commit_latency_max",
+            "Maximum milliseconds from append to commit over the last 30 seconds.",
+            commits.latency_max_ms,
+        ),
     )
     for name, help_text, read in single:
         registry.gauge(f"kafka_server_raftmetrics_{name}", help_text).child().read = read
-    registry.gauge_from(
+    registry.callback_gauge(
         "kafka_server_raftmetrics_current_state",
         "The node's role in the quorum.",
         ["current_state"],
@@ -82,5 +90,5 @@ def declare_quorum_metrics(registry: Registry, quorum: QuorumDriver, clock: Cloc
 def _vote(quorum: QuorumDriver) -> int:
     if quorum.machine is None:
         return -1
-    # A leader's file does not repeat that it voted for itself.
+    # The quorum state of a leader does not record its vote for itself.
     return quorum.node_id if quorum.machine.is_leader else quorum.machine.state.voted_id

@@ -1,7 +1,8 @@
-"""Rates of the last while, for metrics that have to be one number instead of a counter.
+"""Rates over a recent window, for metrics that must be a rate instead of a counter.
 
-They are read when metrics are asked for, so how far back they look depends on who asks: at least half a window when
-asked often, and as far as the question before when asked rarely. Times are seconds of a monotonic clock.
+They are computed when the metrics are scraped, so the window depends on the scrape interval: at least half of
+``WINDOW_SECONDS`` with frequent scrapes, and back to the previous scrape with rare ones. Times are in seconds of a
+monotonic clock.
 """
 
 from __future__ import annotations
@@ -11,8 +12,8 @@ from typing import Final
 WINDOW_SECONDS: Final = 60.0
 
 
-class RecentRate:
-    """How fast a counter has grown lately, in units a second."""
+class WindowedRate:
+    """The recent growth rate of a counter, per second."""
 
     __slots__ = ("_earlier", "_latest")
 
@@ -20,7 +21,7 @@ class RecentRate:
         self._earlier = self._latest = (now_s, value)
 
     def read(self, value: float, now_s: float) -> float:
-        """The counter's value is this by now."""
+        """Record the counter's current value and return its recent rate."""
         if now_s - self._latest[0] >= WINDOW_SECONDS / 2:
             self._earlier, self._latest = self._latest, (now_s, value)
         began_s, before = self._earlier

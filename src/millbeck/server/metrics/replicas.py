@@ -1,43 +1,52 @@
-"""What a broker shows of the replicas it has, under Kafka's names: in sync or not, fetching, state of the broker.
+"""Metrics of a broker's replicas under Kafka's names: ISR state, replica fetchers, state of the broker.
 
-A partition is told of by the broker that leads it, so that sums over the brokers count it once; followers show how far
-they are behind. What the metadata says of partitions is gone through once for each image that somebody asks about.
+A partition is exported by the broker that leads it, so that sums over the brokers count it once; followers export their
+lag. The partitions in the metadata are evaluated once per scraped image, yielding to the event loop in between.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
-from millbeck.kernel.metrics import Registry, Rows
+from millbeck.kernel.metrics import Registry, Rows, RowsInParts
 from millbeck.metadata.image import EMPTY, MetadataImage, PartitionRegistration
-from millbeck.replication.fetcher import State as FetchState
-from millbeck.server.membership import State
-from millbeck.server.metric_tables import declare_single
-from millbeck.server.recent import RecentRate
+from millbeck.replication.fetcher import FetcherState as FetchState
+from millbeck.replication.partition import NO_LEADER
+from millbeck.server.broker_lifecycle import BrokerLifecycleState
+from millbeck.server.metrics.recent import WindowedRate
+from millbeck.server.metrics.tables import declare_single
 
 if TYPE_CHECKING:
     from millbeck.server.broker import Broker
-    from millbeck.server.drivers.replica_fetchers import FetchLine
-    from millbeck.server.membership import Membership
+    from millbeck.server.broker_lifecycle import BrokerLifecycleManager
+    from millbeck.server.replicas.replica_fetchers import FetcherConnection
 
-BROKER_STATES = {State.STARTING: 1, State.REGISTERED: 2, State.RUNNING: 3, State.LEAVING: 6, State.STOPPED: 7}
-"""Kafka's numbers."""
+BROKER_STATES = {
+    BrokerLifecycleState.STARTING: 1,
+    BrokerLifecycleState.REGISTERED: 2,
+    BrokerLifecycleState.RUNNING: 3,
+    BrokerLifecycleState.LEAVING: 6,
+    BrokerLifecycleState.STOPPED: 7,
+}
+"""The values of Kafka's BrokerState."""
 ALL_FETCHERS = "Replica"
+PARTITIONS_AT_ONCE = 1000
+"""The maximum number of partitions evaluated per event loop iteration."""
 
 
-class LedPartition(NamedTuple):
-    """A partition led here, as the metadata has it."""
+class LeaderPartition(NamedTuple):
+    """A partition led by this broker, from the metadata."""
 
     topic: str
     partition: int
     registration: PartitionRegistration
     needed: int
-    """How many in-sync replicas ``min.insync.replicas`` asks for, which is at most all of them."""
+    """The required ISR size: ``min.insync.replicas``, at most the number of replicas."""
 
     @property
     def is_under_replicated(self) -> bool:
-        """Whether one is missing; those that a reassignment adds are not yet missed."""
+        """Whether a replica is missing from the ISR; replicas being added by a reassignment do not count."""
         registration = self.registration
         return len(registration.isr) < len(registration.replicas) - len(registration.adding_replicas)
 
@@ -50,60 +59,54 @@ class LedPartition(NamedTuple):
         return len(self.registration.isr) == self.needed
 
 
-class LedCounts(NamedTuple):
+class LeaderPartitionCounts(NamedTuple):
     under_replicated: int = 0
     under_min_isr: int = 0
     at_min_isr: int = 0
     reassigning: int = 0
 
 
-class LedPartitions:
-    """All of them; gone through when the image is another than at the last question."""
+class LeaderPartitions:
+    """The partitions led by this broker, with counts; evaluated again by `look` when the image has changed."""
 
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
         self._image: MetadataImage = EMPTY
-        self._led: list[LedPartition] = []
-        self._counts = LedCounts()
+        self.all: list[LeaderPartition] = []
+        self.counts = LeaderPartitionCounts()
 
-    def read(self) -> list[LedPartition]:
-        self._look()
-        return self._led
-
-    def counts(self) -> LedCounts:
-        self._look()
-        return self._counts
-
-    def _look(self) -> None:
+    def look(self) -> Iterator[None]:
+        """Evaluate a new image; yields where the event loop may run. The old results stay until it is complete."""
         image = self._broker.image
         if image is self._image:
             return
-        self._image, led = image, self._find(image)
-        self._led = led
-        self._counts = LedCounts(
-            under_replicated=sum(each.is_under_replicated for each in led),
-            under_min_isr=sum(each.is_under_min_isr for each in led),
-            at_min_isr=sum(each.is_at_min_isr for each in led),
-            reassigning=sum(each.registration.is_being_reassigned for each in led),
-        )
-
-    def _find(self, image: MetadataImage) -> list[LedPartition]:
-        found = []
+        found: list[LeaderPartition] = []
+        under_replicated = under_min_isr = at_min_isr = reassigning = 0
         node_id, here = self._broker.node_id, self._broker.topics.by_id
+        looked_at = 0
         for topic_id, topic in image.topics.by_id.items():
             local = here.get(topic_id)
             if local is None:
                 continue
             minimum = local.config.min_insync_replicas
             for index, registration in topic.partitions.items():
+                looked_at += 1
+                if looked_at % PARTITIONS_AT_ONCE == 0:
+                    yield
                 if registration.leader == node_id:
                     needed = min(minimum, len(registration.replicas))
-                    found.append(LedPartition(topic.name, index, registration, needed))
-        return found
+                    led = LeaderPartition(topic.name, index, registration, needed)
+                    found.append(led)
+                    under_replicated += led.is_under_replicated
+                    under_min_isr += led.is_under_min_isr
+                    at_min_isr += led.is_at_min_isr
+                    reassigning += registration.is_being_reassigned
+        self._image, self.all = image, found
+        self.counts = LeaderPartitionCounts(under_replicated, under_min_isr, at_min_isr, reassigning)
 
 
-def declare_replica_metrics(registry: Registry, broker: Broker, membership: Membership) -> None:
-    led = LedPartitions(broker)
+def declare_replica_metrics(registry: Registry, broker: Broker, membership: BrokerLifecycleManager) -> None:
+    led = LeaderPartitions(broker)
     _declare_counts(registry, broker, led)
     _declare_partitions(registry, led)
     _declare_fetchers(registry, broker)
@@ -114,61 +117,71 @@ def declare_replica_metrics(registry: Registry, broker: Broker, membership: Memb
         (
             (
                 "kafkaserver_brokerstate",
-                "1: starting; 2: catching up; 3: running; 6: handing over; 7: stopping.",
+                "1: starting; 2: recovery; 3: running; 6: pending controlled shutdown; 7: shutting down.",
                 lambda: BROKER_STATES[membership.state],
             ),
             (
                 "brokertopicmetrics_replicationbytesin_total",
-                "Bytes copied from leaders.",
+                "Bytes fetched from leaders.",
                 lambda: broker.replication.fetchers.bytes_in,
             ),
             (
                 "brokertopicmetrics_replicationbytesout_total",
-                "Bytes given to followers.",
+                "Bytes sent to followers.",
                 lambda: broker.replication.bytes_out,
             ),
         ),
     )
 
 
-def _declare_counts(registry: Registry, broker: Broker, led: LedPartitions) -> None:
+def _declare_counts(registry: Registry, broker: Broker, led: LeaderPartitions) -> None:
     changes = broker.replication.isr_changes
+    prefix = "kafka_server_replicamanager_"
     declare_single(
         registry,
-        "kafka_server_replicamanager_",
+        prefix,
         (
-            ("partitioncount", "Partitions with a replica here.", lambda: _replica_count(broker)),
-            ("leadercount", "Partitions led here.", lambda: len(led.read())),
-            (
-                "underreplicatedpartitions",
-                "Partitions led here with a replica out of sync.",
-                lambda: led.counts().under_replicated,
-            ),
-            (
-                "underminisrpartitioncount",
-                "Partitions led here with fewer replicas in sync than min.insync.replicas: acks=all is refused.",
-                lambda: led.counts().under_min_isr,
-            ),
-            (
-                "atminisrpartitioncount",
-                "Partitions led here with just as many replicas in sync as min.insync.replicas asks for.",
-                lambda: led.counts().at_min_isr,
-            ),
-            ("offlinereplicacount", "Replicas here that cannot be served.", lambda: _offline_count(broker)),
-            (
-                "reassigningpartitions",
-                "Partitions led here that are being moved.",
-                lambda: led.counts().reassigning,
-            ),
-            ("isrshrinks_total", "Times that replicas here lost one that was in sync.", lambda: changes.shrinks),
-            ("isrexpands_total", "Times that replicas here gained one in sync.", lambda: changes.expansions),
+            ("partitioncount", "Partitions with a replica on this broker.", lambda: _replica_count(broker)),
+            ("offlinereplicacount", "Offline replicas on this broker.", lambda: _offline_count(broker)),
+            ("isrshrinks_total", "ISR shrinks of partitions led by this broker.", lambda: changes.shrinks),
+            ("isrexpands_total", "ISR expansions of partitions led by this broker.", lambda: changes.expansions),
             (
                 "failedisrupdates_total",
-                "Changes of in-sync replicas that the controller refused.",
+                "ISR changes that the controller rejected.",
                 lambda: changes.failures,
             ),
         ),
     )
+    table: tuple[tuple[str, str, Callable[[], int]], ...] = (
+        ("leadercount", "Partitions led by this broker.", lambda: len(led.all)),
+        (
+            "underreplicatedpartitions",
+            "Partitions led by this broker with a replica that is not in the ISR.",
+            lambda: led.counts.under_replicated,
+        ),
+        (
+            "underminisrpartitioncount",
+            "Partitions led by this broker with an ISR below min.insync.replicas; acks=all writes are rejected.",
+            lambda: led.counts.under_min_isr,
+        ),
+        (
+            "atminisrpartitioncount",
+            "Partitions led by this broker whose ISR size equals min.insync.replicas.",
+            lambda: led.counts.at_min_isr,
+        ),
+        (
+            "reassigningpartitions",
+            "Partitions led by this broker that are being reassigned.",
+            lambda: led.counts.reassigning,
+        ),
+    )
+    for name, help_text, read in table:
+
+        def rows(read: Callable[[], int] = read) -> RowsInParts:
+            yield from led.look()
+            yield (), read()
+
+        registry.callback_gauge(prefix + name, help_text, [], rows, in_parts=True)
 
 
 def _replica_count(broker: Broker) -> int:
@@ -180,60 +193,82 @@ def _offline_count(broker: Broker) -> int:
     return offline + sum(len(topic.unusable) for topic in broker.topics.by_name.values())
 
 
-def _declare_partitions(registry: Registry, led: LedPartitions) -> None:
-    table: tuple[tuple[str, str, Callable[[LedPartition], int]], ...] = (
-        ("topic_partition_replicas", "Replicas.", lambda each: len(each.registration.replicas)),
-        ("topic_partition_in_sync_replica", "Replicas in sync.", lambda each: len(each.registration.isr)),
+def _declare_partitions(registry: Registry, led: LeaderPartitions) -> None:
+    table: tuple[tuple[str, str, Callable[[LeaderPartition], int]], ...] = (
+        (
+            "topic_partition_replicas",
+            "Number of replicas of the partition.",
+            lambda each: len(each.registration.replicas),
+        ),
+        (
+            "topic_partition_in_sync_replica",
+            "Number of in-sync replicas of the partition.",
+            lambda each: len(each.registration.isr),
+        ),
         (
             "topic_partition_leader_is_preferred",
-            "Whether the first replica leads.",
+            "Whether the leader is the preferred replica.",
             lambda each: each.registration.has_preferred_leader,
         ),
         (
             "topic_partition_under_replicated_partition",
-            "Whether a replica is out of sync.",
+            "Whether a replica is not in the ISR.",
             lambda each: each.is_under_replicated,
         ),
-        ("cluster_partition_replicascount", "Replicas.", lambda each: len(each.registration.replicas)),
-        ("cluster_partition_insyncreplicascount", "Replicas in sync.", lambda each: len(each.registration.isr)),
+        (
+            "cluster_partition_replicascount",
+            "Number of replicas of the partition.",
+            lambda each: len(each.registration.replicas),
+        ),
+        (
+            "cluster_partition_insyncreplicascount",
+            "Number of in-sync replicas of the partition.",
+            lambda each: len(each.registration.isr),
+        ),
         (
             "cluster_partition_underreplicated",
-            "Whether a replica is out of sync.",
+            "Whether a replica is not in the ISR.",
             lambda each: each.is_under_replicated,
         ),
         (
             "cluster_partition_underminisr",
-            "Whether fewer replicas are in sync than min.insync.replicas asks for.",
+            "Whether the ISR is smaller than min.insync.replicas.",
             lambda each: each.is_under_min_isr,
         ),
         (
             "cluster_partition_atminisr",
-            "Whether exactly as many replicas are in sync as min.insync.replicas asks for.",
+            "Whether the ISR size equals min.insync.replicas.",
             lambda each: each.is_at_min_isr,
         ),
     )
     for name, help_text, number in table:
 
-        def rows(number: Callable[[LedPartition], int] = number) -> Rows:
-            return [((each.topic, each.partition), number(each)) for each in led.read()]
+        def rows(number: Callable[[LeaderPartition], int] = number) -> RowsInParts:
+            yield from led.look()
+            for each in led.all:
+                yield (each.topic, each.partition), number(each)
 
-        registry.gauge_from(f"kafka_{name}", help_text, ["topic", "partition"], rows)
+        registry.callback_gauge(f"kafka_{name}", help_text, ["topic", "partition"], rows, in_parts=True)
 
 
 def _declare_fetchers(registry: Registry, broker: Broker) -> None:
     fetchers = broker.replication.fetchers
     rates = FetchRates(broker)
     for name, help_text, read in (
-        ("maxlag", "Records that the slowest replica here is behind its leader.", lambda: _lag_max(broker)),
+        ("maxlag", "Maximum lag in records of a replica on this broker.", lambda: _lag_max(broker)),
         (
             "minfetchrate",
-            "Fetches a second of the slowest fetcher; 0 without any.",
+            "Fetches per second of the slowest replica fetcher; 0 without fetchers.",
             rates.read_slowest,
         ),
-        ("failedpartitionscount", "Replicas here that should be fetched and cannot be.", lambda: _failed_count(broker)),
+        (
+            "failedpartitionscount",
+            "Partitions followed by this broker that cannot be fetched.",
+            lambda: _failed_count(broker),
+        ),
         (
             "deadthreadcount",
-            "Fetchers that have something to ask and do not.",
+            "Replica fetchers that have partitions to fetch but are stuck.",
             lambda: sum(line.is_stuck for line in fetchers.lines.values()),
         ),
     ):
@@ -241,34 +276,35 @@ def _declare_fetchers(registry: Registry, broker: Broker) -> None:
         def rows(read: Callable[[], float] = read) -> Rows:
             return [((ALL_FETCHERS,), read())]
 
-        registry.gauge_from(f"kafka_server_replicafetchermanager_{name}", help_text, ["clientId"], rows)
-    registry.counter_from(
+        registry.callback_gauge(f"kafka_server_replicafetchermanager_{name}", help_text, ["clientId"], rows)
+    registry.callback_counter(
         "kafka_server_fetcherstats_requests_total",
-        "Fetches sent.",
+        "Fetch requests sent by a replica fetcher.",
         ["clientId"],
         lambda: [((_client_id(*key),), line.requests) for key, line in fetchers.lines.items()],
     )
-    registry.counter_from(
+    registry.callback_counter(
         "kafka_server_fetcherstats_bytes_total",
-        "Bytes fetched.",
+        "Bytes received by a replica fetcher.",
         ["clientId"],
         lambda: [((_client_id(*key),), line.fetcher.bytes_in) for key, line in fetchers.lines.items()],
     )
 
 
 def _declare_lag(registry: Registry, broker: Broker) -> None:
-    def lags() -> Rows:
-        for key, line in broker.replication.fetchers.lines.items():
+    def lags() -> RowsInParts:
+        for key, line in list(broker.replication.fetchers.lines.items()):
             client_id = _client_id(*key)
             for followed in line.fetcher.followed:
                 name = followed.partition.name
                 yield (client_id, name.topic, name.partition), followed.lag
 
-    registry.gauge_from(
+    registry.callback_gauge(
         "kafka_server_fetcherlagmetrics_consumerlag",
-        "Records that a replica here is behind its leader's high watermark.",
+        "Lag in records of a replica on this broker behind its leader's high watermark.",
         ["clientId", "topic", "partition"],
         lags,
+        in_parts=True,
     )
 
 
@@ -282,18 +318,24 @@ def _lag_max(broker: Broker) -> int:
 
 
 def _failed_count(broker: Broker) -> int:
-    """Fenced by their leader, of which no newer metadata has told us; or without a log that takes anything."""
+    """The number of followed partitions whose leader returned FENCED_LEADER_EPOCH, or whose log is offline.
+
+    Without a leader there is nobody to copy from: that is an offline partition.
+    """
     lines = broker.replication.fetchers.lines.values()
     fenced = sum(followed.state is FetchState.FENCED for line in lines for followed in line.fetcher.followed)
-    return fenced + sum(each.log.is_offline and not each.is_leader for each in broker.topics.all_partitions())
+    return fenced + sum(
+        each.log.is_offline and not each.is_leader and each.leader_id != NO_LEADER
+        for each in broker.topics.all_partitions()
+    )
 
 
 class FetchRates:
-    """How often each fetcher has asked lately."""
+    """The recent request rate of each fetcher."""
 
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
-        self._rates: dict[tuple[int, int], tuple[FetchLine, RecentRate]] = {}
+        self._rates: dict[tuple[int, int], tuple[FetcherConnection, WindowedRate]] = {}
 
     def read_slowest(self) -> float:
         now_s = self._broker.environment.clock.monotonic()
@@ -302,7 +344,7 @@ class FetchRates:
         for key, line in self._broker.replication.fetchers.lines.items():
             known, rate = before.get(key, (None, None))
             if rate is None or known is not line:
-                rate = RecentRate(line.requests, now_s)
+                rate = WindowedRate(line.requests, now_s)
             self._rates[key] = (line, rate)
             found.append(rate.read(line.requests, now_s))
         return min(found, default=0.0)

@@ -1,4 +1,4 @@
-"""Share groups that this broker serves: sessions, what is in flight, acknowledgements, and their coordinators."""
+"""Metrics of share groups: sessions, in-flight records, acknowledgements, dead letters, and the share coordinator."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from millbeck.kernel.errors import ApiError
 from millbeck.kernel.metrics import Registry, Rows
-from millbeck.server.share.led import LedShare
+from millbeck.server.share.partition_leader import SharePartitionLeader
 from millbeck.server.share.statistics import GroupCounters
 
 if TYPE_CHECKING:
@@ -16,10 +16,10 @@ if TYPE_CHECKING:
 
 def declare_share_metrics(registry: Registry, broker: Broker) -> None:
     sessions = broker.shares.sessions
-    registry.gauge_from(
+    registry.callback_gauge(
         "kafka_server_sharesessioncache_numsharesessions", "Share sessions.", [], lambda: [((), len(sessions))]
     )
-    registry.gauge_from(
+    registry.callback_gauge(
         "kafka_server_sharesessioncache_numsharepartitions",
         "Partitions in share sessions.",
         [],
@@ -33,26 +33,29 @@ def declare_share_metrics(registry: Registry, broker: Broker) -> None:
 def _declare_partition_metrics(registry: Registry, broker: Broker) -> None:
     labels = ["group", "topic", "partition"]
 
-    def each(value: Callable[[LedShare], int]) -> Callable[[], Rows]:
+    def each(value: Callable[[SharePartitionLeader], int]) -> Callable[[], Rows]:
         return lambda: [
             ((led.key.group_id, led.partition.name.topic, led.key.partition), value(led)) for led in broker.shares.all()
         ]
 
     prefix = "kafka_server_sharepartitionmetrics_"
-    registry.gauge_from(
+    registry.callback_gauge(
         prefix + "inflightmessagecount",
-        "Records between the start and the end of a share partition.",
+        "In-flight records between the start and end offset of a share partition.",
         labels,
         each(lambda led: 0 if led.machine is None else len(led.machine.window)),
     )
-    registry.gauge_from(
+    registry.callback_gauge(
         prefix + "inflightbatchcount",
-        "Runs of such records that are in the same state.",
+        "Runs of in-flight records with the same state.",
         labels,
         each(lambda led: 0 if led.machine is None else len(led.machine.window.runs)),
     )
-    registry.gauge_from(
-        prefix + "waitingfetchcount", "Fetches that wait for records.", labels, each(lambda led: len(led.waiting))
+    registry.callback_gauge(
+        prefix + "waitingfetchcount",
+        "ShareFetch requests that wait for records.",
+        labels,
+        each(lambda led: len(led.waiting)),
     )
 
 
@@ -68,13 +71,13 @@ def _declare_group_metrics(registry: Registry, broker: Broker) -> None:
         return [((group,), found.acquired_records) for group, found in broker.shares.counters.by_group.items()]
 
     prefix = "kafka_server_sharegroupmetrics_"
-    registry.counter_from(
+    registry.callback_counter(
         prefix + "recordacknowledgement_total",
-        "What consumers said of records, by what they said.",
+        "Acknowledgements of records by type.",
         ["group", "ack_type"],
         acknowledgements,
     )
-    registry.counter_from(prefix + "recordsacquired_total", "Records given to consumers.", ["group"], acquired)
+    registry.callback_counter(prefix + "recordsacquired_total", "Records acquired by consumers.", ["group"], acquired)
 
     _declare_dead_letter_metrics(registry, broker)
 
@@ -83,14 +86,14 @@ def _declare_group_metrics(registry: Registry, broker: Broker) -> None:
         try:
             counts = broker.groups.read_all(lambda shard, _: [shard.share.counts()])
         except ApiError:
-            # A shard is being loaded: the next page shows them.
+            # A shard is being loaded: the next scrape shows the groups.
             return []
         for found in counts:
             for state, count in found.items():
                 totals[state.lower()] = totals.get(state.lower(), 0) + count
         return [((state,), count) for state, count in totals.items()]
 
-    registry.gauge_from(
+    registry.callback_gauge(
         "kafka_server_group_coordinator_metrics_share_group_count", "Share groups by state.", ["state"], by_state
     )
 
@@ -100,18 +103,18 @@ def _declare_dead_letter_metrics(registry: Registry, broker: Broker) -> None:
         return lambda: [((group,), value(found)) for group, found in broker.shares.counters.by_group.items()]
 
     prefix = "kafka_server_sharegroupmetrics_deadletterqueue"
-    registry.counter_from(
+    registry.callback_counter(
         prefix + "recordcount_total", "Dead letters written.", ["group"], each(lambda found: found.dead_letters)
     )
-    registry.counter_from(
+    registry.callback_counter(
         prefix + "totalproducerequests_total",
-        "Writes of dead letters, each time they are tried.",
+        "Produce requests for dead letters, including retries.",
         ["group"],
         each(lambda found: found.dead_letter_requests),
     )
-    registry.counter_from(
+    registry.callback_counter(
         prefix + "failedproducerequests_total",
-        "Writes of dead letters that were given up.",
+        "Produce requests for dead letters that failed and are not retried.",
         ["group"],
         each(lambda found: found.dead_letter_failures),
     )
@@ -119,13 +122,13 @@ def _declare_dead_letter_metrics(registry: Registry, broker: Broker) -> None:
 
 def _declare_coordinator_metrics(registry: Registry, broker: Broker) -> None:
     prefix = "kafka_server_share_coordinator_metrics_"
-    registry.counter_from(
+    registry.callback_counter(
         prefix + "write_total",
-        "Writes of share partitions' state; it begins anew when a shard is loaded.",
+        "Writes of share partition state; restarts at 0 when a shard is loaded.",
         [],
         lambda: [((), broker.share_state.write_count())],
     )
-    registry.gauge_from(
+    registry.callback_gauge(
         prefix + "num_partitions",
         "Shards of the share coordinator by state.",
         ["state"],

@@ -1,4 +1,4 @@
-"""Transactions that this broker coordinates: their states, the markers on their way, and verification."""
+"""Metrics of the transactions that this broker coordinates: states, pending markers, and write verification."""
 
 from __future__ import annotations
 
@@ -20,34 +20,34 @@ def declare_transaction_metrics(registry: Registry, broker: Broker) -> None:
                 totals[status.shown] = totals.get(status.shown, 0) + count
         return [((state,), count) for state, count in totals.items()]
 
-    registry.gauge_from("millbeck_transactional_ids", "Transactional ids by state.", ["state"], by_state)
+    registry.callback_gauge("millbeck_transactional_ids", "Transactional ids by state.", ["state"], by_state)
     prefix = "kafka_coordinator_transaction_transactionmarkerchannelmanager_"
     sender = transactions.sender
-    registry.gauge_from(
+    registry.callback_gauge(
         f"{prefix}unknowndestinationqueuesize",
-        "Markers for partitions that have no leader.",
+        "Pending transaction markers for partitions without a leader.",
         [],
         lambda: [((), sender.leaderless_count)],
     )
-    registry.gauge_from(
+    registry.callback_gauge(
         f"{prefix}logappendretryqueuesize",
-        "Transactions whose markers or whose end are still to be written.",
+        "Ending transactions whose markers or completion are not written yet.",
         [],
         lambda: [((), sender.run_count)],
     )
     broker.verification.times_ms = registry.histogram(
         "kafka_server_addpartitionstotxnmanager_verificationtimems",
-        "Milliseconds until a coordinator has said whether a partition may be written to in a transaction.",
+        "Milliseconds that the verification of a transactional write by the coordinator takes.",
     ).child()
-    registry.counter_from(
+    registry.callback_counter(
         "kafka_server_addpartitionstotxnmanager_verificationfailurerate_total",
-        "Partitions that a coordinator refused to have written to in a transaction.",
+        "Partitions whose transactional write the coordinator rejected or could not verify.",
         [],
         lambda: [((), broker.verification.failure_count)],
     )
-    registry.gauge_from(
+    registry.callback_gauge(
         "kafka_server_transaction_coordinator_metrics_partition_load_time_max",
-        "Milliseconds that the slowest load of a partition of the transactions' topic took.",
+        "Maximum milliseconds that loading a partition of __transaction_state took.",
         [],
         lambda: [((), max(transactions.load_times_ms(), default=0.0))],
     )

@@ -1,8 +1,8 @@
-"""Connections to the other brokers, for what leaders and coordinators have to ask each other.
+"""Connections to other brokers, for requests between leaders and coordinators.
 
-One connection for each broker and purpose, opened when it is needed: a broker answers a connection's requests in order,
-so what may take long has a purpose of its own. Whoever asks gets an `ApiError` when there is no answer, and knows best
-whether to ask again.
+There is one connection per broker and purpose, opened on demand. A broker answers the requests of a connection in
+order, so slow requests have a purpose of their own. Without a response the caller gets an `ApiError` and decides
+whether to retry.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 from millbeck.client.addresses import Address
 from millbeck.client.errors import ConnectFailed, Disconnected
 from millbeck.kernel.environment import Environment
+from millbeck.server.network.peer_security import connect_to_peer
 
 if TYPE_CHECKING:
     from millbeck.client.connection import Connection, ConnectionSettings
@@ -24,7 +25,7 @@ R = TypeVar("R")
 IN_FLIGHT_MAX: Final = 64
 
 
-class Peers:
+class BrokerConnections:
     def __init__(
         self,
         environment: Environment,
@@ -42,35 +43,32 @@ class Peers:
         self._is_closed = False
 
     async def request(self, node_id: int, purpose: str, message: object, response: type[R], *, timeout_s: float) -> R:
-        """A broker's answer; raises `ApiError` when it gives none in time."""
+        """Send a request and return the response; raises `ApiError` when there is none in time."""
         connection = await self._connect(node_id, purpose)
         return await connection.request(message, response, timeout_s=timeout_s)
 
     def close(self) -> None:
-        """Whoever waits for an answer is told that none will come."""
+        """Close the connections; requests in flight fail with `Disconnected`."""
         self._is_closed = True
         for connection in self._connections.values():
-            connection.close(Disconnected("the node stops"))
+            connection.close(Disconnected("this node is shutting down"))
         self._connections.clear()
 
     async def _connect(self, node_id: int, purpose: str) -> Connection:
         key = (node_id, purpose)
         async with self._opening.setdefault(key, asyncio.Lock()):
             if self._is_closed:
-                raise Disconnected("the node stops")
+                raise Disconnected("this node is shutting down")
             address = self._address_of(node_id)
             known = self._connections.get(key)
             if known is not None and known.is_open and known.address == address:
                 return known
             if known is not None:
-                self._connections.pop(key).close(Disconnected("the broker has moved"))
+                self._connections.pop(key).close(Disconnected("the address of the broker has changed"))
             if address is None:
                 raise ConnectFailed(f"broker {node_id} has no address")
-            # A node that is alone never gets here, and starts faster without it.
-            from millbeck.client.connection import Connection
-
             settings = replace(
                 self._connection_settings(), client_id=f"broker-{self._node_id}-{purpose}", in_flight_max=IN_FLIGHT_MAX
             )
-            connection = self._connections[key] = await Connection.open(self._environment.network, address, settings)
+            connection = self._connections[key] = await connect_to_peer(self._environment.network, address, settings)
             return connection

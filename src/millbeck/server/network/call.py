@@ -1,4 +1,4 @@
-"""One request on its way through the node: where it came from, and the place its reply keeps in the line."""
+"""One request being handled: its connection, its version and client, and the reply in the connection's queue."""
 
 from __future__ import annotations
 
@@ -7,20 +7,20 @@ from typing import TYPE_CHECKING, Any
 
 from millbeck.kernel.environment import Part
 from millbeck.kernel.errors import ApiError, UnknownServerError
-from millbeck.security.authorizer import CLUSTER_NAME, AllowAll, Operation, ResourceType, authorized_operations
+from millbeck.security.authorizer import CLUSTER_NAME, AllowAll, Operation, ResourceType
 from millbeck.security.principal import Principal
-from millbeck.server.connection import Connection, release_slices
-from millbeck.server.request_metrics import RequestTimes
+from millbeck.server.network.authorization import Asked
+from millbeck.server.network.connection import Connection, PendingReply, release_slices
 from millbeck.wire import codec
 from millbeck.wire.framing import response_prefix
 
 if TYPE_CHECKING:
     from millbeck.server.broker import Broker
-    from millbeck.server.dispatch import Handler
+    from millbeck.server.network.route import Handler
 
 
-class Call:
-    """Completed exactly once, by `complete`, `reply` or `fail`."""
+class Call(PendingReply):
+    """A request in flight, completed exactly once by `complete`, `reply` or `fail`."""
 
     __slots__ = (
         "broker",
@@ -29,10 +29,8 @@ class Call:
         "correlation_id",
         "handler",
         "is_holding",
-        "parts",
         "received_at",
         "request",
-        "times",
         "version",
     )
 
@@ -54,48 +52,68 @@ class Call:
         self.client_id = client_id
         self.received_at = received_at
         self.request: Any = None
-        self.parts: Sequence[Part] | None = None
-        self.times: RequestTimes | None = None
-        """Set when this request is one of those whose stages are timed."""
+        self.parts = None
+        self.times = None
         self.is_holding = False
 
     def hold(self) -> None:
-        """Nothing behind this request is looked at until it is answered."""
+        """Handle no further request of this connection until this one is answered."""
         if self.parts is None and not self.is_holding:
             self.is_holding = True
             self.connection.hold()
 
     def release(self) -> None:
-        """Let the connection go on before the answer: only the wait after an append is left."""
+        """Let the connection handle further requests before this one is answered: only the wait after an append is
+        left."""
         if self.is_holding:
             self.is_holding = False
             self.connection.release_after_turn()
             self.connection.mark_replies()
 
     def complete(self, parts: Sequence[Part]) -> None:
-        """The reply, frame prefix included; an empty one sends nothing (``acks=0``)."""
-        assert self.parts is None, "answered twice"
+        """Complete the call with the encoded reply, frame prefix included; empty parts send nothing (``acks=0``)."""
+        assert self.parts is None, "the call was completed twice"
         self.parts = parts
         connection = self.connection
         answered_at = connection.now()
-        self.handler.statistics.finished(answered_at - self.received_at)
         if self.times is not None:
             self.times.answered(answered_at)
         if connection.is_lost:
             release_slices(parts)
-            return
-        if self.is_holding:
-            self.is_holding = False
-            connection.release_after_turn()
-        connection.mark_replies()
+        else:
+            if self.is_holding:
+                self.is_holding = False
+                connection.release_after_turn()
+            connection.mark_replies()
+        statistics = self.handler.statistics
+        statistics.requests.value += 1
+        statistics.times.record((answered_at - self.received_at) * 1000)
 
     def reply(self, response: Any) -> None:
         """Answer with a message of this API's response class."""
+        quotas = self.broker.quotas
+        wait_ms = 0
+        if quotas is not None:
+            wait_ms = max(quotas.request_wait_ms(self), getattr(response, "throttle_time_ms", 0))
+            if wait_ms:
+                response.throttle_time_ms = wait_ms
         body = codec.encoder(self.handler.response, self.version)(response)
         self.complete((response_prefix(self.handler.api_key, self.version, self.correlation_id, len(body)), body))
+        if quotas is not None and wait_ms:
+            quotas.mute(self.connection, wait_ms)
+
+    def reply_encoded(self, body: bytes, *, throttled_from: int = 0) -> None:
+        """Answer with an encoded response, which begins with the throttle time in versions from ``throttled_from``."""
+        quotas = self.broker.quotas
+        wait_ms = 0 if quotas is None else quotas.request_wait_ms(self)
+        if wait_ms and self.version >= throttled_from:
+            body = wait_ms.to_bytes(4, "big") + body[4:]
+        self.complete((response_prefix(self.handler.api_key, self.version, self.correlation_id, len(body)), body))
+        if quotas is not None and wait_ms:
+            quotas.mute(self.connection, wait_ms)
 
     def fail(self, error: ApiError) -> None:
-        """Answer with this API's error reply; an API that has none loses its connection."""
+        """Answer with this API's error reply; close the connection if the API has none."""
         self.handler.statistics.failed(error.code)
         response = self.handler.error_reply(self.request, self.version, error)
         if response is None:
@@ -105,7 +123,7 @@ class Call:
             self.reply(response)
 
     def fail_unexpectedly(self, error: Exception) -> None:
-        """Something raised that should not have: it is logged and counted, and the client learns as much."""
+        """Handle an unexpected exception: log and count it, and answer UNKNOWN_SERVER_ERROR."""
         self.broker.report(error, f"{self.handler.name} version {self.version} from {self.client_host}")
         if self.parts is not None:
             self.connection.close("an unexpected error after the reply")
@@ -122,30 +140,48 @@ class Call:
 
     @property
     def client_host(self) -> str:
-        """As Kafka shows it in group descriptions and gives it to authorizers."""
+        """The client's address with a leading slash, as Kafka shows it in group descriptions and passes it to
+        authorizers."""
         return f"/{self.connection.peer_host}"
 
-    def may(self, operation: Operation, resource_type: ResourceType, name: str) -> bool:
-        """Whether the authorizer lets this client do that."""
-        authorizer = self.broker.authorizer
+    @property
+    def peer_host(self) -> str:
+        return self.connection.peer_host
+
+    @property
+    def api_name(self) -> str:
+        return self.handler.name
+
+    def may(self, operation: Operation, resource_type: ResourceType, name: str, *, is_filter: bool = False) -> bool:
+        """Whether the authorizer allows this client the operation on the resource.
+
+        ``is_filter``: the client did not ask for this resource; what it may not see is left out of the response, and
+        a refusal is not logged.
+        """
+        broker = self.broker
+        authorizer = broker.authorizer
         if type(authorizer) is AllowAll:
             return True
         connection = self.connection
-        return authorizer.authorize(connection.principal, connection.peer_host, operation, resource_type, name)
+        is_allowed = authorizer.authorize(connection.principal, connection.peer_host, operation, resource_type, name)
+        if is_allowed and not broker.decisions.logs_allowed:
+            return True
+        return broker.decisions.decided(
+            self, Asked(operation, resource_type, name, is_filter=is_filter), is_allowed=is_allowed
+        )
 
-    def may_replicate(self) -> bool:
-        """Whether this is another broker: only by the brokers' own listener, so that no client's listener can be used
-        to interfere with replication, and only with leave to act for the cluster."""
+    def may_any(self, operation: Operation, resource_type: ResourceType) -> bool:
+        """Whether the client is allowed the operation on at least one resource of the type."""
+        return self.broker.decisions.is_any_allowed(self, operation, resource_type)
+
+    def is_cluster_action_allowed(self) -> bool:
+        """Whether the request comes from another broker: on the inter-broker listener, and with CLUSTER_ACTION allowed.
+        Other listeners are refused so that clients cannot interfere with replication."""
         listener = self.connection.listener.address.name
         return listener == self.broker.config.inter_broker_listener and self.may(
             Operation.CLUSTER_ACTION, ResourceType.CLUSTER, CLUSTER_NAME
         )
 
     def authorized_operations(self, resource_type: ResourceType, name: str) -> int:
-        """The bit field of what this client may do to a resource; nothing when it may not even describe the cluster."""
-        if resource_type is ResourceType.CLUSTER and not self.may(Operation.DESCRIBE, resource_type, CLUSTER_NAME):
-            return 0
-        connection = self.connection
-        return authorized_operations(
-            self.broker.authorizer, connection.principal, connection.peer_host, resource_type, name
-        )
+        """The bit field of operations this client may do on a resource; 0 for the cluster if it may not describe it."""
+        return self.broker.decisions.allowed_operations(self, resource_type, name)

@@ -1,11 +1,11 @@
-"""One client connection: frames in, replies out, in order.
+"""One client connection: request frames in, replies out, in order.
 
-Requests take effect in the order they arrive and are answered in that order. A request is handled inside
-``buffer_updated`` and becomes a `Call`, which keeps its place in the line of replies. Only a wait after an append
-leaves the connection free for the next request; any other wait holds it (`Call.hold`). A held connection is read until
-something comes, which is kept for later and is the last that is read: so a peer that goes away while its fetch is
-parked is noticed. Reading also stops at 64 unanswered requests, at a mebibyte of replies that cannot leave yet, and
-while the peer does not take its replies.
+Requests take effect and are answered in the order they arrive. A request is handled inside ``buffer_updated`` and
+becomes a `Call`, which keeps its place in the queue of replies. While a produce waits for replicas after its append,
+the connection handles further requests; any other wait holds the connection (`Call.hold`). A held connection is still
+read until the next bytes arrive, which are kept for later, and then reading is paused: this way a peer that disconnects
+while its fetch is delayed is noticed. Reading also pauses at 64 unanswered requests, at 1 MiB of completed replies that
+cannot be sent yet, and while the peer does not read its replies.
 """
 
 from __future__ import annotations
@@ -15,13 +15,14 @@ import logging
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final, Protocol, cast
 
-from millbeck.kernel.environment import FileSlice, Outlet, Part
-from millbeck.security.principal import ANONYMOUS, Principal
-from millbeck.server.receive import FrameReader, FrameTooLarge
+from millbeck.kernel.environment import ConnectionStream, FileSlice, Part
+from millbeck.kernel.tls import TlsFailed
+from millbeck.security.principal import ANONYMOUS, NoPrincipal, Principal
+from millbeck.server.network.receive import SMALLEST_FRAME_BYTES, FrameReader, FrameTooLarge
+from millbeck.server.network.request_metrics import AuthenticationStatistics, RequestTimes
 
 if TYPE_CHECKING:
-    from millbeck.server.call import Call
-    from millbeck.server.listener import Listener
+    from millbeck.server.network.listener import Listener
 
 UNANSWERED_MAX: Final = 64
 OUTPUT_HIGH_WATER_BYTES: Final = 1024 * 1024
@@ -29,7 +30,11 @@ OUTPUT_HIGH_WATER_BYTES: Final = 1024 * 1024
 LONG_REQUEST_BYTES: Final = 128 * 1024
 READ_ON_BYTES_MAX: Final = 16 * 1024
 READS_ON_MAX: Final = 4
-LOOKS_SKIPPED_MAX: Final = 63
+READS_SKIPPED_MAX: Final = 63
+
+AUTHENTICATION_SECONDS_MAX: Final = 30.0
+UNAUTHENTICATED_BUFFER_BYTES: Final = 1024
+"""The first buffer of an incomplete frame before authentication: anyone can begin frames on many connections."""
 
 log = logging.getLogger(__name__)
 
@@ -44,42 +49,70 @@ def bytes_in_memory(parts: Sequence[Part]) -> int:
     return sum([len(part) for part in parts if not isinstance(part, FileSlice)])
 
 
+class PendingReply:
+    """A request's place in its connection's queue of replies; ``parts`` are set when it is answered."""
+
+    __slots__ = ("parts", "times")
+
+    def __init__(self) -> None:
+        self.parts: Sequence[Part] | None = None
+        self.times: RequestTimes | None = None
+        """Set only when the stages of this request are timed."""
+
+
 class Requests(Protocol):
-    """What a connection needs from dispatch."""
+    """The request handler of a connection, implemented by dispatch."""
 
     def handle(self, connection: Connection, frame: memoryview) -> None:
-        """Handle one request; raises only for what must end the connection (`CloseConnection`)."""
+        """Handle one request; raises only `CloseConnection`, when the connection must be closed."""
+
+
+class ListenerAuthentication(Protocol):
+    """The authentication of the clients of a listener."""
+
+    @property
+    def frame_bytes_max(self) -> int:
+        """The size limit of a frame until the client is authenticated."""
+
+    @property
+    def statistics(self) -> AuthenticationStatistics: ...
+
+    def begin(self, connection: Connection) -> Requests:
+        """The handler of a new connection's frames; it calls `Connection.authenticated` in the end."""
 
 
 class CloseConnection(Exception):
-    """The peer sent something that has no answer; the text goes to the log."""
+    """The peer sent a request that cannot be answered; the connection is closed and the message logged."""
 
 
 class Connection:
-    """See the module's text; `ConnectionProtocol` is what asyncio knows of it."""
+    """One client connection, see the module's docstring; `ConnectionProtocol` is its asyncio protocol."""
 
     __slots__ = (
+        "_authenticates_by",
+        "_batch",
         "_calls",
+        "_frame_bytes_max",
         "_frame_started_at",
         "_held_bytes",
         "_is_closing",
         "_is_draining",
         "_is_held",
+        "_is_holding",
         "_is_marked",
         "_is_paused",
         "_long_request_bytes",
-        "_looks_skipped",
-        "_looks_to_skip",
         "_on_lost",
-        "_outlet",
         "_output_left_bytes",
         "_output_stalled_at",
         "_queued_bytes",
         "_reader",
+        "_reads_skipped",
+        "_reads_to_skip",
         "_requests",
         "_shared_buffer",
+        "_stream",
         "_transport",
-        "_turn",
         "_unsent_bytes",
         "_waits_for_memory",
         "active_at",
@@ -88,6 +121,7 @@ class Connection:
         "listener",
         "local_host",
         "local_port",
+        "muted_until_ms",
         "now",
         "number",
         "peer_host",
@@ -101,7 +135,7 @@ class Connection:
         self._requests = listener.requests
         self._shared_buffer = listener.shared_buffer
         self.now = listener.now
-        self._turn = listener.turn
+        self._batch = listener.turn
         self.number = number
         self.peer_host = ""
         self.peer_port = 0
@@ -112,29 +146,59 @@ class Connection:
         self.is_lost = False
         self.active_at = 0.0
         self.wall_ms = -1
-        """The wall clock for requests that arrived together; -1 until the first of them has asked for it."""
+        """Wall clock time shared by the requests of one read; -1 until one of them needs it."""
         self._frame_started_at = 0.0
         self._output_stalled_at = 0.0
         self._output_left_bytes = 0
-        self._unsent_bytes = 0  # in memory, of replies that were made and not handed to the outlet
-        self._queued_bytes = 0  # in memory, of replies that the outlet has and the peer does not take
-        self._calls: list[Call] = []
+        self._unsent_bytes = 0  # bytes in memory of completed replies not yet passed to the stream
+        self._queued_bytes = 0  # bytes in memory of replies in the stream that the peer has not read
+        self._calls: list[PendingReply] = []
         self._is_held = False
+        self._is_holding = False
+        self.muted_until_ms = 0
+        """Until when nothing is read because of a quota; 0: not muted."""
         self._is_paused = False
-        self._looks_skipped = 0
-        self._looks_to_skip = 0
+        self._reads_skipped = 0
+        self._reads_to_skip = 0
         self._is_marked = False
         self._is_draining = False
         self._is_closing = False
-        self._outlet: Outlet | None = None
+        self._stream: ConnectionStream | None = None
         self._transport: asyncio.Transport | None = None
         self._held_bytes = 0
         self._long_request_bytes = max(listener.buffers.receive_bytes, LONG_REQUEST_BYTES)
         self._waits_for_memory = False
+        self._frame_bytes_max = listener.frame_bytes_max
         self._reader = FrameReader(listener.shared_buffer, listener.frame_bytes_max, self._frame)
+        self._authenticates_by = 0.0  # 0: authenticated, or nothing to do for it
+        if listener.authentication is not None:
+            self._requests = listener.authentication.begin(self)
+            self._authenticates_by = self.now() + AUTHENTICATION_SECONDS_MAX
+            self.expect_frames(SMALLEST_FRAME_BYTES)
         self._on_lost: dict[Callable[[], None], None] | None = None
 
-    # asyncio's side
+    # authentication
+
+    def expect_frames(self, bytes_min: int) -> None:
+        """Before authentication: expect frames of at least this size; bare tokens have no header."""
+        authentication = self.listener.authentication
+        assert authentication is not None
+        self._frame_bytes_max = authentication.frame_bytes_max
+        self._reader.limit_frames(bytes_min, self._frame_bytes_max, UNAUTHENTICATED_BUFFER_BYTES)
+
+    def authenticated(self, principal: Principal, requests: Requests) -> None:
+        """Pass the following frames to ``requests``."""
+        self.principal = principal
+        self._requests = requests
+        self._authenticates_by = 0.0
+        self._frame_bytes_max = self.listener.frame_bytes_max
+        self._reader.limit_frames(SMALLEST_FRAME_BYTES, self._frame_bytes_max)
+
+    def _too_large(self, size: FrameTooLarge) -> str:
+        setting = "sasl.server.max.receive.size" if self._authenticates_by else "socket.request.max.bytes"
+        return f"frame of {size} bytes (allowed: up to {setting}={self._frame_bytes_max})"
+
+    # callbacks of the asyncio protocol
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
@@ -145,21 +209,35 @@ class Connection:
         if local:
             self.local_host, self.local_port = local[0], local[1]
         self.active_at = self.now()
-        self._outlet = self.listener.network.outlet(self._transport, buffers=self.listener.buffers)
-        self._outlet.on_drained(self._drained)
-        self._outlet.begin_reading(self.get_buffer, self.buffer_updated)
+        self._stream = self.listener.network.outlet(self._transport, buffers=self.listener.buffers)
+        self._stream.on_drained(self._drained)
+        self._stream.begin_reading(self.get_buffer, self.buffer_updated)
         refusal = self.listener.admit(self)
         if refusal:
             log.warning("connection from %s:%s refused: %s", self.peer_host, self.peer_port, refusal)
             self._is_closing = True
             self._transport.abort()
         elif not self.listener.is_open:
-            # Held as well: a transport that has begun to read may do so once more.
+            # Held as well: a transport that has begun to read may deliver once more.
             self._is_held = True
             self._pause()
 
+    def handshake_completed(self, certificate: bytes | None) -> None:
+        """The TLS handshake is complete. With SASL the client is who it authenticates as, whatever its certificate."""
+        tls = self.listener.tls
+        assert tls is not None
+        tls.statistics.succeeded += 1
+        if self._transport is not None and self._transport.get_extra_info("ssl_object").session_reused:
+            tls.statistics.resumed += 1
+        if self.listener.authentication is not None:
+            return
+        try:
+            self.principal = tls.principal_of(certificate)
+        except NoPrincipal as error:
+            self.close(str(error))
+
     def begin(self) -> None:
-        """The node takes requests now; those of connections that came before it did were not looked at."""
+        """Start handling requests; those that arrived before the listener was open were kept."""
         self._is_held = False
         if self._is_paused:
             self._go_on()
@@ -170,42 +248,44 @@ class Connection:
     def buffer_updated(self, nbytes: int) -> None:
         if self._is_closing:
             return
-        turn = self._turn
-        if not turn.begin():
+        batch = self._batch
+        if not batch.begin():
             self._received(nbytes)
             return
         try:
             self._received(nbytes)
         finally:
-            turn.end()
+            batch.end()
         if nbytes <= READ_ON_BYTES_MAX:
             self._read_more()
 
     def _read_more(self) -> None:
-        """Take what has come meanwhile without another round of the loop, which costs more than a look.
+        """Read again if more bytes have arrived, without another iteration of the event loop, which costs more than a
+        read.
 
-        Only where looking has paid lately, and only so often: other connections wait meanwhile.
+        The number of such reads is bounded, because other connections wait meanwhile; when they find nothing, they are
+        skipped with exponential backoff.
         """
-        if self._looks_skipped < self._looks_to_skip:
-            self._looks_skipped += 1
+        if self._reads_skipped < self._reads_to_skip:
+            self._reads_skipped += 1
             return
-        self._looks_skipped = 0
-        outlet, turn = self._outlet, self._turn
-        assert outlet is not None
+        self._reads_skipped = 0
+        stream, batch = self._stream, self._batch
+        assert stream is not None
         for _ in range(READS_ON_MAX):
-            if self._is_paused or self._is_held or self._is_closing or not turn.begin():
+            if self._is_paused or self._is_held or self._is_closing or not batch.begin():
                 return
             count = 0
             try:
-                count = outlet.receive(self._reader.buffer_for_receive())
+                count = stream.receive(self._reader.buffer_for_receive())
                 if count > 0:
                     self._received(count)
             finally:
-                turn.end()
+                batch.end()
             if count <= 0:
-                self._looks_to_skip = min(2 * self._looks_to_skip + 1, LOOKS_SKIPPED_MAX)
+                self._reads_to_skip = min(2 * self._reads_to_skip + 1, READS_SKIPPED_MAX)
                 return
-            self._looks_to_skip = 0
+            self._reads_to_skip = 0
 
     def _received(self, nbytes: int) -> None:
         self.active_at = self.now()
@@ -221,20 +301,18 @@ class Connection:
             self.close(str(refusal))
             return
         except FrameTooLarge as size:
-            self.close(
-                f"frame of {size} bytes (allowed: 8 to socket.request.max.bytes={self.listener.frame_bytes_max})"
-            )
+            self.close(self._too_large(size))
             return
         self._frame_started_at = self.active_at if self._reader.is_inside_frame else 0.0
         self.listener.bytes_in.value += nbytes
         if self._reader.held_bytes != self._held_bytes and not self._account():
             goes_on = False
-        if not goes_on and not self._is_paused and not self._only_listens:
+        if not goes_on and not self._is_paused and not self._watches_peer:
             self._pause()
 
     @property
-    def _only_listens(self) -> bool:
-        """Held, with nothing kept: reading goes on, to hear whether the peer is still there."""
+    def _watches_peer(self) -> bool:
+        """Whether the connection is held with no bytes kept: reading goes on, to notice that the peer disconnects."""
         return (
             self._is_held
             and not self._reader.is_inside_frame
@@ -243,29 +321,32 @@ class Connection:
         )
 
     def _account(self) -> bool:
-        """Tell the node what memory this connection holds; whether it may go on reading."""
+        """Report the size of this connection's receive buffer to `RequestMemory`; returns whether it may go on
+        reading."""
         before, self._held_bytes = self._held_bytes, self._reader.held_bytes
         self._waits_for_memory = not self.listener.memory.changed(self, before, self._held_bytes)
         if self._waits_for_memory:
             return False
-        if self._reader.frame_bytes > self._long_request_bytes and self._outlet is not None:
-            self._outlet.expect_long_requests()
+        if self._reader.frame_bytes > self._long_request_bytes and self._stream is not None:
+            self._stream.expect_long_requests()
         return True
 
     def read_on(self) -> None:
-        """There is room for requests again: go on at the end of the turn, not inside whoever made the room."""
+        """Resume reading at the end of the event batch, now that request memory is available again."""
         self._waits_for_memory = False
         self.mark_replies()
 
     def resume_writing(self) -> None:
-        if self._outlet is not None:
-            self._outlet.resume_writing()
+        if self._stream is not None:
+            self._stream.resume_writing()
 
     def connection_lost(self, exc: Exception | None) -> None:
         self.is_lost = True
+        if isinstance(exc, TlsFailed) and not self._is_closing:
+            self._tls_failed(exc)
         self._is_closing = True
-        if self._outlet is not None:
-            self._outlet.closed()
+        if self._stream is not None:
+            self._stream.closed()
         for call in self._calls:
             if call.parts is not None:
                 release_slices(call.parts)
@@ -280,6 +361,12 @@ class Connection:
             callback()
         self.listener.forget(self)
 
+    def _tls_failed(self, error: TlsFailed) -> None:
+        tls = self.listener.tls
+        if tls is not None:
+            tls.statistics.failed[error.failure] += 1
+            log.info("TLS connection from %s:%s failed: %s", self.peer_host, self.peer_port, error)
+
     # requests
 
     def _frame(self, frame: memoryview) -> bool:
@@ -293,11 +380,11 @@ class Connection:
             and self._unsent_bytes <= OUTPUT_HIGH_WATER_BYTES
         )
 
-    def enqueue(self, call: Call) -> None:
+    def enqueue(self, call: PendingReply) -> None:
         self._calls.append(call)
 
     def when_lost(self, callback: Callable[[], None]) -> None:
-        """Call it when the connection is lost, at once when it is already."""
+        """Register a callback for when the connection is lost; if it already is, call it at once."""
         if self.is_lost:
             callback()
         elif self._on_lost is None:
@@ -310,26 +397,37 @@ class Connection:
             self._on_lost.pop(callback, None)
 
     def hold(self) -> None:
-        self._is_held = True
+        self._is_held = self._is_holding = True
 
     def release_after_turn(self) -> None:
-        self._is_held = False
+        self._is_holding = False
+        self._is_held = self.muted_until_ms > 0
+
+    def mute(self, until_ms: int) -> None:
+        """Handle no further request until `unmute`; replies are sent as always (KIP-219)."""
+        self.muted_until_ms = until_ms
+        self._is_held = True
+
+    def unmute(self) -> None:
+        self.muted_until_ms = 0
+        self._is_held = self._is_holding
+        self.mark_replies()
 
     # replies
 
     def mark_replies(self) -> None:
         if not self._is_marked:
             self._is_marked = True
-            self._turn.mark_replies(self)
+            self._batch.mark_replies(self)
 
     def flush_replies(self) -> None:
-        """Send every reply at the head of the line; called once a turn."""
+        """Send the completed replies at the head of the queue; called once per event batch."""
         self._is_marked = False
         if self.is_lost:
             return
         calls = self._calls
         parts: list[Part] = []
-        timed: list[Call] = []
+        timed: list[PendingReply] = []
         answered_count = 0
         for call in calls:
             if call.parts is None:
@@ -342,37 +440,37 @@ class Connection:
         self._unsent_bytes = 0
         if calls:
             self._unsent_bytes = sum([bytes_in_memory(call.parts) for call in calls if call.parts is not None])
-        outlet = self._outlet
-        assert outlet is not None
+        stream = self._stream
+        assert stream is not None
         if parts:
             sending_at = self.now() if timed else 0.0
-            outlet.send(parts)
+            stream.send(parts)
             for call in timed:
                 if call.times is not None:
                     call.times.sent(sending_at, self.now())
-            if outlet.queued_bytes:
+            if stream.queued_bytes:
                 self._queued(bytes_in_memory(parts))
         if self._is_draining and not calls:
             self._is_closing = True
-            outlet.close_when_drained()
+            stream.close_when_drained()
         elif self._is_paused and not self._is_held and len(calls) < UNANSWERED_MAX:
             self._go_on()
 
     def _queued(self, added_bytes: int) -> None:
-        """The peer has not taken everything: tell the node what memory that holds, and read no more if it is much."""
-        outlet = self._outlet
-        assert outlet is not None
-        queued_bytes = outlet.queued_bytes
+        """Report the bytes of unsent replies to `ReplyMemory`, and pause reading above the limit."""
+        stream = self._stream
+        assert stream is not None
+        queued_bytes = stream.queued_bytes
         self._queued_bytes = min(self._queued_bytes + added_bytes, queued_bytes)
         self.listener.replies.holds(self, self._queued_bytes + self._unsent_bytes)
         if queued_bytes > OUTPUT_HIGH_WATER_BYTES and not self._is_paused:
             self._pause()
 
     def _go_on(self) -> None:
-        """Look at what was kept while the connection was held, then read again."""
-        outlet = self._outlet
-        assert outlet is not None
-        if self._is_closing or self._waits_for_memory or outlet.queued_bytes > OUTPUT_HIGH_WATER_BYTES:
+        """Handle the requests that were kept while the connection was held, then resume reading."""
+        stream = self._stream
+        assert stream is not None
+        if self._is_closing or self._waits_for_memory or stream.queued_bytes > OUTPUT_HIGH_WATER_BYTES:
             return
         self.wall_ms = -1
         try:
@@ -381,21 +479,21 @@ class Connection:
             self.close(str(refusal))
             return
         except FrameTooLarge as size:
-            self.close(f"frame of {size} bytes")
+            self.close(self._too_large(size))
             return
         self._frame_started_at = self.now() if self._reader.is_inside_frame else 0.0
         if self._reader.held_bytes != self._held_bytes and not self._account():
             return
-        if self._is_paused and (goes_on or self._only_listens):
+        if self._is_paused and (goes_on or self._watches_peer):
             self._is_paused = False
-            outlet.resume_reading()
+            stream.resume_reading()
 
     def _pause(self) -> None:
         assert self._transport is not None
-        assert self._outlet is not None
+        assert self._stream is not None
         self._is_paused = True
         if not self._transport.is_closing():
-            self._outlet.pause_reading()
+            self._stream.pause_reading()
 
     def _drained(self) -> None:
         self._queued_bytes = 0
@@ -406,7 +504,7 @@ class Connection:
     # ends
 
     def close(self, reason: str) -> None:
-        """Close at once; what was not sent is dropped."""
+        """Close at once and drop unsent replies."""
         if self._is_closing:
             return
         self._is_closing = True
@@ -415,7 +513,7 @@ class Connection:
             self._transport.abort()
 
     def close_when_answered(self) -> None:
-        """Take no more requests and close after the last reply (shutdown)."""
+        """Handle no more requests and close after the last reply (at shutdown)."""
         if self._is_closing:
             return
         self._is_draining = True
@@ -424,8 +522,8 @@ class Connection:
         self.mark_replies()
 
     def overdue(self, now: float, *, idle_max: float, frame_max: float, stall_max: float) -> str | None:
-        """Why this connection should be closed now, if it should; asked every few seconds."""
-        left_bytes = self._outlet.queued_bytes if self._outlet is not None else 0
+        """The reason to close this connection because of a timeout, or None; called every few seconds."""
+        left_bytes = self._stream.queued_bytes if self._stream is not None else 0
         if not left_bytes or left_bytes < self._output_left_bytes or not self._output_stalled_at:
             self._output_stalled_at = now if left_bytes else 0.0
         self._output_left_bytes = left_bytes
@@ -435,6 +533,8 @@ class Connection:
             return f"did not read its replies for {stall_max:g} s"
         if self._frame_started_at and not self._is_paused and now - self._frame_started_at > frame_max:
             return f"no progress inside a request for {frame_max:g} s"
+        if self._authenticates_by and now > self._authenticates_by:
+            return f"not authenticated within {AUTHENTICATION_SECONDS_MAX:g} s"
         if not self._calls and now - self.active_at > idle_max:
             return f"idle for {idle_max:g} s (connections.max.idle.ms)"
         return None

@@ -1,13 +1,13 @@
-"""What asyncio holds of a connection.
+"""The asyncio protocol of a connection.
 
-A `Connection` is compiled, and a compiled class cannot inherit from one of asyncio's; this one does, and passes on.
+A `Connection` is compiled, and a compiled class cannot inherit from an asyncio class; this class does and delegates.
 """
 
 from __future__ import annotations
 
 import asyncio
 
-from millbeck.server.connection import Connection
+from millbeck.server.network.connection import Connection
 
 
 class ConnectionProtocol(asyncio.BufferedProtocol):
@@ -19,6 +19,10 @@ class ConnectionProtocol(asyncio.BufferedProtocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._connection.connection_made(transport)
 
+    def handshake_completed(self, certificate: bytes | None) -> None:
+        """With TLS: the client's certificate as DER, None without one."""
+        self._connection.handshake_completed(certificate)
+
     def get_buffer(self, sizehint: int) -> memoryview:
         return self._connection.get_buffer(sizehint)
 
@@ -29,7 +33,7 @@ class ConnectionProtocol(asyncio.BufferedProtocol):
         return False
 
     def pause_writing(self) -> None:
-        """The outlet does its own flow control."""
+        """The stream does its own flow control."""
 
     def resume_writing(self) -> None:
         self._connection.resume_writing()

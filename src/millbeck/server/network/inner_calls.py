@@ -1,7 +1,7 @@
-"""Requests to the controller that have no frame of their own.
+"""Requests to the controller that did not arrive as a frame of their own.
 
-There are two kinds: what the broker in the same process has to say to the controller, and what another broker passes on
-for its client in an envelope. Handlers serve them as they serve any call; only the reply goes another way.
+There are two kinds: requests of the broker in the same process, and client requests that another broker forwards in an
+envelope (KIP-590). The same handlers serve them; only the reply takes another way.
 """
 
 from __future__ import annotations
@@ -10,20 +10,33 @@ import inspect
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from millbeck.client.apis import call_of
 from millbeck.kernel.errors import ApiError, InvalidRequest, NotController, UnknownServerError
-from millbeck.security.authorizer import CLUSTER_NAME, Authorizer, Operation, ResourceType, authorized_operations
+from millbeck.security.authorizer import Operation, ResourceType
 from millbeck.security.principal import Principal
-from millbeck.server.dispatch import Route
+from millbeck.server.network.authorization import Asked
+from millbeck.server.network.route import Route
+from millbeck.wire.api_keys import APIS
 
 if TYPE_CHECKING:
     from millbeck.server.broker import Broker
-    from millbeck.server.connection import Connection
+    from millbeck.server.network.connection import Connection
 
 
 class InnerCall:
-    """What handlers ask of a `call.Call`, for a request that came otherwise."""
+    """The part of the interface of `call.Call` that handlers use, for a request without a frame of its own."""
 
-    __slots__ = ("_authorizer", "broker", "client_id", "connection", "peer_host", "principal", "request", "version")
+    __slots__ = (
+        "api_name",
+        "broker",
+        "client_id",
+        "connection",
+        "is_trusted",
+        "peer_host",
+        "principal",
+        "request",
+        "version",
+    )
 
     def __init__(
         self,
@@ -32,11 +45,12 @@ class InnerCall:
         *,
         principal: Principal,
         peer_host: str,
-        authorizer: Authorizer,
+        is_trusted: bool = False,
         client_id: str | None = None,
         connection: Connection | None = None,
     ) -> None:
-        """``connection`` is the one the envelope came by."""
+        """``connection`` is the one on which the envelope arrived. ``is_trusted``: the request is this node's own, and
+        needs no authorization."""
         self.broker = broker
         self.version = version
         self.principal = principal
@@ -44,23 +58,29 @@ class InnerCall:
         self.client_id = client_id
         self.connection = connection
         self.request: Any = None
-        self._authorizer = authorizer
+        self.is_trusted = is_trusted
+        self.api_name = ""
 
     @property
     def client_host(self) -> str:
         return f"/{self.peer_host}"
 
-    def may(self, operation: Operation, resource_type: ResourceType, name: str) -> bool:
-        return self._authorizer.authorize(self.principal, self.peer_host, operation, resource_type, name)
+    def may(self, operation: Operation, resource_type: ResourceType, name: str, *, is_filter: bool = False) -> bool:
+        """As `call.Call.may`, for the client that the envelope names."""
+        if self.is_trusted:
+            return True
+        broker = self.broker
+        is_allowed = broker.authorizer.authorize(self.principal, self.peer_host, operation, resource_type, name)
+        return broker.decisions.decided(
+            self, Asked(operation, resource_type, name, is_filter=is_filter), is_allowed=is_allowed
+        )
 
     def authorized_operations(self, resource_type: ResourceType, name: str) -> int:
-        if resource_type is ResourceType.CLUSTER and not self.may(Operation.DESCRIBE, resource_type, CLUSTER_NAME):
-            return 0
-        return authorized_operations(self._authorizer, self.principal, self.peer_host, resource_type, name)
+        return self.broker.decisions.allowed_operations(self, resource_type, name)
 
 
-class InnerRequests:
-    """Serves inner calls with the handlers of the controllers' listener."""
+class LocalRequests:
+    """Serves inner calls with the handlers of the controller listener."""
 
     def __init__(self, broker: Broker, routes: Sequence[Route]) -> None:
         self._broker = broker
@@ -69,13 +89,23 @@ class InnerRequests:
     def route(self, api_key: int) -> Route | None:
         return self._routes.get(api_key)
 
-    async def answer(self, route: Route, call: InnerCall, request: Any) -> Any:
-        """The response, errors that it can tell of included.
+    async def request(self, message: object) -> Any:
+        """Answer a request of this node's own."""
+        api = call_of(type(message))
+        route = self.route(api.key)
+        assert route is not None, f"{api} is not served by controllers"
+        principal = self._broker.security.controllers.principal
+        call = InnerCall(self._broker, route.max_version, principal=principal, peer_host="127.0.0.1", is_trusted=True)
+        return await self.answer(route, call, message)
 
-        Raises `NotController`, because whoever asks will want to look for the one that is; and `InvalidRequest` for an
-        API that cannot tell of an error.
+    async def answer(self, route: Route, call: InnerCall, request: Any) -> Any:
+        """Run the handler and return its response, an error response included.
+
+        Raises `NotController`, so that the caller can look for the active controller, and `InvalidRequest` when the API
+        has no error reply.
         """
         call.request = request
+        call.api_name = APIS[route.api_key].name
         try:
             answer = route.run(call, request)
             return await answer if inspect.isawaitable(answer) else answer

@@ -1,19 +1,25 @@
-"""A listener: where clients connect, how many may, and what every connection of it shares."""
+"""A listener: its address, its connection limits, and the state its connections share."""
 
 from __future__ import annotations
 
 import asyncio
-import ssl
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
-from millbeck.kernel.environment import SYSTEM_BUFFERS, Listening, Network, SocketBuffers
-from millbeck.replication.turn import Turn
-from millbeck.server.connection import Connection, Requests
-from millbeck.server.connection_protocol import ConnectionProtocol
-from millbeck.server.receive import SharedBuffer
-from millbeck.server.request_memory import ReplyMemory, RequestMemory
-from millbeck.wire.messages.api_versions import ApiVersion
+from millbeck.kernel.environment import SYSTEM_BUFFERS, BoundListener, Network, SocketBuffers
+from millbeck.kernel.event_batch import EventBatch
+from millbeck.security.hosts import Networks
+from millbeck.server.config.addresses import ListenerAddress
+from millbeck.server.network.connection import Connection, ListenerAuthentication, Requests
+from millbeck.server.network.connection_protocol import ConnectionProtocol
+from millbeck.server.network.receive import SharedBuffer
+from millbeck.server.network.request_memory import ReplyMemory, RequestMemory
+from millbeck.server.quotas.connections import ConnectionRates
+from millbeck.wire.messages.metadata import ApiVersion
+
+if TYPE_CHECKING:
+    from millbeck.server.network.tls import TlsEndpoint
 
 
 class ByteCount:
@@ -25,23 +31,9 @@ class ByteCount:
         self.value = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ListenerAddress:
-    """One entry of ``listeners``: ``name://host:port`` and the security protocol its name maps to."""
-
-    name: str
-    host: str
-    port: int
-    protocol: str
-
-    def __str__(self) -> str:
-        host = f"[{self.host}]" if ":" in self.host else self.host
-        return f"{self.name}://{host}:{self.port}"
-
-
 @dataclass(slots=True, kw_only=True)
 class ConnectionLimits:
-    """Counted over all listeners of the node; changed by dynamic config."""
+    """Connection limits and count over all listeners of the node; dynamic configs change them."""
 
     connections_max: int
     connections_max_per_ip: int
@@ -49,49 +41,63 @@ class ConnectionLimits:
     connections: int = 0
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListenerContext:
+    """What all listeners of a node share."""
+
+    network: Network
+    turn: EventBatch
+    now: Callable[[], float]
+    shared_buffer: SharedBuffer
+    frame_bytes_max: int
+    limits: ConnectionLimits
+    per_ip: dict[str, int] = field(default_factory=dict)
+    """Connections by address of the peer."""
+    memory: RequestMemory = field(default_factory=RequestMemory)
+    replies: ReplyMemory = field(default_factory=ReplyMemory)
+    backlog: int = 50
+
+
 class Listener:
     def __init__(
         self,
         address: ListenerAddress,
-        *,
-        network: Network,
-        turn: Turn,
         requests: Requests,
-        now: Callable[[], float],
-        shared_buffer: SharedBuffer,
-        frame_bytes_max: int,
-        limits: ConnectionLimits,
-        per_ip: dict[str, int],
-        memory: RequestMemory | None = None,
-        replies: ReplyMemory | None = None,
-        tls: ssl.SSLContext | None = None,
+        context: ListenerContext,
+        *,
+        tls: TlsEndpoint | None = None,
+        authentication: ListenerAuthentication | None = None,
         buffers: SocketBuffers = SYSTEM_BUFFERS,
-        backlog: int = 50,
     ) -> None:
         self.address = address
-        self.network = network
-        self.turn = turn
+        self.authentication = authentication
+        self.network = context.network
+        self.turn = context.turn
         self.requests = requests
-        self.now = now
-        self.shared_buffer = shared_buffer
-        self.frame_bytes_max = frame_bytes_max
+        self.now = context.now
+        self.shared_buffer = context.shared_buffer
+        self.frame_bytes_max = context.frame_bytes_max
         self.bytes_in = ByteCount()
         self.advertised: tuple[str, int] | None = None
         self.served: list[ApiVersion] = []
-        """What ApiVersions says on this listener."""
+        """The API versions that an ApiVersions response lists on this listener."""
         self.is_controllers = False
-        """Whether it answers for the controllers, not for the brokers."""
+        """Whether this is a controller listener rather than a broker's."""
         self.connections: dict[int, Connection] = {}
         self.connections_accepted = 0
-        self._limits = limits
-        self._per_ip = per_ip
-        self._tls = tls
+        self._limits = context.limits
+        self._per_ip = context.per_ip
+        self.tls = tls
         self.buffers = buffers
-        self._backlog = backlog
-        self._listening: Listening | None = None
-        self.memory = memory or RequestMemory()
-        self.replies = replies or ReplyMemory()
+        self._backlog = context.backlog
+        self._listening: BoundListener | None = None
+        self.memory = context.memory
+        self.replies = context.replies
         self.is_open = False
+        self.allowed_networks: Networks | None = None
+        """Where clients may connect from; None: from everywhere."""
+        self.address_rates: ConnectionRates | None = None
+        """Quotas of new connections by address; None while none is set."""
 
     @property
     def port(self) -> int:
@@ -100,13 +106,13 @@ class Listener:
         return self._listening.port
 
     async def start(self) -> None:
-        """Bind and serve; ``OSError`` names the address."""
+        """Bind the socket and accept connections; an ``OSError`` names the address."""
         try:
             self._listening = await self.network.listen(
                 self._protocol,
                 host=self.address.host,
                 port=self.address.port,
-                tls=self._tls,
+                tls=None if self.tls is None else self.tls.context,
                 backlog=self._backlog,
                 buffers=self.buffers,
             )
@@ -114,7 +120,7 @@ class Listener:
             raise OSError(error.errno, f"cannot listen on {self.address}: {error.strerror or error}") from error
 
     def open(self) -> None:
-        """Take requests, those of connections that came early too."""
+        """Start handling requests, including those of connections accepted before."""
         self.is_open = True
         for connection in list(self.connections.values()):
             connection.begin()
@@ -127,15 +133,19 @@ class Listener:
         return Connection(self, self.connections_accepted)
 
     def admit(self, connection: Connection) -> str | None:
-        """Count a new connection; the reason when it is one too many."""
+        """Admit and count a new connection; returns the reason if it may not connect, or exceeds a limit."""
         limits = self._limits
         host = connection.peer_host
+        if self.allowed_networks is not None and host not in self.allowed_networks:
+            return f"not in millbeck.allowed.networks of listener {self.address.name}"
         from_host = self._per_ip.get(host, 0)
         if limits.connections >= limits.connections_max:
             return f"max.connections={limits.connections_max} reached"
         allowed = limits.overrides_per_ip.get(host, limits.connections_max_per_ip)
         if from_host >= allowed:
             return f"max.connections.per.ip={allowed} reached"
+        if self.address_rates is not None and not self.address_rates.admits(host):
+            return "connection_creation_rate reached, a quota of the address"
         limits.connections += 1
         self._per_ip[host] = from_host + 1
         self.connections[connection.number] = connection
@@ -168,4 +178,4 @@ class Listener:
 
     def abort(self) -> None:
         for connection in list(self.connections.values()):
-            connection.close("the node stops")
+            connection.close("the node shuts down")

@@ -1,60 +1,62 @@
-"""All listeners of a node: bound together, opened together, swept, and drained when the node stops.
+"""All listeners of a node: bound together, then opened, checked for timeouts, and drained at shutdown.
 
-Connections are counted over all of them. What a listener serves depends on whom it is for: clients and other brokers,
-or controllers and those who look for one (`Audience`).
+Connection limits are counted over all of them. The APIs of a listener depend on its group: listeners for clients and
+other brokers, or controller listeners (`ListenerGroup`).
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-import ssl
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
 from typing import Final
 
 from millbeck.kernel.environment import Network, SocketBuffers
-from millbeck.kernel.errors import InvalidConfig
+from millbeck.kernel.event_batch import EventBatch
 from millbeck.metadata.image import Endpoint
-from millbeck.replication.turn import Turn
 from millbeck.server.config import NodeConfig, parse_ip_overrides
-from millbeck.server.config.addresses import WILDCARD_HOSTS
-from millbeck.server.connection import Requests
-from millbeck.server.listener import ConnectionLimits, Listener, ListenerAddress
-from millbeck.server.receive import SharedBuffer
-from millbeck.server.request_memory import ReplyMemory, RequestMemory
-from millbeck.server.tls import renew_certificate, server_context
-from millbeck.wire.messages.api_versions import ApiVersion
+from millbeck.server.config.addresses import WILDCARD_HOSTS, ListenerAddress
+from millbeck.server.network.connection import ListenerAuthentication, Requests
+from millbeck.server.network.listener import ConnectionLimits, Listener, ListenerContext
+from millbeck.server.network.node_tls import NodeTls
+from millbeck.server.network.receive import SharedBuffer
+from millbeck.server.network.request_memory import ReplyMemory, RequestMemory
+from millbeck.server.quotas.connections import ConnectionRates
+from millbeck.wire.messages.metadata import ApiVersion
 
 SWEEP_SECONDS: Final = 5.0
 FRAME_SECONDS_MAX: Final = 30.0
 STALL_SECONDS_MAX: Final = 60.0
 DRAIN_SECONDS_MAX: Final = 5.0
 DRAIN_POLL_SECONDS: Final = 0.01
-SECURITY_PROTOCOL_NUMBERS: Final = {"PLAINTEXT": 0, "SSL": 1}
+SECURITY_PROTOCOL_NUMBERS: Final = {"PLAINTEXT": 0, "SSL": 1, "SASL_PLAINTEXT": 2, "SASL_SSL": 3}
 BUFFER_GROWTH: Final = 4
-"""How much larger than its settings say a socket's buffers become for long replies and requests (docs/adr/0011)."""
+"""Factor by which a socket's buffers may outgrow their settings for long replies and requests (docs/adr/0011)."""
 
 log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Audience:
-    """Whom a listener is for: the addresses, who handles the requests, and what ApiVersions says of it."""
+class ListenerGroup:
+    """Listeners that serve the same APIs: their addresses, their request handler, and their ApiVersions response."""
 
     addresses: tuple[ListenerAddress, ...]
     requests: Requests
     served: list[ApiVersion]
     is_controllers: bool = False
+    authentication: Mapping[str, ListenerAuthentication] = field(default_factory=dict)
+    """By listener name, for listeners with SASL."""
 
 
-class Listening:
+class Listeners:
     def __init__(
         self,
         config: NodeConfig,
+        tls: NodeTls,
         *,
         network: Network,
-        turn: Turn,
+        turn: EventBatch,
         now: Callable[[], float],
         checks_views: bool,
     ) -> None:
@@ -63,57 +65,58 @@ class Listening:
         self._turn = turn
         self._now = now
         self._checks_views = checks_views
-        self._tls: dict[str, ssl.SSLContext] = {}
+        self._tls = tls
         self._limits = ConnectionLimits(connections_max=0, connections_max_per_ip=0, overrides_per_ip={})
         self.listeners: list[Listener] = []
         self.replies = ReplyMemory()
         self.apply_limits()
 
-    async def start(self, audiences: Iterable[Audience]) -> None:
-        """Bind every address; nobody is answered before `open`."""
+    async def start(self, groups: Iterable[ListenerGroup]) -> None:
+        """Bind every address; requests are handled only after `open`."""
         config = self._config
-        shared = SharedBuffer(check_views=self._checks_views)
-        per_ip: dict[str, int] = {}
-        memory = RequestMemory(config.socket.queued_max_request_bytes)
+        context = ListenerContext(
+            network=self._network,
+            turn=self._turn,
+            now=self._now,
+            shared_buffer=SharedBuffer(check_views=self._checks_views),
+            frame_bytes_max=config.socket.socket_request_max_bytes,
+            limits=self._limits,
+            memory=RequestMemory(config.socket.queued_max_request_bytes),
+            replies=self.replies,
+            backlog=config.socket.socket_listen_backlog_size,
+        )
         advertised = config.advertised()
-        for audience in audiences:
-            for address in audience.addresses:
-                tls = self._tls_of(address)
+        for group in groups:
+            for address in group.addresses:
+                tls = self._tls.of_listener(address.name) if address.is_encrypted else None
                 listener = Listener(
                     address,
-                    network=self._network,
-                    turn=self._turn,
-                    requests=audience.requests,
-                    now=self._now,
-                    shared_buffer=shared,
-                    frame_bytes_max=config.socket.socket_request_max_bytes,
-                    limits=self._limits,
-                    per_ip=per_ip,
-                    memory=memory,
-                    replies=self.replies,
+                    group.requests,
+                    context,
                     tls=tls,
+                    authentication=group.authentication.get(address.name),
                     buffers=SocketBuffers(
                         send_bytes=config.socket.socket_send_buffer_bytes,
                         receive_bytes=config.socket.socket_receive_buffer_bytes,
                         growth=1 if tls else BUFFER_GROWTH,
                     ),
-                    backlog=config.socket.socket_listen_backlog_size,
                 )
                 listener.advertised = advertised.get(address.name)
-                listener.served = audience.served
-                listener.is_controllers = audience.is_controllers
+                listener.served = group.served
+                listener.is_controllers = group.is_controllers
+                listener.allowed_networks = config.allowed_networks(address.name)
                 self.listeners.append(listener)
                 await listener.start()
 
     def open(self, names: Iterable[str]) -> None:
-        """Take requests on the listeners of these names, those of connections that came early too."""
+        """Start handling requests on these listeners, including those of connections accepted before."""
         wanted = list(names)
         for listener in self.listeners:
             if listener.address.name in wanted and not listener.is_open:
                 listener.open()
 
     def endpoints(self, names: Iterable[str]) -> tuple[Endpoint, ...]:
-        """Where others are told to find the listeners of these names."""
+        """The endpoints to register for these listeners."""
         wanted = list(names)
         endpoints = []
         for listener in self.listeners:
@@ -127,7 +130,8 @@ class Listening:
         return tuple(endpoints)
 
     async def sweep(self) -> None:
-        """Close what has been idle, half sent or not taken for too long, for ever."""
+        """Close connections that are idle, stalled inside a request or not reading their replies; runs until
+        cancelled."""
         while True:
             await asyncio.sleep(SWEEP_SECONDS)
             for listener in self.listeners:
@@ -137,30 +141,25 @@ class Listening:
                     stall_max=STALL_SECONDS_MAX,
                 )
 
-    # changed while the node runs
+    def limit_addresses(self, rates: ConnectionRates) -> None:
+        """Limit how fast addresses may connect; other nodes' connections to controllers are exempt."""
+        for listener in self.listeners:
+            listener.address_rates = rates if rates.is_set and not listener.is_controllers else None
+
+    # dynamic config
 
     def apply_limits(self) -> None:
         socket = self._config.socket
         self._limits.connections_max = socket.max_connections
         self._limits.connections_max_per_ip = socket.max_connections_per_ip
+        for listener in self.listeners:
+            listener.allowed_networks = self._config.allowed_networks(listener.address.name)
         self._limits.overrides_per_ip = parse_ip_overrides(socket.max_connections_per_ip_overrides)
 
-    def renew_certificates(self) -> None:
-        for name, context in self._tls.items():
-            try:
-                renew_certificate(context, self._config.ssl(name), name)
-            except InvalidConfig as error:
-                log.error("listener %s keeps the certificate it has: %s", name, error.message)
-
-    def _tls_of(self, address: ListenerAddress) -> ssl.SSLContext | None:
-        if address.protocol != "SSL":
-            return None
-        return self._tls.setdefault(address.name, server_context(self._config.ssl(address.name), address.name))
-
-    # stopping
+    # shutdown
 
     async def drain(self, names: Iterable[str]) -> None:
-        """Accept nothing more on the listeners of these names, and let what is open be answered, for a while."""
+        """Stop accepting on these listeners, and wait a bounded time for open requests to be answered."""
         wanted = list(names)
         ending = [listener for listener in self.listeners if listener.address.name in wanted]
         for listener in ending:
@@ -174,7 +173,7 @@ class Listening:
             listener.abort()
 
     def abort(self) -> None:
-        """End every connection at once."""
+        """Close every connection at once."""
         for listener in self.listeners:
             listener.stop_accepting()
             listener.abort()

@@ -1,13 +1,13 @@
-"""Memory for requests that have not arrived whole and for replies that are not taken, bounded over all connections.
+"""Bounds on the memory of incomplete requests and of unsent replies, over all connections.
 
-A request that comes in one piece needs none. When half-received ones together hold more than the limit
-(``queued.max.request.bytes``, or 256 MiB where that is not set), connections that want more are not read until others
-are done. One of them may always go on, so requests keep completing even when every connection waits; those that make
-no progress are closed by the deadline for it.
+A request that arrives whole needs none. When incomplete requests together exceed the limit
+(``queued.max.request.bytes``, or 256 MiB where that is not set), connections that need more memory are not read until
+others complete. One of them may always continue, so requests keep completing even when every connection waits;
+connections without progress are closed by their timeout.
 
-A reply that its reader takes at once counts for nothing. When those that wait for slow readers together hold more than
-the limit, the connection that holds the most is closed: no other way gives memory back, and one reply of one client may
-be as large as all of another's. Slices of files are not counted, they are not in memory.
+A reply that is sent at once is not counted. When replies to slow readers together exceed the limit, the connection that
+holds the most is closed: nothing else frees memory, and one reply of one client may be as large as all replies of
+another. File slices are not counted, they are not in memory.
 """
 
 from __future__ import annotations
@@ -17,49 +17,49 @@ from typing import Final, Protocol
 DEFAULT_LIMIT_BYTES: Final = 256 * 1024 * 1024
 
 
-class Holder(Protocol):
+class PausedReader(Protocol):
     def read_on(self) -> None:
-        """There is room again."""
+        """Continue reading: memory is available again."""
 
 
 class RequestMemory:
-    __slots__ = ("_favoured", "_waiting", "held_bytes", "limit_bytes")
+    __slots__ = ("_exempt", "_waiting", "held_bytes", "limit_bytes")
 
     def __init__(self, limit_bytes: int = -1) -> None:
         self.limit_bytes = limit_bytes if limit_bytes > 0 else DEFAULT_LIMIT_BYTES
         self.held_bytes = 0
-        self._waiting: dict[Holder, None] = {}
-        self._favoured: Holder | None = None
+        self._waiting: dict[PausedReader, None] = {}
+        self._exempt: PausedReader | None = None
 
-    def changed(self, holder: Holder, before_bytes: int, now_bytes: int) -> bool:
-        """A connection holds more or less than before; False when it must wait for `Holder.read_on`."""
+    def changed(self, holder: PausedReader, before_bytes: int, now_bytes: int) -> bool:
+        """Account a change of a connection's memory; False when it must wait for `PausedReader.read_on`."""
         self.held_bytes += now_bytes - before_bytes
         if now_bytes == 0:
-            self._let_go(holder)
+            self._freed(holder)
             return True
-        if self.held_bytes <= self.limit_bytes or holder is self._favoured:
+        if self.held_bytes <= self.limit_bytes or holder is self._exempt:
             return True
-        if self._favoured is None:
-            self._favoured = holder
+        if self._exempt is None:
+            self._exempt = holder
             return True
         self._waiting[holder] = None
         return False
 
-    def _let_go(self, holder: Holder) -> None:
+    def _freed(self, holder: PausedReader) -> None:
         self._waiting.pop(holder, None)
-        if self._favoured is holder:
-            self._favoured = None
-        while self._waiting and (self.held_bytes <= self.limit_bytes or self._favoured is None):
+        if self._exempt is holder:
+            self._exempt = None
+        while self._waiting and (self.held_bytes <= self.limit_bytes or self._exempt is None):
             following = next(iter(self._waiting))
             del self._waiting[following]
             if self.held_bytes > self.limit_bytes:
-                self._favoured = following
+                self._exempt = following
             following.read_on()
 
 
-class SlowReader(Protocol):
+class ReplyHolder(Protocol):
     def close(self, reason: str) -> None:
-        """Drop the connection and everything it holds."""
+        """Close the connection and free what it holds."""
 
 
 class ReplyMemory:
@@ -69,10 +69,10 @@ class ReplyMemory:
         self.limit_bytes = limit_bytes
         self.held_bytes = 0
         self.closed_count = 0
-        self._holders: dict[SlowReader, int] = {}
+        self._holders: dict[ReplyHolder, int] = {}
 
-    def holds(self, holder: SlowReader, size_bytes: int) -> None:
-        """A connection's replies take this much memory now; whoever holds the most may be closed here."""
+    def holds(self, holder: ReplyHolder, size_bytes: int) -> None:
+        """Set the memory of a connection's unsent replies; above the limit, close the one that holds the most."""
         self.held_bytes += size_bytes - self._holders.pop(holder, 0)
         if size_bytes:
             self._holders[holder] = size_bytes
@@ -80,4 +80,6 @@ class ReplyMemory:
             largest = max(self._holders, key=self._holders.__getitem__)
             self.held_bytes -= self._holders.pop(largest)
             self.closed_count += 1
-            largest.close(f"replies that are not read hold more than {self.limit_bytes} bytes, its own the most of all")
+            largest.close(
+                f"unsent replies of all connections exceed {self.limit_bytes} bytes, and this connection holds the most"
+            )

@@ -1,15 +1,16 @@
-"""Counts and times of requests by API, under the names of Kafka's request metrics.
+"""Request counts and latencies by API, under the names of Kafka's request metrics.
 
-Kafka's stages are its queues and threads. On one loop they are these, and together they are the request's life:
+Kafka times the stages of a request by its queues and threads. On one event loop they are the following; together they
+cover the whole request:
 
-- *request queue*: its bytes have been read, and requests before it in the same bytes are being handled;
+- *request queue*: its bytes have been read, and earlier requests of the same read are being handled;
 - *local*: its handler runs;
-- *remote*: its handler has returned and the answer is not there: it waits for the write at the end of the turn, for
-  replicas, for data, for the disk, or for a group's other members;
-- *response queue*: answered, it waits for the end of the turn, or for those before it on its connection;
-- *response send*: its bytes are handed to the kernel. What the kernel does not take is sent later and not counted.
+- *remote*: its handler has returned without a reply: the request waits for the write at the end of the event batch, for
+  replicas, for data, for the disk, or for other members of a group;
+- *response queue*: the completed reply waits for the end of the event batch, or for earlier replies of its connection;
+- *response send*: the reply is passed to the kernel. What the kernel does not accept is sent later and not counted.
 
-Of produce and fetch requests, one in 16 has its stages timed and is counted 16 times.
+Of produce and fetch requests, one in 16 is timed by stage and counted 16 times.
 """
 
 from __future__ import annotations
@@ -22,27 +23,23 @@ from millbeck.kernel.metrics import Registry
 
 
 class RequestStatistics:
-    """One API's share; called once for each answered request."""
+    """Request statistics of one API; `Call.complete` counts each answered request in ``requests`` and ``times``."""
 
-    __slots__ = ("_errors", "_name", "_requests", "_stages", "_times")
+    __slots__ = ("_errors", "_name", "_stages", "requests", "times")
 
     def __init__(self, name: str, metrics: RequestMetrics) -> None:
         self._name = name
-        self._requests = metrics.requests.child(name)
-        self._times = metrics.times.child(name)
+        self.requests = metrics.requests.child(name)
+        self.times = metrics.times.child(name)
         self._errors = metrics.errors
         self._stages = [family.child(name) for family in metrics.stages]
 
-    def finished(self, seconds: float) -> None:
-        self._requests.value += 1
-        self._times.record(seconds * 1000)
-
     def timed(self, received_at: float, started_at: float, weight: int) -> RequestTimes:
-        """The stages of a request that stands for ``weight`` of them are told to what this returns."""
+        """Start timing the stages of a request; its times are recorded ``weight`` times."""
         return RequestTimes(self, received_at, started_at, weight)
 
-    def lived(self, seconds: Sequence[float], weight: int) -> None:
-        """How long each stage of a timed request took, in the order of `STAGES`."""
+    def record_stages(self, seconds: Sequence[float], weight: int) -> None:
+        """Record the duration of each stage of a timed request, in the order of `STAGES`."""
         for histogram, each in zip(self._stages, seconds, strict=True):
             histogram.record_many(max(0.0, each) * 1000, weight)
 
@@ -52,7 +49,7 @@ class RequestStatistics:
 
 
 class RequestTimes:
-    """When the stages of one request began."""
+    """Start times of the stages of one request."""
 
     __slots__ = ("_answered_at", "_handled_at", "_received_at", "_started_at", "_statistics", "_weight")
 
@@ -65,7 +62,7 @@ class RequestTimes:
         self._weight = weight
 
     def handled(self, now: float) -> None:
-        """Its handler has returned; what it answered before that it has not waited for."""
+        """The handler has returned; a request it answered before returning has no remote time."""
         self._handled_at = now if not self._answered_at else self._answered_at
 
     def answered(self, now: float) -> None:
@@ -74,7 +71,7 @@ class RequestTimes:
     def sent(self, sending_at: float, sent_at: float) -> None:
         answered_at = self._answered_at
         handled_at = self._handled_at or answered_at
-        self._statistics.lived(
+        self._statistics.record_stages(
             (
                 self._started_at - self._received_at,
                 handled_at - self._started_at,
@@ -87,11 +84,11 @@ class RequestTimes:
 
 
 STAGES: Final = (
-    ("requestqueuetimems", "from their arrival to the start of their handler"),
-    ("localtimems", "in their handler"),
-    ("remotetimems", "from the end of their handler to the answer"),
-    ("responsequeuetimems", "from the answer to its sending"),
-    ("responsesendtimems", "in which the answer is handed to the kernel"),
+    ("requestqueuetimems", "from arrival to the start of the handler"),
+    ("localtimems", "in the handler"),
+    ("remotetimems", "from the end of the handler to the completed reply"),
+    ("responsequeuetimems", "from the completed reply to its sending"),
+    ("responsesendtimems", "spent passing the reply to the kernel"),
 )
 
 
@@ -102,7 +99,7 @@ class RequestMetrics:
         )
         self.times = registry.histogram(
             "kafka_network_requestmetrics_totaltimems",
-            "Milliseconds from the arrival of a request to its answer, waiting included.",
+            "Milliseconds from the arrival of a request to its completed reply, waiting included.",
             ["request"],
         )
         self.stages = [
@@ -111,9 +108,22 @@ class RequestMetrics:
         ]
         self.errors = registry.counter(
             "kafka_network_requestmetrics_errors_total",
-            "Requests answered with an error for the whole of them.",
+            "Requests answered with a top-level error.",
             ["request", "error"],
         )
 
     def statistics(self, api_key: int, name: str) -> RequestStatistics:
         return RequestStatistics(name, self)
+
+
+class AuthenticationStatistics:
+    """Counters of one listener, read by the metrics."""
+
+    __slots__ = ("expired", "failed", "reauthentication_failed", "reauthentication_succeeded", "succeeded")
+
+    def __init__(self) -> None:
+        self.succeeded = 0
+        self.failed = 0
+        self.reauthentication_succeeded = 0
+        self.reauthentication_failed = 0
+        self.expired = 0

@@ -1,7 +1,8 @@
-"""Tells the controller in which log directory each replica of this node is (AssignReplicasToDirs, KIP-858).
+"""Report the log directory of each local replica to the controller (AssignReplicasToDirs, KIP-858).
 
-All that changes while a request is out goes with the next one; of two assignments of a replica the later counts. What
-gets no answer is sent again, later and later. A replica that the controller does not know any more is dropped.
+Assignments made while a request is in flight are batched into the next one; a later assignment of a replica replaces
+an earlier one. Failed requests are retried with exponential backoff. A replica that the controller no longer knows is
+dropped.
 """
 
 from __future__ import annotations
@@ -19,7 +20,8 @@ from millbeck.kernel.errors import (
     from_code,
 )
 from millbeck.kernel.ids import Uuid
-from millbeck.wire.messages.assign_replicas_to_dirs import (
+from millbeck.kernel.isolation import Isolation
+from millbeck.wire.messages.replicas import (
     AssignReplicasToDirsDirectory,
     AssignReplicasToDirsPartition,
     AssignReplicasToDirsRequest,
@@ -28,27 +30,27 @@ from millbeck.wire.messages.assign_replicas_to_dirs import (
 )
 
 ASSIGNMENTS_MAX: Final = 2250
-"""In one request, as Kafka has it."""
+"""The maximum number of assignments per request, the same as in Kafka."""
 RETRY_MS_MIN: Final = 100
 RETRY_MS_MAX: Final = 10_000
 
 Send = Callable[[AssignReplicasToDirsRequest], Awaitable[AssignReplicasToDirsResponse]]
-"""Carries a request to the active controller; raises ApiError when there was no answer."""
+"""Sends a request to the active controller; raises ApiError when there was no response."""
 
 _GONE: Final = (UnknownTopicId.code, UnknownTopicOrPartition.code, NotLeaderOrFollower.code)
 
 log = logging.getLogger(__name__)
 
 
-class Replica(NamedTuple):
+class TopicIdPartition(NamedTuple):
     topic_id: Uuid
     partition_index: int
 
 
-class Assignment(NamedTuple):
+class DirectoryAssignment(NamedTuple):
     directory: Uuid
     done: Callable[[], None] | None
-    """Called once the controller has it."""
+    """Called once the controller has accepted the assignment."""
 
 
 class DirectoryAssignments:
@@ -59,36 +61,40 @@ class DirectoryAssignments:
         node_id: int,
         broker_epoch: Callable[[], int],
         spawn: Callable[[Coroutine[Any, Any, None]], object],
+        isolation: Isolation | None = None,
     ) -> None:
         self._send = send
         self._node_id = node_id
         self._broker_epoch = broker_epoch
         self._spawn = spawn
-        self._wanted: dict[Replica, Assignment] = {}
+        self._isolation = isolation or Isolation()
+        self._pending: dict[TopicIdPartition, DirectoryAssignment] = {}
         self._is_sending = False
 
-    def assign(self, replica: Replica, directory: Uuid, done: Callable[[], None] | None = None) -> None:
-        self._wanted[replica] = Assignment(directory, done)
+    def assign(self, replica: TopicIdPartition, directory: Uuid, done: Callable[[], None] | None = None) -> None:
+        self._pending[replica] = DirectoryAssignment(directory, done)
         if not self._is_sending:
             self._is_sending = True
             self._spawn(self._send_all())
 
     @property
     def waiting_count(self) -> int:
-        return len(self._wanted)
+        return len(self._pending)
 
     async def _send_all(self) -> None:
         retry_ms = RETRY_MS_MIN
         try:
-            while self._wanted:
-                batch = dict(list(self._wanted.items())[:ASSIGNMENTS_MAX])
+            while self._pending:
+                batch = dict(list(self._pending.items())[:ASSIGNMENTS_MAX])
                 try:
                     response = await self._send(self._request(batch))
                     if response.error_code:
                         raise from_code(response.error_code)
                     is_complete = self._answered(batch, response)
-                except ApiError as error:
-                    log.info("the controller has not taken %d assignments to directories: %s", len(batch), error)
+                except Exception as error:
+                    if not isinstance(error, ApiError):
+                        self._isolation.failed("AssignReplicasToDirs", error)
+                    log.info("the controller did not accept %d directory assignments: %s", len(batch), error)
                     is_complete = False
                 if is_complete:
                     retry_ms = RETRY_MS_MIN
@@ -98,7 +104,7 @@ class DirectoryAssignments:
         finally:
             self._is_sending = False
 
-    def _request(self, batch: dict[Replica, Assignment]) -> AssignReplicasToDirsRequest:
+    def _request(self, batch: dict[TopicIdPartition, DirectoryAssignment]) -> AssignReplicasToDirsRequest:
         directories: dict[Uuid, dict[Uuid, AssignReplicasToDirsTopic]] = {}
         for replica, assignment in batch.items():
             topics = directories.setdefault(assignment.directory, {})
@@ -115,10 +121,12 @@ class DirectoryAssignments:
             ],
         )
 
-    def _answered(self, batch: dict[Replica, Assignment], response: AssignReplicasToDirsResponse) -> bool:
-        """Forget what was taken; False when some are to be sent again."""
+    def _answered(
+        self, batch: dict[TopicIdPartition, DirectoryAssignment], response: AssignReplicasToDirsResponse
+    ) -> bool:
+        """Drop the assignments that the controller accepted; False when some have to be sent again."""
         codes = {
-            Replica(topic.topic_id, result.partition_index): result.error_code
+            TopicIdPartition(topic.topic_id, result.partition_index): result.error_code
             for directory in response.directories
             for topic in directory.topics
             for result in topic.partitions
@@ -128,9 +136,12 @@ class DirectoryAssignments:
             code = codes.get(replica, -1)
             if code != 0 and code not in _GONE:
                 is_complete = False
+                if self._pending.get(replica) is assignment:
+                    # Move it to the end of the queue: the others may be accepted.
+                    self._pending[replica] = self._pending.pop(replica)
                 continue
-            if self._wanted.get(replica) is assignment:
-                del self._wanted[replica]
+            if self._pending.get(replica) is assignment:
+                del self._pending[replica]
             if code == 0 and assignment.done is not None:
-                assignment.done()
+                self._isolation.run(("directory of", replica), assignment.done)
         return is_complete

@@ -1,11 +1,12 @@
-"""Replicas that move from one log directory of this node to another (AlterReplicaLogDirs).
+"""Move replicas between log directories of this node (AlterReplicaLogDirs).
 
-A *future* log is made in the other directory, under a name that ends in ``-future``. It copies the log it will replace,
-batch by batch, while that is written and read as ever. When it has everything, the two change places between two turns
-of the loop: the future log gets the real name, the old one goes the way of deleted ones, and the controller is told.
+A *future* log is created in the target directory, under a name that ends in ``-future``. It copies the current log
+batch by batch, while the current log goes on serving reads and writes. Once it has caught up, it replaces the current
+log within one iteration of the event loop: the future log gets the real name, the old log is scheduled for deletion,
+and the new directory is reported to the controller.
 
-What a truncation of the log takes back, the future log may have: it starts over. So does a move that the end of the
-process interrupts, at the next start.
+When the current log is truncated, the copy starts over, because the future log may hold the truncated records. A move
+that was interrupted by a stop of the process also starts over, at the next start.
 """
 
 from __future__ import annotations
@@ -24,11 +25,12 @@ from millbeck.storage.log import Log
 from millbeck.storage.segment import ColdRead
 
 if TYPE_CHECKING:
-    from millbeck.server.broker import Broker
+    from millbeck.server.replicas.context import ReplicationContext
 
 STEP_BYTES: Final = 1 * MIB
 LAST_STEPS_MAX: Final = 4
-"""How many of them may be copied between two turns of the loop; what is written meanwhile is in memory."""
+"""The maximum number of final copy steps done within one iteration of the event loop. Recent writes are still in the
+page cache."""
 THROTTLED_SECONDS: Final = 0.1
 WAIT_SECONDS: Final = 0.005
 EPOCH_MAX: Final = 0x7FFFFFFF
@@ -36,8 +38,8 @@ EPOCH_MAX: Final = 0x7FFFFFFF
 log = logging.getLogger(__name__)
 
 
-class Move:
-    """One replica on its way; ``future`` is None before it has begun, and after it was told to start over."""
+class DirectoryMove:
+    """A replica move in progress; ``future`` is None before copying has begun and after the copy was reset."""
 
     __slots__ = ("future", "is_cancelled", "partition", "target")
 
@@ -48,10 +50,10 @@ class Move:
         self.is_cancelled = False
 
 
-class Moves:
-    def __init__(self, broker: Broker) -> None:
+class DirectoryMoves:
+    def __init__(self, broker: ReplicationContext) -> None:
         self._broker = broker
-        self._moves: dict[Partition, Move] = {}
+        self._moves: dict[Partition, DirectoryMove] = {}
         self._throttle = Throttle(
             lambda: broker.config.replication_throttle.replica_alter_log_dirs_io_max_bytes_per_second,
             broker.deadlines.now_ms,
@@ -59,15 +61,15 @@ class Moves:
             window_ms=broker.config.quotas.alter_log_dirs_replication_quota_window_size_seconds * 1000,
         )
 
-    def of(self, partition: Partition) -> Move | None:
+    def of(self, partition: Partition) -> DirectoryMove | None:
         return self._moves.get(partition)
 
     @property
-    def all(self) -> list[Move]:
+    def all(self) -> list[DirectoryMove]:
         return list(self._moves.values())
 
     def begin(self, partition: Partition, path: str) -> None:
-        """Move a replica to the directory at ``path``; where it is already, or is going, nothing changes.
+        """Move a replica to the directory at ``path``; a no-op when it is already there or already moving there.
 
         Raises LOG_DIR_NOT_FOUND and KAFKA_STORAGE_ERROR.
         """
@@ -82,11 +84,11 @@ class Moves:
             return
         self.cancel(partition)
         if logs.directory_of(partition.name) is not target:
-            move = self._moves[partition] = Move(partition, target)
+            move = self._moves[partition] = DirectoryMove(partition, target)
             self._broker.spawn(self._run(move))
 
     def resume(self) -> None:
-        """The node is registered, and has its logs: begin again what the last process had begun."""
+        """Restart the moves that the previous process left unfinished; called once the broker is registered."""
         logs = self._broker.logs
         found, logs.interrupted_moves = logs.interrupted_moves, {}
         for name, (target, topic_id) in sorted(found.items(), key=lambda each: each[0]):
@@ -97,45 +99,45 @@ class Moves:
             try:
                 self.begin(partition, target.path)
             except ApiError as error:
-                log.warning("%s does not go on moving to %s: %s", name, target.path, error)
+                log.warning("cannot resume moving %s to %s: %s", name, target.path, error)
 
     def cancel(self, partition: Partition) -> None:
-        """The replica stays, or is gone."""
+        """Stop the move: the replica was deleted, moved to another broker, or gets another target directory."""
         move = self._moves.pop(partition, None)
         if move is not None:
             move.is_cancelled = True
             self._drop(move)
 
     def truncated(self, partition: Partition) -> None:
-        """The log was cut: what was copied of it may be wrong."""
+        """Start the copy over: the current log was truncated, so the copied records may be wrong."""
         move = self._moves.get(partition)
         if move is not None:
             self._drop(move)
 
-    def _drop(self, move: Move) -> None:
+    def _drop(self, move: DirectoryMove) -> None:
         future, move.future = move.future, None
         if future is not None:
             try:
-                self._broker.logs.remove_tree_later(move.target.drop_future(future))
+                self._broker.logs.delete_directory_later(move.target.delete_future_log(future))
             except OSError as error:
-                log.error("files of a move that has ended are left: %s", error)
+                log.error("could not delete the future log of a finished move: %s", error)
 
     # Copying.
 
-    async def _run(self, move: Move) -> None:
+    async def _run(self, move: DirectoryMove) -> None:
         partition = move.partition
-        log.info("%s moves to %s", partition.name, move.target.path)
+        log.info("moving %s to %s", partition.name, move.target.path)
         try:
-            await self._broker.cleaner.leave_alone(partition)
+            await self._broker.cleaner.abort_and_pause(partition)
             while not move.is_cancelled and not await self._step(move):
                 pass
         except (OSError, ApiError) as error:
-            log.error("%s cannot be moved to %s: %s", partition.name, move.target.path, error)
+            log.error("cannot move %s to %s: %s", partition.name, move.target.path, error)
             if not move.is_cancelled:
                 self.cancel(partition)
 
-    async def _step(self, move: Move) -> bool:
-        """Copy a little; True when the move is over."""
+    async def _step(self, move: DirectoryMove) -> bool:
+        """Copy up to ``STEP_BYTES``; True when the move is over."""
         source, future = move.partition.log, move.future
         if source.is_offline or move.target.offline_reason is not None:
             raise KafkaStorageError("a log directory went offline")
@@ -158,7 +160,7 @@ class Moves:
             return False
         data = await self._read(source, future.end_offset)
         if not data:
-            # Compaction may have left nothing before the end: there is more to copy when more is written.
+            # Compaction may have removed the last records before the log end: wait until more is written.
             await asyncio.sleep(THROTTLED_SECONDS)
         elif move.future is future and move.partition.log is source:
             self._throttle.record(len(data))
@@ -188,8 +190,8 @@ class Moves:
             if future.is_offline:
                 raise future.offline_error()
 
-    async def _finish(self, move: Move, source: Log, future: Log) -> bool:
-        """Flush, and change places if no more has come meanwhile than can be copied without keeping others waiting."""
+    async def _finish(self, move: DirectoryMove, source: Log, future: Log) -> bool:
+        """Flush, then replace the current log if the rest can be copied without blocking the event loop for long."""
         await self._flush(future)
         if move.is_cancelled or move.future is not future or move.partition.log is not source:
             return move.is_cancelled
@@ -204,7 +206,7 @@ class Moves:
                 return False
             try:
                 if piece.size > STEP_BYTES:
-                    # One large batch: a thread reads it.
+                    # One large batch: read it on a thread, in the next step.
                     return False
                 data = piece.file.read(piece.size, piece.position)
             finally:
@@ -218,5 +220,5 @@ class Moves:
         future.advance_log_start(source.log_start_offset)
         del self._moves[move.partition]
         self._broker.logs.swap(move.partition, future, move.target)
-        log.info("%s is in %s now", move.partition.name, move.target.path)
+        log.info("moved %s to %s", move.partition.name, move.target.path)
         return True

@@ -1,24 +1,25 @@
-"""Proposed changes of in-sync replicas on their way to the controller, and the periodic look for followers that lag.
+"""Send ISR changes to the controller (AlterPartition), and periodically check for followers that lag.
 
-All that is proposed while a request is out goes with the next one. A request that got no answer is sent again, later
-and later, as long as what it proposes is still wanted. The controller compares epochs, so a repeated request does no
-harm.
+Proposals made while a request is in flight are batched into the next one, up to ``PARTITIONS_MAX`` partitions: that is
+what the controller can decide without delaying other requests. A request without a response is retried with
+exponential backoff, as long as its proposals are still pending. The controller compares epochs, so repeating a request
+is safe.
 
-Of a refused proposal, one that names a replica the controller does not take (INELIGIBLE_REPLICA) is withdrawn at once
-and may be made again. So is one that makes no sense to it (INVALID_REQUEST), at the next look. The other refusals mean
-that the controller knows something newer, which is on its way to us in the metadata. It may be the very proposal, sent
-before by a request whose answer was lost: until the metadata says so it stays in force, for who has joined can lead
-already. At each look it is sent again, in case what the controller knew was never committed.
+Rejected proposals: with INELIGIBLE_REPLICA the proposal is withdrawn at once and may be made again. With
+INVALID_REQUEST it is withdrawn at the next check. The other errors mean that the controller has newer state, which this
+broker has yet to replay from the metadata log. That state may be this very proposal, from an earlier request whose
+response was lost. The proposal therefore stays pending until the metadata arrives, since a replica it adds to the ISR
+may already be elected leader. It is sent again at each check, in case the controller's newer state was never committed.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Coroutine, Iterable
-from typing import Any, Final
+from collections.abc import Awaitable, Callable
+from functools import partial
+from typing import Final
 
-from millbeck.kernel.environment import Clock
 from millbeck.kernel.errors import (
     ApiError,
     FencedLeaderEpoch,
@@ -32,10 +33,11 @@ from millbeck.kernel.errors import (
     from_code,
 )
 from millbeck.kernel.ids import Uuid
-from millbeck.replication.in_sync import IsrProposal
+from millbeck.replication.isr import IsrProposal
 from millbeck.replication.partition import Partition
-from millbeck.server.turns import Turns
-from millbeck.wire.messages.alter_partition import (
+from millbeck.server.context import NodeContext
+from millbeck.server.loop.tasks import TimeSlices
+from millbeck.wire.messages.replicas import (
     AlterPartitionPartition,
     AlterPartitionPartitionResult,
     AlterPartitionRequest,
@@ -46,9 +48,11 @@ from millbeck.wire.messages.alter_partition import (
 
 RETRY_MS_MIN: Final = 50
 RETRY_MS_MAX: Final = 1000
+PARTITIONS_MAX: Final = 100
+"""The maximum number of partitions per request."""
 
 Send = Callable[[AlterPartitionRequest], Awaitable[AlterPartitionResponse]]
-"""Carries a request to the active controller; raises ApiError when there was no answer."""
+"""Sends a request to the active controller; raises ApiError when there was no response."""
 
 _WITHDRAWN: Final = (IneligibleReplica.code, OperationNotAttempted.code)
 _WITHDRAWN_LATER: Final = (InvalidRequest.code,)
@@ -64,29 +68,27 @@ log = logging.getLogger(__name__)
 
 
 class IsrChangeDriver:
-    """The `IsrChanges` of a node's partitions."""
+    """The `AlterPartitionSender` of this node's partitions."""
 
     def __init__(
         self,
-        clock: Clock,
+        context: NodeContext,
         send: Send,
         *,
-        node_id: int,
         broker_epoch: Callable[[], int],
-        partitions: Callable[[], Iterable[Partition]],
         lag_ms_max: Callable[[], int],
         looked: Callable[[], None] = lambda: None,
-        spawn: Callable[[Coroutine[Any, Any, None]], object],
     ) -> None:
-        """``partitions`` are all of the node's, led here or not; ``looked`` is called after each look at them."""
-        self._clock = clock
+        """``looked`` is called after each check."""
+        self._clock = context.environment.clock
         self._send = send
-        self._node_id = node_id
+        self._node_id = context.node_id
         self._broker_epoch = broker_epoch
-        self._partitions = partitions
+        self._partitions = context.topics.all_partitions
         self._lag_ms_max = lag_ms_max
         self._looked = looked
-        self._spawn = spawn
+        self._spawn = context.spawn
+        self._isolation = context.isolation
         self._proposed: dict[Partition, IsrProposal] = {}
         self._refused: dict[Partition, IsrProposal] = {}
         self._overtaken: dict[Partition, IsrProposal] = {}
@@ -96,8 +98,8 @@ class IsrChangeDriver:
         self.failures = 0
 
     def start(self) -> None:
-        """Look for followers that lag, from now on, until the task is cancelled."""
-        self._spawn(self._look_repeatedly())
+        """Start the periodic check for lagging followers; it runs until its task is cancelled."""
+        self._spawn(self._check_repeatedly())
 
     def propose(self, partition: Partition, proposal: IsrProposal) -> None:
         self._proposed[partition] = proposal
@@ -105,27 +107,27 @@ class IsrChangeDriver:
             self._is_sending = True
             self._spawn(self._send_all())
 
-    # Looking for followers that lag.
+    # Checking for followers that lag.
 
-    async def _look_repeatedly(self) -> None:
+    async def _check_repeatedly(self) -> None:
         while True:
             await asyncio.sleep(max(self._lag_ms_max(), 2) / 2000)
             await self.look()
 
     async def look(self) -> None:
-        """Drop proposals that nothing can come of, make others again, and propose to leave out who lags."""
+        """Withdraw rejected proposals, resend those overtaken by newer state, and remove lagging followers."""
         refused, self._refused = self._refused, {}
         for partition, proposal in refused.items():
-            partition.isr_refused(proposal)
+            self._isolation.run(("refused ISR", partition.name), partial(partition.on_alter_partition_error, proposal))
         overtaken, self._overtaken = self._overtaken, {}
         for partition, proposal in overtaken.items():
             if _is_wanted(partition, proposal):
                 self.propose(partition, proposal)
-        turns = Turns(self._clock)
+        turns = TimeSlices(self._clock)
         for partition in list(self._partitions()):
-            partition.check_followers()
+            self._isolation.run(("check of followers", partition.name), partition.maybe_shrink_isr)
             await turns.give_way()
-        self._looked()
+        self._isolation.run("check of followers", self._looked)
 
     # Sending.
 
@@ -137,24 +139,31 @@ class IsrChangeDriver:
                     response = await self._send(self._request(wanted))
                     if response.error_code:
                         raise from_code(response.error_code)
-                except ApiError as error:
-                    log.info("the controller has not taken %d changes of replicas: %s", len(wanted), error)
-                    self._again(wanted)
+                except Exception as error:
+                    if not isinstance(error, ApiError):
+                        self._isolation.failed("AlterPartition", error)
+                    log.info("the controller did not accept %d ISR changes: %s", len(wanted), error)
+                    self._requeue(wanted)
                     await asyncio.sleep(retry_ms / 1000)
                     retry_ms = min(retry_ms * 2, RETRY_MS_MAX)
                     continue
                 retry_ms = RETRY_MS_MIN if self._answered(wanted, response) else min(retry_ms * 2, RETRY_MS_MAX)
-                # Whoever proposes meanwhile travels together.
+                # Batch what other partitions propose in this iteration of the event loop.
                 await asyncio.sleep(0 if retry_ms == RETRY_MS_MIN else retry_ms / 1000)
         finally:
             self._is_sending = False
 
     def _take_wanted(self) -> dict[Partition, IsrProposal]:
-        """What is proposed and still in force."""
-        proposed, self._proposed = self._proposed, {}
-        return {partition: proposal for partition, proposal in proposed.items() if _is_wanted(partition, proposal)}
+        """Take the next batch of proposals that are still pending, in the order they were made."""
+        wanted: dict[Partition, IsrProposal] = {}
+        while self._proposed and len(wanted) < PARTITIONS_MAX:
+            partition = next(iter(self._proposed))
+            proposal = self._proposed.pop(partition)
+            if _is_wanted(partition, proposal):
+                wanted[partition] = proposal
+        return wanted
 
-    def _again(self, proposals: dict[Partition, IsrProposal]) -> None:
+    def _requeue(self, proposals: dict[Partition, IsrProposal]) -> None:
         for partition, proposal in proposals.items():
             self._proposed.setdefault(partition, proposal)
 
@@ -177,31 +186,32 @@ class IsrChangeDriver:
         )
 
     def _answered(self, wanted: dict[Partition, IsrProposal], response: AlterPartitionResponse) -> bool:
-        """Tell the partitions; False when some are to be asked for again."""
+        """Apply the results to the partitions; False when some proposals have to be sent again."""
         results = {
             (topic.topic_id, result.partition_index): result for topic in response.topics for result in topic.partitions
         }
         unanswered = {}
         for partition, proposal in wanted.items():
             result = results.get((partition.topic_id, partition.name.partition))
-            if result is None or not self._take(partition, proposal, result):
+            take = partial(self._take, partition, proposal)
+            if result is None or not self._isolation.run(("ISR", partition.name), partial(take, result)):
                 unanswered[partition] = proposal
-        self._again(unanswered)
+        self._requeue(unanswered)
         return not unanswered
 
     def _take(self, partition: Partition, proposal: IsrProposal, result: AlterPartitionPartitionResult) -> bool:
         code = result.error_code
         if code == 0:
-            partition.isr_answered(proposal, tuple(result.isr), result.partition_epoch)
-            # The metadata may have said it before this answer: the proposal knows what it was compared with.
+            partition.on_alter_partition_response(proposal, tuple(result.isr), result.partition_epoch)
+            # The metadata may have arrived before this response: the proposal knows which ISR it was compared with.
             self.expansions += proposal.grows
             self.shrinks += not proposal.grows
-            log.info("%s has the in-sync replicas %s now", partition.name, result.isr)
+            log.info("the ISR of %s is now %s", partition.name, result.isr)
             return True
         self.failures += 1
-        log.info("the controller refuses %r of %s: %s", proposal, partition.name, type(from_code(code)).__name__)
+        log.info("the controller rejected %r of %s: %s", proposal, partition.name, type(from_code(code)).__name__)
         if code in _WITHDRAWN:
-            partition.isr_refused(proposal)
+            partition.on_alter_partition_error(proposal)
         elif code in _WITHDRAWN_LATER:
             self._refused[partition] = proposal
         elif code in _OVERTAKEN:

@@ -1,4 +1,7 @@
-"""Who leads, for a client that asked the wrong broker (KIP-951): so that it need not fetch metadata first."""
+"""The current leader, for responses to clients that sent a request to the wrong broker (KIP-951).
+
+With it the client need not fetch metadata before it retries.
+"""
 
 from __future__ import annotations
 
@@ -11,10 +14,10 @@ from millbeck.replication.partition import NO_LEADER
 
 if TYPE_CHECKING:
     from millbeck.server.broker import Broker
-    from millbeck.server.call import Call
+    from millbeck.server.network.call import Call
 
 ABOUT_LEADERS: Final = (NotLeaderOrFollower.code, FencedLeaderEpoch.code)
-"""The errors that come with a hint."""
+"""Error codes whose response carries the current leader."""
 
 
 class Leader(NamedTuple):
@@ -23,7 +26,7 @@ class Leader(NamedTuple):
 
 
 class NodeAddress(NamedTuple):
-    """The arguments of a reply's node endpoint."""
+    """The fields of a node endpoint in a response."""
 
     node_id: int
     host: str
@@ -32,7 +35,7 @@ class NodeAddress(NamedTuple):
 
 
 def leader_of(broker: Broker, topic: str | Uuid, index: int) -> Leader | None:
-    """The newest this node knows of, be it in the metadata or in the partition itself; None when nobody leads."""
+    """The leader with the newest epoch, from the metadata image or the local partition; None without a leader."""
     topics, here = broker.image.topics, broker.topics
     image = topics.named(topic) if isinstance(topic, str) else topics.with_id(topic)
     registration = None if image is None else image.partitions.get(index)
@@ -45,7 +48,7 @@ def leader_of(broker: Broker, topic: str | Uuid, index: int) -> Leader | None:
 
 
 def addresses_of(call: Call, leader_ids: Iterable[int]) -> list[NodeAddress]:
-    """Where the client finds these nodes: under the listener it came by."""
+    """The addresses of these nodes on the listener that the client is connected to."""
     broker = call.broker
     found = []
     for node_id in dict.fromkeys(leader_ids):

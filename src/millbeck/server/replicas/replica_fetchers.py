@@ -1,11 +1,11 @@
-"""The fetchers of this node: a connection for each leader it follows, times ``num.replica.fetchers``.
+"""The replica fetchers of this node: ``num.replica.fetchers`` connections to each leader it follows.
 
-`replication.fetcher` decides what to ask and what an answer means; this gives it a connection. An answer is taken
-inside the connection's callback, and the next request leaves from there: no task and no queue between two fetches.
-What needs time (cutting a log, a flush, asking where the leader's log begins) runs beside it.
+`replication.fetcher` decides what to fetch and how to handle a response; this module gives it a connection. A response
+is handled inside the connection's callback, which also sends the next request: no task and no queue between two
+fetches. Slow work (truncating a log, a flush, listing the leader's offsets) runs in tasks of its own.
 
-Whatever goes wrong with a connection, everybody on it rests for ``replica.fetch.backoff.ms`` and then a new one is
-opened, to wherever the metadata says that the leader is by then.
+After any error of a connection, its partitions back off for ``replica.fetch.backoff.ms``. Then a new connection is
+opened, to the leader's address in the metadata at that time.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from typing import Any, Final, Protocol
 from millbeck.client.addresses import Address
 from millbeck.client.connection import Connection, ConnectionSettings
 from millbeck.client.errors import ConnectFailed
-from millbeck.kernel.environment import Environment
 from millbeck.kernel.errors import ApiError, KafkaStorageError, from_code
 from millbeck.kernel.timer_wheel import Timer
-from millbeck.replication.fetcher import AwaitFlush, Fetcher, FetchLimits, FindOffsets, Step, Truncate
+from millbeck.replication.fetcher import FetchEffect, Fetcher, FetchLimits, FetchOffsets, TruncateLog, WaitForFlush
 from millbeck.replication.partition import NO_LEADER, Partition
-from millbeck.server.deadlines import Deadlines
+from millbeck.server.context import NodeContext
+from millbeck.server.network.peer_security import LoginRefused, connect_to_peer
 from millbeck.wire.messages.fetch import FetchResponse
-from millbeck.wire.messages.list_offsets import (
+from millbeck.wire.messages.log_offsets import (
     ListOffsetsPartition,
     ListOffsetsRequest,
     ListOffsetsResponse,
@@ -41,8 +41,8 @@ FLUSH_LOOK_SECONDS: Final = 0.1
 log = logging.getLogger(__name__)
 
 
-class ReplicaLogs(Protocol):
-    """What fetchers ask of the node's logs; both end when the disk has it."""
+class ReplicaLogOperations(Protocol):
+    """The log operations that fetchers need; both return once the change is durable."""
 
     def truncate(
         self, partition: Partition, offset: int, *, starts_over: bool, is_wanted: Callable[[], bool]
@@ -51,116 +51,114 @@ class ReplicaLogs(Protocol):
     def flush(self, partition: Partition) -> Awaitable[None]: ...
 
 
-class Neighbourhood(Protocol):
-    """Where the other brokers are, as the metadata has it, and who we are to them."""
+class BrokerEndpoints(Protocol):
+    """The addresses of other brokers from the metadata, this broker's epoch, and the replication throttle."""
 
     def address_of(self, broker_id: int) -> Address | None:
-        """On the listener for brokers; None while it is not registered, or has no such listener."""
+        """The broker's address on the inter-broker listener; None when it is not registered or has no such listener."""
 
     def connection_settings(self) -> ConnectionSettings: ...
 
     def broker_epoch(self) -> int: ...
 
     def is_held_back(self, partition: Partition) -> bool:
-        """Whether copying it is throttled for now."""
+        """Whether replicating this partition is throttled at the moment."""
 
     def copied(self, partition: Partition, size_bytes: int) -> None: ...
 
 
 class ReplicaFetchers:
-    """Every partition this node follows, with the fetcher it is on."""
+    """The partitions that this node follows, each assigned to a fetcher."""
 
     def __init__(
         self,
-        environment: Environment,
-        deadlines: Deadlines,
-        logs: ReplicaLogs,
-        neighbourhood: Neighbourhood,
+        context: NodeContext,
+        logs: ReplicaLogOperations,
+        endpoints: BrokerEndpoints,
         *,
-        node_id: int,
         limits: Callable[[], FetchLimits],
         fetcher_count: Callable[[], int],
         request_timeout_ms: Callable[[], int],
-        spawn: Callable[[Coroutine[Any, Any, None]], object],
-        report: Callable[[Exception], None],
     ) -> None:
-        self.environment = environment
-        self.deadlines = deadlines
+        self.environment = context.environment
+        self.deadlines = context.deadlines
         self.logs = logs
-        self.neighbourhood = neighbourhood
-        self.node_id = node_id
+        self.endpoints = endpoints
+        self.node_id = context.node_id
         self.limits = limits
         self.request_timeout_ms = request_timeout_ms
-        self.spawn = spawn
-        self.report = report
+        self.spawn = context.spawn
+        self.report: Callable[[Exception], None] = context.report
         self._fetcher_count = fetcher_count
         self.is_started = False
-        self._lines: dict[tuple[int, int], FetchLine] = {}
+        self._connections: dict[tuple[int, int], FetcherConnection] = {}
         self._bytes_in_before = 0
-        """Of lines that are closed."""
-        self._line_of: dict[Partition, FetchLine] = {}
+        """The bytes received by connections that are closed."""
+        self._connection_of: dict[Partition, FetcherConnection] = {}
 
     def start(self) -> None:
-        """Fetch from now on. Before this node is registered its fetches would carry no epoch, and leaders, who look at
-        a follower's epoch when its fetch says something new, would not let it into the ISR.
+        """Start fetching; called once this broker is registered.
+
+        Earlier fetches would carry no broker epoch, and a leader checks the epoch of a follower before it adds it to
+        the ISR.
         """
         self.is_started = True
-        for line in self._lines.values():
+        for line in self._connections.values():
             line.begin()
 
     def follow(self, partition: Partition) -> None:
-        """Fetch from the partition's leader from now on; nothing when it has none.
+        """Start fetching from the partition's leader; a no-op when it has none or the local log is offline.
 
-        Nothing either while the log is offline: a fetch would claim what it held, as if it still could be read.
+        A fetch for an offline log would report an end offset of records that can no longer be read.
         """
         self.stop(partition)
         if partition.leader_id == NO_LEADER or partition.is_leader or partition.log.is_offline:
             return
         key = (partition.leader_id, _slot_of(partition) % self._fetcher_count())
-        line = self._lines.get(key)
+        line = self._connections.get(key)
         if line is None:
-            line = self._lines[key] = FetchLine(self, partition.leader_id)
-        self._line_of[partition] = line
+            line = self._connections[key] = FetcherConnection(self, partition.leader_id)
+        self._connection_of[partition] = line
         line.add(partition)
 
     def stop(self, partition: Partition) -> None:
-        """The partition leads, or is gone, or will follow another leader."""
-        line = self._line_of.pop(partition, None)
+        """Stop fetching a partition: it leads now, is gone, or will follow another leader."""
+        line = self._connection_of.pop(partition, None)
         if line is not None:
             line.remove(partition)
 
     def close_idle(self) -> None:
-        """Let go of connections to brokers that lead nothing we have; after each image."""
-        for key, line in list(self._lines.items()):
+        """Close connections without partitions; called after each metadata image."""
+        for key, line in list(self._connections.items()):
             if not len(line.fetcher):
-                del self._lines[key]
+                del self._connections[key]
                 self._bytes_in_before += line.fetcher.bytes_in
                 line.close()
 
     def close(self) -> None:
-        self._line_of.clear()
-        lines, self._lines = list(self._lines.values()), {}
+        self._connection_of.clear()
+        lines, self._connections = list(self._connections.values()), {}
         for line in lines:
             self._bytes_in_before += line.fetcher.bytes_in
             line.close()
 
     @property
     def followed(self) -> list[Partition]:
-        return list(self._line_of)
+        return list(self._connection_of)
 
     @property
-    def lines(self) -> Mapping[tuple[int, int], FetchLine]:
-        """By leader, and by number among those to the same leader."""
-        return self._lines
+    def lines(self) -> Mapping[tuple[int, int], FetcherConnection]:
+        """The connections by leader id and fetcher index."""
+        return self._connections
 
     @property
     def bytes_in(self) -> int:
-        """Since the node started; it never shrinks."""
-        return self._bytes_in_before + sum(line.fetcher.bytes_in for line in self._lines.values())
+        """The bytes fetched since the node started; a counter."""
+        return self._bytes_in_before + sum(line.fetcher.bytes_in for line in self._connections.values())
 
 
-class FetchLine:
-    """One fetcher with its connection: connecting, asking, resting, or idle."""
+class FetcherConnection:
+    """A fetcher with its connection: connecting, fetching, backing off, or idle."""
 
     __slots__ = ("_connection", "_is_asking", "_is_closed", "_is_connecting", "_node", "_timer", "fetcher", "requests")
 
@@ -172,35 +170,35 @@ class FetchLine:
         self._is_closed = False
         self._timer: Timer | None = None
         self.requests = 0
-        """Sent so far."""
+        """The number of requests sent."""
         self.fetcher = Fetcher(
             leader_id,
             node.node_id,
             limits=node.limits(),
             now_ms=node.deadlines.now_ms,
             wall_ms=node.environment.clock.wall_ms,
-            broker_epoch=node.neighbourhood.broker_epoch,
-            is_held_back=node.neighbourhood.is_held_back,
-            copied=node.neighbourhood.copied,
+            broker_epoch=node.endpoints.broker_epoch,
+            is_held_back=node.endpoints.is_held_back,
+            copied=node.endpoints.copied,
         )
 
     def add(self, partition: Partition) -> None:
         step = self.fetcher.add(partition)
         if step is not None:
-            self._perform(step)
-        self._arrange(0)
+            self._run_effect(step)
+        self._schedule(0)
 
     def remove(self, partition: Partition) -> None:
         self.fetcher.remove(partition)
 
     def begin(self) -> None:
-        self._arrange(0)
+        self._schedule(0)
 
     @property
     def is_stuck(self) -> bool:
-        """Whether there is something to ask, and nothing on its way that will. That would be a defect."""
+        """Whether there are partitions to fetch but no request, connect or timer is pending; True would be a bug."""
         is_moving = self._is_asking or self._is_connecting or self._timer is not None
-        return self._node.is_started and not self._is_closed and not is_moving and self.fetcher.has_questions
+        return self._node.is_started and not self._is_closed and not is_moving and self.fetcher.has_fetchable_partitions
 
     def close(self) -> None:
         self._is_closed = True
@@ -209,23 +207,23 @@ class FetchLine:
             self._connection.close()
             self._connection = None
 
-    # Asking.
+    # Sending fetches.
 
-    def _arrange(self, delay_ms: int) -> None:
-        """Look for something to ask after a while; the earliest such wish counts."""
+    def _schedule(self, delay_ms: int) -> None:
+        """Schedule the next fetch after a delay, unless one is already scheduled or in progress."""
         if self._timer is None and not self._is_asking and not self._is_connecting and not self._is_closed:
-            self._timer = self._node.deadlines.after(delay_ms, self._go_on)
+            self._timer = self._node.deadlines.after(delay_ms, self._timer_fired)
 
-    def _go_on(self) -> None:
+    def _timer_fired(self) -> None:
         self._timer = None
-        self._ask()
+        self._send_fetch()
 
     def _cancel_timer(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
 
-    def _ask(self) -> None:
+    def _send_fetch(self) -> None:
         if self._is_asking or self._is_connecting or self._is_closed or not len(self.fetcher):
             return
         if not self._node.is_started:
@@ -241,7 +239,7 @@ class FetchLine:
         if request is None:
             due_ms = self.fetcher.due_ms
             if due_ms is not None:
-                self._arrange(max(0, due_ms - self._node.deadlines.now_ms()))
+                self._schedule(max(0, due_ms - self._node.deadlines.now_ms()))
             return
         self._is_asking = True
         self.requests += 1
@@ -265,17 +263,17 @@ class FetchLine:
             self._lost(KafkaStorageError("an unexpected error"))
             return
         for step in steps:
-            self._perform(step)
-        self._ask()
+            self._run_effect(step)
+        self._send_fetch()
 
     async def _connect(self) -> None:
         leader_id = self.fetcher.leader_id
         try:
-            address = self._node.neighbourhood.address_of(leader_id)
+            address = self._node.endpoints.address_of(leader_id)
             if address is None:
-                raise ConnectFailed(f"broker {leader_id} is not there")
-            connection = await Connection.open(
-                self._node.environment.network, address, self._node.neighbourhood.connection_settings()
+                raise ConnectFailed(f"broker {leader_id} is not registered or has no inter-broker listener")
+            connection = await connect_to_peer(
+                self._node.environment.network, address, self._node.endpoints.connection_settings()
             )
         except ApiError as error:
             self._is_connecting = False
@@ -289,10 +287,10 @@ class FetchLine:
             connection.close()
             return
         self._connection = connection
-        self._ask()
+        self._send_fetch()
 
     def _lost(self, error: ApiError) -> None:
-        """Start over with a new connection after a rest."""
+        """Drop the connection after an error, and reconnect after the fetch backoff."""
         self._is_asking = False
         self.fetcher.failed()
         if self._connection is not None:
@@ -300,21 +298,22 @@ class FetchLine:
             self._connection = None
         if self._is_closed:
             return
-        log.info("fetching from broker %s: %s", self.fetcher.leader_id, error)
+        level = logging.WARNING if isinstance(error, LoginRefused) else logging.INFO
+        log.log(level, "fetching from broker %s: %s", self.fetcher.leader_id, error)
         self._cancel_timer()
-        self._arrange(self._node.limits().backoff_ms)
+        self._schedule(self._node.limits().backoff_ms)
 
-    # Steps.
+    # Effects.
 
-    def _perform(self, step: Step) -> None:
-        if isinstance(step, FindOffsets):
+    def _run_effect(self, step: FetchEffect) -> None:
+        if isinstance(step, FetchOffsets):
             self._find_offsets(step)
-        elif isinstance(step, Truncate):
+        elif isinstance(step, TruncateLog):
             self._node.spawn(self._run(step, self._truncate(step)))
-        elif isinstance(step, AwaitFlush):
+        elif isinstance(step, WaitForFlush):
             self._node.spawn(self._run(step, self._flush(step)))
 
-    async def _run(self, step: Step, work: Coroutine[Any, Any, None]) -> None:
+    async def _run(self, step: FetchEffect, work: Coroutine[Any, Any, None]) -> None:
         failure: ApiError | None = None
         try:
             await work
@@ -324,22 +323,22 @@ class FetchLine:
             failure = KafkaStorageError(f"{step.partition.name}: {error}")
         self._done(step, failure)
 
-    def _done(self, step: Step, error: ApiError | None = None) -> None:
+    def _done(self, step: FetchEffect, error: ApiError | None = None) -> None:
         if step.partition.log.is_offline:
             self.fetcher.remove(step.partition)
         else:
             self.fetcher.resume(step, error)
-        self._ask()
+        self._send_fetch()
 
-    async def _truncate(self, step: Truncate) -> None:
+    async def _truncate(self, step: TruncateLog) -> None:
         partition = step.partition
-        log.info("%s is cut to %s, where its leader's history goes on", partition.name, step.offset)
+        log.info("truncating %s to offset %s, where it diverges from its leader", partition.name, step.offset)
         await self._node.logs.truncate(
             partition, step.offset, starts_over=step.starts_over, is_wanted=lambda: step.is_wanted
         )
 
-    async def _flush(self, step: AwaitFlush) -> None:
-        """Until everything is on the disk: a flush may be under way already, and there may be more behind it."""
+    async def _flush(self, step: WaitForFlush) -> None:
+        """Flush until everything is durable: a flush may already be running, and more may be written after it began."""
         partition, log_ = step.partition, step.partition.log
         while step.is_wanted and not log_.is_offline and log_.flushed_offset < log_.end_offset:
             ended = asyncio.Event()
@@ -350,8 +349,8 @@ class FetchLine:
                     async with asyncio.timeout(FLUSH_LOOK_SECONDS):
                         await ended.wait()
 
-    def _find_offsets(self, step: FindOffsets) -> None:
-        """Where the leader's log begins and ends, both asked at once, answered in order."""
+    def _find_offsets(self, step: FetchOffsets) -> None:
+        """Request the start and end offset of the leader's log with two pipelined ListOffsets requests."""
         connection = self._connection
         if connection is None:
             self._done(step, ConnectFailed("the connection is gone"))
@@ -377,14 +376,14 @@ class FetchLine:
             )
             connection.submit(request, ListOffsetsResponse, answered, timeout_s=self._node.request_timeout_ms() / 1000)
 
-    def _offsets_found(self, step: FindOffsets, start_offset: int, end_offset: int) -> None:
-        following = self.fetcher.offsets_found(step, start_offset, end_offset)
+    def _offsets_found(self, step: FetchOffsets, start_offset: int, end_offset: int) -> None:
+        following = self.fetcher.on_offsets(step, start_offset, end_offset)
         if following is None:
-            self._ask()
+            self._send_fetch()
         else:
-            self._perform(following)
+            self._run_effect(following)
 
 
 def _slot_of(partition: Partition) -> int:
-    """Spreads partitions over fetchers, the same way in every process."""
+    """A number that spreads partitions over the fetchers, the same in every process."""
     return int.from_bytes(partition.topic_id[:4], "big") + partition.name.partition

@@ -1,12 +1,11 @@
-"""Replication on this node: what partitions need to know of the cluster, their fetchers, and their ISR changes.
+"""Replication on this node: fetchers, ISR changes, directory assignments and moves, repair, and throttles.
 
-`Logs` tells it of every partition that leads or follows after a metadata image; handlers and partitions look things up
-here. The node gives it a way to the controller and the epoch of its registration.
+`LogManager` calls it with every partition that became leader or follower after a metadata image; request handlers and
+partitions query it. The node provides the channel to the controller and the epoch of its registration.
 """
 
 from __future__ import annotations
 
-import ssl
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
@@ -18,23 +17,26 @@ from millbeck.metadata.delta import MetadataDelta
 from millbeck.metadata.image import PartitionRegistration
 from millbeck.metadata.image.directories import LOST_DIRECTORY, MIGRATING_DIRECTORY, UNASSIGNED_DIRECTORY
 from millbeck.replication.fetcher import FetchLimits
-from millbeck.replication.in_sync import NO_BROKER_EPOCH, Surroundings
+from millbeck.replication.isr import NO_BROKER_EPOCH, ReplicaContext
 from millbeck.replication.partition import Partition
-from millbeck.replication.selector import ReplicaView, selector_named
+from millbeck.replication.selector import ReplicaView, make_replica_selector
 from millbeck.replication.throttle import Throttle, is_listed
-from millbeck.server.drivers.directory_assignments import DirectoryAssignments, Replica
-from millbeck.server.drivers.directory_assignments import Send as SendAssignments
-from millbeck.server.drivers.isr_changes import IsrChangeDriver, Send
-from millbeck.server.drivers.replica_fetchers import ReplicaFetchers
-from millbeck.server.mending import Mending
-from millbeck.server.moves import Moves
-from millbeck.server.tls import peer_context
-from millbeck.server.turns import Turns
-from millbeck.wire.messages.alter_partition import AlterPartitionRequest, AlterPartitionResponse
-from millbeck.wire.messages.assign_replicas_to_dirs import AssignReplicasToDirsRequest, AssignReplicasToDirsResponse
+from millbeck.server.loop.tasks import TimeSlices
+from millbeck.server.replicas.directory_assignments import DirectoryAssignments, TopicIdPartition
+from millbeck.server.replicas.directory_assignments import Send as SendAssignments
+from millbeck.server.replicas.directory_moves import DirectoryMoves
+from millbeck.server.replicas.isr_changes import IsrChangeDriver, Send
+from millbeck.server.replicas.repair import ReplicaRepair
+from millbeck.server.replicas.replica_fetchers import ReplicaFetchers
+from millbeck.wire.messages.replicas import (
+    AlterPartitionRequest,
+    AlterPartitionResponse,
+    AssignReplicasToDirsRequest,
+    AssignReplicasToDirsResponse,
+)
 
 if TYPE_CHECKING:
-    from millbeck.server.broker import Broker
+    from millbeck.server.replicas.context import ReplicationContext
 
 
 async def no_controller(request: AlterPartitionRequest) -> AlterPartitionResponse:
@@ -45,23 +47,23 @@ async def no_controller_for_directories(request: AssignReplicasToDirsRequest) ->
     raise NotController
 
 
-class RoleChanges:
-    """What an image has made of the node's partitions."""
+class PartitionRoleChanges:
+    """The role changes of the node's partitions after a metadata image."""
 
     __slots__ = ("followed", "gone", "led", "lost")
 
     def __init__(self) -> None:
         self.led: list[Partition] = []
-        """Led by this node in a new epoch."""
+        """Partitions that this node leads in a new leader epoch."""
         self.lost: list[Partition] = []
-        """Led by it before, and not any more."""
+        """Partitions that this node no longer leads."""
         self.followed: list[Partition] = []
-        """Followers with another leader, or in another epoch."""
+        """Followed partitions with a new leader or a new leader epoch."""
         self.gone: list[Partition] = []
-        """Moved to other brokers."""
+        """Partitions that were reassigned to other brokers."""
 
     def note(self, partition: Partition, registration: PartitionRegistration, node_id: int) -> None:
-        """Give a partition the role that the metadata has for it."""
+        """Make a partition leader or follower as its registration says, and record the change."""
         was_leader = partition.is_leader
         leader_epoch, partition_epoch = registration.leader_epoch, registration.partition_epoch
         if registration.leader == node_id:
@@ -77,10 +79,10 @@ class RoleChanges:
             self.lost.append(partition)
 
 
-class Replication:
+class ReplicaManager:
     def __init__(
         self,
-        broker: Broker,
+        broker: ReplicationContext,
         *,
         alter_partition: Send = no_controller,
         assign_directories: SendAssignments = no_controller_for_directories,
@@ -88,13 +90,13 @@ class Replication:
         connection_settings: Callable[[], ConnectionSettings] | None = None,
     ) -> None:
         """``alter_partition`` and ``assign_directories`` carry requests to the active controller. ``broker_epoch`` is
-        that of the node's own registration. ``connection_settings`` are for connections to other brokers (TLS where
-        their listener has it).
+        the epoch of this node's registration. ``connection_settings`` are for connections to other brokers (TLS if
+        the inter-broker listener uses it).
         """
         self._broker = broker
         self._connection_settings = connection_settings
         options = broker.config.replication
-        self.around = Surroundings(
+        self.around = ReplicaContext(
             broker.node_id,
             broker.deadlines.now_ms,
             self._is_eligible,
@@ -107,37 +109,34 @@ class Replication:
         self._follower_throttle = self._throttle(
             lambda: broker.config.replication_throttle.follower_replication_throttled_rate
         )
-        self._selector = selector_named(options.replica_selector_class)
+        self._selector = make_replica_selector(options.replica_selector_class)
         self.around.wakes_followers = self._selector is not None
         self.bytes_out = 0
-        """Given to followers since the node started."""
+        """The bytes sent to followers since the node started."""
         self.isr_changes = IsrChangeDriver(
-            broker.environment.clock,
+            broker,
             alter_partition,
-            node_id=broker.node_id,
             broker_epoch=self.broker_epoch,
-            partitions=broker.topics.all_partitions,
             lag_ms_max=lambda: self.around.lag_ms_max,
             looked=lambda: self.mending.look(),
-            spawn=broker.spawn,
         )
         self.assignments = DirectoryAssignments(
-            assign_directories, node_id=broker.node_id, broker_epoch=broker_epoch, spawn=broker.spawn
-        )
-        self.mending = Mending(broker, self.assignments)
-        self.around.write_failed = self.mending.write_failed
-        self.moves = Moves(broker)
-        self.fetchers = ReplicaFetchers(
-            broker.environment,
-            broker.deadlines,
-            self,
-            self,
+            assign_directories,
             node_id=broker.node_id,
+            broker_epoch=broker_epoch,
+            spawn=broker.spawn,
+            isolation=broker.isolation,
+        )
+        self.mending = ReplicaRepair(broker, self.assignments)
+        self.around.write_failed = self.mending.write_failed
+        self.moves = DirectoryMoves(broker)
+        self.fetchers = ReplicaFetchers(
+            broker,
+            self,
+            self,
             limits=self._limits,
             fetcher_count=lambda: broker.config.replication.num_replica_fetchers,
             request_timeout_ms=lambda: broker.config.replication.replica_socket_timeout_ms,
-            spawn=broker.spawn,
-            report=broker.report,
         )
 
     def _throttle(self, rate: Callable[[], int]) -> Throttle:
@@ -149,60 +148,61 @@ class Replication:
             window_ms=windows.replication_quota_window_size_seconds * 1000,
         )
 
-    # The node's side.
+    # Called by the node.
 
     def start(self) -> None:
-        """The node is registered: fetch, and look after followers, from now on."""
+        """Start fetching, ISR checks and unfinished directory moves; called once the broker is registered."""
         self.fetchers.start()
         self.isr_changes.start()
         self.moves.resume()
 
     def close(self) -> None:
-        """Fetch nothing more."""
+        """Close the fetchers."""
         self.fetchers.close()
 
-    # The logs' side.
+    # Called by the log manager.
 
-    async def image_changed(self, delta: MetadataDelta, changes: RoleChanges, turns: Turns) -> None:
-        """The node's partitions have their new roles, and the image is in force."""
+    async def on_metadata_update(self, delta: MetadataDelta, changes: PartitionRoleChanges, turns: TimeSlices) -> None:
+        """Update the fetchers; called when the partitions have their new roles and the image is in force."""
         for partition in changes.led:
             self.fetchers.stop(partition)
+            await turns.give_way()
         for partition in changes.followed:
             self.fetchers.follow(partition)
             await turns.give_way()
         self.fetchers.close_idle()
         self.mending.look()
         if any(registration is not None for registration in delta.cluster.brokers.changed.values()):
-            # A broker that was fenced when its replicas had caught up may be in sync now.
+            # A broker that was fenced when its replicas caught up may join the ISR now.
             for partition in self._broker.topics.all_partitions():
-                partition.consider_followers()
+                partition.maybe_expand_isr()
                 await turns.give_way()
 
     def gone(self, partition: Partition) -> None:
-        """It is deleted or moved away."""
+        """Stop replicating a partition that was deleted or reassigned."""
         self.fetchers.stop(partition)
         self.mending.gone(partition)
         self.moves.cancel(partition)
 
     def is_in(self, partition: Partition, directory: Uuid, registered: Uuid, *, is_choice: bool) -> None:
-        """A replica's log is in ``directory``; the controller is told when it should know and does not."""
+        """A replica's log is in ``directory``: report it to the controller, if the controller does not know yet."""
         is_known = directory == registered or self.mending.is_lost(partition)
         if not is_known and (is_choice or registered not in (UNASSIGNED_DIRECTORY, MIGRATING_DIRECTORY)):
-            self.assignments.assign(Replica(partition.topic_id, partition.name.partition), directory)
+            self.assignments.assign(TopicIdPartition(partition.topic_id, partition.name.partition), directory)
 
-    def has_no_room(self, topic_id: Uuid, index: int) -> None:
-        """A replica's log could not be made, for lack of room: others have to do without it until there is some."""
-        self.assignments.assign(Replica(topic_id, index), LOST_DIRECTORY)
+    def is_unusable(self, topic_id: Uuid, index: int) -> None:
+        """A replica's log could not be opened or created: report the replica as being in a lost directory."""
+        self.assignments.assign(TopicIdPartition(topic_id, index), LOST_DIRECTORY)
 
     def went_offline(self, partition: Partition) -> None:
         self.fetchers.stop(partition)
 
-    # What fetchers and partitions ask.
+    # Called by fetchers and partitions.
 
     async def truncate(
         self, partition: Partition, offset: int, *, starts_over: bool, is_wanted: Callable[[], bool]
     ) -> None:
-        """Cut a follower's log, or start it over; nothing when it has become something else before that."""
+        """Truncate a follower's log, or start it over; a no-op when ``is_wanted`` is False just before."""
         await self._broker.logs.truncate(partition, offset, starts_over=starts_over, is_wanted=is_wanted)
 
     async def flush(self, partition: Partition) -> None:
@@ -218,26 +218,21 @@ class Replication:
     def connection_settings(self) -> ConnectionSettings:
         if self._connection_settings is not None:
             return self._connection_settings()
-        config = self._broker.config
+        config, security = self._broker.config, self._broker.security.brokers
         return ConnectionSettings(
             client_id=f"broker-{self._broker.node_id}-fetcher",
             connect_timeout_s=max(config.socket.socket_connection_setup_timeout_ms, 1) / 1000,
-            tls=self._tls(),
+            tls=security.tls,
+            sasl=security.sasl,
         )
-
-    def _tls(self) -> ssl.SSLContext | None:
-        config = self._broker.config
-        name = config.inter_broker_listener
-        protocols = {address.name: address.protocol for address in config.client_addresses()}
-        return peer_context(config.ssl(name)) if protocols[name] == "SSL" else None
 
     def broker_epoch(self) -> int:
         return self.around.broker_epoch()
 
     def nearer_replica(self, partition: Partition, offset: int, rack: str, listener: str) -> int:
-        """Another replica that a consumer in ``rack`` had better read from; -1 when it is right here.
+        """The preferred read replica for a consumer in ``rack`` (KIP-392); -1 when it should read from this broker.
 
-        Only the leader knows, and only of in-sync replicas that have the offset and a listener of that name.
+        Only the leader chooses, among the in-sync replicas that have the offset and a listener of that name.
         """
         replicas = partition.replicas
         if self._selector is None or replicas is None or not partition.is_leader:
@@ -261,10 +256,10 @@ class Replication:
         chosen = self._selector.select(rack, views)
         return -1 if chosen is None or chosen.is_leader else chosen.broker_id
 
-    # Throttles: only those are held back that are not in sync.
+    # Throttles apply only to replicas that are not in the ISR.
 
-    def holds_back(self, partition: Partition, follower_id: int) -> bool:
-        """Whether a follower has to wait for what it wants to copy from here."""
+    def is_leader_throttled(self, partition: Partition, follower_id: int) -> bool:
+        """Whether the leader throttle holds back a follower's fetch."""
         replicas = partition.replicas
         return (
             self._is_throttled_leader(partition)
@@ -274,7 +269,7 @@ class Replication:
         )
 
     def sent(self, partition: Partition, size_bytes: int) -> None:
-        """A follower was given this much."""
+        """Count the bytes sent to a follower."""
         self.bytes_out += size_bytes
         if self._is_throttled_leader(partition):
             self._leader_throttle.record(size_bytes)

@@ -1,11 +1,11 @@
-"""Which produced batches are too heavy to be checked on the loop.
+"""Which produced batches are too expensive to validate on the event loop.
 
-The loop serves nobody else while it checks a batch; a thread costs some 60 µs of processor time and holds the
-connection. So a batch goes to a thread when its check is expected to take well over that: by its size, by its codec,
-and by what the topic makes of it. The sizes and what was measured are in docs/adr/0005.
+While the event loop validates a batch it serves no other request; a thread costs some 60 µs of CPU time and holds the
+connection. So a batch is validated on a thread when that is expected to take well over 60 µs, judging by its size, its
+codec and the topic's compression type. Sizes and measurements are in docs/adr/0005.
 
-How much a compressed batch holds is known only when it is decompressed. One that looks light is given the room of
-`RAW_BYTES_MAX` on the loop; if that is not enough (`DecompressionLimit`) it turns out to be heavy after all.
+The size of a compressed batch is known only after decompression. One that looks light is decompressed on the loop up to
+`RAW_BYTES_MAX`; if that is not enough (`DecompressionLimit`), it is heavy after all.
 """
 
 from __future__ import annotations
@@ -13,18 +13,18 @@ from __future__ import annotations
 from typing import Final
 
 from millbeck.records.header import ATTRIBUTES_LOW_BYTE, CODEC_MASK
-from millbeck.records.kernels import COMPILED
-from millbeck.records.validation import Rules
+from millbeck.records.native import COMPILED
+from millbeck.records.validation import ValidationRules
 
 LIGHT_BYTES_MAX: Final = 16 * 1024
-"""Nothing up to this size is heavy, whatever is to be done with it."""
+"""No batch up to this size is heavy."""
 RAW_BYTES_MAX: Final = 256 * 1024 if COMPILED else 64 * 1024
 COMPRESSED_BYTES_MAX: Final = 64 * 1024
 PLAIN_BYTES_MAX: Final = 1024 * 1024 if COMPILED else 64 * 1024
 
 
-def is_heavy(batch: bytes, rules: Rules) -> bool:
-    """Whether to check this batch on a thread; may not know yet for a compressed one."""
+def is_heavy(batch: bytes, rules: ValidationRules) -> bool:
+    """Whether to validate this batch on a thread; for a compressed batch this is an estimate."""
     size = len(batch)
     if size <= LIGHT_BYTES_MAX:
         return False

@@ -1,1 +1,1 @@
-"""Share groups on a broker: the share partitions it leads, its consumers' sessions, and the way to their state."""
+"""Share groups on a broker: the share partitions it leads, share sessions, and the persister of their state."""

@@ -1,51 +1,51 @@
-"""Acknowledgements on their way from a request to the share partitions, and the outcome for each of them."""
+"""Apply the acknowledgements of a request to the share partitions, and collect the result of each."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Final, Protocol
 
-from millbeck.coordinator.runtime.result import Reply
-from millbeck.coordinator.share.partition.machine import Acknowledgement
+from millbeck.coordinator.runtime.result import ResponseCallback
+from millbeck.coordinator.share.partition.share_partition import Acknowledgement
 from millbeck.coordinator.share.states import AcknowledgeType
 from millbeck.kernel.errors import ApiError, InvalidRecordState, InvalidRequest, TopicAuthorizationFailed
 from millbeck.security.authorizer import Operation, ResourceType
 from millbeck.server.share.sessions import Place
 
 if TYPE_CHECKING:
-    from millbeck.server.call import Call
-    from millbeck.server.share.led import LedShare
-    from millbeck.server.share.shares import Shares
+    from millbeck.server.network.call import Call
+    from millbeck.server.share.partition_leader import SharePartitionLeader
+    from millbeck.server.share.share_partition_manager import SharePartitionManager
 
 TYPES_MAX: Final = AcknowledgeType.RENEW
 
 
-class SaidBatch(Protocol):
+class AcknowledgedBatch(Protocol):
     first_offset: int
     last_offset: int
     acknowledge_types: list[int]
 
 
-def checked(batches: Iterable[SaidBatch], *, may_renew: bool) -> list[Acknowledgement]:
-    """What a member says of a partition; raises INVALID_REQUEST when it makes no sense."""
+def checked(batches: Iterable[AcknowledgedBatch], *, may_renew: bool) -> list[Acknowledgement]:
+    """Validate a member's acknowledgements of a partition; raises INVALID_REQUEST."""
     found = []
     previous = -1
     for batch in batches:
         first, last, types = batch.first_offset, batch.last_offset, batch.acknowledge_types
         if first > last or first <= previous:
-            raise InvalidRequest(f"the batch from {first} to {last} is out of order")
+            raise InvalidRequest(f"the acknowledgement batch from offset {first} to {last} is out of order")
         if len(types) not in (1, last - first + 1):
             raise InvalidRequest(f"{len(types)} acknowledge types for {last - first + 1} offsets")
         if not all(AcknowledgeType.GAP <= each <= TYPES_MAX for each in types):
-            raise InvalidRequest("an acknowledge type is unknown")
+            raise InvalidRequest("unknown acknowledge type")
         if not may_renew and AcknowledgeType.RENEW in types:
-            raise InvalidRequest("a renewal must be announced in its request")
+            raise InvalidRequest("acknowledge type RENEW requires IsRenewAck in the request")
         found.append(Acknowledgement(first, last, types))
         previous = last
     return found
 
 
-class Acknowledging:
+class PendingAcknowledgements:
     """The acknowledgements of one request."""
 
     def __init__(self, call: Call, group_id: str, member_id: str) -> None:
@@ -54,18 +54,18 @@ class Acknowledging:
         self._member_id = member_id
         self._missing = 1
         self.errors: dict[Place, ApiError | None] = {}
-        """The outcome of each, None for success; complete when `is_done`."""
+        """The result per partition, None for success; complete when `is_done`."""
         self.on_done: Callable[[], None] = lambda: None
 
     @property
     def is_done(self) -> bool:
         return self._missing == 0
 
-    def ask(self, place: Place, batches: Sequence[SaidBatch], *, may_renew: bool) -> None:
+    def ask(self, place: Place, batches: Sequence[AcknowledgedBatch], *, may_renew: bool) -> None:
         self._missing += 1
         try:
             said = checked(batches, may_renew=may_renew)
-            led = find_held(self._call, self._group_id, place)
+            led = find_acquired(self._call, self._group_id, place)
         except ApiError as error:
             self._put(place, error)
             return
@@ -80,10 +80,10 @@ class Acknowledging:
                         counters.acknowledged(self._group_id, kind, 1)
             self._put(place, None)
 
-        led.acknowledge(self._member_id, said, Reply(succeed, lambda error: self._put(place, error)))
+        led.acknowledge(self._member_id, said, ResponseCallback(succeed, lambda error: self._put(place, error)))
 
     def close(self) -> None:
-        """Everything is asked."""
+        """All acknowledgements have been submitted."""
         self._missing -= 1
         if not self._missing:
             self.on_done()
@@ -98,15 +98,15 @@ class Acknowledging:
 def check_may_read(call: Call, place: Place) -> None:
     name = call.broker.topics.name_of(place[0])
     if not call.may(Operation.READ, ResourceType.TOPIC, name):
-        raise TopicAuthorizationFailed(f"reading {name} is not allowed")
+        raise TopicAuthorizationFailed(f"not authorized to read topic {name}")
 
 
-def find_held(call: Call, group_id: str, place: Place) -> LedShare:
-    """The share partition that something is held of; raises ApiError when there can be none."""
+def find_acquired(call: Call, group_id: str, place: Place) -> SharePartitionLeader:
+    """The share partition that the member may have acquired records of; raises ApiError when there is none."""
     check_may_read(call, place)
-    shares: Shares = call.broker.shares
+    shares: SharePartitionManager = call.broker.shares
     call.broker.topics.led_partition(*place)
     led = shares.known(group_id, *place)
     if led is None:
-        raise InvalidRecordState("nothing of this partition is held")
+        raise InvalidRecordState("no records of this partition are acquired")
     return led

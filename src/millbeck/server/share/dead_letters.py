@@ -1,10 +1,10 @@
-"""Dead letters of share groups: what a group has given up is written to the topic it names (KIP-1191).
+"""Dead letter queues of share groups: archived records are written to the group's DLQ topic (KIP-1191).
 
-A dead letter has six headers that say where the record stands and why it was given up, and the record's key and value
-if the group wants them copied. It goes to the partition of the same number, modulo how many the topic has, wherever
-that is led, and is written at least once: a leader that dies in between is followed by one that writes it again. What
-cannot be written, because the topic may not be used or nobody takes it however often it is tried, is given up without
-a letter, as in Kafka: a record that nobody can have must not hold up the others for ever.
+A dead letter has six headers with the record's position and the reason, and the record's key and value if the group is
+configured to copy them. It is produced to the partition with the source partition's number, modulo the number of
+partitions of the DLQ topic. Delivery is at least once: after a leader change the new leader writes it again. A record
+whose dead letter cannot be written, because the topic is not allowed or all retries failed, is archived without one, as
+in Kafka: an undeliverable record must not block the others forever.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from millbeck.controller.auto_creation import InternalTopic
-from millbeck.coordinator.share.partition.changes import Dead
+from millbeck.coordinator.share.partition.changes import DeadRecords
 from millbeck.kernel.errors import (
     ApiError,
     InvalidConfig,
@@ -27,18 +27,19 @@ from millbeck.kernel.errors import (
 from millbeck.kernel.ids import TopicPartition
 from millbeck.records import batch
 from millbeck.records.builder import BatchBuilder
-from millbeck.records.kernels.record import Header
+from millbeck.records.native.record import Header
 from millbeck.records.validation import validate
 from millbeck.replication.partition import Partition
+from millbeck.replication.partition_appends import CallbackAppend
 from millbeck.server.config.sections.share_groups import DeadLetterOptions
-from millbeck.server.topics import rules_of
+from millbeck.server.local_topics import rules_of
 from millbeck.storage.config import LogConfig
 from millbeck.storage.reading import LogSlice
 from millbeck.wire.messages.produce import PartitionProduceData, ProduceRequest, ProduceResponse, TopicProduceData
 
 if TYPE_CHECKING:
     from millbeck.metadata.image import TopicImage
-    from millbeck.server.broker import Broker
+    from millbeck.server.share.context import ShareContext
     from millbeck.server.share.statistics import GroupCounters
 
 log = logging.getLogger(__name__)
@@ -57,18 +58,20 @@ RESERVED: Final = "__"
 Originals = Mapping[int, tuple[bytes | None, bytes | None]]
 
 
-class Letter(NamedTuple):
-    """What is given up, by whom, and what the group wants of it."""
+class DeadLetter(NamedTuple):
+    """A run of archived records, with the group's DLQ topic and whether to copy the records."""
 
     group_id: str
     source: Partition
-    dead: Dead
+    dead: DeadRecords
     topic: str
     is_copied: bool
 
 
-def check_topic(letter: Letter, image_topic: TopicImage | None, is_enabled: bool, options: DeadLetterOptions) -> None:
-    """Whether a group may have its dead letters in this topic; raises `InvalidConfig` with Kafka's words."""
+def check_topic(
+    letter: DeadLetter, image_topic: TopicImage | None, is_enabled: bool, options: DeadLetterOptions
+) -> None:
+    """Check that a group may use this DLQ topic; raises `InvalidConfig` with Kafka's messages."""
     group, name = letter.group_id, letter.topic
     if not name:
         raise InvalidConfig(f"Configured DLQ topic name in share group: {group} is empty.")
@@ -87,7 +90,7 @@ def check_topic(letter: Letter, image_topic: TopicImage | None, is_enabled: bool
         )
 
 
-def headers_of(letter: Letter, offset: int) -> tuple[Header, ...]:
+def headers_of(letter: DeadLetter, offset: int) -> tuple[Header, ...]:
     dead = letter.dead
     named = {
         "topic": letter.source.name.topic,
@@ -101,9 +104,12 @@ def headers_of(letter: Letter, offset: int) -> tuple[Header, ...]:
 
 
 def batches_of(
-    letter: Letter, offsets: Iterable[int], originals: Originals, *, size_bytes_max: int, now_ms: int
+    letter: DeadLetter, offsets: Iterable[int], originals: Originals, *, size_bytes_max: int, now_ms: int
 ) -> list[tuple[int, bytes]]:
-    """Batches that the topic takes, each with how many letters it has. A record too large to be copied is not."""
+    """Build the batches of dead letters, each with its record count.
+
+    A record that would exceed ``size_bytes_max`` is not copied.
+    """
     made: list[tuple[int, bytes]] = []
     builder = BatchBuilder()
     for offset in offsets:
@@ -120,12 +126,12 @@ def batches_of(
     return made
 
 
-class DeadLetters:
-    def __init__(self, broker: Broker) -> None:
+class DeadLetterWriter:
+    def __init__(self, broker: ShareContext) -> None:
         self._broker = broker
 
-    async def write(self, letter: Letter, counters: GroupCounters) -> bool:
-        """Have it written, however long that takes; False when it cannot be, which is told to the log."""
+    async def write(self, letter: DeadLetter, counters: GroupCounters) -> bool:
+        """Write the dead letters, with retries; on failure logs a warning and returns False."""
         try:
             await self._prepare(letter)
             position = letter.dead.first_offset
@@ -144,7 +150,7 @@ class DeadLetters:
                 position = end
         except ApiError as error:
             log.warning(
-                "share group %s: %s offsets %d to %d are given up without a dead letter: %s",
+                "share group %s: could not write dead letters for %s offsets %d to %d: %s",
                 letter.group_id,
                 letter.source.name,
                 letter.dead.first_offset,
@@ -160,8 +166,8 @@ class DeadLetters:
         broker = self._broker
         return LogConfig.resolve(broker.layers(broker.image, broker.image.configs.of_topic(topic)))
 
-    async def _prepare(self, letter: Letter) -> None:
-        """The topic is there and may be used, or is made if that is allowed; raises ApiError."""
+    async def _prepare(self, letter: DeadLetter) -> None:
+        """Check the DLQ topic, and create it if that is allowed; raises ApiError."""
         broker = self._broker
         options = DeadLetterOptions.resolve(broker.layers(broker.image, {}))
         found = broker.image.topics.named(letter.topic)
@@ -180,17 +186,19 @@ class DeadLetters:
         for error in errors.values():
             raise error
 
-    # The record itself
+    # Reading the records
 
-    async def _read(self, letter: Letter, position: int) -> tuple[int, Originals]:
-        """How far this round goes, and keys and values of what is there; without them if they cannot be read."""
+    async def _read(self, letter: DeadLetter, position: int) -> tuple[int, Originals]:
+        """The end offset of this round, and the keys and values by offset; without them if they cannot be read."""
         end = min(letter.dead.last_offset + 1, position + ROUND_OFFSETS_MAX)
         if not letter.is_copied:
             return end, {}
         try:
             return await self._read_records(letter.source, position, end)
         except (ApiError, OSError) as error:
-            log.warning("%s from offset %d cannot be copied to dead letters: %s", letter.source.name, position, error)
+            log.warning(
+                "cannot copy records of %s from offset %d to dead letters: %s", letter.source.name, position, error
+            )
             return end, {}
 
     async def _read_records(self, source: Partition, position: int, end: int) -> tuple[int, Originals]:
@@ -206,7 +214,7 @@ class DeadLetters:
 
     # Writing
 
-    async def _produce(self, letter: Letter, data: bytes, counters: GroupCounters) -> None:
+    async def _produce(self, letter: DeadLetter, data: bytes, counters: GroupCounters) -> None:
         tries = 0
         while True:
             counters.dead_letter_requests += 1
@@ -221,11 +229,11 @@ class DeadLetters:
                 return
             await asyncio.sleep(min(FIRST_PAUSE_SECONDS * 2 ** (tries - 1), PAUSE_SECONDS_MAX))
 
-    async def _send(self, letter: Letter, data: bytes) -> None:
+    async def _send(self, letter: DeadLetter, data: bytes) -> None:
         broker = self._broker
         topic = broker.image.topics.named(letter.topic)
         if topic is None:
-            raise UnknownTopicOrPartition(f"{letter.topic} is gone")
+            raise UnknownTopicOrPartition(f"topic {letter.topic} does not exist")
         index = letter.source.name.partition % len(topic.partitions)
         leader = topic.partitions[index].leader
         if leader < 0:
@@ -245,22 +253,22 @@ class DeadLetters:
         partition = broker.topics.led_partition(*place)
         now_ms = broker.now_ms()
         validated = await broker.in_thread(validate, data, rules_of(self._config(place.topic)), now_ms)
-        settled: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        completed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
-        def settle(error: ApiError | None) -> None:
-            if settled.done():
+        def complete(error: ApiError | None) -> None:
+            if completed.done():
                 return
             if error is None:
-                settled.set_result(None)
+                completed.set_result(None)
             else:
-                settled.set_exception(error)
+                completed.set_exception(error)
 
-        partition.append(validated, wants_all=True, now_ms=now_ms, settle=settle)
-        await settled
+        partition.append(validated, CallbackAppend(complete), now_ms=now_ms)
+        await completed
 
 
 def _records_in(piece: LogSlice) -> Originals:
-    """Key and value of every record in a piece of a log, by offset."""
+    """The key and value of every record in a slice of a log, by offset."""
     data = piece.file.read(piece.size, piece.position)
     return {
         record.offset: (record.key, record.value)

@@ -1,8 +1,8 @@
-"""One ShareFetch: what its member settles, and what it is given of the partitions of its session.
+"""A ShareFetch in progress: its acknowledgements, and the records it acquires from the session's partitions.
 
-Both go their way at the same time; the reply leaves when what was settled is durable and something was acquired, or
-when the time is up. Nothing is acquired before there are as many bytes as the fetch waits for. Partitions are asked in
-the session's order until there are enough records; whoever gave some goes to the end of that order.
+Both proceed concurrently. The response is sent when the acknowledgements are durable and records were acquired or the
+wait time is over. Nothing is acquired before ``min_bytes`` are available. Partitions are tried in the session's order
+until there are enough records; a partition that returned records moves to the end of that order.
 """
 
 from __future__ import annotations
@@ -12,35 +12,40 @@ from typing import TYPE_CHECKING, Final
 
 from millbeck.kernel.errors import ApiError, KafkaStorageError
 from millbeck.kernel.timer_wheel import Timer
-from millbeck.server.leader_hints import ABOUT_LEADERS, addresses_of, leader_of
-from millbeck.server.share.acknowledging import Acknowledging, check_may_read
-from millbeck.server.share.led import LedShare, State, Taken, Wish
+from millbeck.server.replicas.leader_hints import ABOUT_LEADERS, addresses_of, leader_of
+from millbeck.server.share.acknowledgements import PendingAcknowledgements, check_may_read
+from millbeck.server.share.partition_leader import (
+    AcquiredBatches,
+    AcquireParameters,
+    SharePartitionLeader,
+    SharePartitionLeaderState,
+)
 from millbeck.server.share.sessions import Place, ShareSession
 from millbeck.storage.segment import ColdRead
 from millbeck.wire.messages.share_fetch import (
     AcquiredRecords,
     LeaderIdAndEpoch,
-    NodeEndpoint,
     ShareFetchableTopicResponse,
     ShareFetchPartitionResult,
     ShareFetchRequest,
     ShareFetchResponse,
 )
+from millbeck.wire.messages.shared import NodeEndpoint
 
 if TYPE_CHECKING:
-    from millbeck.server.call import Call
+    from millbeck.server.network.call import Call
 
 NO_LEADER: Final = -1
 WARMINGS_MAX: Final = 8
 
 
-class ShareFetching:
+class DelayedShareFetch:
     def __init__(
         self,
         call: Call,
         request: ShareFetchRequest,
         session: ShareSession,
-        acknowledging: Acknowledging,
+        acknowledging: PendingAcknowledgements,
         *,
         is_strict: bool,
     ) -> None:
@@ -49,18 +54,18 @@ class ShareFetching:
         self._session = session
         self._acknowledging = acknowledging
         self._is_strict = is_strict
-        self._taken: dict[Place, Taken] = {}
+        self._taken: dict[Place, AcquiredBatches] = {}
         self._errors: dict[Place, ApiError] = {}
-        self._waits_on: list[LedShare] = []
+        self._waits_on: list[SharePartitionLeader] = []
         self._timer: Timer | None = None
         self._warmings = 0
         self._is_looked_at = False
-        """Whether nothing more is to be acquired."""
+        """Whether the acquiring part is finished."""
         self._is_late = False
-        """Whether the time is up: what there is has to do."""
+        """Whether the wait time is over: respond with what is available."""
         self._is_over = False
 
-    # Looking
+    # Acquiring
 
     def start(self, *, wants_records: bool) -> None:
         self._call.hold()
@@ -73,7 +78,7 @@ class ShareFetching:
         self._finish()
 
     def _look(self, places: Iterable[Place]) -> bool:
-        """Take what there is; True when there is something to answer, or a thread brings it in."""
+        """Acquire available records; True when there is a result, or when a thread is reading the log for one."""
         if not self._has_enough():
             return False
         for place in list(places):
@@ -82,10 +87,10 @@ class ShareFetching:
             try:
                 check_may_read(self._call, place)
                 led = self._call.broker.shares.led(self._session.group_id, *place)
-                if led.state is State.ENDED:
+                if led.state is SharePartitionLeaderState.ENDED:
                     assert led.error is not None
                     raise led.error
-                if led.state is State.ACTIVE:
+                if led.state is SharePartitionLeaderState.ACTIVE:
                     self._take(place, led)
             except ColdRead as cold:
                 self._warm(led, cold.job, cold.release)
@@ -99,47 +104,47 @@ class ShareFetching:
         return self._is_looked_at
 
     def _has_enough(self) -> bool:
-        """Whether there are the bytes that the fetch waits for, or something else to tell."""
+        """Whether ``min_bytes`` are available, or a share partition is not loaded yet or has ended."""
         missing = self._request.min_bytes
         if missing <= 1 or self._is_late:
             return True
         for place in self._session.places:
             led = self._call.broker.shares.known(self._session.group_id, *place)
-            if led is None or led.state is State.ENDED:
+            if led is None or led.state is SharePartitionLeaderState.ENDED:
                 return True
             missing -= led.readable_bytes(missing)
             if missing <= 0:
                 return True
         return False
 
-    def _take(self, place: Place, led: LedShare) -> None:
+    def _take(self, place: Place, led: SharePartitionLeader) -> None:
         if place in self._taken:
             return
         request = self._request
         size_bytes = sum(len(each.records) for each in self._taken.values())
         if size_bytes >= request.max_bytes:
             return
-        wish = Wish(
+        parameters = AcquireParameters(
             self._session.member_id,
             request.max_records - self._record_count(),
             request.max_bytes - size_bytes,
             request.batch_size,
             self._is_strict,
         )
-        taken = led.take(wish, nowait=self._warmings < WARMINGS_MAX)
+        taken = led.take(parameters, nowait=self._warmings < WARMINGS_MAX)
         if taken is not None:
             self._taken[place] = taken
 
     def _record_count(self) -> int:
         return sum(each.record_count for each in self._taken.values())
 
-    def _warm(self, led: LedShare, job: Callable[[], object], release: Callable[[], None]) -> None:
-        """The log is read on a thread; until then nobody else looks at this share partition."""
+    def _warm(self, led: SharePartitionLeader, job: Callable[[], object], release: Callable[[], None]) -> None:
+        """Read the log on a thread; until then no other fetch acquires from this share partition."""
         led.is_reading = True
         self._warmings += 1
         self._call.broker.spawn(self._read(led, job, release))
 
-    async def _read(self, led: LedShare, job: Callable[[], object], release: Callable[[], None]) -> None:
+    async def _read(self, led: SharePartitionLeader, job: Callable[[], object], release: Callable[[], None]) -> None:
         try:
             await self._call.broker.in_thread(job)
         except OSError as error:
@@ -172,7 +177,7 @@ class ShareFetching:
             self._timer = self._call.broker.deadlines.after(max(self._request.max_wait_ms, 0), self._time_is_up)
             self._call.connection.when_lost(self._abandon)
 
-    def look_again(self, led: LedShare) -> None:
+    def look_again(self, led: SharePartitionLeader) -> None:
         if self._is_over or self._is_looked_at:
             return
         try:
@@ -185,7 +190,7 @@ class ShareFetching:
     def _time_is_up(self) -> None:
         self._is_late = True
         if self._request.min_bytes > 1 and not self._is_looked_at:
-            # Less than was waited for may be there.
+            # Some records may be available, though less than min_bytes.
             warmings = self._warmings
             try:
                 self._look(self._session.places)
@@ -216,7 +221,12 @@ class ShareFetching:
         if self._is_over or not self._is_looked_at or not self._acknowledging.is_done:
             return
         self._leave()
-        self._call.reply(self._response())
+        response = self._response()
+        quotas = self._call.broker.quotas
+        if quotas is not None:
+            sizes = (len(each.records or b"") for topic in response.responses for each in topic.partitions)
+            response.throttle_time_ms = quotas.share_fetched(self._call, sum(sizes))
+        self._call.reply(response)
 
     def _response(self) -> ShareFetchResponse:
         topics: dict[bytes, list[ShareFetchPartitionResult]] = {}

@@ -1,4 +1,4 @@
-"""What stands in the bytes that a share fetch has read: its batches, without a look at the records in them."""
+"""Parse the batch headers in the data that a share fetch has read, without decoding the records."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from struct import Struct
 from typing import Final, NamedTuple
 
-from millbeck.coordinator.share.partition.acquiring import Acquired, Found
+from millbeck.coordinator.share.partition.acquisition import Acquired, FetchedBatch
 from millbeck.kernel.environment import Bytes
 from millbeck.records.header import CONTROL_BIT, HEADER_SIZE, LOG_OVERHEAD, TRANSACTIONAL_BIT
 from millbeck.storage.txn_index import AbortedTransaction
@@ -15,7 +15,7 @@ _BATCH: Final = Struct(">qi9xhi16xqhii")
 """Base offset, length, attributes, last offset delta, producer id, epoch, sequence, record count."""
 
 
-class Batch(NamedTuple):
+class BatchRange(NamedTuple):
     first_offset: int
     last_offset: int
     has_records: bool
@@ -24,12 +24,12 @@ class Batch(NamedTuple):
     record_count: int
 
     @property
-    def found(self) -> Found:
-        return Found(self.first_offset, self.last_offset, self.has_records)
+    def found(self) -> FetchedBatch:
+        return FetchedBatch(self.first_offset, self.last_offset, self.has_records)
 
 
-def batches_in(data: Bytes, aborted: Sequence[AbortedTransaction] = ()) -> list[Batch]:
-    """The whole batches; markers, empty ones and those of aborted transactions have no records for anybody."""
+def batches_in(data: Bytes, aborted: Sequence[AbortedTransaction] = ()) -> list[BatchRange]:
+    """The complete batches; control batches, empty and aborted ones are marked as having no records."""
     found = []
     position, size = 0, len(data)
     while position + HEADER_SIZE <= size:
@@ -42,13 +42,13 @@ def batches_in(data: Bytes, aborted: Sequence[AbortedTransaction] = ()) -> list[
             is_hidden = any(
                 each.producer_id == producer_id and each.first_offset <= first <= each.last_offset for each in aborted
             )
-        found.append(Batch(first, first + delta, not is_hidden, position, end, count))
+        found.append(BatchRange(first, first + delta, not is_hidden, position, end, count))
         position = end
     return found
 
 
-def bytes_of(data: Bytes, batches: Iterable[Batch], acquired: Sequence[Acquired]) -> bytes:
-    """The batches in which something was acquired, one behind the other."""
+def bytes_of(data: Bytes, batches: Iterable[BatchRange], acquired: Sequence[Acquired]) -> bytes:
+    """The concatenated batches that contain acquired records."""
     parts: list[tuple[int, int]] = []
     index = 0
     for batch in batches:

@@ -1,16 +1,17 @@
-"""A share partition on the partition's leader: the pure machine with its log, its timer and its way to the coordinator.
+"""A share partition on the partition's leader: the I/O-free `SharePartition` with its log, timer and persister.
 
 States
-    LOADING -> ACTIVE    the share coordinator has said where the group stands
-    LOADING -> ENDED     it could not be asked, or has refused
-    ACTIVE  -> ENDED     the partition is led elsewhere or gone, or the coordinator knows a newer leader or state
+    LOADING -> ACTIVE    the share coordinator has returned the group's state
+    LOADING -> ENDED     the share coordinator is not available, or returned an error
+    ACTIVE  -> ENDED     this broker no longer leads the partition, or the share coordinator has a newer leader or state
+                         epoch
 
-Changes go to the share coordinator one write at a time; what is said meanwhile goes with the next. Fetches that find
-nothing wait here, in the order in which they came, and are looked at again when the log grows, when records come back
-and when the window has room: only for as long as there is something to be had.
+State changes go to the share coordinator with one write in flight; changes made meanwhile are batched into the next
+write. Fetches without acquirable records wait here in order of arrival. They are completed while there are acquirable
+records: when the log grows, when records are released, and when the in-flight window has room.
 
-What the group has given up goes to its dead-letter topic, one run of records after the other (`dead_letters`), and is
-over when it stands there.
+Archived records go to the group's DLQ topic, one run of records at a time (`dead_letters`), and stay in the archiving
+state until they are written there.
 """
 
 from __future__ import annotations
@@ -19,11 +20,11 @@ from collections.abc import Callable, Sequence
 from enum import Enum
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
-from millbeck.coordinator.runtime.result import Reply
-from millbeck.coordinator.share.partition.acquiring import Acquired
-from millbeck.coordinator.share.partition.changes import Change, Dead
-from millbeck.coordinator.share.partition.machine import Acknowledgement, Settings, SharePartition
-from millbeck.coordinator.share.shard import UNINITIALIZED_OFFSET, ShareKey, Written
+from millbeck.coordinator.runtime.result import ResponseCallback
+from millbeck.coordinator.share.partition.acquisition import Acquired
+from millbeck.coordinator.share.partition.changes import DeadRecords, StateTransition
+from millbeck.coordinator.share.partition.share_partition import Acknowledgement, SharePartition, SharePartitionSettings
+from millbeck.coordinator.share.shard import UNINITIALIZED_OFFSET, ShareKey, StateWrite
 from millbeck.kernel.environment import Bytes
 from millbeck.kernel.errors import (
     ApiError,
@@ -37,39 +38,39 @@ from millbeck.kernel.errors import (
 )
 from millbeck.kernel.timer_wheel import Timer
 from millbeck.replication.partition import Partition
-from millbeck.server.share import reading
-from millbeck.server.share.dead_letters import DeadLetters, Letter
-from millbeck.server.share.errands import Stored
+from millbeck.server.share import fetched_batches
+from millbeck.server.share.dead_letters import DeadLetter, DeadLetterWriter
+from millbeck.server.share.persister_requests import PersistedState
 from millbeck.server.share.settings import GroupSettings
 from millbeck.server.share.statistics import GroupCounters
 from millbeck.storage.segment import ColdRead
 from millbeck.storage.txn_index import AbortedTransaction
 
 if TYPE_CHECKING:
-    from millbeck.server.broker import Broker
+    from millbeck.server.share.context import ShareContext
     from millbeck.server.share.persister import Persister
 
 READ_BYTES_MIN: Final = 64 * 1024
 PASSES_MAX: Final = 8
-"""How many reads without a record for anybody a fetch makes in a row."""
+"""The maximum number of consecutive reads without records (only control or aborted batches) per fetch."""
 FIRST_RECORD_BYTES: Final = 1024
-"""What a record is taken to be large before some were seen."""
+"""The initial estimate of the record size in bytes."""
 
 
-class State(Enum):
+class SharePartitionLeaderState(Enum):
     LOADING = "loading"
     ACTIVE = "active"
     ENDED = "ended"
 
 
-class Waiter(Protocol):
-    """A fetch that waits for something to be had."""
+class WaitingShareFetch(Protocol):
+    """A fetch that waits for acquirable records."""
 
-    def look_again(self, led: LedShare) -> None: ...
+    def look_again(self, led: SharePartitionLeader) -> None: ...
 
 
-class Wish(NamedTuple):
-    """What a fetch wants."""
+class AcquireParameters(NamedTuple):
+    """The limits of a fetch for acquiring records."""
 
     member_id: str
     max_records: int
@@ -78,62 +79,62 @@ class Wish(NamedTuple):
     is_strict: bool
 
 
-class Taken(NamedTuple):
+class AcquiredBatches(NamedTuple):
     records: bytes
     acquired: list[Acquired]
     record_count: int
 
 
-class Burial(NamedTuple):
-    """What dead letters are written with."""
+class DeadLetterSink(NamedTuple):
+    """The writer of dead letters, with the group's counters."""
 
-    letters: DeadLetters
+    letters: DeadLetterWriter
     counters: GroupCounters
 
 
-class LedShare:
+class SharePartitionLeader:
     def __init__(
         self,
-        broker: Broker,
+        broker: ShareContext,
         persister: Persister,
         key: ShareKey,
         partition: Partition,
         settings: GroupSettings,
-        on_ended: Callable[[LedShare], None],
-        burial: Burial,
+        on_ended: Callable[[SharePartitionLeader], None],
+        dead_letters: DeadLetterSink,
     ) -> None:
         self.key = key
         self.partition = partition
-        self.state = State.LOADING
+        self.state = SharePartitionLeaderState.LOADING
         self.error: ApiError | None = None
         self.settings = settings
-        self.waiting: dict[Waiter, None] = {}
+        self.waiting: dict[WaitingShareFetch, None] = {}
         self.is_reading = False
-        """A thread reads for one of the fetches; the others wait."""
+        """Whether a thread is reading the log for a fetch; other fetches wait."""
         self._broker = broker
         self._persister = persister
         self._on_ended = on_ended
-        self._burial = burial
-        self._is_burying = False
-        self._machine_settings = Settings()
+        self._dead_letters = dead_letters
+        self._is_writing_dead_letters = False
+        self._machine_settings = SharePartitionSettings()
         self.apply_settings(settings)
         self._machine: SharePartition | None = None
         self._state_epoch = 0
-        self._queue: list[tuple[Change, Reply[bool] | None]] = []
+        self._queue: list[tuple[StateTransition, ResponseCallback[bool] | None]] = []
         self._is_writing = False
         self._is_marked = False
         self._timer: Timer | None = None
         self._record_bytes = FIRST_RECORD_BYTES
 
-    # Life
+    # Lifecycle
 
     def begin(self) -> None:
-        """Ask the share coordinator where the group stands."""
+        """Read the state of the share partition from the share coordinator."""
         self.partition.watchers[self] = None
-        self._persister.read(self.key, self.partition.leader_epoch, Reply(self._found, self._not_found))
+        self._persister.read(self.key, self.partition.leader_epoch, ResponseCallback(self._found, self._not_found))
 
-    def _found(self, stored: Stored) -> None:
-        if self.state is not State.LOADING:
+    def _found(self, stored: PersistedState) -> None:
+        if self.state is not SharePartitionLeaderState.LOADING:
             return
         self._state_epoch = stored.state_epoch
         if stored.start_offset != UNINITIALIZED_OFFSET:
@@ -142,31 +143,31 @@ class LedShare:
         self._broker.spawn(self._find_beginning())
 
     async def _find_beginning(self) -> None:
-        """The group has never read this partition: where it begins is kept at once, for the leaders to come."""
+        """Find the start offset of a group that never read this partition, and persist it for later leaders."""
         try:
             offset = await self.settings.reset.offset_in(self._broker, self.partition)
         except ApiError as error:
             self._not_found(error)
             return
-        if self.state is State.LOADING:
+        if self.state is SharePartitionLeaderState.LOADING:
             self._activate(SharePartition(self._machine_settings, offset))
-            self._submit(Change([], is_applied=True), None)
+            self._submit(StateTransition([], is_applied=True), None)
 
     def _activate(self, machine: SharePartition) -> None:
         self._machine = machine
-        self.state = State.ACTIVE
-        self._bury()
+        self.state = SharePartitionLeaderState.ACTIVE
+        self._write_dead_letters()
         self.wake()
 
     def _not_found(self, error: ApiError) -> None:
-        if self.state is State.LOADING:
-            self.end(told_error(error))
+        if self.state is SharePartitionLeaderState.LOADING:
+            self.end(client_error(error))
 
     def end(self, error: ApiError) -> None:
-        """Whoever waits is told, and whoever comes next begins anew."""
-        if self.state is State.ENDED:
+        """Fail the pending writes and fetches with ``error``; the next fetch loads the state again."""
+        if self.state is SharePartitionLeaderState.ENDED:
             return
-        self.state = State.ENDED
+        self.state = SharePartitionLeaderState.ENDED
         self.error = error
         self.partition.watchers.pop(self, None)
         if self._timer is not None:
@@ -190,7 +191,7 @@ class LedShare:
 
     @property
     def is_idle(self) -> bool:
-        """Nobody holds anything, and nothing is on its way."""
+        """Whether no records are acquired and no write or fetch is pending."""
         machine = self._machine
         return (
             machine is not None
@@ -206,41 +207,41 @@ class LedShare:
         """For the metrics and the simulator."""
         return self._machine
 
-    # Waking those who wait
+    # Completing waiting fetches
 
     def readable_grew(self, partition: Partition) -> None:
         if not partition.is_leader or partition.log.is_offline:
-            self.end(NotLeaderOrFollower(f"{partition.name} is led elsewhere"))
+            self.end(NotLeaderOrFollower(f"this broker does not lead {partition.name}"))
         elif self.waiting:
             self.wake()
 
     def wake(self) -> None:
-        """Look at those who wait at the end of this turn, once."""
+        """Schedule the waiting fetches to be tried once, at the end of this event batch."""
         if self.waiting and not self._is_marked:
             self._is_marked = True
-            self._broker.turn.mark_completion(self._look_again)
+            self._broker.turn.add_completion(self._look_again)
 
     def _look_again(self) -> None:
         self._is_marked = False
         for waiter in list(self.waiting):
-            if self.state is State.ACTIVE and not self.has_something():
+            if self.state is SharePartitionLeaderState.ACTIVE and not self.has_acquirable_records():
                 return
             waiter.look_again(self)
 
-    def has_something(self) -> bool:
-        """Whether a fetch would look at anything."""
+    def has_acquirable_records(self) -> bool:
+        """Whether a fetch could acquire records now."""
         machine = self._machine
         return (
             machine is not None
             and not self.is_reading
             and machine.may_acquire()
             and machine.next_fetch_offset()
-            < self.partition.readable_end(committed_only=self.settings.is_read_committed)
+            < self.partition.fetch_upper_bound(committed_only=self.settings.is_read_committed)
         )
 
     def readable_bytes(self, limit: int) -> int:
-        """How much a fetch could read, up to ``limit``: roughly, since what others hold in between counts as well."""
-        if not self.has_something():
+        """The bytes a fetch could read, up to ``limit``; an estimate, which includes records acquired by others."""
+        if not self.has_acquirable_records():
             return 0
         machine, partition = self._machine, self.partition
         assert machine is not None
@@ -250,19 +251,19 @@ class LedShare:
                 machine.next_fetch_offset(), size_bytes_max=limit, committed_only=is_committed, at_least_one=False
             )
         except ApiError:
-            # Whoever takes is told.
+            # The acquiring fetch gets the error.
             return limit
         if piece is None:
-            # The first batch is larger than that.
+            # The first batch is larger than the limit.
             return limit
         piece.release()
-        is_all = piece.upper_offset >= partition.readable_end(committed_only=is_committed)
+        is_all = piece.upper_offset >= partition.fetch_upper_bound(committed_only=is_committed)
         return piece.size if is_all else limit
 
-    # Taking
+    # Acquiring
 
-    def take(self, wish: Wish, *, nowait: bool) -> Taken | None:
-        """What there is for a fetch; None when there is nothing. With ``nowait`` raises `ColdRead`.
+    def take(self, parameters: AcquireParameters, *, nowait: bool) -> AcquiredBatches | None:
+        """Acquire records for a fetch; None when there are none. With ``nowait`` raises `ColdRead`.
 
         Raises ApiError when the log cannot be read."""
         machine = self._machine
@@ -270,22 +271,22 @@ class LedShare:
         machine.log_start_moved(self.partition.log.log_start_offset)
         for _ in range(PASSES_MAX):
             offset = machine.next_fetch_offset()
-            if not self.has_something():
+            if not self.has_acquirable_records():
                 return None
-            taken = self._look(wish, offset, nowait=nowait)
+            taken = self._look(parameters, offset, nowait=nowait)
             if taken is not None or machine.next_fetch_offset() == offset:
                 return taken
-        # There may be more of the same: whoever waits is looked at again.
+        # There may be more batches without records: try the waiting fetches again later.
         self.wake()
         return None
 
-    def _look(self, wish: Wish, offset: int, *, nowait: bool) -> Taken | None:
-        """One read; it may find nothing but markers and what was aborted, and pass over it."""
+    def _look(self, parameters: AcquireParameters, offset: int, *, nowait: bool) -> AcquiredBatches | None:
+        """Read once and acquire; a read with only control or aborted batches is skipped over."""
         partition = self.partition
-        wanted_bytes = max(READ_BYTES_MIN, wish.max_records * self._record_bytes * 5 // 4)
+        wanted_bytes = max(READ_BYTES_MIN, parameters.max_records * self._record_bytes * 5 // 4)
         piece = partition.read(
             offset,
-            size_bytes_max=min(wish.max_bytes, wanted_bytes),
+            size_bytes_max=min(parameters.max_bytes, wanted_bytes),
             committed_only=self.settings.is_read_committed,
             at_least_one=True,
             nowait=nowait,
@@ -303,27 +304,29 @@ class LedShare:
                 aborted = tuple(partition.log.aborted_transactions(offset, piece.upper_offset))
         finally:
             piece.release()
-        return self._acquire(wish, offset, data, reading.batches_in(data, aborted))
+        return self._acquire(parameters, offset, data, fetched_batches.batches_in(data, aborted))
 
-    def _acquire(self, wish: Wish, offset: int, data: Bytes, batches: Sequence[reading.Batch]) -> Taken | None:
+    def _acquire(
+        self, parameters: AcquireParameters, offset: int, data: Bytes, batches: Sequence[fetched_batches.BatchRange]
+    ) -> AcquiredBatches | None:
         machine = self._machine
         assert machine is not None
         records = sum(batch.record_count for batch in batches)
         if records:
             self._record_bytes = max(1, (self._record_bytes + len(data) // records) // 2)
         acquired = machine.acquire(
-            wish.member_id,
+            parameters.member_id,
             [batch.found for batch in batches],
             fetch_offset=offset,
-            max_records=wish.max_records,
-            batch_size=wish.batch_size,
-            is_strict=wish.is_strict,
+            max_records=parameters.max_records,
+            batch_size=parameters.batch_size,
+            is_strict=parameters.is_strict,
             now_ms=self._broker.deadlines.now_ms(),
         )
         if machine.has_passed_over:
-            # The start may have moved, and with it the lag.
+            # The start offset may have moved, and with it the lag.
             machine.has_passed_over = False
-            self._submit(Change([], is_applied=True), None)
+            self._submit(StateTransition([], is_applied=True), None)
         given_up = machine.take_given_up()
         if given_up:
             self._submit(given_up, None)
@@ -332,16 +335,18 @@ class LedShare:
         if self._timer is None:
             self._arm(self.settings.lock_duration_ms)
         count = sum(each.last_offset - each.first_offset + 1 for each in acquired)
-        return Taken(reading.bytes_of(data, batches, acquired), acquired, count)
+        return AcquiredBatches(fetched_batches.bytes_of(data, batches, acquired), acquired, count)
 
-    # Settling
+    # Acknowledging
 
-    def acknowledge(self, member_id: str, said: Sequence[Acknowledgement], reply: Reply[bool]) -> None:
-        """Everything the member says, or nothing; ``reply`` is answered when it is durable."""
+    def acknowledge(self, member_id: str, said: Sequence[Acknowledgement], reply: ResponseCallback[bool]) -> None:
+        """Apply all acknowledgements of a member or none; ``reply`` is completed when they are durable."""
         machine = self._machine
         if machine is None:
             reply.fail(
-                CoordinatorLoadInProgress() if self.state is State.LOADING else self.error or NotLeaderOrFollower()
+                CoordinatorLoadInProgress()
+                if self.state is SharePartitionLeaderState.LOADING
+                else self.error or NotLeaderOrFollower()
             )
             return
         try:
@@ -355,27 +360,27 @@ class LedShare:
             reply.reply(True)
 
     def release(self, member_id: str) -> None:
-        """The member's session is over."""
-        if self._machine is not None and self.state is State.ACTIVE:
+        """Release the records acquired by a member whose session has ended."""
+        if self._machine is not None and self.state is SharePartitionLeaderState.ACTIVE:
             change = self._machine.release(member_id)
             if change:
                 self._submit(change, None)
 
-    def _submit(self, change: Change, reply: Reply[bool] | None) -> None:
+    def _submit(self, change: StateTransition, reply: ResponseCallback[bool] | None) -> None:
         self._queue.append((change, reply))
         if not self._is_writing:
             self._is_writing = True
-            # At the end of the turn, with whatever else is said in it.
-            self._broker.turn.mark_completion(self._write)
+            # At the end of this event batch, together with the other changes made in it.
+            self._broker.turn.add_completion(self._write)
 
     def _write(self) -> None:
         machine = self._machine
         queue, self._queue = self._queue, []
-        if self.state is not State.ACTIVE or machine is None or not queue:
+        if self.state is not SharePartitionLeaderState.ACTIVE or machine is None or not queue:
             self._is_writing = False
             return
-        write = machine.planned_write([change for change, _ in queue])
-        written = Written(
+        write = machine.build_write([change for change, _ in queue])
+        written = StateWrite(
             state_epoch=self._state_epoch,
             leader_epoch=self.partition.leader_epoch,
             start_offset=write.start_offset,
@@ -383,10 +388,12 @@ class LedShare:
             batches=write.batches,
         )
         self._persister.write(
-            self.key, written, Reply(lambda _: self._written(queue), lambda error: self._refused(queue, error))
+            self.key,
+            written,
+            ResponseCallback(lambda _: self._written(queue), lambda error: self._refused(queue, error)),
         )
 
-    def _written(self, queue: Sequence[tuple[Change, Reply[bool] | None]]) -> None:
+    def _written(self, queue: Sequence[tuple[StateTransition, ResponseCallback[bool] | None]]) -> None:
         machine = self._machine
         assert machine is not None
         is_news = False
@@ -395,14 +402,14 @@ class LedShare:
             if reply is not None:
                 reply.reply(True)
         self._write_next()
-        self._bury()
+        self._write_dead_letters()
         if is_news:
             self.wake()
 
-    def _refused(self, queue: Sequence[tuple[Change, Reply[bool] | None]], error: ApiError) -> None:
+    def _refused(self, queue: Sequence[tuple[StateTransition, ResponseCallback[bool] | None]], error: ApiError) -> None:
         machine = self._machine
         assert machine is not None
-        told = told_error(error)
+        told = client_error(error)
         for change, reply in queue:
             late = machine.refused(change)
             if late:
@@ -410,7 +417,7 @@ class LedShare:
             if reply is not None:
                 reply.fail(told)
         if isinstance(error, FencedLeaderEpoch | FencedStateEpoch) or not isinstance(told, CoordinatorNotAvailable):
-            # Somebody knows better: begin anew with what they have written.
+            # There is a newer leader or state: end, so that the next fetch loads it.
             self._is_writing = False
             self.end(NotLeaderOrFollower(str(error)))
             return
@@ -420,34 +427,34 @@ class LedShare:
     def _write_next(self) -> None:
         self._is_writing = bool(self._queue)
         if self._queue:
-            self._broker.turn.mark_completion(self._write)
+            self._broker.turn.add_completion(self._write)
 
     # Dead letters
 
-    def _bury(self) -> None:
+    def _write_dead_letters(self) -> None:
         machine = self._machine
-        if machine is None or self._is_burying or not machine.archiving_count:
+        if machine is None or self._is_writing_dead_letters or not machine.archiving_count:
             return
         dead = machine.take_dead()
         if dead:
-            self._is_burying = True
-            self._broker.spawn(self._bury_all(machine, dead))
+            self._is_writing_dead_letters = True
+            self._broker.spawn(self._write_all_dead_letters(machine, dead))
 
-    async def _bury_all(self, machine: SharePartition, dead: list[Dead]) -> None:
-        letters, counters = self._burial
+    async def _write_all_dead_letters(self, machine: SharePartition, dead: list[DeadRecords]) -> None:
+        letters, counters = self._dead_letters
         try:
             while dead:
                 for each in dead:
                     topic, is_copied = self.settings.dead_letter_topic, self.settings.copies_dead_letters
-                    await letters.write(Letter(self.key.group_id, self.partition, each, topic, is_copied), counters)
-                    if self.state is not State.ACTIVE:
-                        # Whoever leads now writes the others, and this one perhaps again.
+                    await letters.write(DeadLetter(self.key.group_id, self.partition, each, topic, is_copied), counters)
+                    if self.state is not SharePartitionLeaderState.ACTIVE:
+                        # The new leader writes the remaining ones, and possibly this one again.
                         return
                     self._submit(machine.archive(each), None)
                     self.wake()
                 dead = machine.take_dead()
         finally:
-            self._is_burying = False
+            self._is_writing_dead_letters = False
 
     # Locks
 
@@ -457,7 +464,7 @@ class LedShare:
     def _time_is_up(self) -> None:
         self._timer = None
         machine = self._machine
-        if machine is None or self.state is not State.ACTIVE:
+        if machine is None or self.state is not SharePartitionLeaderState.ACTIVE:
             return
         now_ms = self._broker.deadlines.now_ms()
         change = machine.expire(now_ms)
@@ -469,8 +476,8 @@ class LedShare:
             self._arm(deadline_ms - now_ms)
 
 
-def told_error(error: ApiError) -> ApiError:
-    """What a consumer is told when the share coordinator refuses or cannot be asked."""
+def client_error(error: ApiError) -> ApiError:
+    """Map an error of the share coordinator to the one that a consumer gets."""
     if isinstance(error, FencedLeaderEpoch | FencedStateEpoch):
         return NotLeaderOrFollower(str(error))
     if error.retriable or isinstance(error, NotCoordinator):

@@ -1,27 +1,21 @@
-"""What is asked of a share coordinator: each is an operation of a shard here, or a request to another broker."""
+"""The share coordinator operations: each runs on a local shard, or becomes a request to another broker."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from typing import Any, Final, NamedTuple, Protocol
 
-from millbeck.coordinator.runtime.result import Reply
-from millbeck.coordinator.share.shard import ShareKey, ShareState, Written
+from millbeck.coordinator.runtime.result import ResponseCallback
+from millbeck.coordinator.share.shard import ShareKey, ShareState, StateWrite
 from millbeck.coordinator.share.states import StateBatch
 from millbeck.kernel.errors import ApiError
 from millbeck.kernel.ids import Uuid
-from millbeck.server.drivers.share_state import ShareStateDriver, key_text
-from millbeck.wire.messages import (
-    delete_share_group_state,
-    initialize_share_group_state,
-    read_share_group_state,
-    read_share_group_state_summary,
-    write_share_group_state,
-)
+from millbeck.server.coordinators.share_coordinator import ShareStateDriver, key_text
+from millbeck.wire.messages import share_state as share_state_messages
 
 
-class Stored(NamedTuple):
-    """What a share coordinator says of a share partition."""
+class PersistedState(NamedTuple):
+    """The state of a share partition as persisted by the share coordinator."""
 
     state_epoch: int
     start_offset: int
@@ -30,15 +24,15 @@ class Stored(NamedTuple):
     delivery_complete_count: int = -1
 
 
-NOTHING_STORED: Final = Stored(0, -1)
+NOTHING_STORED: Final = PersistedState(0, -1)
 
 
-class Errand:
-    """One question about one share partition, and the place its answer goes."""
+class PersisterRequest:
+    """A pending operation on one share partition, with its callback."""
 
     __slots__ = ("argument", "key", "kind", "reply", "tries")
 
-    def __init__(self, kind: Kind, key: ShareKey, argument: Any, reply: Reply[Any]) -> None:
+    def __init__(self, kind: PersisterOperation, key: ShareKey, argument: Any, reply: ResponseCallback[Any]) -> None:
         self.kind = kind
         self.key = key
         self.argument = argument
@@ -46,40 +40,44 @@ class Errand:
         self.tries = 0
 
 
-class Kind(Protocol):
+class PersisterOperation(Protocol):
     """One of the APIs that share coordinators serve."""
 
     response: type[Any]
 
-    def run_here(self, driver: ShareStateDriver, errand: Errand, reply: Reply[Any], now_ms: int) -> None: ...
+    def run_here(
+        self, driver: ShareStateDriver, request: PersisterRequest, reply: ResponseCallback[Any], now_ms: int
+    ) -> None: ...
 
-    def request(self, group_id: str, errands: Iterable[Errand]) -> Any: ...
+    def request(self, group_id: str, requests: Iterable[PersisterRequest]) -> Any: ...
 
     def value(self, result: Any) -> Any:
-        """What a partition's result without an error says."""
+        """The value of a partition's result without an error."""
 
 
-def _by_topic(errands: Iterable[Errand]) -> dict[Uuid, list[Errand]]:
-    found: dict[Uuid, list[Errand]] = {}
-    for errand in errands:
-        found.setdefault(errand.key.topic_id, []).append(errand)
+def _by_topic(requests: Iterable[PersisterRequest]) -> dict[Uuid, list[PersisterRequest]]:
+    found: dict[Uuid, list[PersisterRequest]] = {}
+    for request in requests:
+        found.setdefault(request.key.topic_id, []).append(request)
     return found
 
 
 class _Read:
-    """``argument``: the leader's epoch. Answers with `Stored`."""
+    """ReadShareGroupState. ``argument`` is the leader epoch; returns `PersistedState`."""
 
-    response = read_share_group_state.ReadShareGroupStateResponse
+    response = share_state_messages.ReadShareGroupStateResponse
 
-    def run_here(self, driver: ShareStateDriver, errand: Errand, reply: Reply[Any], now_ms: int) -> None:
+    def run_here(
+        self, driver: ShareStateDriver, request: PersisterRequest, reply: ResponseCallback[Any], now_ms: int
+    ) -> None:
         def found(state: ShareState) -> None:
-            reply.reply(Stored(state.state_epoch, state.start_offset, state.batches))
+            reply.reply(PersistedState(state.state_epoch, state.start_offset, state.batches))
 
-        key, leader_epoch = errand.key, errand.argument
-        driver.write(key_text(key), lambda shard: shard.read(key, leader_epoch), Reply(found, reply.fail))
+        key, leader_epoch = request.key, request.argument
+        driver.write(key_text(key), lambda shard: shard.read(key, leader_epoch), ResponseCallback(found, reply.fail))
 
-    def request(self, group_id: str, errands: Iterable[Errand]) -> Any:
-        messages = read_share_group_state
+    def request(self, group_id: str, requests: Iterable[PersisterRequest]) -> Any:
+        messages = share_state_messages
         return messages.ReadShareGroupStateRequest(
             group_id,
             [
@@ -87,39 +85,41 @@ class _Read:
                     topic,
                     [messages.ReadShareGroupStatePartition(each.key.partition, each.argument) for each in found],
                 )
-                for topic, found in _by_topic(errands).items()
+                for topic, found in _by_topic(requests).items()
             ],
         )
 
-    def value(self, result: Any) -> Stored:
+    def value(self, result: Any) -> PersistedState:
         batches = [
             StateBatch(each.first_offset, each.last_offset, each.delivery_state, each.delivery_count)
             for each in result.state_batches
         ]
-        return Stored(result.state_epoch, result.start_offset, batches)
+        return PersistedState(result.state_epoch, result.start_offset, batches)
 
 
 class _Write:
-    """``argument``: a `Written`."""
+    """WriteShareGroupState. ``argument`` is a `StateWrite`."""
 
-    response = write_share_group_state.WriteShareGroupStateResponse
+    response = share_state_messages.WriteShareGroupStateResponse
 
-    def run_here(self, driver: ShareStateDriver, errand: Errand, reply: Reply[Any], now_ms: int) -> None:
-        key, written = errand.key, errand.argument
+    def run_here(
+        self, driver: ShareStateDriver, request: PersisterRequest, reply: ResponseCallback[Any], now_ms: int
+    ) -> None:
+        key, written = request.key, request.argument
         driver.write(key_text(key), lambda shard: shard.write(key, written, now_ms), reply)
 
-    def request(self, group_id: str, errands: Iterable[Errand]) -> Any:
-        messages = write_share_group_state
+    def request(self, group_id: str, requests: Iterable[PersisterRequest]) -> Any:
+        messages = share_state_messages
         return messages.WriteShareGroupStateRequest(
             group_id,
             [
                 messages.WriteStateData(topic, [self._partition(each.key.partition, each.argument) for each in found])
-                for topic, found in _by_topic(errands).items()
+                for topic, found in _by_topic(requests).items()
             ],
         )
 
-    def _partition(self, index: int, written: Written) -> write_share_group_state.WriteShareGroupStatePartition:
-        messages = write_share_group_state
+    def _partition(self, index: int, written: StateWrite) -> share_state_messages.WriteShareGroupStatePartition:
+        messages = share_state_messages
         return messages.WriteShareGroupStatePartition(
             index,
             written.state_epoch,
@@ -134,20 +134,22 @@ class _Write:
 
 
 class _Initialize:
-    """``argument``: (state epoch, start offset)."""
+    """InitializeShareGroupState. ``argument`` is (state epoch, start offset)."""
 
-    response = initialize_share_group_state.InitializeShareGroupStateResponse
+    response = share_state_messages.InitializeShareGroupStateResponse
 
-    def run_here(self, driver: ShareStateDriver, errand: Errand, reply: Reply[Any], now_ms: int) -> None:
-        key, (state_epoch, start_offset) = errand.key, errand.argument
+    def run_here(
+        self, driver: ShareStateDriver, request: PersisterRequest, reply: ResponseCallback[Any], now_ms: int
+    ) -> None:
+        key, (state_epoch, start_offset) = request.key, request.argument
         driver.write(
             key_text(key),
             lambda shard: shard.initialize(key, state_epoch=state_epoch, start_offset=start_offset, now_ms=now_ms),
             reply,
         )
 
-    def request(self, group_id: str, errands: Iterable[Errand]) -> Any:
-        messages = initialize_share_group_state
+    def request(self, group_id: str, requests: Iterable[PersisterRequest]) -> Any:
+        messages = share_state_messages
         return messages.InitializeShareGroupStateRequest(
             group_id,
             [
@@ -155,7 +157,7 @@ class _Initialize:
                     topic,
                     [messages.InitializeShareGroupStatePartition(each.key.partition, *each.argument) for each in found],
                 )
-                for topic, found in _by_topic(errands).items()
+                for topic, found in _by_topic(requests).items()
             ],
         )
 
@@ -164,21 +166,23 @@ class _Initialize:
 
 
 class _Delete:
-    response = delete_share_group_state.DeleteShareGroupStateResponse
+    response = share_state_messages.DeleteShareGroupStateResponse
 
-    def run_here(self, driver: ShareStateDriver, errand: Errand, reply: Reply[Any], now_ms: int) -> None:
-        key = errand.key
+    def run_here(
+        self, driver: ShareStateDriver, request: PersisterRequest, reply: ResponseCallback[Any], now_ms: int
+    ) -> None:
+        key = request.key
         driver.write(key_text(key), lambda shard: shard.delete(key), reply)
 
-    def request(self, group_id: str, errands: Iterable[Errand]) -> Any:
-        messages = delete_share_group_state
+    def request(self, group_id: str, requests: Iterable[PersisterRequest]) -> Any:
+        messages = share_state_messages
         return messages.DeleteShareGroupStateRequest(
             group_id,
             [
                 messages.DeleteStateData(
                     topic, [messages.DeleteShareGroupStatePartition(each.key.partition) for each in found]
                 )
-                for topic, found in _by_topic(errands).items()
+                for topic, found in _by_topic(requests).items()
             ],
         )
 
@@ -187,35 +191,39 @@ class _Delete:
 
 
 class _Summary:
-    """Answers with `Stored` without batches."""
+    """ReadShareGroupStateSummary. Returns `PersistedState` without batches."""
 
-    response = read_share_group_state_summary.ReadShareGroupStateSummaryResponse
+    response = share_state_messages.ReadShareGroupStateSummaryResponse
 
-    def run_here(self, driver: ShareStateDriver, errand: Errand, reply: Reply[Any], now_ms: int) -> None:
+    def run_here(
+        self, driver: ShareStateDriver, request: PersisterRequest, reply: ResponseCallback[Any], now_ms: int
+    ) -> None:
         def found(state: ShareState | None) -> None:
             reply.reply(NOTHING_STORED if state is None else summary_of(state))
 
-        key = errand.key
-        driver.read(key_text(key), lambda shard, at: shard.summary(key, at), Reply(found, reply.fail))
+        key = request.key
+        driver.read(key_text(key), lambda shard, at: shard.summary(key, at), ResponseCallback(found, reply.fail))
 
-    def request(self, group_id: str, errands: Iterable[Errand]) -> Any:
-        messages = read_share_group_state_summary
+    def request(self, group_id: str, requests: Iterable[PersisterRequest]) -> Any:
+        messages = share_state_messages
         return messages.ReadShareGroupStateSummaryRequest(
             group_id,
             [
                 messages.ReadStateSummaryData(
                     topic, [messages.ReadShareGroupStateSummaryPartition(each.key.partition, -1) for each in found]
                 )
-                for topic, found in _by_topic(errands).items()
+                for topic, found in _by_topic(requests).items()
             ],
         )
 
-    def value(self, result: Any) -> Stored:
-        return Stored(result.state_epoch, result.start_offset, (), result.leader_epoch, result.delivery_complete_count)
+    def value(self, result: Any) -> PersistedState:
+        return PersistedState(
+            result.state_epoch, result.start_offset, (), result.leader_epoch, result.delivery_complete_count
+        )
 
 
-def summary_of(state: ShareState) -> Stored:
-    return Stored(state.state_epoch, state.start_offset, (), state.leader_epoch, state.delivery_complete_count)
+def summary_of(state: ShareState) -> PersistedState:
+    return PersistedState(state.state_epoch, state.start_offset, (), state.leader_epoch, state.delivery_complete_count)
 
 
 READ: Final = _Read()
@@ -225,5 +233,5 @@ DELETE: Final = _Delete()
 SUMMARY: Final = _Summary()
 
 
-def failed(errands: Iterable[Errand], error: ApiError) -> list[tuple[Errand, ApiError]]:
-    return [(errand, error) for errand in errands]
+def failed(requests: Iterable[PersisterRequest], error: ApiError) -> list[tuple[PersisterRequest, ApiError]]:
+    return [(request, error) for request in requests]

@@ -1,8 +1,8 @@
-"""Share sessions: what a consumer wants from this broker, said once and then changed a little with each request.
+"""Share sessions: the partitions that a member fetches from this broker, updated incrementally by each request.
 
-A session belongs to a member of a group and to its connection. Its epoch is 0 when it begins, grows by one with every
-request (a fetch or an acknowledgement) and is -1 in the last one. There is nothing to take over from a session: when it
-ends, or its connection does, everything its member holds here is released.
+A session belongs to a member of a group and to its connection. Its epoch is 0 in the first request, grows by one with
+every request (ShareFetch or ShareAcknowledge) and is -1 in the last one. A session cannot be resumed: when it ends or
+its connection closes, all records that the member has acquired on this broker are released.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from millbeck.kernel.ids import Uuid
 from millbeck.kernel.units import INT_MAX
 
 if TYPE_CHECKING:
-    from millbeck.server.connection import Connection
+    from millbeck.server.network.connection import Connection
 
 INITIAL_EPOCH: Final = 0
 FINAL_EPOCH: Final = -1
 
 Place = tuple[Uuid, int]
-"""A topic's partition."""
+"""A topic id and a partition index."""
 
 
 def next_epoch(epoch: int) -> int:
@@ -36,9 +36,9 @@ class ShareSession:
         self.member_id = member_id
         self.connection = connection
         self.epoch = 1
-        """What the next request must carry."""
+        """The epoch that the next request must carry."""
         self.places: dict[Place, None] = {}
-        """In the order in which they are served; who had records goes to the end."""
+        """The session's partitions in the order of fetching; one that returned records moves to the end."""
         self.on_lost: Callable[[], None] = lambda: None
 
     def add(self, places: Iterable[Place]) -> None:
@@ -73,21 +73,21 @@ class ShareSessions:
         return sum(len(session.places) for session in self._sessions.values())
 
     def find(self, group_id: str, member_id: str, epoch: int) -> ShareSession:
-        """The session of a request; its epoch goes on, except by the last one."""
+        """The session of a request; advances its epoch, except for the final epoch."""
         session = self._sessions.get((group_id, member_id))
         if session is None:
             raise ShareSessionNotFound(f"{member_id} of {group_id} has no share session here")
         if epoch == FINAL_EPOCH:
             return session
         if epoch != session.epoch:
-            raise InvalidShareSessionEpoch(f"epoch {epoch} was sent, {session.epoch} is next")
+            raise InvalidShareSessionEpoch(f"share session epoch {epoch} was sent, expected {session.epoch}")
         session.epoch = next_epoch(session.epoch)
         return session
 
     def open(
         self, group_id: str, member_id: str, connection: Connection | None, count_max: int
     ) -> tuple[ShareSession, ShareSession | None]:
-        """A new session, and the one that it takes the place of."""
+        """Open a new session; also returns the session of the same member that it replaces."""
         key = (group_id, member_id)
         before = self._sessions.get(key)
         if before is None and len(self._sessions) >= count_max:
@@ -98,7 +98,7 @@ class ShareSessions:
         return session, before
 
     def close(self, session: ShareSession) -> bool:
-        """False when it is not the member's session any more."""
+        """Close a session; False when it was already closed or replaced."""
         key = (session.group_id, session.member_id)
         if self._sessions.get(key) is not session:
             return False

@@ -1,4 +1,4 @@
-"""What is set for a share group where it is read: group settings before the broker's, within the broker's bounds."""
+"""The effective configuration of a share group: group configs over broker configs, clamped to the broker's limits."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from millbeck.client.consumer.config import duration_ms
-from millbeck.coordinator.group.share.surroundings import MembershipSettings
+from millbeck.coordinator.group.share.context import MembershipSettings
 from millbeck.metadata.features import DEAD_LETTERS_FROM, SHARE_VERSION
 from millbeck.metadata.image import ResourceType
 from millbeck.replication.partition import Partition
@@ -15,19 +15,19 @@ from millbeck.server.config.sections.share_groups import ShareDeliveryOptions
 from millbeck.storage.segment import ColdRead
 
 if TYPE_CHECKING:
-    from millbeck.server.broker import Broker
+    from millbeck.server.context import NodeContext
 
 READ_COMMITTED: Final = "read_committed"
 WARMINGS_MAX: Final = 8
 
 
 @dataclass(frozen=True, slots=True)
-class Reset:
-    """Where a group begins in a partition that it has never read: ``share.auto.offset.reset``."""
+class AutoOffsetReset:
+    """``share.auto.offset.reset``: the start offset of a group in a partition that it has never read."""
 
     text: str
 
-    async def offset_in(self, broker: Broker, partition: Partition) -> int:
+    async def offset_in(self, broker: NodeContext, partition: Partition) -> int:
         match self.text.lower():
             case "earliest":
                 return partition.log.log_start_offset
@@ -47,7 +47,7 @@ class Reset:
                 await broker.in_thread(job)
             finally:
                 release()
-        raise AssertionError("the last look waits for the disk")
+        raise AssertionError("the last attempt reads with nowait=False and cannot raise ColdRead")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,13 +57,13 @@ class GroupSettings:
     record_locks_max: int
     is_read_committed: bool
     is_renewing_enabled: bool
-    reset: Reset
+    reset: AutoOffsetReset
     dead_letter_topic: str
-    """Empty when what is given up is simply over."""
+    """The group's DLQ topic; empty when it has none."""
     copies_dead_letters: bool
 
 
-def settings_of(broker: Broker, group_id: str) -> GroupSettings:
+def settings_of(broker: NodeContext, group_id: str) -> GroupSettings:
     layers = broker.layers(broker.image, broker.image.configs.of_group(group_id))
     group = ShareGroupOptions.resolve(layers)
     bounds = ShareDeliveryOptions.resolve(broker.layers(broker.image, {}))
@@ -82,14 +82,14 @@ def settings_of(broker: Broker, group_id: str) -> GroupSettings:
         ),
         is_read_committed=group.isolation_level.lower() == READ_COMMITTED,
         is_renewing_enabled=group.renew_acknowledge_enable,
-        reset=Reset(group.auto_offset_reset),
+        reset=AutoOffsetReset(group.auto_offset_reset),
         dead_letter_topic=group.dead_letter_topic if has_dead_letters else "",
         copies_dead_letters=group.dead_letters_copy,
     )
 
 
-def membership_settings(broker: Broker) -> dict[str, MembershipSettings]:
-    """Of the groups that have settings of their own."""
+def membership_settings(broker: NodeContext) -> dict[str, MembershipSettings]:
+    """The membership settings of the groups that have group configs."""
     bounds = broker.config.share_groups
     found = {}
     for group_id in broker.image.configs.names(ResourceType.GROUP):

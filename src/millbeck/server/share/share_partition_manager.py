@@ -1,22 +1,22 @@
-"""The share partitions of this broker, by group and partition, and the sessions of those who read them.
+"""Manage the share partitions that this broker leads, by group and partition, and the share sessions.
 
-A share partition is made when a member first asks for it, and goes when its group has no session here any more and
-nobody holds anything of it: the next to ask begins with what the share coordinator has, which may have been set anew
-meanwhile.
+A share partition is created when a member first fetches from it. It is dropped when its group has no session here any
+more and none of its records are acquired; the next fetch loads the state from the share coordinator again, which may
+have been reset meanwhile.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from millbeck.coordinator.group.share.surroundings import MembershipSettings
+from millbeck.coordinator.group.share.context import MembershipSettings
 from millbeck.coordinator.share.shard import ShareKey
 from millbeck.kernel.errors import NotLeaderOrFollower
 from millbeck.kernel.ids import Uuid
 from millbeck.server.config.sections.share_groups import ShareDeliveryOptions
-from millbeck.server.connection import Connection
-from millbeck.server.share.dead_letters import DeadLetters
-from millbeck.server.share.led import Burial, LedShare
+from millbeck.server.network.connection import Connection
+from millbeck.server.share.dead_letters import DeadLetterWriter
+from millbeck.server.share.partition_leader import DeadLetterSink, SharePartitionLeader
 from millbeck.server.share.persister import Persister
 from millbeck.server.share.sessions import INITIAL_EPOCH, ShareSession, ShareSessions
 from millbeck.server.share.settings import GroupSettings, membership_settings, settings_of
@@ -24,52 +24,52 @@ from millbeck.server.share.statistics import ShareCounters
 
 if TYPE_CHECKING:
     from millbeck.metadata.delta import MetadataDelta
-    from millbeck.server.broker import Broker
+    from millbeck.server.share.context import ShareContext
 
 
-class Shares:
-    def __init__(self, broker: Broker) -> None:
+class SharePartitionManager:
+    def __init__(self, broker: ShareContext) -> None:
         self._broker = broker
         self.persister = Persister(broker)
-        self.dead_letters = DeadLetters(broker)
+        self.dead_letters = DeadLetterWriter(broker)
         self.sessions = ShareSessions()
         self.counters = ShareCounters()
-        self._led: dict[ShareKey, LedShare] = {}
+        self._led: dict[ShareKey, SharePartitionLeader] = {}
         self._settings: dict[str, GroupSettings] = {}
         self.membership: dict[str, MembershipSettings] = {}
-        """What the group coordinator goes by, of the groups that have settings of their own."""
+        """The group coordinator's settings of the groups that have group configs."""
 
     # Share partitions
 
-    def led(self, group_id: str, topic_id: Uuid, index: int) -> LedShare:
-        """The share partition, which may be loading still. Raises ApiError when this broker does not lead it."""
+    def led(self, group_id: str, topic_id: Uuid, index: int) -> SharePartitionLeader:
+        """Get or create a share partition, which may still be loading. Raises ApiError unless it is led here."""
         partition = self._broker.topics.led_partition(topic_id, index)
         key = ShareKey(group_id, topic_id, index)
         known = self._led.get(key)
         if known is not None and known.partition is partition:
             return known
         if known is not None:
-            known.end(NotLeaderOrFollower("the partition was made anew"))
-        made = LedShare(
+            known.end(NotLeaderOrFollower("the partition was recreated"))
+        made = SharePartitionLeader(
             self._broker,
             self.persister,
             key,
             partition,
             self.settings_of(group_id),
             self._ended,
-            Burial(self.dead_letters, self.counters.of_group(group_id)),
+            DeadLetterSink(self.dead_letters, self.counters.of_group(group_id)),
         )
         self._led[key] = made
         made.begin()
         return made
 
-    def known(self, group_id: str, topic_id: Uuid, index: int) -> LedShare | None:
+    def known(self, group_id: str, topic_id: Uuid, index: int) -> SharePartitionLeader | None:
         return self._led.get(ShareKey(group_id, topic_id, index))
 
-    def all(self) -> list[LedShare]:
+    def all(self) -> list[SharePartitionLeader]:
         return list(self._led.values())
 
-    def _ended(self, led: LedShare) -> None:
+    def _ended(self, led: SharePartitionLeader) -> None:
         if self._led.get(led.key) is led:
             del self._led[led.key]
 
@@ -82,7 +82,7 @@ class Shares:
     # Sessions
 
     def session(self, group_id: str, member_id: str, epoch: int, connection: Connection) -> ShareSession:
-        """The session that a request belongs to, begun if its epoch says so."""
+        """The session of a request; the initial epoch opens a new one."""
         if epoch != INITIAL_EPOCH:
             return self.sessions.find(group_id, member_id, epoch)
         limits = ShareDeliveryOptions.resolve(self._broker.layers(self._broker.image, {}))
@@ -94,7 +94,7 @@ class Shares:
         return session
 
     def close_session(self, session: ShareSession) -> None:
-        """Everything its member holds goes back."""
+        """Close a session and release all records that its member has acquired."""
         if not self.sessions.close(session):
             return
         if session.connection is not None:
@@ -107,7 +107,7 @@ class Shares:
             self._forget_idle(group_id)
 
     def _forget_idle(self, group_id: str) -> None:
-        """The last of a group has gone: forget its share partitions, as soon as nothing is under way in them."""
+        """Drop the share partitions of a group without sessions, as soon as they are idle."""
         if self.sessions.count_of(group_id):
             return
         is_busy = False
@@ -115,7 +115,7 @@ class Shares:
             if led.key.group_id != group_id:
                 continue
             if led.is_idle:
-                led.end(NotLeaderOrFollower("the group has gone"))
+                led.end(NotLeaderOrFollower("the group has no share sessions on this broker"))
             else:
                 is_busy = True
         if is_busy:
@@ -123,13 +123,13 @@ class Shares:
         else:
             self._settings.pop(group_id, None)
 
-    # Following the metadata
+    # Applying metadata
 
     def publish(self, delta: MetadataDelta) -> None:
-        """Topics that are gone take their share partitions along; settings count at once."""
+        """Drop the share partitions of deleted topics, and apply changed configurations."""
         for led in self.all():
             if led.key.topic_id in delta.topics.deleted:
-                led.end(NotLeaderOrFollower("the topic is gone"))
+                led.end(NotLeaderOrFollower("the topic was deleted"))
         if delta.configs.changed or delta.features.changed:
             self._settings.clear()
             self.membership.clear()
@@ -138,7 +138,7 @@ class Shares:
                 led.apply_settings(self.settings_of(led.key.group_id))
 
     def close(self) -> None:
-        """The node stops: whoever waits is told to look elsewhere."""
+        """Fail all pending requests with NOT_LEADER_OR_FOLLOWER at shutdown."""
         self.persister.close()
         for led in self.all():
-            led.end(NotLeaderOrFollower("the node stops"))
+            led.end(NotLeaderOrFollower("the broker is shutting down"))

@@ -1,4 +1,4 @@
-"""What share groups have done on this broker, for the metrics."""
+"""Counters of share groups on this broker, for the metrics."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from millbeck.coordinator.share.states import AcknowledgeType
 
 @dataclass(slots=True)
 class GroupCounters:
-    """Totals of one share group since the node was started."""
+    """Totals of one share group since the node started."""
 
     acquired_records: int = 0
     acknowledgements: dict[AcknowledgeType, int] = field(default_factory=dict)

@@ -1,21 +1,23 @@
-"""Sending the markers of decided transactions to the leaders of their partitions, until each has its own.
+"""Send transaction markers to the leaders of the transaction's partitions, and retry until each has its marker.
 
-Theory of operation. A transaction is one `_Run`; what is left of it waits in one queue for all transactions. Once per
-turn of the loop the queue is sorted by leader: what this node leads is written here and now, and for each other broker
-one request at a time is under way, with everything that has gathered meanwhile. What fails for a reason that passes is
-queued again after a rest. A topic that was deleted needs no marker. Nothing here is durable: when the coordinator's
-partition is lost, its runs are dropped, and whoever leads it next begins anew from the log.
+Theory of operation. Each ending transaction is a `_Run`; its missing markers wait in one queue for all transactions.
+The queue is distributed by leader, a limited number of markers per event loop iteration. Markers for partitions that
+this node leads are written directly. Each other broker has one request in flight, and the next request carries all
+markers that have accumulated. A marker that failed with a retriable error is queued again after a backoff. A deleted
+topic needs no marker. Nothing here is durable: when this node loses the coordinator's partition, its runs are dropped,
+and the next leader starts them again from the log.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
+from collections import deque
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Final
 
-from millbeck.coordinator.runtime.host import TransactionEnd
-from millbeck.coordinator.runtime.result import Reply
+from millbeck.coordinator.runtime.result import ResponseCallback
+from millbeck.coordinator.runtime.shard_runner import TransactionEnd
 from millbeck.coordinator.transaction.markers import Markers
 from millbeck.kernel.errors import (
     NONE,
@@ -27,8 +29,8 @@ from millbeck.kernel.errors import (
 )
 from millbeck.kernel.ids import TopicPartition
 from millbeck.replication.partition import Partition
-from millbeck.server.marker_writing import write_marker
-from millbeck.wire.messages.write_txn_markers import (
+from millbeck.server.transactions.marker_writer import write_marker
+from millbeck.wire.messages.transactions import (
     WritableTxnMarker,
     WritableTxnMarkerTopic,
     WriteTxnMarkersRequest,
@@ -36,17 +38,19 @@ from millbeck.wire.messages.write_txn_markers import (
 )
 
 if TYPE_CHECKING:
-    from millbeck.server.broker import Broker
+    from millbeck.server.transactions.context import TransactionContext
 
-REST_MS: Final = 50
+RETRY_BACKOFF_MS: Final = 50
 REQUEST_MARKERS_MAX: Final = 1000
+ITERATION_MARKERS_MAX: Final = 200
+"""The maximum number of markers written or routed to another broker per event loop iteration."""
 PURPOSE: Final = "txn-markers"
 
 logger = logging.getLogger(__name__)
 
 
 class _Run:
-    """One transaction's markers; ``left`` are the partitions that are not known to have theirs."""
+    """The markers of one transaction; ``left`` holds the partitions whose marker is not confirmed yet."""
 
     __slots__ = ("is_dropped", "left", "markers", "partition")
 
@@ -72,12 +76,12 @@ _Waiting = tuple[_Run, TopicPartition]
 
 
 class MarkerSender:
-    def __init__(self, broker: Broker, complete: Callable[[Markers, Reply[bool]], None]) -> None:
-        """``complete`` is called when every partition of a transaction has its marker."""
+    def __init__(self, broker: TransactionContext, complete: Callable[[Markers, ResponseCallback[bool]], None]) -> None:
+        """``complete`` is called when all partitions of a transaction have their marker."""
         self._broker = broker
         self._complete = complete
         self._runs: dict[str, _Run] = {}
-        self._queue: list[_Waiting] = []
+        self._queue: deque[_Waiting] = deque()
         self._is_scheduled = False
         self._outgoing: dict[int, list[_Waiting]] = {}
         self._sending: set[int] = set()
@@ -85,7 +89,11 @@ class MarkerSender:
         self.retry_count = 0
 
     def send(self, partition: Partition, markers: Markers) -> None:
-        """``partition`` is the one that keeps the transaction; its epoch is the coordinator's."""
+        """Send the markers of a transaction.
+
+        ``partition`` is the coordinator's partition of ``__transaction_state``; its leader epoch is the coordinator
+        epoch.
+        """
         known = self._runs.get(markers.transactional_id)
         if known is not None:
             known.is_dropped = True
@@ -95,7 +103,7 @@ class MarkerSender:
             asyncio.get_running_loop().call_soon(self._finish, run)
 
     def drop(self, partition_index: int) -> None:
-        """The coordinator's partition is led elsewhere."""
+        """Drop the runs of a coordinator partition that this node no longer leads."""
         for transactional_id, run in list(self._runs.items()):
             if run.partition.name.partition == partition_index:
                 run.is_dropped = True
@@ -111,7 +119,7 @@ class MarkerSender:
 
     @property
     def leaderless_count(self) -> int:
-        """Markers that wait for their partition to have a leader."""
+        """The number of markers whose partition has no leader."""
         topics = self._broker.image.topics
         return sum(
             1
@@ -130,10 +138,21 @@ class MarkerSender:
 
     def _sort(self) -> None:
         self._is_scheduled = False
-        queue, self._queue = self._queue, []
-        for run, name in queue:
-            if not run.is_dropped:
+        for _ in range(min(ITERATION_MARKERS_MAX, len(self._queue))):
+            run, name = self._queue.popleft()
+            if run.is_dropped:
+                continue
+            try:
                 self._route(run, name)
+            except Exception as error:
+                self._unexpected(run, [name], error)
+        self._enqueue(())
+
+    def _unexpected(self, run: _Run, names: Iterable[TopicPartition], error: Exception) -> None:
+        """Retry after an unexpected exception, without holding up the markers of other transactions."""
+        self._broker.isolation.failed(("send markers", run.markers.transactional_id), error)
+        for name in names:
+            self._retry(run, name)
 
     def _route(self, run: _Run, name: TopicPartition) -> None:
         broker = self._broker
@@ -143,13 +162,13 @@ class MarkerSender:
         registration = broker.image.topics.partition(*name)
         if registration is None or registration.leader < 0:
             self.unknown_destination_count += 1
-            self._again(run, name)
+            self._retry(run, name)
         elif registration.leader == broker.node_id:
             write_marker(
                 broker,
                 name,
                 run.end,
-                Reply(lambda _: self._done(run, name), lambda error: self._failed(run, name, error)),
+                ResponseCallback(lambda _: self._done(run, name), lambda error: self._failed(run, name, error)),
             )
         else:
             self._outgoing.setdefault(registration.leader, []).append((run, name))
@@ -186,6 +205,14 @@ class MarkerSender:
             for run, name in batch:
                 self._failed(run, name, error)
             return
+        except Exception as error:
+            if len(by_run) == 1:
+                self._unexpected(*next(iter(by_run.values())), error)
+                return
+            # One transaction's markers break the request: send each transaction's markers separately.
+            for run, names in by_run.values():
+                await self._send_batch(leader, [(run, name) for name in names])
+            return
         codes = {
             (marker.producer_id, topic.name, each.partition_index): each.error_code
             for marker in answer.markers
@@ -197,7 +224,9 @@ class MarkerSender:
             if code == NONE:
                 self._done(run, name)
             else:
-                self._failed(run, name, ApiError("no answer for it") if code is None else from_code(code))
+                self._failed(
+                    run, name, ApiError("the response has no result for it") if code is None else from_code(code)
+                )
 
     # Outcomes
 
@@ -205,15 +234,15 @@ class MarkerSender:
         if isinstance(error, UnsupportedForMessageFormat):
             self._done(run, name)
         elif isinstance(error, (TransactionCoordinatorFenced, InvalidProducerEpoch)):
-            logger.warning("the markers of %s are given up: %s", run.markers.transactional_id, error)
+            logger.warning("gave up sending the transaction markers of %s: %s", run.markers.transactional_id, error)
             run.is_dropped = True
         else:
             self.retry_count += 1
-            self._again(run, name)
+            self._retry(run, name)
 
-    def _again(self, run: _Run, name: TopicPartition) -> None:
+    def _retry(self, run: _Run, name: TopicPartition) -> None:
         if not run.is_dropped:
-            self._broker.deadlines.after(REST_MS, lambda: self._enqueue([(run, name)]))
+            self._broker.deadlines.after(RETRY_BACKOFF_MS, lambda: self._enqueue([(run, name)]))
 
     def _done(self, run: _Run, name: TopicPartition) -> None:
         run.left.pop(name, None)
@@ -229,10 +258,12 @@ class MarkerSender:
                 del self._runs[run.markers.transactional_id]
 
         def failed(error: ApiError) -> None:
-            logger.info("the end of the transaction of %s is not written: %s", run.markers.transactional_id, error)
-            self._broker.deadlines.after(REST_MS, lambda: self._finish(run))
+            logger.info(
+                "could not write the completion of the transaction of %s: %s", run.markers.transactional_id, error
+            )
+            self._broker.deadlines.after(RETRY_BACKOFF_MS, lambda: self._finish(run))
 
-        self._complete(run.markers, Reply(completed, failed))
+        self._complete(run.markers, ResponseCallback(completed, failed))
 
 
 def _marker(run: _Run, names: list[TopicPartition]) -> WritableTxnMarker:

@@ -1,4 +1,4 @@
-"""What Produce asks before the first batch of a transaction on a partition, and how a refusal is told to the client."""
+"""Verify the first transactional batch of a Produce request on a partition, and map errors to the client's version."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from millbeck.kernel.errors import (
 )
 from millbeck.records.batch import HEADER_SIZE, read_header
 from millbeck.replication.partition import Partition
-from millbeck.server.transaction_verification import Guard
+from millbeck.server.transactions.write_verification import VerificationGuard
 
 if TYPE_CHECKING:
     from millbeck.server.broker import Broker
 
 ABORTABLE_FROM: Final = 11
 ADDS_FROM: Final = 12
-"""From this version of Produce on a partition joins its transaction with the first batch."""
+"""From this version of Produce on, the first batch adds the partition to the transaction (KIP-890)."""
 
 _NO_COORDINATOR: Final = (
     ConnectFailed,
@@ -36,8 +36,8 @@ _NO_COORDINATOR: Final = (
 )
 
 
-def guard_for(broker: Broker, partition: Partition, batch: bytes, version: int) -> Guard | None:
-    """A guard for a batch that the coordinator is to be asked about; None for one that needs no asking."""
+def guard_for(broker: Broker, partition: Partition, batch: bytes, version: int) -> VerificationGuard | None:
+    """A guard for a batch that the transaction coordinator has to verify; None for one that needs no verification."""
     if len(batch) < HEADER_SIZE or not partition.is_leader:
         return None
     header = read_header(batch)
@@ -49,10 +49,10 @@ def guard_for(broker: Broker, partition: Partition, batch: bytes, version: int) 
 
 
 async def ask_about(
-    broker: Broker, transactional_id: str, guards: list[Guard], version: int
+    broker: Broker, transactional_id: str, guards: list[VerificationGuard], version: int
 ) -> dict[Partition, ApiError]:
-    """The partitions whose batches are refused, and why."""
-    by_producer: dict[tuple[int, int], list[Guard]] = {}
+    """Verify the guarded batches; returns the partitions whose batch is rejected, with the error."""
+    by_producer: dict[tuple[int, int], list[VerificationGuard]] = {}
     for guard in guards:
         by_producer.setdefault((guard.producer_id, guard.producer_epoch), []).append(guard)
     refusals: dict[Partition, ApiError] = {}
@@ -61,14 +61,14 @@ async def ask_about(
         for guard in own:
             error = outcomes[guard.partition.name]
             if error is not None:
-                refusals[guard.partition] = told(error, version)
+                refusals[guard.partition] = error_for_version(error, version)
     return refusals
 
 
-def told(error: ApiError, version: int) -> ApiError:
-    """What a producer of this version can make something of: one that should try again hears what it knows."""
+def error_for_version(error: ApiError, version: int) -> ApiError:
+    """Map an error to one that a producer of this version knows, so that it retries where it should."""
     if isinstance(error, _NO_COORDINATOR) or (isinstance(error, ConcurrentTransactions) and version < ADDS_FROM):
-        return NotEnoughReplicas(f"the transaction's coordinator cannot be asked now: {error}")
+        return NotEnoughReplicas(f"the transaction coordinator is not available: {error}")
     if isinstance(error, TransactionAbortable) and version < ABORTABLE_FROM:
         return InvalidTxnState(error.message)
     return error

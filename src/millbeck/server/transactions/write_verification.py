@@ -1,12 +1,12 @@
-"""Whether a transactional write may be made: the transaction's coordinator is asked before its first one (KIP-890).
+"""Verify transactional writes with the transaction coordinator before the first append to a partition (KIP-890).
 
-Without this, a write that was held up somewhere could arrive after its transaction's marker and stay open for ever.
+Without this, a delayed write could arrive after its transaction's marker and leave a hanging transaction.
 
-Theory of operation. The first write of a producer's transaction to a partition gets a guard, and the coordinator is
-asked meanwhile: up to transaction version 1 whether the partition is part of the transaction, in version 2 to make it
-so. The write counts only if its guard is still there when the answer has come; its transaction's marker takes it away,
-as a change of leader does. While a transaction is open on the partition, its producer's writes need no guard. Guards
-stay when a write fails, since they remember the lowest sequence that was seen: a later batch must not overtake it.
+Theory of operation. The first write of a producer's transaction to a partition gets a verification guard while the
+coordinator is asked: up to transaction version 1, whether the partition is part of the transaction; in version 2, to
+add it. The write is appended only if its guard is still valid when the response arrives; a marker of the transaction
+or a leader change invalidates it. While a transaction is open on the partition, its producer's writes need no guard. A
+guard stays after a failed write, since it remembers the lowest sequence seen: a later batch must not overtake it.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
-from millbeck.coordinator.runtime.result import Reply
+from millbeck.coordinator.runtime.result import ResponseCallback
 from millbeck.coordinator.transaction.transaction import EPOCH_BUMP_VERSION
 from millbeck.kernel.errors import (
     NONE,
@@ -33,7 +33,7 @@ from millbeck.kernel.ids import TopicPartition
 from millbeck.kernel.names import TRANSACTION_STATE_TOPIC
 from millbeck.replication.partition import Partition
 from millbeck.storage.producer_state import NO_OFFSET
-from millbeck.wire.messages.add_partitions_to_txn import (
+from millbeck.wire.messages.transactions import (
     AddPartitionsToTxnRequest,
     AddPartitionsToTxnResponse,
     AddPartitionsToTxnTopic,
@@ -41,35 +41,35 @@ from millbeck.wire.messages.add_partitions_to_txn import (
 )
 
 if TYPE_CHECKING:
-    from millbeck.coordinator.runtime.host import TransactionEnd
     from millbeck.coordinator.runtime.result import Result
+    from millbeck.coordinator.runtime.shard_runner import TransactionEnd
     from millbeck.coordinator.transaction.records import TransactionRecord
     from millbeck.coordinator.transaction.shard import TransactionShard
-    from millbeck.server.broker import Broker
+    from millbeck.server.transactions.context import TransactionContext
 
 GUARDS_MAX: Final = 10_000
-"""For each partition; the oldest go first, and whoever holds one of those is refused."""
+"""The maximum number of guards per partition; the oldest are evicted, and their writes are rejected."""
 PURPOSE: Final = "add-partitions-to-txn"
 
 Outcomes = Mapping[TopicPartition, ApiError | None]
-Place = tuple[bytes, int]
+PartitionKey = tuple[bytes, int]
 
 
 class _Entry:
-    """What is remembered of a producer's first writes to a partition until one of them is taken, or a marker comes."""
+    """The verification state of a producer on a partition, until a write is appended or a marker arrives."""
 
     __slots__ = ("adds", "leader_epoch", "lowest_sequence", "producer_epoch")
 
     def __init__(self, producer_epoch: int, leader_epoch: int, lowest_sequence: int) -> None:
         self.adds = True
-        """Whether all of them are of version 2."""
+        """Whether all guarded writes use transaction version 2, which adds the partition."""
         self.producer_epoch = producer_epoch
         self.leader_epoch = leader_epoch
         self.lowest_sequence = lowest_sequence
 
 
-class Guard:
-    """One write that the coordinator is asked about; valid as long as ``entry`` is the producer's."""
+class VerificationGuard:
+    """The guard of one write under verification; valid while ``entry`` is the producer's current entry."""
 
     __slots__ = ("adds", "base_sequence", "entry", "partition", "producer_epoch", "producer_id")
 
@@ -85,33 +85,33 @@ class Guard:
 
 
 class TransactionVerification:
-    def __init__(self, broker: Broker) -> None:
+    def __init__(self, broker: TransactionContext) -> None:
         self._broker = broker
-        self._entries: dict[Place, dict[int, _Entry]] = {}
+        self._entries: dict[PartitionKey, dict[int, _Entry]] = {}
         self.failure_count = 0
         self.times_ms = Histogram()
-        """How long coordinators take to answer."""
+        """The verification time, including retries."""
 
     # Guards
 
     def start(
         self, partition: Partition, producer_id: int, producer_epoch: int, base_sequence: int, *, adds: bool
-    ) -> Guard | None:
-        """A guard for a write that the coordinator is to be asked about; None when it needs none.
+    ) -> VerificationGuard | None:
+        """A guard for a write that the coordinator has to verify; None when it needs no verification.
 
-        ``adds``: the partition is to be made part of the transaction (version 2), not only verified."""
+        ``adds``: the partition is added to the transaction (version 2), not only verified."""
         if is_open(partition, producer_id, producer_epoch):
             return None
         if not adds and not self._broker.config.transactions.verifies_partitions:
             return None
-        guard = Guard(partition, producer_id, producer_epoch, base_sequence, adds=adds)
+        guard = VerificationGuard(partition, producer_id, producer_epoch, base_sequence, adds=adds)
         self._renew(guard)
         return guard
 
-    def _renew(self, guard: Guard) -> None:
-        """Before the coordinator is asked: what a marker took away belonged to the transaction before."""
+    def _renew(self, guard: VerificationGuard) -> None:
+        """Create or renew the guard's entry: a marker of the previous transaction may have removed it."""
         partition, producer_id = guard.partition, guard.producer_id
-        entries = self._entries.setdefault(_place(partition), {})
+        entries = self._entries.setdefault(_partition_key(partition), {})
         known = entries.get(producer_id)
         if (
             known is None
@@ -126,57 +126,65 @@ class TransactionVerification:
         guard.entry = known
 
     def check(
-        self, partition: Partition, guard: Guard | None, producer_id: int, producer_epoch: int, base_sequence: int
+        self,
+        partition: Partition,
+        guard: VerificationGuard | None,
+        producer_id: int,
+        producer_epoch: int,
+        base_sequence: int,
     ) -> None:
-        """Just before the append: raises when the transaction has ended meanwhile, or an earlier batch is missing.
+        """Check the guard just before the append; raises when the transaction has ended or an earlier batch is missing.
 
-        Where another broker leads by now the append says so, and the client goes there: it would give up its
-        transaction if it heard of that instead, and come here again with the next."""
+        When this broker no longer leads the partition, nothing is checked: the append fails with
+        NOT_LEADER_OR_FOLLOWER, so that the client finds the new leader. INVALID_TXN_STATE would make it abort the
+        transaction and send the next one to this broker again."""
         if not partition.is_leader or is_open(partition, producer_id, producer_epoch):
             return
         if guard is None:
             if self._broker.config.transactions.verifies_partitions:
                 raise InvalidTxnState("the record is not part of an ongoing transaction")
             return
-        known = self._entries.get(_place(partition), {}).get(producer_id)
+        known = self._entries.get(_partition_key(partition), {}).get(producer_id)
         if known is None or known is not guard.entry or known.leader_epoch != partition.leader_epoch:
-            raise InvalidTxnState("the transaction has ended while the coordinator was asked about it")
+            raise InvalidTxnState("the transaction ended while the write was being verified")
         entry = partition.log.producers.latest(producer_id)
         if base_sequence >= 0 and (entry is None or not entry.batches):
             expected = 0 if guard.adds else known.lowest_sequence
             if base_sequence > expected:
                 raise OutOfOrderSequenceNumber(
-                    f"producer {producer_id} begins with sequence {base_sequence}; {expected} comes first"
+                    f"producer {producer_id} starts with sequence {base_sequence}, expected {expected}"
                 )
 
     def drop(self, partition: Partition, producer_id: int) -> None:
-        """A write was taken, and the log knows of the transaction from here on."""
-        entries = self._entries.get(_place(partition))
+        """Remove the guard after an append: from here on the log's producer state has the open transaction."""
+        entries = self._entries.get(_partition_key(partition))
         if entries is not None:
             entries.pop(producer_id, None)
             if not entries:
-                del self._entries[_place(partition)]
+                del self._entries[_partition_key(partition)]
 
     def end(self, partition: Partition, end: TransactionEnd) -> None:
-        """A marker is being written: whoever waits for the coordinator comes too late.
+        """A marker is being written: invalidate the guard of a write that is still being verified.
 
-        In version 2 the marker has the next transaction's epoch. Its first write may wait already: for the coordinator,
-        which takes it when the last marker is written, and that may be this one."""
-        known = self._entries.get(_place(partition), {}).get(end.producer_id)
+        In version 2 the marker carries the epoch of the producer's next transaction. The first write of that
+        transaction may already be waiting for the coordinator, which adds the partition once the last marker is
+        written, and that may be this one. Its guard stays valid."""
+        known = self._entries.get(_partition_key(partition), {}).get(end.producer_id)
         is_next = known is not None and known.adds and known.producer_epoch == end.producer_epoch
         if not is_next or end.transaction_version < EPOCH_BUMP_VERSION:
             self.drop(partition, end.producer_id)
 
     def partition_lost(self, partition: Partition) -> None:
-        """It is led elsewhere, or gone."""
-        self._entries.pop(_place(partition), None)
+        """Drop the guards of a partition that this node no longer leads."""
+        self._entries.pop(_partition_key(partition), None)
 
     # The coordinator
 
-    async def ask(self, transactional_id: str, guards: Sequence[Guard]) -> Outcomes:
-        """What the coordinator says of the partitions of these guards, which are of one producer.
+    async def ask(self, transactional_id: str, guards: Sequence[VerificationGuard]) -> Outcomes:
+        """Ask the coordinator to verify or add the partitions of these guards, all of one producer.
 
-        The end of the transaction before may not be complete yet: a little patience spares the client a round trip."""
+        While the previous transaction is still completing, the request is retried for a short time, which saves the
+        client a round trip."""
         config = self._broker.config.transactions
         loop = asyncio.get_running_loop()
         started_s = loop.time()
@@ -210,7 +218,7 @@ class TransactionVerification:
         try:
             leader = self._coordinator_of(transactional_id)
             if leader == broker.node_id:
-                codes = await self._ask_here(transactional_id, producer_id, producer_epoch, partitions, adds=adds)
+                codes = await self._ask_locally(transactional_id, producer_id, producer_epoch, partitions, adds=adds)
             else:
                 request = _request(transactional_id, producer_id, producer_epoch, partitions, adds=adds)
                 answer = await broker.peers.request(
@@ -222,8 +230,8 @@ class TransactionVerification:
                 )
                 codes = _codes(answer)
         except ApiError as error:
-            told = _as_told(error)
-            return dict.fromkeys(partitions, told)
+            producer_error = _producer_error(error)
+            return dict.fromkeys(partitions, producer_error)
         return {each: _error_of(codes.get(each, CoordinatorNotAvailable.code)) for each in partitions}
 
     def _coordinator_of(self, transactional_id: str) -> int:
@@ -235,7 +243,7 @@ class TransactionVerification:
             raise CoordinatorNotAvailable
         return registration.leader
 
-    async def _ask_here(
+    async def _ask_locally(
         self,
         transactional_id: str,
         producer_id: int,
@@ -262,18 +270,18 @@ class TransactionVerification:
 
         if adds:
             self._broker.transactions.write(
-                transactional_id, add, Reply(lambda code: succeed(dict.fromkeys(partitions, code)), fail)
+                transactional_id, add, ResponseCallback(lambda code: succeed(dict.fromkeys(partitions, code)), fail)
             )
         else:
             self._broker.transactions.write(
                 transactional_id,
                 lambda shard: shard.verify_partitions(transactional_id, producer_id, producer_epoch, partitions),
-                Reply(succeed, fail),
+                ResponseCallback(succeed, fail),
             )
         return await answer
 
 
-def _place(partition: Partition) -> Place:
+def _partition_key(partition: Partition) -> PartitionKey:
     return partition.topic_id, partition.name.partition
 
 
@@ -314,9 +322,9 @@ def _codes(answer: AddPartitionsToTxnResponse) -> Mapping[TopicPartition, int]:
 
 
 def _error_of(code: int) -> ApiError | None:
-    return None if code == NONE else _as_told(from_code(code))
+    return None if code == NONE else _producer_error(from_code(code))
 
 
-def _as_told(error: ApiError) -> ApiError:
-    """Where data is written, a fenced producer is told that its epoch is too old."""
+def _producer_error(error: ApiError) -> ApiError:
+    """Map PRODUCER_FENCED to INVALID_PRODUCER_EPOCH, the error that producers expect from Produce."""
     return InvalidProducerEpoch(error.message) if isinstance(error, ProducerFenced) else error.with_traceback(None)

@@ -9,8 +9,8 @@ import pytest
 from millbeck.kernel.environment import OpenMode
 from millbeck.kernel.ids import TopicPartition
 from millbeck.server.cleaner.checkpoint import CleanerCheckpoint
-from millbeck.testing.sim.disk import SimDisk
-from millbeck.testing.sim.files import SimFiles
+from millbeck.simulation.environment.disk import SimDisk
+from millbeck.simulation.environment.files import SimFiles
 
 A, B = TopicPartition("a", 0), TopicPartition("b.c", 7)
 

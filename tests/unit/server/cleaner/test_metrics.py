@@ -29,7 +29,7 @@ def rendered(**parts: Any) -> dict[str, str]:
     cleaner = SimpleNamespace(
         statistics=statistics,
         dead_thread_count=2,
-        running={NAME: SimpleNamespace(share_done=0.5, bytes_per_second=2048.0)},
+        running={NAME: SimpleNamespace(progress_fraction=0.5, bytes_per_second=2048.0)},
         dirty_ratios={NAME: 0.25},
         uncleanable_by_directory=lambda: {"/a": [NAME, NAME], "/b": []},
         uncleanable_bytes=lambda name: 21,

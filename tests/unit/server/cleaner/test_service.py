@@ -11,8 +11,6 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
-from asking import create, delete, fetch, in_house, partition_of, produce, results
-from house import Client, House
 
 from millbeck.kernel.environment import Environment, Files, OpenMode, WorkerDied
 from millbeck.kernel.errors import InvalidRecord
@@ -20,26 +18,34 @@ from millbeck.kernel.ids import TopicPartition
 from millbeck.records import batch
 from millbeck.records.record import Record
 from millbeck.server.cleaner.service import DEATHS_MAX, Cleaner
-from millbeck.server.moves import Move, Moves
+from millbeck.server.replicas.directory_moves import DirectoryMove, DirectoryMoves
+from millbeck.simulation.environment.disk_faults import DiskCall
 from millbeck.storage.compaction.compactor import compact
-from millbeck.storage.compaction.job import CompactionCancelled, Outcome, Progress, SourceGone, Uncleanable
+from millbeck.storage.compaction.job import (
+    CompactionCancelled,
+    CompactionProgress,
+    CompactionResult,
+    SourceRemoved,
+    UncleanableLog,
+)
 from millbeck.storage.segment import CorruptSegment
-from millbeck.storage.swap import SwapState
-from millbeck.testing.sim.disk import DiskCall
-from millbeck.wire.messages.incremental_alter_configs import (
-    AlterableConfig,
-    AlterConfigsResource,
+from millbeck.storage.swap import Swap, SwapState
+from millbeck.wire.messages.configs import (
+    IncrementalAlterableConfig,
     IncrementalAlterConfigsRequest,
+    IncrementalAlterConfigsResource,
 )
 from millbeck.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
+from tests.unit.server.harness.broker_harness import BrokerHarness, Client
+from tests.unit.server.harness.client_requests import create, delete, fetch, in_house, partition_of, produce, results
 
-SMALL = {"internal_segment_bytes": "400", "cleanup_policy": "compact"}
+SMALL: dict[str, Any] = {"internal_segment_bytes": "400", "cleanup_policy": "compact"}
 OFTEN = {"log_cleaner_backoff_ms": "100"}
 NAME = TopicPartition("t", 0)
 TOPIC, BROKER = 2, 4
 
 
-def cleaner_of(house: House) -> Cleaner:
+def cleaner_of(house: BrokerHarness) -> Cleaner:
     assert house.node is not None
     return house.node.broker.cleaner
 
@@ -84,15 +90,15 @@ async def until(condition: Any, seconds: float = 60) -> None:
     raise AssertionError("it did not come to pass")
 
 
-async def alter(client: Client, resource: int, name: str, **settings: str) -> int:
-    configs = [AlterableConfig(key.replace("_", "."), 0, value) for key, value in settings.items()]
-    request = IncrementalAlterConfigsRequest(resources=[AlterConfigsResource(resource, name, configs)])
+async def alter(client: Client, resource: int, name: str, **settings: Any) -> int:
+    configs = [IncrementalAlterableConfig(key.replace("_", "."), 0, value) for key, value in settings.items()]
+    request = IncrementalAlterConfigsRequest(resources=[IncrementalAlterConfigsResource(resource, name, configs)])
     (answer,) = (await client.ask(request, 1)).responses
     code: int = answer.error_code
     return code
 
 
-def checkpoint_of(house: House) -> str:
+def checkpoint_of(house: BrokerHarness) -> str:
     assert house.node is not None
     files = house.node.environment.files
     if not files.exists("/data/cleaner-offset-checkpoint"):
@@ -101,7 +107,7 @@ def checkpoint_of(house: House) -> str:
 
 
 def test_a_compacted_log_keeps_the_latest_of_each_key_at_its_offset() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         await create(client, **SMALL)
         table = await fill(client)
         before = await read(client)
@@ -123,7 +129,7 @@ def test_a_compacted_log_keeps_the_latest_of_each_key_at_its_offset() -> None:
 
 
 def test_a_log_is_left_alone_until_it_is_dirty_enough() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         await create(client, **SMALL, min_cleanable_dirty_ratio="1.0")
         await fill(client)
         await asyncio.sleep(2)
@@ -136,7 +142,7 @@ def test_a_log_is_left_alone_until_it_is_dirty_enough() -> None:
 
 
 def test_the_dirtiest_comes_first_and_each_has_its_turn() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         workers = hold_workers(house)
         for topic in ("a", "b", "c"):
             await create(client, topic, **SMALL, min_cleanable_dirty_ratio="0.1")
@@ -163,7 +169,7 @@ def test_the_dirtiest_comes_first_and_each_has_its_turn() -> None:
 
 
 def test_what_is_young_stays_and_what_is_old_is_due() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         now_ms = environment.clock.wall_ms()
         await create(client, "young", **SMALL, min_compaction_lag_ms="60000")
         await create(client, "due", **SMALL, min_cleanable_dirty_ratio="1.0", max_compaction_lag_ms="30000")
@@ -182,7 +188,7 @@ def test_what_is_young_stays_and_what_is_old_is_due() -> None:
 
 
 def test_without_the_cleaner_nothing_is_compacted() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         await create(client, **SMALL)
         await fill(client)
         await asyncio.sleep(5)
@@ -193,7 +199,7 @@ def test_without_the_cleaner_nothing_is_compacted() -> None:
 
 
 def test_a_thread_that_fails_every_round_counts_as_dead_until_it_does_not(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         cleaner = cleaner_of(house)
         with monkeypatch.context() as patch:
             patch.setattr(cleaner, "_choose", broken)
@@ -210,7 +216,7 @@ def test_a_thread_that_fails_every_round_counts_as_dead_until_it_does_not(monkey
 
 
 def test_both_policies_hold_together() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         await create(client, internal_segment_bytes="400", cleanup_policy="compact,delete", retention_ms="20000")
         now_ms = environment.clock.wall_ms()
         for number in range(40):
@@ -225,7 +231,7 @@ def test_both_policies_hold_together() -> None:
 
 
 def test_the_default_policy_of_the_broker_counts() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         await create(client, internal_segment_bytes="400")
         await fill(client)
         await until(lambda: cleaner_of(house).statistics.run_count)
@@ -249,7 +255,7 @@ def keyless() -> bytes:
 
 
 def test_records_without_a_key_are_refused_by_name_and_the_policy_may_change() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         await create(client, internal_segment_bytes="400")
         for _ in range(10):
             assert (await produce_raw(client, keyless())).error_code == 0
@@ -276,7 +282,7 @@ class HeldErrand:
         self.files = files
         self.argument = argument
         self.on_report = on_report
-        self.result: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
+        self.result: asyncio.Future[CompactionResult] = asyncio.get_running_loop().create_future()
         self.words: list[object] = []
         self.is_stopped = False
 
@@ -310,14 +316,15 @@ class HeldWorkers:
         pass
 
 
-def hold_workers(house: House) -> HeldWorkers:
+def hold_workers(house: BrokerHarness) -> HeldWorkers:
     assert house.node is not None
     workers = HeldWorkers(house.node.environment.files)
-    house.node.broker.environment = replace(house.node.broker.environment, workers=workers)
+    held: Any = workers
+    house.node.broker.environment = replace(house.node.broker.environment, workers=held)
     return workers
 
 
-async def held_run(house: House, client: Client) -> HeldErrand:
+async def held_run(house: BrokerHarness, client: Client) -> HeldErrand:
     workers = hold_workers(house)
     await create(client, **SMALL)
     await fill(client)
@@ -326,7 +333,7 @@ async def held_run(house: House, client: Client) -> HeldErrand:
 
 
 def test_a_deleted_topic_ends_its_run_and_another_of_its_name_begins_anew() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         errand = await held_run(house, client)
         checkpoint = cleaner_of(house)._checkpoint_of(NAME)
         assert checkpoint is not None
@@ -344,7 +351,7 @@ def test_a_deleted_topic_ends_its_run_and_another_of_its_name_begins_anew() -> N
 
 @pytest.mark.parametrize("policy", ["delete", ""])
 def test_a_log_that_is_no_longer_compacted_ends_its_run(policy: str) -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         errand = await held_run(house, client)
         assert await alter(client, TOPIC, "t", retention_ms="5") == 0
         assert not errand.is_stopped
@@ -357,7 +364,7 @@ def test_a_log_that_is_no_longer_compacted_ends_its_run(policy: str) -> None:
 
 
 def test_a_directory_that_fails_ends_the_runs_in_it() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         errand = await held_run(house, client)
         assert house.node is not None
         directory = house.node.broker.logs.directory_of(NAME)
@@ -371,7 +378,7 @@ def test_a_directory_that_fails_ends_the_runs_in_it() -> None:
 
 
 def test_a_node_that_stops_ends_its_runs_and_closes_cleanly() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         errand = await held_run(house, client)
         node = house.node
         assert node is not None
@@ -385,7 +392,7 @@ def test_a_node_that_stops_ends_its_runs_and_closes_cleanly() -> None:
 
 
 def test_a_truncated_log_ends_its_run_and_is_dirty_from_there() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         errand = await held_run(house, client)
         checkpoint = cleaner_of(house)._checkpoint_of(NAME)
         assert checkpoint is not None
@@ -399,16 +406,16 @@ def test_a_truncated_log_ends_its_run_and_is_dirty_from_there() -> None:
 
 
 def test_a_log_that_changed_under_the_run_is_compacted_later() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         errand = await held_run(house, client)
-        errand.fail(SourceGone("gone"))
+        errand.fail(SourceRemoved("gone"))
         await until(lambda: len(hold_of(house).errands) == 2)
         assert cleaner_of(house).uncleanable == {}
 
     in_house(scenario, **OFTEN)
 
 
-def hold_of(house: House) -> HeldWorkers:
+def hold_of(house: BrokerHarness) -> HeldWorkers:
     assert house.node is not None
     workers: Any = house.node.broker.environment.workers
     assert isinstance(workers, HeldWorkers)
@@ -416,7 +423,7 @@ def hold_of(house: House) -> HeldWorkers:
 
 
 LASTING = {
-    "damage": Uncleanable("/data/t-0/00000000000000000000.log", 61, "a checksum that does not match"),
+    "damage": UncleanableLog("/data/t-0/00000000000000000000.log", 61, "a checksum that does not match"),
     "a disk that does not read": OSError(errno.EIO, "broken"),
 }
 
@@ -425,7 +432,7 @@ LASTING = {
 def test_what_cannot_be_compacted_is_left_alone_until_the_next_start(
     error: Exception, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         errand = await held_run(house, client)
         errand.fail(error)
         await until(lambda: NAME in cleaner_of(house).uncleanable)
@@ -451,7 +458,7 @@ def test_what_cannot_be_compacted_is_left_alone_until_the_next_start(
 
 
 def test_something_unexpected_is_reported_and_left_alone() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         errand = await held_run(house, client)
         errand.fail(ZeroDivisionError("oh"))
         await until(lambda: NAME in cleaner_of(house).uncleanable)
@@ -464,7 +471,7 @@ def test_something_unexpected_is_reported_and_left_alone() -> None:
 
 
 def test_a_full_disk_is_tried_again() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         errand = await held_run(house, client)
         errand.fail(OSError(errno.ENOSPC, "full"))
         await until(lambda: len(hold_of(house).errands) == 2)
@@ -475,7 +482,7 @@ def test_a_full_disk_is_tried_again() -> None:
 
 
 def test_a_log_without_room_leaves_the_others_their_turn_and_rests_longer_each_time() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         workers = hold_workers(house)
         await create(client, "u", **SMALL)
         await create(client, **SMALL, min_cleanable_dirty_ratio="0.9")
@@ -505,7 +512,7 @@ def test_a_log_without_room_leaves_the_others_their_turn_and_rests_longer_each_t
 
 
 def test_no_rate_at_all_is_the_smallest_one() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         workers = hold_workers(house)
         await create(client, **SMALL)
         await fill(client)
@@ -516,10 +523,10 @@ def test_no_rate_at_all_is_the_smallest_one() -> None:
 
 
 def test_a_worker_that_died_is_replaced_a_few_times() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         await held_run(house, client)
         for number in range(DEATHS_MAX):
-            await until(lambda number=number: len(hold_of(house).errands) == number + 1)  # type: ignore[misc]
+            await until(lambda number=number: len(hold_of(house).errands) == number + 1)
             assert NAME not in cleaner_of(house).uncleanable
             hold_of(house).errands[number].fail(WorkerDied("killed"))
         await until(lambda: NAME in cleaner_of(house).uncleanable)
@@ -531,7 +538,7 @@ def test_a_worker_that_died_is_replaced_a_few_times() -> None:
 
 
 def test_as_many_at_a_time_as_there_are_threads_and_they_share_memory_and_rate() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         workers = hold_workers(house)
         for topic in ("a", "b", "c"):
             await create(client, topic, **SMALL)
@@ -575,7 +582,7 @@ def test_as_many_at_a_time_as_there_are_threads_and_they_share_memory_and_rate()
 
 
 def test_a_slow_run_takes_the_time_its_rate_asks_for() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         await create(client, **SMALL)
         await fill(client)
         await until(lambda: cleaner_of(house).running)
@@ -587,9 +594,9 @@ def test_a_slow_run_takes_the_time_its_rate_asks_for() -> None:
 
 
 def test_metrics_tell_of_a_run_and_of_the_last_one() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         errand = await held_run(house, client)
-        errand.on_report(Progress(bytes_done=25, bytes_total=100))
+        errand.on_report(CompactionProgress(bytes_done=25, bytes_total=100))
         assert house.node is not None
         metrics = house.node.render_metrics()
         assert 'millbeck_log_cleaner_progress_ratio{topic="t",partition="0"} 0.25' in metrics
@@ -611,7 +618,7 @@ def test_metrics_tell_of_a_run_and_of_the_last_one() -> None:
 
 
 def test_a_restart_knows_what_is_clean() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         await create(client, **SMALL)
         await fill(client)
         await until(lambda: cleaner_of(house).statistics.run_count)
@@ -630,7 +637,7 @@ def test_a_restart_knows_what_is_clean() -> None:
 
 
 def test_a_checkpoint_that_cannot_be_written_is_written_later() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         house.machine.disk.fail_next(DiskCall.SYNC, path_part="cleaner-offset")
         await create(client, **SMALL)
         await fill(client)
@@ -643,7 +650,7 @@ def test_a_checkpoint_that_cannot_be_written_is_written_later() -> None:
 
 
 def test_a_checkpoint_beyond_the_log_is_not_believed() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         await create(client, **SMALL)
         checkpoint = cleaner_of(house)._checkpoint_of(NAME)
         assert checkpoint is not None
@@ -660,7 +667,7 @@ def test_a_checkpoint_beyond_the_log_is_not_believed() -> None:
 
 
 def test_a_log_that_is_cut_tells_the_cleaner() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         errand = await held_run(house, client)
         checkpoint = cleaner_of(house)._checkpoint_of(NAME)
         assert checkpoint is not None
@@ -675,14 +682,14 @@ def test_a_log_that_is_cut_tells_the_cleaner() -> None:
 
 
 def test_a_cut_in_the_middle_of_a_swap_waits_for_threads() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         await create(client, **SMALL)
         await fill(client)
         log = partition_of(house).log
         await asyncio.sleep(1)
         cleaner_of(house).apply_config()
         for _ in range(20_000):
-            if log.swap is not None and log.swap.state is SwapState.INSTALLED:
+            if isinstance(log.swap, Swap) and log.swap.state is SwapState.INSTALLED:
                 break
             await asyncio.sleep(0.00005)
         assert log.swap is not None
@@ -701,7 +708,7 @@ def test_a_cut_in_the_middle_of_a_swap_waits_for_threads() -> None:
 
 
 def test_a_run_that_ends_while_its_log_is_cut_says_nothing_of_what_is_clean() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         cleaner = cleaner_of(house)
         errand = await held_run(house, client)
         # Its result was on its way when the cut was announced; the cut itself comes later.
@@ -716,7 +723,7 @@ def test_a_run_that_ends_while_its_log_is_cut_says_nothing_of_what_is_clean() ->
 
 
 def test_a_topic_made_anew_does_not_inherit_a_checkpoint_that_was_never_read() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         await create(client, **SMALL)
         await fill(client)
         await until(lambda: "t 0 " in checkpoint_of(house))
@@ -732,15 +739,15 @@ def test_a_topic_made_anew_does_not_inherit_a_checkpoint_that_was_never_read() -
 def test_a_log_is_not_compacted_while_it_is_copied(monkeypatch: pytest.MonkeyPatch) -> None:
     """Else the copy could have an old record and lack the tombstone that came after it."""
     may_go_on = asyncio.Event()
-    copy = Moves._step
+    copy = DirectoryMoves._step
 
-    async def wait_and_copy(self: Moves, move: Move) -> bool:
+    async def wait_and_copy(self: DirectoryMoves, move: DirectoryMove) -> bool:
         await may_go_on.wait()
         return await copy(self, move)
 
-    monkeypatch.setattr(Moves, "_step", wait_and_copy)
+    monkeypatch.setattr(DirectoryMoves, "_step", wait_and_copy)
 
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         cleaner = cleaner_of(house)
         errand = await held_run(house, client)
         assert house.node is not None
@@ -769,13 +776,13 @@ def test_a_log_is_not_compacted_while_it_is_copied(monkeypatch: pytest.MonkeyPat
 
 
 def test_a_replica_that_is_mended_is_dirty_from_where_it_was_cut() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         await held_run(house, client)
         checkpoint = cleaner_of(house)._checkpoint_of(NAME)
         assert checkpoint is not None
         checkpoint.note(NAME, 30)
         partition = partition_of(house)
-        partition.log.found_corrupt(CorruptSegment(partition.log.segments[1].log_path, 0, "a test"))
+        partition.log.mark_corrupt(CorruptSegment(partition.log.segments[1].log_path, 0, "a test"))
         assert house.node is not None
         await house.node.broker.logs.mend(partition)
         assert checkpoint.offset_of(NAME) == partition.log.segments[1].base_offset

@@ -6,10 +6,10 @@ from dataclasses import replace
 
 from millbeck.kernel.ids import TopicPartition
 from millbeck.server.cleaner.statistics import CleanerStatistics
-from millbeck.storage.compaction.job import Statistics
-from millbeck.storage.compaction.plan import Survey
+from millbeck.storage.compaction.job import CompactionStats
+from millbeck.storage.compaction.plan import LogToClean
 
-SURVEY = Survey(
+SURVEY = LogToClean(
     topic_partition=TopicPartition("t", 0),
     first_dirty_offset=0,
     first_uncleanable_offset=10,
@@ -35,9 +35,11 @@ def test_nothing_was_done_yet() -> None:
 def test_the_last_run_of_each_thread_counts() -> None:
     statistics = CleanerStatistics()
     quiet = replace(SURVEY, compaction_delay_ms=0)
-    statistics.ran(0, 90.0, SURVEY, Statistics(bytes_read=1, bytes_written=1, map_utilization=0.9))
-    statistics.ran(0, 3.0, quiet, Statistics(bytes_mapped=50, bytes_read=300, bytes_written=30, map_utilization=0.2))
-    statistics.ran(1, 7.5, SURVEY, Statistics(bytes_read=100, bytes_written=70, map_utilization=0.1))
+    statistics.ran(0, 90.0, SURVEY, CompactionStats(bytes_read=1, bytes_written=1, map_utilization=0.9))
+    statistics.ran(
+        0, 3.0, quiet, CompactionStats(bytes_mapped=50, bytes_read=300, bytes_written=30, map_utilization=0.2)
+    )
+    statistics.ran(1, 7.5, SURVEY, CompactionStats(bytes_read=100, bytes_written=70, map_utilization=0.1))
     assert statistics.recopy_percent() == 25
     assert statistics.seconds_max() == 7.5
     assert statistics.buffer_utilization_max() == 0.2

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from millbeck.kernel.environment import Workplace, WorkStopped
+from millbeck.kernel.environment import WorkCancelled, WorkerContext
 from millbeck.server.cleaner.throttle import RateThrottle
 from millbeck.storage.compaction.job import CompactionCancelled
 
@@ -25,7 +25,7 @@ class Place:
 
     def pause(self, seconds: float) -> None:
         if self.is_stopped:
-            raise WorkStopped
+            raise WorkCancelled
         if seconds:
             self.naps.append(seconds)
         self.now += seconds
@@ -35,7 +35,7 @@ class Place:
 
 
 def throttle_in(place: Place, rate: float) -> RateThrottle:
-    return RateThrottle(cast(Workplace, place), rate)
+    return RateThrottle(cast(WorkerContext, place), rate)
 
 
 @settings(max_examples=60, deadline=None)

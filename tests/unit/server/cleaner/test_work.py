@@ -9,10 +9,10 @@ from typing import Any, cast
 
 import pytest
 
-from millbeck.kernel.environment import Workplace
+from millbeck.kernel.environment import WorkerContext
 from millbeck.kernel.ids import TopicPartition
 from millbeck.server.cleaner import work
-from millbeck.storage.compaction.job import CompactionJob, Outcome, Progress, Statistics
+from millbeck.storage.compaction.job import CompactionJob, CompactionProgress, CompactionResult, CompactionStats
 
 
 class Place:
@@ -49,32 +49,32 @@ def job() -> CompactionJob:
 
 def test_progress_is_passed_on_once_a_second() -> None:
     place = Place()
-    reporter = work.Reporter(cast(Workplace, place))
+    reporter = work.Reporter(cast(WorkerContext, place))
     for step in range(25):
         place.now = 50.0 + step / 10
-        reporter(Progress(bytes_done=step, bytes_total=25))
-    assert [progress.bytes_done for progress in cast(list[Progress], place.reports)] == [10, 20]
+        reporter(CompactionProgress(bytes_done=step, bytes_total=25))
+    assert [progress.bytes_done for progress in cast(list[CompactionProgress], place.reports)] == [10, 20]
 
 
 def test_the_order_reaches_the_compaction(monkeypatch: pytest.MonkeyPatch) -> None:
     seen: dict[str, Any] = {}
-    made = Outcome(segments=(), cleaned_offset=5)
+    made = CompactionResult(segments=(), cleaned_offset=5)
 
-    def compact(asked: CompactionJob, files: object, throttle: Any, on_progress: Any) -> Outcome:
+    def compact(asked: CompactionJob, files: object, throttle: Any, on_progress: Any) -> CompactionResult:
         seen.update(job=asked, files=files, rate=throttle._rate)
         return made
 
     monkeypatch.setattr(work, "compact", compact)
     place = Place()
-    order = work.Order(job=job(), bytes_per_second=123.0)
-    assert work.run(cast(Workplace, place), order) is made
+    order = work.CleanerJob(job=job(), bytes_per_second=123.0)
+    assert work.run(cast(WorkerContext, place), order) is made
     assert seen == {"job": order.job, "files": place.files, "rate": 123.0}
 
 
 def test_orders_and_outcomes_travel() -> None:
-    order = work.Order(job=job(), bytes_per_second=1.5)
+    order = work.CleanerJob(job=job(), bytes_per_second=1.5)
     assert pickle.loads(pickle.dumps(order)) == order
-    outcome = Outcome(segments=(), cleaned_offset=9, statistics=Statistics(bytes_read=3))
+    outcome = CompactionResult(segments=(), cleaned_offset=9, statistics=CompactionStats(bytes_read=3))
     assert pickle.loads(pickle.dumps(outcome)) == outcome
     assert pickle.loads(pickle.dumps(work.run)) is work.run
 

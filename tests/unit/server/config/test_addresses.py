@@ -7,8 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from millbeck.kernel.errors import InvalidConfig
-from millbeck.server.config.addresses import parse_address, parse_ip_overrides, parse_protocol_map
-from millbeck.server.listener import ListenerAddress
+from millbeck.server.config.addresses import ListenerAddress, parse_address, parse_ip_overrides, parse_protocol_map
 
 MAP = {"PLAINTEXT": "PLAINTEXT", "OUTSIDE": "SSL"}
 GOOD = {

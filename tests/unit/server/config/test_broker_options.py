@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from millbeck.kernel.errors import InvalidConfig
-from millbeck.kernel.options import ConfigSource, Layers, Scope, Update, resolve_option
+from millbeck.kernel.options import ConfigLayers, ConfigSource, Scope, Update, resolve_option
 from millbeck.server.config.broker_options import BROKER_OPTIONS, GROUP_OPTIONS, listener_key, without_listener
 
 LOCATION = "ssl.keystore.location"
@@ -28,7 +28,7 @@ def test_a_listeners_option_is_like_the_one_it_ends_with() -> None:
 
 
 def test_a_listeners_option_has_the_plain_one_as_its_synonym() -> None:
-    layers = Layers(static={LOCATION: "/all.pem", OUTSIDE_LOCATION: "/outside.pem"})
+    layers = ConfigLayers(static={LOCATION: "/all.pem", OUTSIDE_LOCATION: "/outside.pem"})
     resolved = resolve_option(BROKER_OPTIONS[OUTSIDE_LOCATION], layers)
     assert resolved.value == "/outside.pem"
     assert [(link.name, link.source) for link in resolved.synonyms] == [

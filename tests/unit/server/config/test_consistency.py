@@ -24,6 +24,7 @@ CONTRADICTIONS = {
         {"replica.fetch.wait.max.ms": "20000", "replica.lag.time.max.ms": "10000"},
         "replica.lag.time.max.ms",
     ),
+    "two heartbeats do not fit": ({"broker.heartbeat.interval.ms": "4501"}, "broker.session.timeout.ms"),
 }
 FINE = {
     "nothing": {},
@@ -33,6 +34,7 @@ FINE = {
     "room for a small request": {"queued.max.request.bytes": "5", "socket.request.max.bytes": "5"},
     "some may connect": {"max.connections.per.ip": "0", "max.connections.per.ip.overrides": "127.0.0.1:3"},
     "no cleaner": {"log.cleaner.threads": "0", "log.cleaner.dedupe.buffer.size": "1"},
+    "two heartbeats just fit": {"broker.heartbeat.interval.ms": "4500"},
     "waits exactly as long": {"replica.fetch.wait.max.ms": "30000"},
 }
 

@@ -40,8 +40,15 @@ OURS = {
     "log.open.files.max": "Kafka keeps every file open",
     "log.scrub.interval.ms": "Kafka does not scrub",
     "metrics.http.host": "Kafka has JMX",
+    "allow.everyone.if.no.acl.found": "Kafka's authorizer reads it by itself",
+    "millbeck.allowed.networks": "Kafka leaves it to a firewall",
+    "millbeck.authorizer.dry.run": "Kafka has no dry run",
+    "super.users": "Kafka's authorizer reads it by itself",
     "internal.metadata.version.max": "Kafka's releases are tried with each other",
     "metrics.http.port": "Kafka has JMX",
+    "millbeck.ssl.crl.location": "Java finds revocation lists by system properties",
+    "millbeck.ssl.reload.interval.ms": "Kafka does not look at its files again",
+    "millbeck.plain.verify": "Kafka has passwords of PLAIN in its JAAS configuration only",
 }
 DYNAMIC_ONLY = (
     "leader.replication.throttled.rate",
@@ -65,6 +72,7 @@ OTHER_DEFAULTS = {
     "controller.listener.names": "Kafka wants it set; a node that is alone has no use for it",
 }
 OTHER_UPDATES = {
+    "ssl.principal.mapping.rules": "they are renewed as certificates are",
     "group.consumer.assignment.interval.ms": "takes effect with the consumer protocol",
     "group.share.assignment.interval.ms": "takes effect with share groups",
     "group.streams.assignment.interval.ms": "takes effect with streams groups",

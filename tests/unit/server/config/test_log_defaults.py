@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from millbeck.kernel.options import ConfigSource, Importance, Layers, Update, resolve_option
+from millbeck.kernel.options import ConfigLayers, ConfigSource, Importance, Update, resolve_option
 from millbeck.kernel.units import HOUR_MS, MINUTE_MS
 from millbeck.server.config.broker_options import BROKER_OPTIONS
 from millbeck.server.config.log_defaults import LogDefaultOptions
@@ -18,7 +18,7 @@ SINGLE = {
 
 
 def config_of(**layers: dict[str, str]) -> LogConfig:
-    return LogConfig.resolve(Layers(defaults=DEFAULTS, **layers))
+    return LogConfig.resolve(ConfigLayers(defaults=DEFAULTS, **layers))
 
 
 def test_every_synonym_is_a_broker_option() -> None:
@@ -96,7 +96,7 @@ def test_only_the_strongest_of_several_can_change_and_only_the_weakest_has_a_def
 
 
 def test_a_topics_synonyms_go_back_to_the_brokers_default() -> None:
-    layers = Layers(
+    layers = ConfigLayers(
         overrides={"max.message.bytes": "3"},
         dynamic_default={"message.max.bytes": "2"},
         static={"message.max.bytes": "1"},

@@ -7,9 +7,9 @@ import logging
 import pytest
 
 from millbeck.kernel.errors import InvalidConfig
-from millbeck.kernel.options import Layers, Section, Update
+from millbeck.kernel.options import ConfigLayers, Section, Update
 from millbeck.server.config import BROKER_OPTIONS, GROUP_OPTIONS, NodeConfig
-from millbeck.server.listener import ListenerAddress
+from millbeck.server.config.addresses import ListenerAddress
 
 SAMPLE = {
     "process.roles": "broker,controller",
@@ -92,25 +92,42 @@ REFUSED = {
     "an authorizer": ({"authorizer.class.name": "x.Y"}, "authorizer.class.name"),
     "a contradiction": ({"log.retention.ms": "0"}, "log.retention.ms"),
     "only another voter": ({"node.id": "3", "controller.quorum.voters": "1@a:9093"}, "node.id=3"),
-    "a SASL listener": ({"listeners": "SASL_SSL://:9092"}, "SASL is not available"),
-    "a listener mapped to SASL": (
+    "a mechanism that is not there": (
         {"listeners": "IN://:9092", "listener.security.protocol.map": "IN:SASL_PLAINTEXT"},
-        "SASL is not available",
+        "sasl.enabled.mechanisms: GSSAPI is not available in this release",
+    ),
+    "PLAIN without users": (
+        {"listeners": "SASL_PLAINTEXT://:9092", "sasl.enabled.mechanisms": "PLAIN"},
+        "listener.name.sasl_plaintext.plain.sasl.jaas.config: PLAIN needs users",
+    ),
+    "a login module of another mechanism": (
+        {
+            "listeners": "SASL_PLAINTEXT://:9092",
+            "sasl.enabled.mechanisms": "SCRAM-SHA-256",
+            "listener.name.sasl_plaintext.scram-sha-256.sasl.jaas.config": (
+                "org.apache.kafka.common.security.plain.PlainLoginModule required;"
+            ),
+        },
+        "PlainLoginModule cannot be used with SCRAM-SHA-256",
     ),
     "a listener nobody mapped": ({"listeners": "IN://:9092"}, "listener.security.protocol.map"),
-    "a name twice": ({"listeners": "PLAINTEXT://:1,plaintext://:2"}, "each name may come once"),
-    "a port twice": ({"listeners": "PLAINTEXT://:1,SSL://:1"}, "each port may come once"),
+    "a name twice": ({"listeners": "PLAINTEXT://:1,plaintext://:2"}, "names must be unique"),
+    "a port twice": ({"listeners": "PLAINTEXT://:1,SSL://:1"}, "ports must be unique"),
     "no listener": ({"listeners": ""}, "listeners"),
     "no listener for clients": (
         {"listeners": "CONTROLLER://:9093", "controller.listener.names": "CONTROLLER"},
-        "none is left for clients",
+        "no listener for clients",
     ),
-    "everywhere advertised": ({"advertised.listeners": "PLAINTEXT://0.0.0.0:9092"}, "nobody can connect"),
+    "everywhere advertised": ({"advertised.listeners": "PLAINTEXT://0.0.0.0:9092"}, "clients cannot connect"),
     "advertised and not there": ({"advertised.listeners": "SSL://host:9092"}, "SSL is not one of listeners"),
-    "advertised twice": ({"advertised.listeners": "PLAINTEXT://a:1,PLAINTEXT://b:1"}, "comes twice"),
+    "advertised twice": ({"advertised.listeners": "PLAINTEXT://a:1,PLAINTEXT://b:1"}, "is listed twice"),
     "brokers' listener not there": ({"inter.broker.listener.name": "IN"}, "inter.broker.listener.name"),
-    "a Java key store": ({"listeners": "SSL://:9093", "ssl.keystore.type": "JKS"}, "ssl.keystore.type"),
+    "an early listener that is not there": ({"early.start.listeners": "IN"}, "early.start.listeners: IN"),
+    "no network": ({"listener.name.in.millbeck.allowed.networks": "10.0.0.1/8"}, "millbeck.allowed.networks"),
+    "an unknown key store": ({"listeners": "SSL://:9093", "ssl.keystore.type": "BKS"}, "ssl.keystore.type"),
     "a directory twice": ({"log.dirs": "/a,/a"}, "log.dirs"),
+    "an assignor of one's own": ({"group.consumer.assignors": "com.acme.Mine,uniform"}, "group.consumer.assignors"),
+    "one for share groups": ({"group.share.assignors": "com.acme.Mine"}, "group.share.assignors"),
 }
 
 
@@ -214,9 +231,36 @@ def test_a_listeners_own_tls_settings_come_first() -> None:
     assert config.ssl("IN").ssl_keystore_location == "/all.pem"
 
 
+def test_networks_of_a_listener_come_before_those_of_all() -> None:
+    config = NodeConfig(
+        {
+            "listeners": "PLAINTEXT://:1,OUT://:2",
+            "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,OUT:PLAINTEXT",
+            "listener.name.out.millbeck.allowed.networks": "10.0.0.0/8,127.0.0.1",
+        }
+    )
+    assert config.allowed_networks("PLAINTEXT") is None
+    outside = config.allowed_networks("OUT")
+    assert outside is not None
+    assert ("10.9.9.9" in outside, "11.0.0.1" in outside) == (True, False)
+    config.apply_dynamic({"millbeck.allowed.networks": "::1"}, {})
+    inside = config.allowed_networks("PLAINTEXT")
+    assert inside is not None
+    assert "::1" in inside
+    config.apply_dynamic({"listener.name.out.millbeck.allowed.networks": ""}, {})
+    assert config.allowed_networks("OUT") is None
+
+
+def test_controllers_listeners_start_early_unless_others_are_named() -> None:
+    texts = {"listeners": "PLAINTEXT://:1,CONTROLLER://:2", "controller.listener.names": "CONTROLLER"}
+    assert NodeConfig(texts).early_listeners == ("CONTROLLER",)
+    assert NodeConfig({**texts, "early.start.listeners": "plaintext"}).early_listeners == ("PLAINTEXT",)
+    assert NodeConfig({**texts, "early.start.listeners": ""}).early_listeners == ()
+
+
 def test_options_of_a_listener_are_described_when_they_are_set() -> None:
     config = NodeConfig({"listener.name.out.ssl.client.auth": "none", "super.users": "User:admin"})
-    layers = Layers(static=config.texts, dynamic_broker={"listener.name.in.ssl.key.password": "x"})
+    layers = ConfigLayers(static=config.texts, dynamic_broker={"listener.name.in.ssl.key.password": "x"})
     names = [declared.name for declared in config.described_options(layers)]
     assert names[-2:] == ["listener.name.in.ssl.key.password", "listener.name.out.ssl.client.auth"]
     assert len(names) == len(BROKER_OPTIONS) + 2
@@ -236,7 +280,16 @@ def sections_of(config: NodeConfig) -> dict[str, Section]:
     return {name: value for name, value in vars(config).items() if isinstance(value, Section)}
 
 
-OTHER_TEXT = {"int": "700007", "long": "7", "string": "127.0.0.1:7", "list": "a", "double": "0.5", "boolean": "true"}
+OTHER_TEXT = {
+    "int": "700007",
+    "short": "7",
+    "long": "7",
+    "string": "127.0.0.1:7",
+    "list": "10.0.0.0",
+    "double": "0.5",
+    "boolean": "true",
+    "password": "a",
+}
 READ_AT_START = ("listener", "metrics", "node")
 """Their dynamic options are refused (listeners, directories) or change nothing (reporters)."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from millbeck.kernel.errors import InvalidConfig
-from millbeck.kernel.options import Layers
+from millbeck.kernel.options import ConfigLayers
 from millbeck.server.config.addresses import parse_address
 from millbeck.server.config.roles import Voter, check_roles, parse_host_and_port, parse_voters
 from millbeck.server.config.sections.listeners import ListenerOptions
@@ -17,7 +17,7 @@ VOTERS = "1@a:9093,2@b:9093,3@c:9093"
 
 def check(**settings: str) -> None:
     texts = {name.replace("_", "."): text for name, text in settings.items()}
-    layers = Layers(static=texts)
+    layers = ConfigLayers(static=texts)
     listener = ListenerOptions.resolve(layers)
     names = tuple(name.upper() for name in listener.controller_listener_names)
     protocols = {"PLAINTEXT": "PLAINTEXT", "IN": "PLAINTEXT", "CTL": "PLAINTEXT"}
@@ -63,15 +63,15 @@ REFUSED = {
     "a broker that votes": (FINE["a broker"] | {"node_id": "2"}, "is among the voters 1,2,3"),
     "a broker without controllers": (
         {"process_roles": "broker", "controller_listener_names": "CTL"},
-        "to find its controllers",
+        "requires it or controller.quorum.voters",
     ),
     "a broker that does not know their listener": (
         {"process_roles": "broker", "controller_quorum_bootstrap_servers": "a:9093"},
-        "the name of its controllers' listener",
+        "requires the name of the controllers' listener",
     ),
     "a broker that listens for controllers": (
         FINE["a broker"] | {"listeners": "PLAINTEXT://:9092,CTL://:9093"},
-        "does not listen for controllers",
+        "must not have a controller listener",
     ),
     "a controller that listens for clients": (
         FINE["a controller"] | {"listeners": "CTL://:9093,PLAINTEXT://:9092"},
@@ -79,21 +79,21 @@ REFUSED = {
     ),
     "a controller with no listener named": (
         {"process_roles": "controller", "controller_quorum_voters": VOTERS},
-        "listens for controllers only",
+        "may have controller listeners only",
     ),
     "a voter nobody can reach": (
         {"controller_quorum_voters": VOTERS, "controller_listener_names": "CTL"},
-        "the other voters need",
+        "by which the other voters connect",
     ),
     "a broker nobody can reach": (
         FINE["both roles of three"] | {"listeners": "CTL://:9093"},
-        "none is left for clients",
+        "no listener for clients",
     ),
     "brokers on the controllers' listener": (
         FINE["both roles of three"] | {"inter_broker_listener_name": "ctl"},
         "is one of controller.listener.names",
     ),
-    "a voter twice": ({"controller_quorum_voters": "1@a:9093,1@b:9093"}, "node 1 comes twice"),
+    "a voter twice": ({"controller_quorum_voters": "1@a:9093,1@b:9093"}, "node 1 is listed twice"),
     "no port": ({"controller_quorum_voters": "1@a:0"}, "is not host:port"),
     "no port to look for": (
         FINE["a broker that looks for its controllers"] | {"controller_quorum_bootstrap_servers": "a:70000"},

@@ -4,39 +4,38 @@ from __future__ import annotations
 
 from typing import Any
 
-from house import Client, House
-
 from millbeck.coordinator.group.records import GroupRecord, group_tombstone
-from millbeck.coordinator.runtime.result import Reply, Result
+from millbeck.coordinator.runtime.result import ResponseCallback, Result
 from millbeck.kernel import errors
 from millbeck.kernel.environment import Environment
-from millbeck.wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
-from millbeck.wire.messages.find_coordinator import FindCoordinatorRequest
+from millbeck.wire.messages.topics import DeleteTopicsRequest, DeleteTopicState
+from tests.unit.server.harness.broker_harness import BrokerHarness, Client
+from tests.unit.server.harness.client_requests import find_coordinator
 
 
 def test_a_coordinator_follows_the_topic_as_it_is_made_and_deleted() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         assert house.node is not None
         broker = house.node.broker
         (coordinator,) = broker.coordinators[:1]
         coordinator.partition_count = 99
-        await client.ask(FindCoordinatorRequest(coordinator_keys=["g"]), 4)
+        await find_coordinator(client, "g")
         assert coordinator.partition_count == 3
         assert sorted(coordinator._drivers) == [0, 1, 2]
         failures: list[Any] = []
         await client.ask(DeleteTopicsRequest(topics=[DeleteTopicState(name="__consumer_offsets")], timeout_ms=1000), 6)
         assert not coordinator._drivers
-        coordinator.write("g", lambda _: Result(response=1), Reply(failures.append, failures.append))
-        coordinator.read("g", lambda _, at: at, Reply(failures.append, failures.append))
+        coordinator.write("g", lambda _: Result(response=1), ResponseCallback(failures.append, failures.append))
+        coordinator.read("g", lambda _, at: at, ResponseCallback(failures.append, failures.append))
         assert [type(each) for each in failures] == [errors.NotCoordinator] * 2
 
-    House().run(scenario)
+    BrokerHarness().run(scenario)
 
 
 def test_what_is_written_to_all_reaches_every_shard() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         assert house.node is not None
-        await client.ask(FindCoordinatorRequest(coordinator_keys=["g"]), 4)
+        await find_coordinator(client, "g")
         coordinator = house.node.broker.coordinators[0]
         seen: list[Any] = []
 
@@ -49,4 +48,4 @@ def test_what_is_written_to_all_reaches_every_shard() -> None:
         assert coordinator.read_all(lambda shard, at: [shard]) == seen
         assert [driver.host.written_offset for driver in coordinator._drivers.values()] == [1, 1, 1]
 
-    House().run(scenario)
+    BrokerHarness().run(scenario)

@@ -5,31 +5,31 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from house import Client, House
 
-from millbeck.coordinator.runtime.host import State
-from millbeck.coordinator.runtime.result import Reply, Result
+from millbeck.coordinator.runtime.result import ResponseCallback, Result
+from millbeck.coordinator.runtime.shard_runner import ShardState
 from millbeck.kernel import errors
 from millbeck.kernel.environment import Environment
 from millbeck.kernel.errors import ApiError
-from millbeck.server.drivers.groups import GroupDriver
-from millbeck.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
-from millbeck.wire.messages.find_coordinator import FindCoordinatorRequest
-from millbeck.wire.messages.list_groups import ListGroupsRequest
-from millbeck.wire.messages.offset_commit import (
+from millbeck.server.coordinators.group_coordinator import GroupDriver
+from millbeck.wire.messages.group_offsets import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
     OffsetCommitRequestTopic,
 )
+from millbeck.wire.messages.groups import ListGroupsRequest
+from millbeck.wire.messages.topics import CreatableTopic, CreateTopicsRequest
+from tests.unit.server.harness.broker_harness import BrokerHarness, Client
+from tests.unit.server.harness.client_requests import find_coordinator
 
 
-def groups_of(house: House) -> GroupDriver:
+def groups_of(house: BrokerHarness) -> GroupDriver:
     assert house.node is not None
     return house.node.broker.groups
 
 
 async def prepare(client: Client) -> None:
-    await client.ask(FindCoordinatorRequest(coordinator_keys=["g"]), 4)
+    await find_coordinator(client, "g")
     await client.ask(CreateTopicsRequest(topics=[CreatableTopic("t", num_partitions=1, replication_factor=1)]), 7)
 
 
@@ -49,7 +49,7 @@ GROUPS = [f"group-{index}" for index in range(10)]
 
 
 def test_every_partition_has_a_shard_and_metrics_add_them_up() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         await prepare(client)
         groups = groups_of(house)
         for offset, group in enumerate(GROUPS):
@@ -64,11 +64,11 @@ def test_every_partition_has_a_shard_and_metrics_add_them_up() -> None:
         }
         assert await names(client) == (0, sorted(GROUPS))
 
-    House().run(scenario)
+    BrokerHarness().run(scenario)
 
 
 def test_a_lost_partition_takes_its_groups_with_it_and_brings_them_back() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         await prepare(client)
         for offset, group in enumerate(GROUPS):
             await commit(client, group, offset)
@@ -83,8 +83,8 @@ def test_a_lost_partition_takes_its_groups_with_it_and_brings_them_back() -> Non
         groups.partition_led(partition)
         assert groups.is_loading
         failures: list[ApiError] = []
-        groups.write(GROUPS[0], lambda _: Result(), Reply(lambda _: None, failures.append))
-        groups.read(GROUPS[0], lambda _, __: None, Reply(lambda _: None, failures.append))
+        groups.write(GROUPS[0], lambda _: Result(), ResponseCallback(lambda _: None, failures.append))
+        groups.read(GROUPS[0], lambda _, __: None, ResponseCallback(lambda _: None, failures.append))
         assert [type(error) for error in failures] == [errors.CoordinatorLoadInProgress] * 2
         with pytest.raises(errors.CoordinatorLoadInProgress):
             groups.read_all(lambda shard, at: shard.list_groups([], [], at))
@@ -95,11 +95,11 @@ def test_a_lost_partition_takes_its_groups_with_it_and_brings_them_back() -> Non
         groups.partition_led(partition)
         assert groups._drivers[lost] is same, "it has it already"
 
-    House().run(scenario)
+    BrokerHarness().run(scenario)
 
 
 def test_a_failed_shard_is_left_out_and_the_others_go_on() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         await prepare(client)
         for group in GROUPS:
             await commit(client, group, 1)
@@ -112,37 +112,37 @@ def test_a_failed_shard_is_left_out_and_the_others_go_on() -> None:
 
         host.shard.replay = broken
         assert await commit(client, GROUPS[0], 2) == errors.CoordinatorNotAvailable.code
-        assert host.state is State.FAILED
+        assert host.state is ShardState.FAILED
         other = next(group for group in GROUPS if groups.partition_for(group) != failed)
         assert await commit(client, other, 2) == 0
         assert len(groups.statistics()) == 2
         assert GROUPS[0] not in (await names(client))[1]
 
-    House().run(scenario)
+    BrokerHarness().run(scenario)
 
 
 def test_closing_ends_every_shard() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         await prepare(client)
         groups = groups_of(house)
         hosts = [driver.host for driver in groups._drivers.values()]
         groups.close()
-        assert [host.state for host in hosts] == [State.CLOSED] * 3
+        assert [host.state for host in hosts] == [ShardState.CLOSED] * 3
         assert await commit(client, "g", 1) == errors.NotCoordinator.code
 
-    House().run(scenario)
+    BrokerHarness().run(scenario)
 
 
 def test_a_shard_that_failed_is_given_another_try_with_the_next_epoch() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         await prepare(client)
         groups = groups_of(house)
         driver = groups._drivers[0]
         groups.partition_led(driver.partition)
         assert groups._drivers[0] is driver
-        driver.host.state = State.FAILED
+        driver.host.state = ShardState.FAILED
         groups.partition_led(driver.partition)
         assert groups._drivers[0] is not driver
-        assert groups._drivers[0].host.state is State.ACTIVE
+        assert groups._drivers[0].host.state is ShardState.ACTIVE
 
-    House().run(scenario)
+    BrokerHarness().run(scenario)

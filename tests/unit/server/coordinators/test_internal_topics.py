@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from millbeck.server.config import NodeConfig
-from millbeck.server.internal_topics import OFFSETS_TOPIC, internal_topics
+from millbeck.server.coordinators.internal_topics import OFFSETS_TOPIC, internal_topics
 
 
 def test_the_offsets_topic_follows_its_settings() -> None:

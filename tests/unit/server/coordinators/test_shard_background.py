@@ -4,17 +4,17 @@ import asyncio
 from collections.abc import Coroutine
 from typing import Any
 
-from millbeck.coordinator.runtime.host import State
 from millbeck.coordinator.runtime.result import Result
+from millbeck.coordinator.runtime.shard_runner import ShardState
 from millbeck.host import real_environment
-from millbeck.server.drivers.shard_background import ShardBackground
+from millbeck.server.coordinators.shard_background import ShardBackground
 
 
 class Host:
     """Stands for a shard's host: it carries out what it is given, or refuses it."""
 
     def __init__(self, *, is_refusing: bool = False) -> None:
-        self.state = State.ACTIVE
+        self.state = ShardState.ACTIVE
         self.is_refusing = is_refusing
         self.results: list[Any] = []
 
@@ -58,6 +58,6 @@ def test_a_result_that_cannot_be_written_is_told_of() -> None:
 
 def test_a_shard_that_is_gone_hears_nothing() -> None:
     closed = Host()
-    closed.state = State.CLOSED
+    closed.state = ShardState.CLOSED
     assert asyncio.run(outcome(lambda: 7, None)) == ([], 0)
     assert asyncio.run(outcome(lambda: 7, closed)) == ([], 0)

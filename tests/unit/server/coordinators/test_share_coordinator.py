@@ -1,17 +1,12 @@
 from __future__ import annotations
 
 import asyncio
-import sys
-from pathlib import Path
 
 from millbeck.coordinator.share.shard import ShareKey
 from millbeck.kernel.environment import Environment
-from millbeck.server.drivers.share_state import key_text
-
-sys.path.insert(0, str(Path(__file__).parent.parent))
-
-from house import Client, House
-from sharing import ACCEPT, Member, acquired, begin, produce, settled, share_house
+from millbeck.server.coordinators.share_coordinator import key_text
+from tests.unit.server.harness.broker_harness import BrokerHarness, Client
+from tests.unit.server.harness.share_member import ACCEPT, Member, acquired, begin, produce, settled, share_house
 
 
 def test_a_key_is_as_find_coordinator_has_it() -> None:
@@ -19,7 +14,7 @@ def test_a_key_is_as_find_coordinator_has_it() -> None:
 
 
 def test_the_beginning_of_the_log_goes_when_it_is_needless_and_nothing_is_lost() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         member, topic_id = await begin(house, client, environment, count=0)
         await member.fetch(topic_id)
         for number in range(12):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from millbeck.server.cold_readers import DISK_SHARE_MIN, READERS_MAX, STRETCH_BYTES, ColdReaders
+from millbeck.server.fetch.cold_readers import DISK_SHARE_MIN, READERS_MAX, STRETCH_BYTES, ColdReaders
 
 
 def test_a_read_is_expected_where_a_cold_one_ended() -> None:

@@ -7,22 +7,6 @@ import errno
 from typing import Any, cast
 
 import pytest
-from asking import (
-    append_straight,
-    create,
-    delete,
-    deny,
-    end_of_transaction,
-    fetch,
-    in_house,
-    in_transaction,
-    leases,
-    partition_of,
-    produce,
-    results,
-)
-from house import Client, House, one_batch
-from standing_in import needs_sources
 
 from millbeck.kernel.environment import Environment, FileSlice
 from millbeck.kernel.errors import (
@@ -37,13 +21,30 @@ from millbeck.kernel.errors import (
     UnknownTopicOrPartition,
 )
 from millbeck.records import batch as batches
+from millbeck.replication.log_read import LogRead
 from millbeck.security.authorizer import Operation
-from millbeck.server.fetch_sessions import Wanted
-from millbeck.server.handlers.fetch import fetching
-from millbeck.storage.producer_state import Origin
-from millbeck.testing.sim.disk_faults import DiskCall
-from millbeck.wire.fast_fetch import PartitionResult
+from millbeck.server.fetch import delayed_fetch
+from millbeck.server.fetch.partition_read import PartitionRead
+from millbeck.server.fetch.sessions import CachedPartition
+from millbeck.simulation.environment.disk_faults import DiskCall
+from millbeck.storage.producer_state import AppendOrigin
 from millbeck.wire.messages.fetch import AbortedTransaction, FetchPartition, FetchRequest, ReplicaState
+from tests.unit.server.harness.broker_harness import BrokerHarness, Client, one_batch
+from tests.unit.server.harness.client_requests import (
+    append_straight,
+    create,
+    delete,
+    deny,
+    end_of_transaction,
+    fetch,
+    in_house,
+    in_transaction,
+    leases,
+    partition_of,
+    produce,
+    results,
+)
+from tests.unit.server.harness.method_patches import needs_sources
 
 BATCH = len(one_batch(b"x" * 100))
 """The size of the batches that the tests about sizes append."""
@@ -65,7 +66,7 @@ async def timed(reply: Any) -> tuple[Any, float]:
 
 @pytest.mark.parametrize("version", range(4, 19))
 def test_every_version_reads_what_was_appended(version: int) -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         topic_id = await create(client)
         await produce(client, b"a", b"b")
         await produce(client, b"c")
@@ -83,7 +84,7 @@ def test_every_version_reads_what_was_appended(version: int) -> None:
 
 
 def test_an_offset_inside_a_batch_gets_the_whole_batch() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         await create(client)
         await produce(client, b"a", b"b", b"c")
         await produce(client, b"d")
@@ -95,7 +96,7 @@ def test_an_offset_inside_a_batch_gets_the_whole_batch() -> None:
 
 
 def test_the_end_is_empty_and_beyond_either_end_is_out_of_range() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         await create(client)
         for _ in range(3):
             await produce(client, b"x")
@@ -112,7 +113,7 @@ def test_the_end_is_empty_and_beyond_either_end_is_out_of_range() -> None:
 
 
 def test_the_first_partition_with_data_gets_a_batch_whatever_its_size_and_the_others_only_what_fits() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         await create(client, partitions=4)
         for index in (1, 2, 3):
             await produce(client, b"x" * 100, index=index)
@@ -127,7 +128,7 @@ def test_the_first_partition_with_data_gets_a_batch_whatever_its_size_and_the_ot
 
 
 def test_a_partitions_own_limit_ends_at_a_batch() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         await create(client)
         for _ in range(5):
             await produce(client, b"x" * 100)
@@ -139,7 +140,7 @@ def test_a_partitions_own_limit_ends_at_a_batch() -> None:
 
 
 def test_the_broker_limits_what_a_request_may_ask_for() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         await create(client)
         for _ in range(20):
             await produce(client, b"x" * 100)
@@ -150,7 +151,7 @@ def test_the_broker_limits_what_a_request_may_ask_for() -> None:
 
 
 def test_unknown_topics_partitions_and_ids_have_each_their_error() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         topic_id = await create(client)
         cases = (
             (fetch((0, 0), topic="nowhere"), 11, UnknownTopicOrPartition),
@@ -169,7 +170,7 @@ def test_unknown_topics_partitions_and_ids_have_each_their_error() -> None:
 
 
 def test_a_reader_of_another_epoch_is_fenced_and_told_who_leads() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         topic_id = await create(client)
         partition = partition_of(house)
         partition.lead(5, 1)
@@ -194,7 +195,7 @@ def test_a_reader_of_another_epoch_is_fenced_and_told_who_leads() -> None:
 
 
 def test_a_reader_with_another_history_is_told_where_it_diverges() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         await create(client)
         partition = partition_of(house)
         partition.lead(2, 1)
@@ -224,7 +225,7 @@ def test_a_reader_with_another_history_is_told_where_it_diverges() -> None:
 
 
 def test_a_reader_of_committed_records_stops_at_the_first_open_transaction() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         await create(client)
         partition = partition_of(house)
         await produce(client, b"plain")
@@ -242,13 +243,13 @@ def test_a_reader_of_committed_records_stops_at_the_first_open_transaction() -> 
 
 
 def test_aborted_transactions_within_the_reply_are_listed() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         await create(client)
         partition = partition_of(house)
         append_straight(partition, in_transaction(b"no", producer_id=7))
         append_straight(partition, in_transaction(b"yes", producer_id=8))
-        append_straight(partition, end_of_transaction(7, committed=False), origin=Origin.COORDINATOR)
-        append_straight(partition, end_of_transaction(8, committed=True), origin=Origin.COORDINATOR)
+        append_straight(partition, end_of_transaction(7, committed=False), origin=AppendOrigin.COORDINATOR)
+        append_straight(partition, end_of_transaction(8, committed=True), origin=AppendOrigin.COORDINATOR)
         result = results(await client.ask(fetch((0, 0), committed=True), 11))[0]
         listed = [(each.producer_id, each.first_offset) for each in result.aborted_transactions]
         assert (listed, result.last_stable_offset) == ([(7, 0)], 4)
@@ -260,14 +261,14 @@ def test_aborted_transactions_within_the_reply_are_listed() -> None:
 
 
 def test_a_committed_reader_is_woken_by_the_marker() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         await create(client)
         partition = partition_of(house)
         append_straight(partition, in_transaction(b"open", producer_id=7))
         reply = client.send(fetch((0, 0), committed=True, max_wait_ms=60_000), 11)
         await asyncio.sleep(1)
         assert not reply.done()
-        append_straight(partition, end_of_transaction(7, committed=True), origin=Origin.COORDINATOR)
+        append_straight(partition, end_of_transaction(7, committed=True), origin=AppendOrigin.COORDINATOR)
         response, seconds = await timed(reply)
         assert seconds < 1
         assert len(results(response)[0].records) > 0
@@ -279,7 +280,7 @@ def test_a_committed_reader_is_woken_by_the_marker() -> None:
 
 
 def test_an_append_wakes_a_parked_fetch() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         await create(client)
         other = await house.connect(environment)
         reply = client.send(fetch((0, 0), max_wait_ms=30_000), 11)
@@ -294,7 +295,7 @@ def test_an_append_wakes_a_parked_fetch() -> None:
 
 
 def test_min_bytes_may_come_in_several_appends() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         await create(client, partitions=2)
         other = await house.connect(environment)
         reply = client.send(fetch((0, 0), (1, 0), max_wait_ms=30_000, min_bytes=3 * BATCH), 11)
@@ -312,7 +313,7 @@ def test_min_bytes_may_come_in_several_appends() -> None:
 
 
 def test_no_more_is_waited_for_than_the_reply_could_hold() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         await create(client)
         await produce(client, b"x" * 100)
         request = fetch((0, 0), max_wait_ms=30_000, min_bytes=1_000_000, max_bytes=BATCH)
@@ -324,7 +325,7 @@ def test_no_more_is_waited_for_than_the_reply_could_hold() -> None:
 
 @pytest.mark.parametrize(("has_data", "wait_ms"), [(False, 500), (True, 500), (True, 0), (False, 0), (False, -3)])
 def test_after_max_wait_the_answer_is_what_there_is(has_data: bool, wait_ms: int) -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         await create(client)
         if has_data:
             await produce(client, b"little")
@@ -338,7 +339,7 @@ def test_after_max_wait_the_answer_is_what_there_is(has_data: bool, wait_ms: int
 
 
 def test_a_fetch_of_nothing_and_one_for_zero_bytes_are_answered_at_once() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         await create(client)
         _, seconds = await timed(client.ask(fetch(max_wait_ms=30_000), 11))
         assert seconds < 0.1
@@ -349,7 +350,7 @@ def test_a_fetch_of_nothing_and_one_for_zero_bytes_are_answered_at_once() -> Non
 
 
 def test_an_error_in_one_partition_ends_the_wait() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         await create(client)
         response, seconds = await timed(client.ask(fetch((0, 0), (9, 0), max_wait_ms=30_000), 11))
         assert seconds < 0.1
@@ -360,7 +361,7 @@ def test_an_error_in_one_partition_ends_the_wait() -> None:
 
 
 def test_a_deleted_topic_ends_the_wait() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         await create(client)
         other = await house.connect(environment)
         reply = client.send(fetch((0, 0), max_wait_ms=30_000), 11)
@@ -374,7 +375,7 @@ def test_a_deleted_topic_ends_the_wait() -> None:
 
 
 def test_a_parked_fetch_holds_what_comes_behind_it() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         await create(client)
         parked = client.send(fetch((0, 0), max_wait_ms=3000), 11)
         behind = asyncio.ensure_future(produce(client, b"behind"))
@@ -388,7 +389,7 @@ def test_a_parked_fetch_holds_what_comes_behind_it() -> None:
 
 @pytest.mark.parametrize("session", [(0, -1), (0, 0)], ids=["sessionless", "session"])
 def test_a_connection_that_is_lost_while_parked_leaves_nothing_behind(session: tuple[int, int]) -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         await create(client, partitions=2)
         await produce(client, b"some")
         other = await house.connect(environment)
@@ -403,10 +404,15 @@ def test_a_connection_that_is_lost_while_parked_leaves_nothing_behind(session: t
             each
             for index in (0, 1)
             for each in partition_of(house, index=index).watchers
-            if isinstance(each, fetching.Fetching)
+            if isinstance(each, delayed_fetch.DelayedFetch)
         ]
         assert waiting == []
-        assert [each.on_ready for each in watchers if not isinstance(each, fetching.Fetching)] in ([], [None, None])
+        assert [
+            getattr(each, "on_ready", None) for each in watchers if not isinstance(each, delayed_fetch.DelayedFetch)
+        ] in (
+            [],
+            [None, None],
+        )
         assert leases(house) == 0
         assert len(house.node.deadlines) == 0
         await produce(other, b"x" * 2000)
@@ -418,7 +424,7 @@ def test_a_connection_that_is_lost_while_parked_leaves_nothing_behind(session: t
 
 
 def test_a_name_that_may_not_be_read_is_refused_whether_or_not_it_exists() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         topic_id = await create(client)
         deny(house, Operation.READ)
         for request, version, error in (
@@ -442,7 +448,9 @@ def as_follower(request: FetchRequest, version: int = 17, broker_id: int = 2, br
     return request
 
 
-async def create_replicated(house: House, client: Client, isr: tuple[int, ...] = (1, 2), **configs: str) -> bytes:
+async def create_replicated(
+    house: BrokerHarness, client: Client, isr: tuple[int, ...] = (1, 2), **configs: Any
+) -> bytes:
     """A topic whose partition this node leads, with followers that exist only in the tests' requests."""
     topic_id = await create(client, **configs)
     partition_of(house).lead(1, 1, (1, 2, 3), isr)
@@ -451,7 +459,7 @@ async def create_replicated(house: House, client: Client, isr: tuple[int, ...] =
 
 @pytest.mark.parametrize("version", [11, 14, 15, 18])
 def test_replicas_do_not_fetch_from_a_clients_listener(version: int) -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         topic_id = await create_replicated(house, client)
         await produce(client, b"x")
         request = as_follower(fetch((0, 0), topic_id=topic_id), version)
@@ -467,7 +475,7 @@ def test_replicas_do_not_fetch_from_a_clients_listener(version: int) -> None:
 
 
 def test_replicas_need_leave_to_act_for_the_cluster() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         topic_id = await create_replicated(house, client)
         request = as_follower(fetch((0, 0), topic_id=topic_id))
         assert results(await client.ask(request, 17))[0].error_code == 0
@@ -478,7 +486,7 @@ def test_replicas_need_leave_to_act_for_the_cluster() -> None:
 
 
 def test_a_follower_reads_beyond_the_high_watermark_and_what_it_fetches_from_is_its_progress() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         topic_id = await create_replicated(house, client)
         await produce(client, b"x")
         partition = partition_of(house)
@@ -497,7 +505,7 @@ def test_a_follower_reads_beyond_the_high_watermark_and_what_it_fetches_from_is_
 
 
 def test_a_parked_follower_is_woken_by_an_append_and_acknowledges_it_with_its_next_fetch() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         topic_id = await create_replicated(house, client, min_insync_replicas="2")
         follower = await house.connect(environment)
         opened = await follower.ask(as_follower(fetch((0, 0), topic_id=topic_id, session=(0, 0))), 17)
@@ -518,7 +526,7 @@ def test_a_parked_follower_is_woken_by_an_append_and_acknowledges_it_with_its_ne
 
 
 def test_a_follower_whose_history_is_another_makes_no_progress() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         topic_id = await create_replicated(house, client)
         await produce(client, b"x")
         partition = partition_of(house)
@@ -533,7 +541,7 @@ def test_a_follower_whose_history_is_another_makes_no_progress() -> None:
 
 
 def test_who_is_no_follower_or_asks_no_leader_is_told_so() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         topic_id = await create_replicated(house, client)
         partition = partition_of(house)
         stranger = as_follower(fetch((0, 0), topic_id=topic_id), broker_id=9)
@@ -549,7 +557,7 @@ def test_who_is_no_follower_or_asks_no_leader_is_told_so() -> None:
 
 
 def test_consumers_read_from_a_follower_what_it_knows_to_be_committed() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         await create_replicated(house, client)
         await produce(client, b"x", b"y")
         partition = partition_of(house)
@@ -557,7 +565,7 @@ def test_consumers_read_from_a_follower_what_it_knows_to_be_committed() -> None:
         assert results(await client.ask(fetch((0, 0)), 10))[0].error_code == NotLeaderOrFollower.code
         result = results(await client.ask(fetch((0, 0)), 11))[0]
         assert (result.error_code, result.high_watermark, result.records) == (0, 0, b"")
-        partition.leader_said(2, 0)
+        partition.update_from_leader(2, 0)
         assert b"y" in results(await client.ask(fetch((0, 0)), 11))[0].records
 
     in_house(scenario)
@@ -575,7 +583,7 @@ async def fill_cold(client: Client, count: int = 40, size: int = 100_000) -> Non
 
 @pytest.mark.parametrize("cold_read", [0.3, 1.0])
 def test_what_is_not_in_memory_is_searched_and_read_on_a_thread(cold_read: float) -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         await fill_cold(client)
         house.machine.disk.faults.cold_read = cold_read
         offset, numbers = 0, []
@@ -591,7 +599,7 @@ def test_what_is_not_in_memory_is_searched_and_read_on_a_thread(cold_read: float
 
 @pytest.mark.parametrize("cold_read", [0.0, 0.5, 1.0])
 def test_replies_above_a_mebibyte_stay_in_their_files(cold_read: float) -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         await create(client)
         for number in range(3):
             await produce(client, b"%d" % number + b"x" * 700_000)
@@ -606,7 +614,7 @@ def test_replies_above_a_mebibyte_stay_in_their_files(cold_read: float) -> None:
 @pytest.mark.parametrize("cold_read", [0.0, 1.0], ids=["warm", "cold"])
 @pytest.mark.parametrize("size", [1000, 700_000], ids=["small", "large"])
 def test_a_disk_that_does_not_read_is_a_storage_error_for_the_partition(cold_read: float, size: int) -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         await create(client)
         for _ in range(3):
             await produce(client, b"x" * size)
@@ -623,7 +631,7 @@ def test_a_disk_that_does_not_read_is_a_storage_error_for_the_partition(cold_rea
 
 
 def test_a_search_that_the_disk_refuses_ends_in_a_storage_error() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         await fill_cold(client)
         disk = house.machine.disk
         disk.faults.cold_read = 1.0
@@ -637,7 +645,7 @@ def test_a_search_that_the_disk_refuses_ends_in_a_storage_error() -> None:
 
 
 def test_a_topic_that_goes_away_during_a_cold_read_does_not_keep_the_reply() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         await create(client)
         await produce(client, b"x" * 100)
         other = await house.connect(environment)
@@ -655,7 +663,7 @@ def test_a_topic_that_goes_away_during_a_cold_read_does_not_keep_the_reply() -> 
 
 
 def test_a_connection_lost_during_a_cold_read_gives_the_lease_back() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         await create(client)
         for _ in range(3):
             await produce(client, b"x" * 700_000)
@@ -671,21 +679,21 @@ def test_a_connection_lost_during_a_cold_read_gives_the_lease_back() -> None:
 
 @needs_sources
 def test_a_connection_lost_during_a_cold_search_parks_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         await fill_cold(client, count=30)
         other = await house.connect(environment)
         house.machine.disk.faults.cold_read = 1.0
         searching = asyncio.Event()
-        start_warm = fetching.Fetching._start_warm
+        start_warm = delayed_fetch.DelayedFetch._start_warm
 
-        async def after_the_loss(each: fetching.Fetching, *cold: Any) -> None:
+        async def after_the_loss(each: delayed_fetch.DelayedFetch, *cold: Any) -> None:
             searching.set()
             while not each.call.connection.is_lost:
                 await asyncio.sleep(0.01)
             house.machine.disk.faults.cold_read = 0.0
             await start_warm(each, *cold)
 
-        monkeypatch.setattr(fetching.Fetching, "_start_warm", after_the_loss)
+        monkeypatch.setattr(delayed_fetch.DelayedFetch, "_start_warm", after_the_loss)
         client.send(fetch((0, 12), max_wait_ms=2_000_000_000, min_bytes=50_000_000), 11)
         await searching.wait()
         client.close()
@@ -700,10 +708,10 @@ def test_a_connection_lost_during_a_cold_search_parks_nothing(monkeypatch: pytes
 
 
 def test_an_offline_log_is_a_storage_error_wherever_the_reader_stands() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         await create(client)
         await produce(client, b"x")
-        partition_of(house).log.go_offline("a test")
+        partition_of(house).log.mark_offline("a test")
         for offset in (0, 1):
             response, seconds = await timed(client.ask(fetch((0, offset), max_wait_ms=60_000), 11))
             assert results(response)[0].error_code == KafkaStorageError.code
@@ -715,7 +723,7 @@ def test_an_offline_log_is_a_storage_error_wherever_the_reader_stands() -> None:
 @needs_sources
 @pytest.mark.parametrize("is_parked", [False, True])
 def test_what_should_never_raise_is_answered_and_counted(is_parked: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         await create(client)
         other = await house.connect(environment)
         assert house.node is not None
@@ -725,12 +733,12 @@ def test_what_should_never_raise_is_answered_and_counted(is_parked: bool, monkey
 
         if not is_parked:
             await produce(other, b"x")
-            monkeypatch.setattr(fetching.Fetching, "_read", surprise)
+            monkeypatch.setattr(delayed_fetch.DelayedFetch, "_read", surprise)
             response = await client.ask(fetch((0, 0)), 11)
         else:
             reply = client.send(fetch((0, 0), max_wait_ms=30_000), 11)
             await asyncio.sleep(1)
-            monkeypatch.setattr(fetching.Fetching, "_read", surprise)
+            monkeypatch.setattr(delayed_fetch.DelayedFetch, "_read", surprise)
             await produce(other, b"x")
             response, seconds = await timed(reply)
             assert seconds < 1
@@ -746,7 +754,7 @@ def test_what_should_never_raise_is_answered_and_counted(is_parked: bool, monkey
 
 
 def test_fetches_are_counted_by_topic() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         await create(client, partitions=2)
         await produce(client, b"x" * 100)
         await client.ask(fetch((0, 0), (1, 0)), 11)
@@ -759,17 +767,15 @@ def test_fetches_are_counted_by_topic() -> None:
 
 
 def test_what_had_no_room_in_a_cold_reply_is_told_as_cut_short() -> None:
-    found = [
-        fetching.Found(
-            Wanted("t", index, 0, 1000, -1, -1),
-            PartitionResult(index, 0, 10, 10, 0, aborted_transactions=[AbortedTransaction(1, 0)]),
-            None,
-            10,
-            FileSlice(cast(Any, None), 0, 5, lambda: None),
-        )
-        for index in range(2)
-    ]
-    fetching.Fetching._loaded(found, [(b"abcde",), ()])
-    assert [outcome.result.records_size for outcome in found] == [5, 0]
-    assert [outcome.is_cut_short for outcome in found] == [False, True]
-    assert [len(outcome.result.aborted_transactions or []) for outcome in found] == [1, 0]
+    found = []
+    for index in range(2):
+        info = LogRead(10, 0)
+        info.end_offset = 10
+        outcome = PartitionRead(CachedPartition("t", index, 0, 1000, -1, -1), None, info)
+        outcome.slice = FileSlice(cast(Any, None), 0, 5, lambda: None)
+        outcome.aborted_transactions = [AbortedTransaction(1, 0)]
+        found.append(outcome)
+    delayed_fetch.DelayedFetch._loaded(found, [(b"abcde",), ()])
+    assert [outcome.records_size for outcome in found] == [5, 0]
+    assert [outcome.is_size_limited for outcome in found] == [False, True]
+    assert [len(outcome.aborted_transactions or []) for outcome in found] == [1, 0]

@@ -6,7 +6,20 @@ import asyncio
 from typing import Any
 
 import pytest
-from asking import (
+
+from millbeck.kernel.environment import Environment
+from millbeck.kernel.errors import (
+    FetchSessionIdNotFound,
+    FetchSessionTopicIdError,
+    InvalidFetchSessionEpoch,
+    UnknownServerError,
+    UnknownTopicId,
+    UnknownTopicOrPartition,
+)
+from millbeck.server.fetch.handler import error_reply
+from millbeck.wire.messages.topics import DeleteRecordsPartition, DeleteRecordsRequest, DeleteRecordsTopic
+from tests.unit.server.harness.broker_harness import BrokerHarness, Client, one_batch
+from tests.unit.server.harness.client_requests import (
     append_straight,
     create,
     delete,
@@ -18,19 +31,6 @@ from asking import (
     produce,
     results,
 )
-from house import Client, House, one_batch
-
-from millbeck.kernel.environment import Environment
-from millbeck.kernel.errors import (
-    FetchSessionIdNotFound,
-    FetchSessionTopicIdError,
-    InvalidFetchSessionEpoch,
-    UnknownServerError,
-    UnknownTopicId,
-    UnknownTopicOrPartition,
-)
-from millbeck.server.handlers.fetch.handler import error_reply
-from millbeck.wire.messages.delete_records import DeleteRecordsPartition, DeleteRecordsRequest, DeleteRecordsTopic
 
 BATCH = len(one_batch(b"x" * 100))
 
@@ -62,7 +62,7 @@ class Session:
 
 @pytest.mark.parametrize("version", range(7, 19))
 def test_only_partitions_with_news_are_listed(version: int) -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         topic_id = await create(client, partitions=3)
         other = await house.connect(environment)
         session = Session(client, version, topic_id)
@@ -77,7 +77,7 @@ def test_only_partitions_with_news_are_listed(version: int) -> None:
 
 
 def test_a_client_that_does_not_move_on_gets_the_same_data_again() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         await create(client)
         await produce(client, b"x")
         session = Session(client)
@@ -90,7 +90,7 @@ def test_a_client_that_does_not_move_on_gets_the_same_data_again() -> None:
 
 
 def test_a_parked_session_is_woken_by_any_of_its_partitions() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         await create(client, partitions=50)
         other = await house.connect(environment)
         session = Session(client)
@@ -108,7 +108,7 @@ def test_a_parked_session_is_woken_by_any_of_its_partitions() -> None:
 
 
 def test_growth_between_two_fetches_is_not_missed() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         await create(client)
         other = await house.connect(environment)
         session = Session(client)
@@ -120,7 +120,7 @@ def test_growth_between_two_fetches_is_not_missed() -> None:
 
 
 def test_a_partition_added_later_is_told_even_when_it_is_empty() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         await create(client, partitions=2)
         session = Session(client)
         await session.ask((0, 0))
@@ -131,7 +131,7 @@ def test_a_partition_added_later_is_told_even_when_it_is_empty() -> None:
 
 
 def test_a_forgotten_partition_is_neither_listed_nor_watched() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         await create(client, partitions=2)
         other = await house.connect(environment)
         session = Session(client)
@@ -147,7 +147,7 @@ def test_a_forgotten_partition_is_neither_listed_nor_watched() -> None:
 
 @pytest.mark.parametrize("epoch", [-1, 0], ids=["closed", "made anew"])
 def test_a_session_ends_when_its_client_says_so(epoch: int) -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         await create(client)
         await produce(client, b"x")
         session = Session(client)
@@ -165,7 +165,7 @@ def test_a_session_ends_when_its_client_says_so(epoch: int) -> None:
 
 
 def test_a_session_without_partitions_is_over() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         await create(client)
         session = Session(client)
         await session.ask((0, 0))
@@ -178,7 +178,7 @@ def test_a_session_without_partitions_is_over() -> None:
 
 
 def test_wrong_ids_and_epochs_are_refused_and_the_session_goes_on() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         topic_id = await create(client)
         session = Session(client, version=12)
         await session.ask((0, 0))
@@ -196,7 +196,7 @@ def test_wrong_ids_and_epochs_are_refused_and_the_session_goes_on() -> None:
 
 
 def test_the_log_start_is_news() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         await create(client)
         other = await house.connect(environment)
         await produce(client, b"a", b"b")
@@ -218,7 +218,7 @@ def test_the_log_start_is_news() -> None:
 
 
 def test_an_error_is_told_with_every_fetch_until_it_is_gone() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         await create(client, partitions=1)
         session = Session(client)
         await session.ask((0, 0), (5, 0))
@@ -233,7 +233,7 @@ def test_an_error_is_told_with_every_fetch_until_it_is_gone() -> None:
 
 @pytest.mark.parametrize("version", [12, 13])
 def test_a_topic_deleted_and_made_again_is_followed_by_name_and_not_by_id(version: int) -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         topic_id = await create(client)
         other = await house.connect(environment)
         await produce(other, b"old", b"old")
@@ -259,7 +259,7 @@ def test_a_topic_deleted_and_made_again_is_followed_by_name_and_not_by_id(versio
 
 
 def test_partitions_take_turns_when_not_all_fit() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         await create(client, partitions=3)
         for index in range(3):
             for _ in range(5):
@@ -282,7 +282,7 @@ def test_partitions_take_turns_when_not_all_fit() -> None:
 
 
 def test_what_a_limit_kept_out_comes_next_although_a_transaction_is_open() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         await create(client, partitions=2)
         for index in (0, 1):
             append_straight(partition_of(house, index=index), in_transaction(b"x" * 100, producer_id=7))
@@ -297,7 +297,7 @@ def test_what_a_limit_kept_out_comes_next_although_a_transaction_is_open() -> No
 
 
 def test_what_a_partitions_limit_keeps_out_is_not_forgotten_during_the_wait() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         await create(client, partitions=2)
         other = await house.connect(environment)
         session = Session(client)
@@ -313,7 +313,7 @@ def test_what_a_partitions_limit_keeps_out_is_not_forgotten_during_the_wait() ->
 
 
 def test_what_is_kept_out_a_second_time_is_not_forgotten_either() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         await create(client, partitions=3)
         for index in range(3):
             await produce(client, b"x" * 5000, index=index)
@@ -329,7 +329,7 @@ def test_what_is_kept_out_a_second_time_is_not_forgotten_either() -> None:
 
 
 def test_without_room_for_a_session_the_client_goes_on_with_full_fetches() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         await create(client)
         await Session(client).ask((0, 0))
         other = await house.connect(environment)
@@ -340,7 +340,7 @@ def test_without_room_for_a_session_the_client_goes_on_with_full_fetches() -> No
 
 
 def test_a_session_outlives_its_connection() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         await create(client)
         session = Session(client)
         await session.ask((0, 0))

@@ -7,13 +7,13 @@ from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, cast
 
 import pytest
-from standing_in import needs_sources
 
 from millbeck.kernel.environment import FileSlice, Part
 from millbeck.kernel.errors import KafkaStorageError
 from millbeck.server.broker import Broker
-from millbeck.server.cold_readers import STRETCH_BYTES, ColdReaders
-from millbeck.server.handlers.fetch.reading import COLD_BYTES_MAX, COPIED_BYTES_MAX, TRIED_STEP_BYTES, load
+from millbeck.server.fetch.cold_readers import STRETCH_BYTES, ColdReaders
+from millbeck.server.fetch.reading import COLD_BYTES_MAX, COPIED_BYTES_MAX, TRIED_STEP_BYTES, load
+from tests.unit.server.harness.method_patches import needs_sources
 
 pytestmark = needs_sources
 

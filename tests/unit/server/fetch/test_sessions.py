@@ -6,15 +6,15 @@ import random
 from typing import Any, cast
 
 import pytest
-from standing_in import needs_sources
 
 from millbeck.kernel.errors import FetchSessionIdNotFound, FetchSessionTopicIdError, InvalidFetchSessionEpoch
 from millbeck.replication.partition import Partition
-from millbeck.server.fetch_sessions import EVICTION_IDLE_MS, FetchSession, FetchSessions, Wanted
+from millbeck.server.fetch.sessions import EVICTION_IDLE_MS, CachedPartition, FetchSession, FetchSessions
+from tests.unit.server.harness.method_patches import needs_sources
 
 
-def wanted(topic: str = "t", index: int = 0, offset: int = 0) -> Wanted:
-    return Wanted(topic, index, offset, 1000, -1, -1)
+def wanted(topic: str = "t", index: int = 0, offset: int = 0) -> CachedPartition:
+    return CachedPartition(topic, index, offset, 1000, -1, -1)
 
 
 class FakePartition:
@@ -213,7 +213,7 @@ def test_a_recreated_topic_moves_the_watch() -> None:
 def test_a_followers_session_watches_the_end_of_the_log() -> None:
     session = sessions(1).open(9, True, 200_000, is_privileged=True)
     assert session is not None
-    place, asked = partition(), Wanted(bytes(16), 0, 0, 100, -1, -1)
+    place, asked = partition(), CachedPartition(bytes(16), 0, 0, 100, -1, -1)
     session.update([asked], ())
     session.watch(asked, place)
     assert (session in place.end_watchers, session in place.watchers) == (True, False)

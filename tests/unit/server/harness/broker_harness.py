@@ -11,12 +11,12 @@ from millbeck.kernel.environment import Environment
 from millbeck.records import batch
 from millbeck.records.record import Record
 from millbeck.server.config import NodeConfig
-from millbeck.server.formatting import format_directories
+from millbeck.server.local.formatting import format_directories
 from millbeck.server.node import Node, NodeSettings
-from millbeck.testing.sim import World
-from millbeck.testing.sim.process import PROCESS
-from millbeck.testing.sim.threads import SimThreads
-from millbeck.testing.wire_client import WireClient
+from millbeck.simulation import World
+from millbeck.simulation.environment.process import PROCESS
+from millbeck.simulation.environment.threads import SimThreads
+from millbeck.simulation.workloads.wire_client import WireClient
 
 T = TypeVar("T")
 SETTINGS = {
@@ -33,7 +33,7 @@ SETTINGS = {
 Client = WireClient
 
 
-class House:
+class BrokerHarness:
     """``node`` is the running one; `restart` makes another on the same disk."""
 
     def __init__(self, seed: int = 1, **settings: str) -> None:
@@ -71,7 +71,9 @@ class House:
         _, client = await environment.network.connect(Client, host="n1", port=9092)
         return cast(Client, client)
 
-    def run(self, scenario: Callable[[House, Client, Environment], Coroutine[Any, Any, T]], limit_s: float = 600) -> T:
+    def run(
+        self, scenario: Callable[[BrokerHarness, Client, Environment], Coroutine[Any, Any, T]], limit_s: float = 600
+    ) -> T:
         """Start the node, connect, run the scenario; what the node reported as unexpected fails the test, as does a
         sync on its loop."""
 

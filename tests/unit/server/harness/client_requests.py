@@ -2,31 +2,38 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from typing import Any
 
-from house import Client, House, one_batch
-
+from millbeck.kernel.errors import CoordinatorNotAvailable
 from millbeck.kernel.ids import ZERO_UUID
 from millbeck.records import control
 from millbeck.replication.partition import Partition
 from millbeck.security.authorizer import Operation, ResourceType
 from millbeck.security.principal import Principal
-from millbeck.server.metadata_replies import MetadataReplies
-from millbeck.storage.producer_state import Origin
-from millbeck.wire.messages.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
-from millbeck.wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
+from millbeck.server.metadata.reply_cache import MetadataReplies
+from millbeck.storage.producer_state import AppendOrigin
 from millbeck.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic, ForgottenTopic
+from millbeck.wire.messages.groups import Coordinator, FindCoordinatorRequest
 from millbeck.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
+from millbeck.wire.messages.topics import (
+    CreatableTopic,
+    CreatableTopicConfig,
+    CreateTopicsRequest,
+    DeleteTopicsRequest,
+    DeleteTopicState,
+)
+from tests.unit.server.harness.broker_harness import BrokerHarness, Client, one_batch
 
 NOW_MS = 1_700_000_000_000
 
 
-def in_house(scenario: Any, **settings: str) -> Any:
-    return House(**settings).run(scenario)
+def in_house(scenario: Any, **settings: Any) -> Any:
+    return BrokerHarness(**settings).run(scenario)
 
 
-async def create(client: Client, name: str = "t", partitions: int = 1, **configs: str) -> bytes:
+async def create(client: Client, name: str = "t", partitions: int = 1, **configs: Any) -> bytes:
     """Create a topic; its id."""
     settings = [CreatableTopicConfig(key.replace("_", "."), value) for key, value in configs.items()]
     request = CreateTopicsRequest(
@@ -38,8 +45,20 @@ async def create(client: Client, name: str = "t", partitions: int = 1, **configs
     return topic_id
 
 
+async def find_coordinator(client: Client, key: str = "g", key_type: int = 0) -> Coordinator:
+    """Who coordinates a key, once the internal topic has been created."""
+    while True:
+        answer = await client.ask(FindCoordinatorRequest(key_type=key_type, coordinator_keys=[key]), 6)
+        found: Coordinator = answer.coordinators[0]
+        if found.error_code != CoordinatorNotAvailable.code:
+            return found
+        await asyncio.sleep(0.05)
+
+
 async def delete(client: Client, name: str = "t") -> None:
-    (result,) = (await client.ask(DeleteTopicsRequest(topics=[DeleteTopicState(name=name)]), 6)).responses
+    (result,) = (
+        await client.ask(DeleteTopicsRequest(topics=[DeleteTopicState(name=name)], timeout_ms=5000), 6)
+    ).responses
     assert result.error_code == 0, result
 
 
@@ -93,19 +112,19 @@ def results(response: Any) -> dict[int, Any]:
     return {result.partition_index: result for topic in response.responses for result in topic.partitions}
 
 
-def partition_of(house: House, name: str = "t", index: int = 0) -> Partition:
+def partition_of(house: BrokerHarness, name: str = "t", index: int = 0) -> Partition:
     assert house.node is not None
     return house.node.broker.topics.partition(name, index)
 
 
-def leases(house: House, name: str = "t") -> int:
+def leases(house: BrokerHarness, name: str = "t") -> int:
     """How many leases on the files of a topic's logs are out."""
     assert house.node is not None
     topic = house.node.broker.topics.by_name[name]
     return sum(segment.handle.leases for each in topic.partitions.values() for segment in each.log.segments)
 
 
-def append_straight(partition: Partition, batch: bytes, *, origin: Origin = Origin.CLIENT) -> None:
+def append_straight(partition: Partition, batch: bytes, *, origin: AppendOrigin = AppendOrigin.CLIENT) -> None:
     """Put a batch into a partition's log past the handlers, as a transaction's coordinator would."""
     partition.log.stage(batch, leader_epoch=partition.leader_epoch, now_ms=NOW_MS, origin=origin)
     partition.log.write_staged()
@@ -131,6 +150,7 @@ class Denies:
     def __init__(self, denies: Callable[[Operation, ResourceType, str], bool]) -> None:
         self._denies = denies
         self.hosts: list[str] = []
+        self.epoch = 0
 
     def authorize(
         self, principal: Principal, host: str, operation: Operation, resource_type: ResourceType, resource_name: str
@@ -142,7 +162,7 @@ class Denies:
         return not self._denies(operation, resource_type, "*")
 
 
-def deny(house: House, *operations: Operation, names: tuple[str, ...] | None = None) -> Denies:
+def deny(house: BrokerHarness, *operations: Operation, names: tuple[str, ...] | None = None) -> Denies:
     """From now on the node refuses these operations (all when none is given), on these names alone if any."""
     assert house.node is not None
     authorizer = Denies(

@@ -4,19 +4,18 @@ from __future__ import annotations
 
 from typing import Any
 
-from house import House
-
 from millbeck.metadata.features import SUPPORTED_FEATURES
 from millbeck.security.principal import ANONYMOUS
 from millbeck.server.broker import Broker
-from millbeck.server.dispatch import Route
-from millbeck.server.inner_calls import InnerCall, InnerRequests
+from millbeck.server.network.inner_calls import InnerCall, LocalRequests
+from millbeck.server.network.route import Route
 from millbeck.wire import codec
 from millbeck.wire.api_keys import APIS
-from millbeck.wire.messages.broker_registration import BrokerRegistrationRequest, Feature, Listener
+from millbeck.wire.messages.nodes import BrokerRegistrationRequest, Feature, Listener
+from tests.unit.server.harness.broker_harness import BrokerHarness
 
 
-def broker_of(house: House) -> Broker:
+def broker_of(house: BrokerHarness) -> Broker:
     """The node's parts, with its controller active."""
     assert house.node is not None
     broker = house.node.broker
@@ -25,20 +24,20 @@ def broker_of(house: House) -> Broker:
     return broker
 
 
-async def ask(house: House, route: Route, request: Any, version: int | None = None) -> Any:
+async def ask(house: BrokerHarness, route: Route, request: Any, version: int | None = None) -> Any:
     """The response as a client would read it: both messages go through their bytes."""
     broker = broker_of(house)
     api = APIS[route.api_key]
     if version is None:
         version = api.max_version
     request, _ = codec.decoder(api.request, version)(codec.encoder(api.request, version)(request))
-    call = InnerCall(broker, version, principal=ANONYMOUS, peer_host="n2", authorizer=broker.authorizer)
-    response = await InnerRequests(broker, [route]).answer(route, call, request)
+    call = InnerCall(broker, version, principal=ANONYMOUS, peer_host="n2")
+    response = await LocalRequests(broker, [route]).answer(route, call, request)
     decoded, _ = codec.decoder(api.response, version)(codec.encoder(api.response, version)(response))
     return decoded
 
 
-def registering(house: House, broker_id: int = 2, **fields: Any) -> BrokerRegistrationRequest:
+def registering(house: BrokerHarness, broker_id: int = 2, **fields: Any) -> BrokerRegistrationRequest:
     values: dict[str, Any] = {
         "cluster_id": broker_of(house).cluster_id,
         "incarnation_id": bytes([broker_id]) * 16,

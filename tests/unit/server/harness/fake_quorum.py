@@ -7,7 +7,7 @@ from typing import Any, cast
 
 from millbeck.raft.voters import Leader
 from millbeck.records.control import VoterEndpoint
-from millbeck.server.drivers.quorum import QuorumDriver
+from millbeck.server.metadata.quorum_driver import QuorumDriver
 
 
 class SaysWhoLeads:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from millbeck.host import real_environment
 from millbeck.server.config import NodeConfig
-from millbeck.server.formatting import format_directories
+from millbeck.server.local.formatting import format_directories
 from millbeck.server.node import Node, NodeSettings
 
 

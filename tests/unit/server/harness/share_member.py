@@ -5,34 +5,36 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from house import Client, House, one_batch
-
 from millbeck.kernel.environment import Environment
 from millbeck.records import batch, control
-from millbeck.records.validation import Validated
+from millbeck.records.validation import ValidatedBatch
 from millbeck.replication.partition import Partition
-from millbeck.storage.producer_state import Origin
-from millbeck.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
-from millbeck.wire.messages.find_coordinator import FindCoordinatorRequest
-from millbeck.wire.messages.incremental_alter_configs import (
-    AlterableConfig,
-    AlterConfigsResource,
+from millbeck.replication.partition_appends import CallbackAppend
+from millbeck.storage.producer_state import AppendOrigin
+from millbeck.wire.messages.configs import (
+    IncrementalAlterableConfig,
     IncrementalAlterConfigsRequest,
+    IncrementalAlterConfigsResource,
 )
 from millbeck.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
-from millbeck.wire.messages.share_acknowledge import (
+from millbeck.wire.messages.share_fetch import (
     AcknowledgementBatch,
     AcknowledgePartition,
     AcknowledgeTopic,
     ShareAcknowledgeRequest,
+    ShareFetchPartition,
+    ShareFetchRequest,
+    ShareFetchTopic,
 )
 from millbeck.wire.messages.share_fetch import AcknowledgementBatch as FetchAcknowledgement
-from millbeck.wire.messages.share_fetch import FetchPartition, FetchTopic, ShareFetchRequest
-from millbeck.wire.messages.share_group_heartbeat import ShareGroupHeartbeatRequest
+from millbeck.wire.messages.share_groups import ShareGroupHeartbeatRequest
+from millbeck.wire.messages.topics import CreatableTopic, CreateTopicsRequest
+from tests.unit.server.harness.broker_harness import BrokerHarness, Client, one_batch
+from tests.unit.server.harness.client_requests import find_coordinator
 
 GAP, ACCEPT, RELEASE, REJECT, RENEW = range(5)
 GROUP_RESOURCE = 32
-SETTINGS = {
+SETTINGS: dict[str, Any] = {
     "share.coordinator.state.topic.replication.factor": "1",
     "share.coordinator.state.topic.min.isr": "1",
     "share.coordinator.state.topic.num.partitions": "3",
@@ -41,8 +43,8 @@ SETTINGS = {
 }
 
 
-def share_house(**settings: str) -> House:
-    return House(**{key.replace(".", "_"): value for key, value in (SETTINGS | settings).items()})
+def share_house(**settings: Any) -> BrokerHarness:
+    return BrokerHarness(**{key.replace(".", "_"): value for key, value in (SETTINGS | settings).items()})
 
 
 async def create(client: Client, name: str = "t", partitions: int = 1) -> bytes:
@@ -66,9 +68,9 @@ async def produce(
     return int(answer.base_offset)
 
 
-async def configure(client: Client, group: str, **options: str) -> int:
-    configs = [AlterableConfig(name.replace("_", "."), 0, value) for name, value in options.items()]
-    request = IncrementalAlterConfigsRequest([AlterConfigsResource(GROUP_RESOURCE, group, configs)])
+async def configure(client: Client, group: str, **options: Any) -> int:
+    configs = [IncrementalAlterableConfig(name.replace("_", "."), 0, value) for name, value in options.items()]
+    request = IncrementalAlterConfigsRequest([IncrementalAlterConfigsResource(GROUP_RESOURCE, group, configs)])
     return int((await client.ask(request, 1)).responses[0].error_code)
 
 
@@ -92,7 +94,7 @@ class Member:
         return answer
 
     async def join(self, *topics: str, is_assigned: bool = True) -> Any:
-        await self.client.ask(FindCoordinatorRequest(coordinator_keys=[self.group]), 4)
+        await find_coordinator(self.client, self.group)
         answer = await self.heartbeat(list(topics))
         assert answer.error_code == 0, answer
         for _ in range(100):
@@ -129,10 +131,10 @@ class Member:
             int(is_strict),
             is_renewing,
             [
-                FetchTopic(
+                ShareFetchTopic(
                     topic_id,
                     [
-                        FetchPartition(index, [FetchAcknowledgement(*each) for each in said.get(index, [])])
+                        ShareFetchPartition(index, [FetchAcknowledgement(*each) for each in said.get(index, [])])
                         for index in (partitions or (0,))
                     ],
                 )
@@ -194,7 +196,9 @@ def values(answer: Any) -> list[bytes | None]:
     return found
 
 
-async def begin(house: House, client: Client, environment: Environment, count: int = 10) -> tuple[Member, bytes]:
+async def begin(
+    house: BrokerHarness, client: Client, environment: Environment, count: int = 10
+) -> tuple[Member, bytes]:
     """A topic with some records, and a member of a group that reads it from the beginning."""
     topic_id = await create(client)
     assert await configure(client, "g", share_auto_offset_reset="earliest") == 0
@@ -215,14 +219,14 @@ async def settled(member: Member, topic_id: bytes) -> Any:
     raise AssertionError("nothing came")
 
 
-def abort_a_transaction(house: House, partition: Partition) -> None:
+def abort_a_transaction(house: BrokerHarness, partition: Partition) -> None:
     assert house.node is not None
     now_ms = house.node.broker.now_ms()
     data = one_batch(b"aborted", producer_id=7, producer_epoch=0, base_sequence=0, is_transactional=True)
     marker = control.marker_batch(
         control.EndTransaction(committed=False, coordinator_epoch=0), producer_id=7, producer_epoch=0, timestamp=now_ms
     )
-    for each, origin in ((data, Origin.CLIENT), (marker, Origin.COORDINATOR)):
+    for each, origin in ((data, AppendOrigin.CLIENT), (marker, AppendOrigin.COORDINATOR)):
         header = batch.read_header(each)
-        validated = Validated(each, header, header.max_timestamp, 1, -1)
-        partition.append(validated, wants_all=True, now_ms=now_ms, settle=lambda error: None, origin=origin)
+        validated = ValidatedBatch(each, header, header.max_timestamp, 1, -1)
+        partition.append(validated, CallbackAppend(lambda error: None), now_ms=now_ms, origin=origin)

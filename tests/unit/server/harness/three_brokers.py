@@ -11,7 +11,6 @@ from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar, cast
 
 import pytest
-from house import SETTINGS, one_batch
 
 from millbeck.controller.result import Result
 from millbeck.kernel.environment import Environment
@@ -19,6 +18,7 @@ from millbeck.kernel.errors import FencedLeaderEpoch, IneligibleReplica, Invalid
 from millbeck.metadata.image import PartitionRegistration
 from millbeck.metadata.image.directories import LOST_DIRECTORY, UNASSIGNED_DIRECTORY
 from millbeck.metadata.records import (
+    NO_LEADER,
     ConfigRecord,
     MetadataRecord,
     PartitionChangeRecord,
@@ -29,26 +29,25 @@ from millbeck.metadata.records import (
 )
 from millbeck.replication.partition import Partition
 from millbeck.server.config import NodeConfig
-from millbeck.server.formatting import format_directories
-from millbeck.server.logs import Logs
+from millbeck.server.local.formatting import format_directories
 from millbeck.server.node import Node, NodeSettings
-from millbeck.testing.sim import World
-from millbeck.testing.wire_client import WireClient
-from millbeck.wire.messages.alter_partition import (
+from millbeck.server.replicas.log_manager import LogManager
+from millbeck.simulation import World
+from millbeck.simulation.workloads.wire_client import WireClient
+from millbeck.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
+from millbeck.wire.messages.replicas import (
     AlterPartitionPartition,
     AlterPartitionPartitionResult,
     AlterPartitionRequest,
     AlterPartitionResponse,
     AlterPartitionTopicResult,
-)
-from millbeck.wire.messages.assign_replicas_to_dirs import (
     AssignReplicasToDirsDirectoryResult,
     AssignReplicasToDirsPartitionResult,
     AssignReplicasToDirsRequest,
     AssignReplicasToDirsResponse,
     AssignReplicasToDirsTopicResult,
 )
-from millbeck.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
+from tests.unit.server.harness.broker_harness import SETTINGS, one_batch
 
 T = TypeVar("T")
 TOPIC_ID = bytes(range(16))
@@ -78,7 +77,7 @@ class ThreeBrokers:
 
         with pytest.MonkeyPatch.context() as patch, self.world:
             # A node that comes back is told of its topics later than one whose metadata log is its cluster's.
-            patch.setattr(Logs, "set_strays_aside", lambda self: None)
+            patch.setattr(LogManager, "mark_strays", lambda self: None)
             return self.world.run(whole, limit_s=limit_s)
 
     # Machines.
@@ -178,7 +177,7 @@ class ThreeBrokers:
         )
 
     async def assign_directories(self, request: AssignReplicasToDirsRequest) -> AssignReplicasToDirsResponse:
-        """One whose directory is lost is in sync no more, and another one leads."""
+        """One whose directory is lost is in sync no more, and another one leads; nobody, when it was the last."""
         await asyncio.sleep(0.005)
         (directory,) = request.directories
         self.assigned.append((request.broker_id, directory.id))
@@ -186,11 +185,14 @@ class ThreeBrokers:
         directories = list(current.directories)
         directories[current.replicas.index(request.broker_id)] = directory.id
         if directory.id == LOST_DIRECTORY:
-            isr = [member for member in current.isr if member != request.broker_id]
+            others = [member for member in current.isr if member != request.broker_id]
+            isr = others or list(current.isr)
             if current.leader == request.broker_id:
-                await self.change(isr=isr, leader=isr[0], directories=directories)
+                await self.change(isr=isr, leader=others[0] if others else NO_LEADER, directories=directories)
             else:
                 await self.change(isr=isr, directories=directories)
+        elif current.leader == NO_LEADER and request.broker_id in current.isr:
+            await self.change(leader=request.broker_id, directories=directories)
         elif LOST_DIRECTORY in current.directories:
             await self.change(directories=directories)
         outcome = AssignReplicasToDirsPartitionResult(0)

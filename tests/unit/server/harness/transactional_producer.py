@@ -6,30 +6,30 @@ import asyncio
 from collections.abc import Callable
 from typing import Any
 
-from house import Client, House, one_batch
-
 from millbeck.kernel.errors import ConcurrentTransactions
 from millbeck.security.authorizer import AllowAll, Operation, ResourceType
-from millbeck.wire.messages.add_offsets_to_txn import AddOffsetsToTxnRequest
-from millbeck.wire.messages.add_partitions_to_txn import AddPartitionsToTxnRequest, AddPartitionsToTxnTopic
-from millbeck.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
-from millbeck.wire.messages.end_txn import EndTxnRequest
 from millbeck.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic
-from millbeck.wire.messages.find_coordinator import FindCoordinatorRequest
-from millbeck.wire.messages.init_producer_id import InitProducerIdRequest
-from millbeck.wire.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
+from millbeck.wire.messages.log_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from millbeck.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
-from millbeck.wire.messages.txn_offset_commit import (
+from millbeck.wire.messages.topics import CreatableTopic, CreateTopicsRequest
+from millbeck.wire.messages.transactions import (
+    AddOffsetsToTxnRequest,
+    AddPartitionsToTxnRequest,
+    AddPartitionsToTxnTopic,
+    EndTxnRequest,
+    InitProducerIdRequest,
     TxnOffsetCommitRequest,
     TxnOffsetCommitRequestPartition,
     TxnOffsetCommitRequestTopic,
 )
+from tests.unit.server.harness.broker_harness import BrokerHarness, Client, one_batch
+from tests.unit.server.harness.client_requests import find_coordinator
 
 
-def transaction_house(seed: int = 1, **settings: str) -> House:
+def transaction_house(seed: int = 1, **settings: str) -> BrokerHarness:
     """A node with few partitions of its own topics."""
     defaults = {"transaction_state_log_replication_factor": "1", "transaction_state_log_num_partitions": "3"}
-    return House(seed, **(defaults | {"transaction_state_log_min_isr": "1"} | settings))
+    return BrokerHarness(seed, **(defaults | {"transaction_state_log_min_isr": "1"} | settings))
 
 
 class Transacting:
@@ -47,7 +47,7 @@ class Transacting:
         topic = CreatableTopic("t", num_partitions=partition_count, replication_factor=1)
         await self.client.ask(CreateTopicsRequest(topics=[topic]), 7)
         for key_type in (0, 1):
-            await self.client.ask(FindCoordinatorRequest(key_type=key_type, coordinator_keys=[self.name]), 4)
+            await find_coordinator(self.client, self.name, key_type=key_type)
         assert await self.init() == 0
         return self
 
@@ -150,14 +150,14 @@ async def aborted(client: Client, partition: int = 0) -> list[tuple[int, int]]:
     return [(each.producer_id, each.first_offset) for each in found]
 
 
-def statuses(house: House) -> dict[str, str]:
+def statuses(house: BrokerHarness) -> dict[str, str]:
     """The state of every transactional id."""
     assert house.node is not None
     shards = house.node.broker.transactions.read_all(lambda shard, at: shard.transactions())
     return {each.transactional_id: each.status.shown for each in shards}
 
 
-async def settled(house: House) -> dict[str, str]:
+async def settled(house: BrokerHarness) -> dict[str, str]:
     """The states, once no marker is on its way."""
     while any(status.startswith("Prepare") for status in statuses(house).values()):
         await asyncio.sleep(0.01)

@@ -1,35 +1,36 @@
 from __future__ import annotations
 
 import asyncio
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from millbeck import simulation
 from millbeck.host import real_environment
 from millbeck.kernel.environment import Environment
 from millbeck.metadata.snapshot import read_snapshot
 from millbeck.server.config import NodeConfig
-from millbeck.server.embedded import Place, cluster_settings
-from millbeck.server.formatting import format_directories
-from millbeck.server.local_cluster import (
+from millbeck.server.local.cluster import (
     FILE_NAME,
     ClusterMismatch,
     controllers_host,
     format_cluster,
     read_controllers,
-    settle_places,
+    restore_layouts,
 )
+from millbeck.server.local.embedded import NodePlacement, cluster_settings
+from millbeck.server.local.formatting import format_directories
 from millbeck.server.node import Node, NodeSettings
 from millbeck.storage.properties import read_meta_properties
-from millbeck.testing import sim
 
 HOST = "127.0.0.1"
 
 
-def placed(directory: Path | str, count: int = 3, *, port: int = 9092) -> list[Place]:
+def placed(directory: Path | str, count: int = 3, *, port: int = 9092) -> list[NodePlacement]:
     return [
-        Place(
+        NodePlacement(
             node_id=number,
             directory=f"{directory}/node-{number}",
             port=port + 10 * number,
@@ -40,9 +41,9 @@ def placed(directory: Path | str, count: int = 3, *, port: int = 9092) -> list[P
     ]
 
 
-def made(directory: Path, count: int = 3, *, port: int = 9092) -> tuple[str, list[Place]]:
+def made(directory: Path, count: int = 3, *, port: int = 9092) -> tuple[str, list[NodePlacement]]:
     environment = real_environment()
-    places = settle_places(environment.files, str(directory), placed(directory, count, port=port), host=HOST)
+    places = restore_layouts(environment.files, str(directory), placed(directory, count, port=port), host=HOST)
     configs = [NodeConfig(cluster_settings(place, places, host=HOST)) for place in places]
     return format_cluster(environment, str(directory), places, configs), places
 
@@ -80,7 +81,7 @@ def test_controllers_stay_where_they_were_whatever_the_ports_are(tmp_path: Path)
         (19112, HOST, 9113),
         (19122, HOST, 9123),
     ]
-    with pytest.raises(ClusterMismatch, match="port 9103 is that of a controller"):
+    with pytest.raises(ClusterMismatch, match="port 9103 is used by a controller"):
         made(tmp_path, port=9093)
 
 
@@ -97,7 +98,16 @@ def test_a_cluster_keeps_its_size(tmp_path: Path) -> None:
 
 def test_a_node_alone_keeps_its_directory(tmp_path: Path) -> None:
     format_directories(real_environment(), NodeConfig({"log.dirs": str(tmp_path)}))
-    with pytest.raises(ClusterMismatch, match="a node alone"):
+    with pytest.raises(ClusterMismatch, match="a single node"):
+        made(tmp_path)
+
+
+def test_directories_of_two_clusters_are_refused(tmp_path: Path) -> None:
+    cluster_id, places = made(tmp_path)
+    shutil.rmtree(places[1].directory)
+    config = NodeConfig({"log.dirs": places[1].directory, "node.id": "2"})
+    other = format_directories(real_environment(), config)
+    with pytest.raises(ClusterMismatch, match=f"node-2 belongs to node 2 of cluster {other}, .* cluster {cluster_id}"):
         made(tmp_path)
 
 
@@ -107,7 +117,7 @@ def test_directories_of_an_earlier_release_go_on_with_the_voters_of_their_settin
     for place in old:
         config = NodeConfig(cluster_settings(place, old, host=HOST))
         format_directories(environment, config, cluster_id="AAAAAAAAAAAAAAAAAAAABA")
-    assert settle_places(environment.files, str(tmp_path), placed(tmp_path), host="0.0.0.0") == old
+    assert restore_layouts(environment.files, str(tmp_path), placed(tmp_path), host="0.0.0.0") == old
     assert made(tmp_path) == ("AAAAAAAAAAAAAAAAAAAABA", old)
     assert read_controllers(environment.files, str(tmp_path)) is None
 
@@ -148,5 +158,5 @@ def test_voters_that_are_found_elsewhere_after_a_restart_tell_the_others() -> No
             assert [reached_at(node) for node in nodes] == [ports] * 3
             await asyncio.gather(*(node.stop() for node in nodes))
 
-    with sim.World(1) as world:
+    with simulation.World(1) as world:
         world.run(main, limit_s=300)

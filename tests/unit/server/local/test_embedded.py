@@ -1,11 +1,17 @@
 from __future__ import annotations
 
+import asyncio
 from dataclasses import replace
 
 import pytest
 
+from millbeck.client.admin import Admin
+from millbeck.client.admin.results import NewTopic
+from millbeck.kernel.environment import Environment
 from millbeck.server.config import NodeConfig
-from millbeck.server.embedded import EMBEDDED, Place, cluster_settings, embedded_settings
+from millbeck.server.local.embedded import EMBEDDED, FAST_FAILOVER, NodePlacement, cluster_settings, embedded_settings
+from millbeck.simulation.cluster import SimCluster
+from millbeck.simulation.faults.rolling import create_topics, is_in_sync, wait_in_sync
 
 
 def test_the_settings_make_a_configuration() -> None:
@@ -25,9 +31,11 @@ def test_nothing_asks_for_a_second_replica() -> None:
     assert {value for name, value in EMBEDDED.items() if "replication.factor" in name} == {"1"}
 
 
-def places(count: int) -> list[Place]:
+def places(count: int) -> list[NodePlacement]:
     return [
-        Place(node_id=number, directory=f"/d{number}", port=number, controller_port=100 + number, metrics_port=0)
+        NodePlacement(
+            node_id=number, directory=f"/d{number}", port=number, controller_port=100 + number, metrics_port=0
+        )
         for number in range(1, count + 1)
     ]
 
@@ -64,3 +72,32 @@ def test_a_cluster_keeps_as_many_replicas_as_it_can_and_misses_one(count: int, r
     assert {value for name, value in settings.items() if "replication.factor" in name} == {replicas}
     assert {value for name, value in settings.items() if "min.i" in name} == {in_sync_min}
     assert settings["listeners"].startswith("PLAINTEXT://[::1]:1,")
+
+
+@pytest.mark.parametrize("stagger_s", [0.0, 0.7, 3.0])
+def test_nodes_with_short_timeouts_that_slept_together_settle(stagger_s: float) -> None:
+    """As on a laptop: nobody is fenced for long, and nothing moves any more once all of them are awake."""
+    cluster = SimCluster(1, settings=FAST_FAILOVER)
+
+    def state() -> list[object]:
+        """On each node the epoch of the quorum, and every partition with its epochs: whatever moves changes it."""
+        return [(node.broker.quorum.leader, node.broker.image.topics.named("t")) for node in cluster.running()]
+
+    async def scenario(environment: Environment) -> None:
+        cluster.start_all()
+        servers = ",".join(f"{host}:{port}" for host, port in cluster.addresses)
+        async with Admin(environment, {"bootstrap.servers": servers}) as admin:
+            await create_topics(admin, [NewTopic(name="t", partition_count=3, replication_factor=3)])
+        for _ in range(3):
+            await wait_in_sync(cluster, ["t"])
+            for index, member in enumerate(cluster.members):
+                cluster.machine(member).pause(60 + index * stagger_s)
+            await asyncio.sleep(60 + 2 * stagger_s + 10)
+            assert is_in_sync(cluster, ["t"])
+            awake = state()
+            assert len(awake) == 3
+            await asyncio.sleep(60)
+            assert state() == awake
+
+    with cluster.world as world:
+        world.run(scenario, limit_s=600)

@@ -8,18 +8,18 @@ from typing import Any, cast
 
 import pytest
 
+from millbeck import simulation
 from millbeck.kernel.environment import Environment
 from millbeck.kernel.ids import parse_uuid
 from millbeck.metadata.features import VOTERS_IN_LOG_FROM
 from millbeck.server.config import NodeConfig
-from millbeck.server.drivers.metadata_files import read_bootstrap
-from millbeck.server.formatting import AlreadyFormatted, NotFormatted, check_formatted, format_directories
-from millbeck.server.initial_quorum import InitialQuorum
+from millbeck.server.local.formatting import AlreadyFormatted, NotFormatted, check_formatted, format_directories
+from millbeck.server.local.initial_quorum import InitialQuorum
+from millbeck.server.metadata.metadata_files import read_bootstrap
 from millbeck.server.node import Node, NodeSettings
+from millbeck.simulation.environment.disk import SimDisk
+from millbeck.simulation.environment.randomness import SimRandomness
 from millbeck.storage.properties import read_meta_properties
-from millbeck.testing import sim
-from millbeck.testing.sim.disk import SimDisk
-from millbeck.testing.sim.randomness import SimRandomness
 
 
 class Clock:
@@ -91,6 +91,13 @@ def test_a_new_directory_joins_the_cluster_of_the_others() -> None:
     assert world.check("/a,/b") == cluster_id
 
 
+def test_one_directory_that_is_not_formatted_may_be_a_disk_that_is_not_mounted() -> None:
+    world = World()
+    world.format("/b")
+    with pytest.raises(NotFormatted, match="/a is not formatted, but /b is: if its disk is not mounted, mount it;"):
+        world.check("/a,/b")
+
+
 def test_what_is_not_this_nodes_is_named() -> None:
     world = World()
     with pytest.raises(NotFormatted, match="/a is not formatted"):
@@ -103,9 +110,24 @@ def test_what_is_not_this_nodes_is_named() -> None:
         world.check("/a,/c")
 
 
+def test_formatting_refuses_directories_of_another_cluster_or_node() -> None:
+    world = World()
+    cluster_id = world.format()
+    before = read_meta_properties(world.environment.files, "/a")
+    with pytest.raises(AlreadyFormatted, match=f"/a belongs to cluster {cluster_id}, but the cluster id given is MkU3"):
+        world.format("/a,/new", cluster_id="MkU3OEVBNTcwNTJENDM2Qg", ignore_formatted=True)
+    with pytest.raises(AlreadyFormatted, match=r"/a belongs to node 1, but node\.id is 2"):
+        world.format("/a,/new", node_id=2, ignore_formatted=True)
+    world.format("/c", cluster_id="MkU3OEVBNTcwNTJENDM2Qg")
+    with pytest.raises(AlreadyFormatted, match=f"/c belongs to cluster MkU3.*, but /a to cluster {cluster_id}"):
+        world.format("/a,/new,/c", ignore_formatted=True)
+    assert read_meta_properties(world.environment.files, "/a") == before
+    assert not world.environment.files.exists("/new")
+
+
 def test_a_crash_in_the_middle_leaves_a_directory_that_is_not_ready() -> None:
     world = World()
-    from millbeck.testing.sim.disk_faults import DiskCall
+    from millbeck.simulation.environment.disk_faults import DiskCall
 
     world.disk.fail_next(DiskCall.WRITE, path_part="meta.properties")
     with pytest.raises(OSError):
@@ -133,12 +155,14 @@ def test_voters_in_the_log_are_there_from_the_start_and_the_node_leads() -> None
         machine = node.broker.quorum.machine
         assert machine is not None
         assert (machine.history.kraft_version, machine.history.latest.ids) == (1, (1,))
-        assert machine.history.latest.voters[0].directory_id == node.broker.logs.directories[0].meta.directory_id
+        meta = node.broker.logs.directories[0].meta
+        assert meta is not None
+        assert machine.history.latest.voters[0].directory_id == meta.directory_id
         assert node.is_active_controller
         assert "eligible.leader.replicas.version" not in node.broker.image.features.levels
         await node.stop()
 
-    with sim.World(1) as world:
+    with simulation.World(1) as world:
         world.run(main, limit_s=30)
 
 
@@ -166,7 +190,7 @@ def test_a_new_node_alone_keeps_its_voters_in_the_log_wherever_it_listens() -> N
             await node.stop()
         assert found == [(1, (1,), []), (1, (1,), [9093]), (1, (1,), [9095]), (1, (1,), [9095])]
 
-    with sim.World(1) as world:
+    with simulation.World(1) as world:
         world.run(main, limit_s=60)
 
 
@@ -197,5 +221,5 @@ def test_voters_that_the_file_names_stay_in_the_file() -> None:
         assert voters_of(node)[:2] == (0, (1,))
         await node.stop()
 
-    with sim.World(1) as world:
+    with simulation.World(1) as world:
         world.run(main, limit_s=30)

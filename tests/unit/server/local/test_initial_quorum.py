@@ -6,7 +6,7 @@ import pytest
 
 from millbeck.kernel.ids import uuid_text
 from millbeck.server.config import NodeConfig
-from millbeck.server.initial_quorum import InitialQuorum, check_quorum_flags, parse_initial_controllers
+from millbeck.server.local.initial_quorum import InitialQuorum, check_quorum_flags, parse_initial_controllers
 
 A, B = b"\x07" * 16, b"\x08" * 16
 TEXT = f"2@b:9093:{uuid_text(B)},1@[::1]:9094:{uuid_text(A)}"
@@ -32,7 +32,7 @@ def test_what_is_no_entry_is_refused(text: str) -> None:
 
 
 def test_ids_that_mean_something_else_are_no_directories() -> None:
-    with pytest.raises(ValueError, match="no directory's id"):
+    with pytest.raises(ValueError, match="not a valid directory id"):
         parse_initial_controllers(f"1@a:9093:{uuid_text(bytes(16))}")
 
 
@@ -76,14 +76,14 @@ BROKER = {
     "controller.listener.names": "CTL",
 }
 REFUSED = {
-    "two flags": ({}, ["--standalone", "--initial-controllers"], "exclude each other"),
+    "two flags": ({}, ["--standalone", "--initial-controllers"], "are mutually exclusive"),
     "voters in the file": (
         {"controller.quorum.voters": "1@a:9093"},
         ["--standalone"],
         "controller.quorum.voters is set",
     ),
     "no controller": (BROKER, ["--no-initial-controllers"], "role controller"),
-    "another node's": ({"node.id": "3"}, ["--initial-controllers"], "node.id=3 is not one of them"),
+    "another node's": ({"node.id": "3"}, ["--initial-controllers"], "node.id=3 is not listed"),
 }
 
 

@@ -1,12 +1,12 @@
 from __future__ import annotations
 
 from millbeck.kernel.errors import NotCoordinator
-from millbeck.server.handlers.gather import Gather
+from millbeck.server.loop.gather import ResultCollector
 
 
 def test_answers_come_out_in_the_order_of_the_questions() -> None:
     finished: list[list[str]] = []
-    gather: Gather[str] = Gather(finished.append)
+    gather: ResultCollector[str] = ResultCollector(finished.append)
     first, second = gather.ask(str), gather.ask(lambda error: f"failed {error.code}")
     gather.close()
     second.fail(NotCoordinator())
@@ -17,7 +17,7 @@ def test_answers_come_out_in_the_order_of_the_questions() -> None:
 
 def test_answers_that_are_there_at_once_wait_for_the_last_question() -> None:
     finished: list[list[str]] = []
-    gather: Gather[str] = Gather(finished.append)
+    gather: ResultCollector[str] = ResultCollector(finished.append)
     gather.ask(str).reply("one")
     gather.ask(str).reply("two")
     assert finished == []
@@ -27,5 +27,5 @@ def test_answers_that_are_there_at_once_wait_for_the_last_question() -> None:
 
 def test_no_questions_are_answered_by_nothing() -> None:
     finished: list[list[str]] = []
-    Gather(finished.append).close()
+    ResultCollector(finished.append).close()
     assert finished == [[]]

@@ -7,11 +7,11 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from asking import create, delete, in_house
-from house import Client, House
 
 from millbeck.kernel.environment import Environment
-from millbeck.server.off_loop import run_off_loop
+from millbeck.server.loop.tasks import run_off_loop
+from tests.unit.server.harness.broker_harness import BrokerHarness, Client
+from tests.unit.server.harness.client_requests import create, delete, in_house
 
 
 class FullAtFirst:
@@ -31,8 +31,12 @@ class FullAtFirst:
         return work()
 
 
+def full_at_first(refusal_count: int) -> Any:
+    return FullAtFirst(refusal_count)
+
+
 def test_a_job_waits_for_room() -> None:
-    assert asyncio.run(run_off_loop(FullAtFirst(3), divmod, 7, 2)) == (3, 1)
+    assert asyncio.run(run_off_loop(full_at_first(3), divmod, 7, 2)) == (3, 1)
 
 
 def test_what_the_job_raises_is_not_taken_for_a_full_queue() -> None:
@@ -40,11 +44,11 @@ def test_what_the_job_raises_is_not_taken_for_a_full_queue() -> None:
         raise BlockingIOError("the job's own")
 
     with pytest.raises(BlockingIOError, match="the job's own"):
-        asyncio.run(run_off_loop(FullAtFirst(1), job))
+        asyncio.run(run_off_loop(full_at_first(1), job))
 
 
 def test_a_deleted_topic_with_more_partitions_than_threads_take_jobs_does_not_end_the_node() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         assert house.node is not None
         threads: Any = house.node.environment.threads
         threads._waiting_count_max = 2

@@ -11,8 +11,13 @@ import pytest
 
 from millbeck.kernel.environment import Environment
 from millbeck.kernel.metrics import Registry
-from millbeck.server.loop_watch import COLLECTION_INTERVAL_SECONDS, INTERVAL_SECONDS, LoopWatch
-from millbeck.testing.sim import World
+from millbeck.server.loop.monitor import (
+    COLLECTION_INTERVAL_SECONDS,
+    GIVING_BACK_INTERVAL_SECONDS,
+    INTERVAL_SECONDS,
+    EventLoopMonitor,
+)
+from millbeck.simulation import World
 
 
 class BusyClock:
@@ -30,6 +35,9 @@ class BusyClock:
     def wall_ms(self) -> int:
         return 0
 
+    def wall_ns(self) -> int:
+        return 0
+
     def busy_seconds(self) -> float:
         now = self._loop.time()
         self._busy += (now - self._since) * self.share
@@ -37,11 +45,11 @@ class BusyClock:
         return self._busy
 
 
-def watched(scenario: Callable[[LoopWatch, BusyClock, Registry], Coroutine[Any, Any, None]]) -> None:
+def watched(scenario: Callable[[EventLoopMonitor, BusyClock, Registry], Coroutine[Any, Any, None]]) -> None:
     async def whole(environment: Environment) -> None:
         loop = asyncio.get_running_loop()
         clock, registry = BusyClock(loop), Registry()
-        watch = LoopWatch(loop, clock, registry)
+        watch = EventLoopMonitor(loop, clock, registry)
         watch.start()
         try:
             await scenario(watch, clock, registry)
@@ -63,7 +71,7 @@ def _collector() -> Iterator[None]:
 
 
 def test_the_idle_share_is_what_is_left_of_the_time() -> None:
-    async def scenario(watch: LoopWatch, clock: BusyClock, registry: Registry) -> None:
+    async def scenario(watch: EventLoopMonitor, clock: BusyClock, registry: Registry) -> None:
         await asyncio.sleep(3 * INTERVAL_SECONDS)
         assert watch.idle_share == 1.0
         clock.share = 0.25
@@ -80,7 +88,7 @@ def test_the_idle_share_is_what_is_left_of_the_time() -> None:
 
 
 def test_a_loop_on_time_shows_no_lag() -> None:
-    async def scenario(watch: LoopWatch, clock: BusyClock, registry: Registry) -> None:
+    async def scenario(watch: EventLoopMonitor, clock: BusyClock, registry: Registry) -> None:
         await asyncio.sleep(10 * INTERVAL_SECONDS)
         assert watch.lag.count >= 9
         assert watch.lag.total < 1
@@ -91,10 +99,10 @@ def test_a_loop_on_time_shows_no_lag() -> None:
 def test_a_loop_that_was_stopped_shows_by_how_much() -> None:
     async def whole(environment: Environment) -> None:
         loop = asyncio.get_running_loop()
-        watches: list[LoopWatch] = []
+        watches: list[EventLoopMonitor] = []
 
         async def main(environment: Environment) -> None:
-            watch = LoopWatch(asyncio.get_running_loop(), environment.clock, Registry())
+            watch = EventLoopMonitor(asyncio.get_running_loop(), environment.clock, Registry())
             watch.start()
             watches.append(watch)
             await asyncio.sleep(100)
@@ -115,7 +123,7 @@ def test_a_loop_that_was_stopped_shows_by_how_much() -> None:
 def test_only_a_process_of_its_own_is_collected_when_idle(monkeypatch: pytest.MonkeyPatch) -> None:
     collections: list[float] = []
 
-    async def scenario(watch: LoopWatch, clock: BusyClock, registry: Registry) -> None:
+    async def scenario(watch: EventLoopMonitor, clock: BusyClock, registry: Registry) -> None:
         loop = asyncio.get_running_loop()
         monkeypatch.setattr(gc, "collect", lambda: collections.append(loop.time()))
         await asyncio.sleep(3 * COLLECTION_INTERVAL_SECONDS)
@@ -132,8 +140,34 @@ def test_only_a_process_of_its_own_is_collected_when_idle(monkeypatch: pytest.Mo
     watched(scenario)
 
 
+def test_freed_memory_is_given_back_when_the_loop_has_time() -> None:
+    async def scenario(watch: EventLoopMonitor, clock: BusyClock, registry: Registry) -> None:
+        loop = asyncio.get_running_loop()
+        begun: list[asyncio.Future[None]] = []
+
+        def give_back() -> asyncio.Future[None]:
+            begun.append(loop.create_future())
+            return begun[-1]
+
+        watch.settle(give_back)
+        await asyncio.sleep(3 * GIVING_BACK_INTERVAL_SECONDS)
+        assert len(begun) == 1, "asked again before it had ended"
+        begun[0].set_result(None)
+        await asyncio.sleep(1)
+        assert len(begun) == 2
+        begun[1].set_result(None)
+        clock.share = 0.5
+        await asyncio.sleep(3 * GIVING_BACK_INTERVAL_SECONDS)
+        assert len(begun) == 2, "in the way of requests"
+        clock.share = 0.1
+        await asyncio.sleep(1)
+        assert len(begun) == 3
+
+    watched(scenario)
+
+
 def test_pauses_of_the_collector_are_measured_and_the_callback_goes_with_the_watch() -> None:
-    async def scenario(watch: LoopWatch, clock: BusyClock, registry: Registry) -> None:
+    async def scenario(watch: EventLoopMonitor, clock: BusyClock, registry: Registry) -> None:
         watch.settle()
         before = watch.pauses.count
         gc.collect()

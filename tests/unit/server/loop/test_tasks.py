@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import asyncio
 
-from millbeck.server.tasks import Tasks
+from millbeck.server.loop.tasks import TaskSupervisor
 
 
 def test_a_task_is_kept_until_it_ends_and_what_it_raises_is_heard() -> None:
     async def main() -> None:
         reported: list[Exception] = []
         failed: list[BaseException] = []
-        tasks = Tasks(asyncio.get_running_loop(), report=reported.append, fail=failed.append)
+        tasks = TaskSupervisor(asyncio.get_running_loop(), report=reported.append, fail=failed.append)
 
         class Ending(BaseException):
             pass
@@ -36,7 +36,7 @@ def test_a_task_is_kept_until_it_ends_and_what_it_raises_is_heard() -> None:
 def test_cancelling_waits_for_the_last_words() -> None:
     async def main() -> None:
         said: list[str] = []
-        tasks = Tasks(asyncio.get_running_loop(), report=lambda _: None, fail=lambda _: None)
+        tasks = TaskSupervisor(asyncio.get_running_loop(), report=lambda _: None, fail=lambda _: None)
 
         async def work() -> None:
             try:

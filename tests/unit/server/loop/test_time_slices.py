@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any, cast
 
-from millbeck.server.turns import TURN_SECONDS, Turns
+from millbeck.server.loop.tasks import TURN_SECONDS, TimeSlices
 
 
 class Clock:
@@ -28,7 +28,7 @@ def test_the_loop_goes_round_once_for_each_turn_that_is_over() -> None:
 
     async def work() -> list[int]:
         counting = asyncio.get_running_loop().create_task(count())
-        turns = Turns(cast(Any, clock))
+        turns = TimeSlices(cast(Any, clock))
         seen = []
         for part_seconds in (0.0, TURN_SECONDS / 2, TURN_SECONDS, TURN_SECONDS / 2, 2 * TURN_SECONDS):
             clock.now += part_seconds

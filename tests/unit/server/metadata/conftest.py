@@ -13,16 +13,16 @@ from millbeck.kernel.environment import Environment
 from millbeck.kernel.ids import ZERO_UUID
 from millbeck.metadata.delta import MetadataDelta
 from millbeck.metadata.image import MetadataImage
-from millbeck.server.drivers.metadata_loading import open_metadata_log
-from millbeck.server.drivers.metadata_snapshots import SnapshotOptions
-from millbeck.server.drivers.quorum import MetadataLogFailed, QuorumDriver
-from millbeck.server.drivers.quorum_settings import QuorumSettings
+from millbeck.server.metadata.loading import open_metadata_log
+from millbeck.server.metadata.quorum_driver import MetadataLogFailed, QuorumDriver
+from millbeck.server.metadata.quorum_settings import QuorumSettings
+from millbeck.server.metadata.snapshots import SnapshotOptions
+from millbeck.simulation.environment.disk import SimDisk
+from millbeck.simulation.environment.randomness import SimRandomness
 from millbeck.storage.atomic_file import read_file
 from millbeck.storage.directory import LogDirectory
 from millbeck.storage.file_cache import FileCache
 from millbeck.storage.index_cache import IndexCache
-from millbeck.testing.sim.disk import SimDisk
-from millbeck.testing.sim.randomness import SimRandomness
 
 T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
@@ -33,8 +33,17 @@ class StillClock:
 
     def __init__(self) -> None:
         self.now_ms = 1_700_000_000_000
+        self.step_ms = 0
+        """How long whatever is timed seems to take."""
+
+    def wall_ns(self) -> int:
+        return self.wall_ms() * 1_000_000
+
+    def busy_seconds(self) -> float:
+        return 0.0
 
     def monotonic(self) -> float:
+        self.now_ms += self.step_ms
         return self.now_ms / 1000
 
     def wall_ms(self) -> int:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from asking import in_house
-from house import Client, House
-
 from millbeck.kernel.environment import Environment
+from tests.unit.server.harness.broker_harness import BrokerHarness, Client
+from tests.unit.server.harness.client_requests import in_house
 
 
 def test_no_two_kinds_of_requests_share_a_channel() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         assert house.node is not None
         kinds = house.node.channels.all
         assert len({id(each) for each in kinds}) == len(kinds)

@@ -12,10 +12,10 @@ from millbeck.kernel.errors import NotController
 from millbeck.metadata.delta import advance
 from millbeck.metadata.image import EMPTY, MetadataImage
 from millbeck.metadata.records import ConfigRecord
-from millbeck.server.drivers.metadata_commits import MetadataCommits
+from millbeck.server.metadata.commits import MetadataCommits
 
 
-class House:
+class QuorumHarness:
     def __init__(self, driver: Any) -> None:
         self.published: list[MetadataImage] = []
         self.failures: list[Exception] = []
@@ -49,7 +49,7 @@ def test_images_are_folded_as_far_as_is_committed_and_waiters_are_answered_then(
         driver = await metadata_node.started()
         for name in "ab":
             await driver.submit(_set(name))
-        house = House(driver)
+        house = QuorumHarness(driver)
         waiting = asyncio.ensure_future(house.commits.wait(6))
         house.commits.moved(1)
         await settle()
@@ -69,18 +69,18 @@ def test_images_are_folded_as_far_as_is_committed_and_waiters_are_answered_then(
 def test_losing_the_lead_forgets_what_is_not_committed(metadata_node: Any) -> None:
     async def scenario() -> None:
         driver = await metadata_node.started()
-        house = House(driver)
+        house = QuorumHarness(driver)
         commits = house.commits
         commits.moved(4)
         await settle()
-        commits.begin_deciding()
+        commits.on_leadership_gained()
         committed = commits.appended_image
         await driver.submit(_set("a"))
         image, delta = advance(committed, [], offset=4, epoch=1, timestamp_ms=1)
         commits.appended(image, delta, 10)
         waiting = asyncio.ensure_future(commits.wait(5))
         await settle()
-        commits.stop_deciding(NotController("lost"))
+        commits.on_leadership_lost(NotController("lost"))
         with pytest.raises(NotController):
             await waiting
         assert commits.appended_image is commits.image
@@ -95,11 +95,11 @@ def test_losing_the_lead_forgets_what_is_not_committed(metadata_node: Any) -> No
 def test_who_waits_for_what_is_committed_is_answered_in_spite_of_the_loss(metadata_node: Any) -> None:
     async def scenario() -> None:
         driver = await metadata_node.started()
-        house = House(driver)
+        house = QuorumHarness(driver)
         waiting = asyncio.ensure_future(house.commits.wait(4))
         await asyncio.sleep(0)
         house.commits.moved(4)
-        house.commits.stop_deciding(NotController("lost"))
+        house.commits.on_leadership_lost(NotController("lost"))
         await waiting
         assert house.commits.position == 4
 
@@ -109,7 +109,7 @@ def test_who_waits_for_what_is_committed_is_answered_in_spite_of_the_loss(metada
 def test_closing_answers_everybody_and_a_failing_subscriber_is_reported(metadata_node: Any) -> None:
     async def scenario() -> None:
         driver = await metadata_node.started()
-        house = House(driver)
+        house = QuorumHarness(driver)
 
         async def fails(image: MetadataImage, delta: Any) -> None:
             raise ValueError("no")

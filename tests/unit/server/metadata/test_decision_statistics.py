@@ -1,10 +1,9 @@
 from __future__ import annotations
 
-from asking import create, in_house
-from house import Client, House
-
 from millbeck.kernel.environment import Environment
-from millbeck.server.decision_statistics import DecisionStatistics
+from millbeck.server.metadata.decision_statistics import DecisionStatistics
+from tests.unit.server.harness.broker_harness import BrokerHarness, Client
+from tests.unit.server.harness.client_requests import create, in_house
 
 
 def test_decisions_and_their_times_are_counted() -> None:
@@ -15,7 +14,7 @@ def test_decisions_and_their_times_are_counted() -> None:
 
 
 def test_the_driver_counts_what_it_decides() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         assert house.node is not None
         statistics = house.node.broker.quorum.statistics
         before = statistics.decision_count

@@ -10,7 +10,7 @@ from millbeck.kernel.errors import PositionOutOfRange, SnapshotNotFound
 from millbeck.metadata.batches import read_batches
 from millbeck.metadata.records import ConfigRecord
 from millbeck.metadata.snapshot import read_snapshot
-from millbeck.raft.messages import FetchAsk, FetchReply, SnapshotAsk, SnapshotKey, SnapshotReply
+from millbeck.raft.messages import FetchRequest, FetchResponse, SnapshotKey, SnapshotRequest, SnapshotResponse
 from millbeck.raft.voters import ReplicaKey
 
 BROKER = ReplicaKey(9, b"9" * 16)
@@ -21,8 +21,8 @@ def _set(name: str) -> Any:
     return lambda image: Result(response=None, records=[record])
 
 
-def _fetch(driver: Any, offset: int, last_epoch: int, high_watermark: int = 100) -> FetchAsk:
-    return FetchAsk(
+def _fetch(driver: Any, offset: int, last_epoch: int, high_watermark: int = 100) -> FetchRequest:
+    return FetchRequest(
         epoch=driver.epoch, replica=BROKER, offset=offset, last_epoch=last_epoch, high_watermark=high_watermark
     )
 
@@ -31,7 +31,7 @@ def test_an_observer_gets_the_log_batch_for_batch(metadata_node: Any) -> None:
     async def scenario() -> None:
         driver = await metadata_node.started()
         reply = await driver.ask(_fetch(driver, 0, 0))
-        assert isinstance(reply, FetchReply)
+        assert isinstance(reply, FetchResponse)
         assert [batch.base_offset for batch in read_batches(reply.records)] == [0, 1]
         assert (reply.high_watermark, reply.leader.node_id) == (4, 1)
 
@@ -68,14 +68,14 @@ def test_a_snapshot_is_served_in_parts(metadata_node: Any) -> None:
         snapshot_id = await driver.snapshots.write(driver.image)
         reply = await driver.ask(_fetch(driver, 0, 0))
         assert reply.snapshot == SnapshotKey(*snapshot_id)
-        ask = SnapshotAsk(epoch=driver.epoch, replica=BROKER, snapshot=reply.snapshot, position=0)
+        ask = SnapshotRequest(epoch=driver.epoch, replica=BROKER, snapshot=reply.snapshot, position=0)
         part = await driver.ask(ask)
-        assert isinstance(part, SnapshotReply)
+        assert isinstance(part, SnapshotResponse)
         assert len(part.data) == part.size_bytes
         assert read_snapshot(part.data).records
-        beyond = SnapshotAsk(epoch=driver.epoch, replica=BROKER, snapshot=reply.snapshot, position=1 << 20)
+        beyond = SnapshotRequest(epoch=driver.epoch, replica=BROKER, snapshot=reply.snapshot, position=1 << 20)
         assert (await driver.ask(beyond)).error_code == PositionOutOfRange.code
-        other = SnapshotAsk(epoch=driver.epoch, replica=BROKER, snapshot=SnapshotKey(2, 1), position=0)
+        other = SnapshotRequest(epoch=driver.epoch, replica=BROKER, snapshot=SnapshotKey(2, 1), position=0)
         assert (await driver.ask(other)).error_code == SnapshotNotFound.code
 
     asyncio.run(scenario())

@@ -19,7 +19,7 @@ from millbeck.metadata.records import (
     TopicRecord,
     UserScramCredentialRecord,
 )
-from millbeck.server.drivers.image_difference import difference, step_to
+from millbeck.server.metadata.image_difference import difference, step_to
 
 
 def image_of(*records: Any) -> MetadataImage:

@@ -11,15 +11,15 @@ from millbeck.metadata.fault import MetadataFault
 from millbeck.metadata.records import ConfigRecord
 from millbeck.metadata.snapshot import SnapshotId, snapshot_batches
 from millbeck.records.control import KRaftVersion, LeaderChange, Voter, Voters, control_batch
-from millbeck.server.drivers import metadata_files
-from millbeck.server.drivers.metadata_loading import (
+from millbeck.server.metadata import metadata_files
+from millbeck.server.metadata.loading import (
     METADATA_PARTITION,
     METADATA_TOPIC_ID,
     batches_from,
-    open_state,
+    load_state,
     voter_changes_of,
 )
-from millbeck.storage.producer_state import Origin
+from millbeck.storage.producer_state import AppendOrigin
 
 
 def _set(value: str) -> Any:
@@ -43,7 +43,7 @@ def test_nothing_is_removed_for_its_age(metadata_node: Any) -> None:
 
 def test_a_new_directory_holds_nothing(metadata_node: Any) -> None:
     log = metadata_node.make().log
-    opened = open_state(metadata_node.files, log)
+    opened = load_state(metadata_node.files, log)
     assert (opened.snapshot, opened.voter_changes) == (None, ())
     assert list(batches_from(log, 0, 0)) == []
 
@@ -60,7 +60,7 @@ def test_what_is_read_begins_where_the_newest_snapshot_ends_and_the_log_where_it
         for value in "123":
             await driver.submit(_set(value))
         _snapshot(metadata_node, driver.log, SnapshotId(5, 1))
-        opened = open_state(metadata_node.files, driver.log)
+        opened = load_state(metadata_node.files, driver.log)
         assert opened.snapshot is not None
         assert (opened.snapshot.id, opened.older, opened.start_epoch) == ((5, 1), (), 0)
         assert (driver.log.log_start_offset, driver.log.end_offset) == (0, 7)
@@ -78,7 +78,7 @@ def test_the_log_begins_with_the_oldest_snapshot_that_it_continues(metadata_node
         for snapshot_id in (SnapshotId(7, 9), SnapshotId(4, 1), SnapshotId(6, 1), SnapshotId(8, 1), SnapshotId(9, 1)):
             _snapshot(metadata_node, driver.log, snapshot_id)
         driver.log.delete_records(5)
-        opened = open_state(metadata_node.files, driver.log)
+        opened = load_state(metadata_node.files, driver.log)
         assert opened.snapshot is not None
         assert [each.id for each in opened.older] == [(6, 1), (8, 1)]
         assert {each.timestamp_ms for each in opened.older} == {8}
@@ -92,7 +92,7 @@ def test_the_log_begins_with_the_oldest_snapshot_that_it_continues(metadata_node
 def test_a_log_that_ends_before_its_snapshot_begins_anew_after_it(metadata_node: Any) -> None:
     log = metadata_node.make().log
     _snapshot(metadata_node, log, SnapshotId(50, 3))
-    opened = open_state(metadata_node.files, log)
+    opened = load_state(metadata_node.files, log)
     assert (log.log_start_offset, log.end_offset) == (50, 50)
     assert opened.snapshot is not None
 
@@ -103,7 +103,7 @@ def test_a_log_that_came_before_the_snapshot_that_was_fetched_does_not_follow_it
         for value in "123":
             await driver.submit(_set(value))
         _snapshot(metadata_node, driver.log, SnapshotId(5, 4))
-        open_state(metadata_node.files, driver.log)
+        load_state(metadata_node.files, driver.log)
         assert (driver.log.log_start_offset, driver.log.end_offset) == (5, 5)
 
     asyncio.run(scenario())
@@ -113,7 +113,7 @@ def test_a_gap_between_snapshot_and_log_is_a_fault(metadata_node: Any) -> None:
     log = metadata_node.make().log
     log.truncate_fully_and_start_at(10)
     with pytest.raises(MetadataFault, match="begins at offset 10"):
-        open_state(metadata_node.files, log)
+        load_state(metadata_node.files, log)
 
 
 def test_a_long_log_is_read_in_pieces(metadata_node: Any) -> None:
@@ -121,7 +121,7 @@ def test_a_long_log_is_read_in_pieces(metadata_node: Any) -> None:
     for index in range(5):
         records = [ConfigRecord(resource_type=4, resource_name="", name=f"{index}", value="v" * (4 << 20))]
         batch = data_batch(records, base_offset=0, epoch=1, timestamp_ms=1)
-        log.stage(batch, leader_epoch=1, now_ms=1, origin=Origin.QUORUM)
+        log.stage(batch, leader_epoch=1, now_ms=1, origin=AppendOrigin.QUORUM)
         log.write_staged()
     found = [record.name for batch in batches_from(log, 1, 4) for record in batch.records]  # type: ignore[union-attr]
     assert found == ["1", "2", "3"]
@@ -130,12 +130,16 @@ def test_a_long_log_is_read_in_pieces(metadata_node: Any) -> None:
 def test_voters_in_the_log_are_found_by_offset(metadata_node: Any) -> None:
     log = metadata_node.make().log
     voters = Voters(voters=(Voter(node_id=1, directory_id=b"d" * 16, endpoints=()),))
-    values = [LeaderChange(leader_id=1, voters=(), granting_voters=()), KRaftVersion(kraft_version=1), voters]
+    values: list[Any] = [
+        LeaderChange(leader_id=1, voters=(), granting_voters=()),
+        KRaftVersion(kraft_version=1),
+        voters,
+    ]
     for offset in (0, 3):
         batch = control_batch(values, base_offset=offset, timestamp=1, partition_leader_epoch=1)
-        log.stage(batch, leader_epoch=1, now_ms=1, origin=Origin.QUORUM)
+        log.stage(batch, leader_epoch=1, now_ms=1, origin=AppendOrigin.QUORUM)
         log.write_staged()
     expected = [(1, values[1]), (2, voters), (4, values[1]), (5, voters)]
-    assert list(open_state(metadata_node.files, log).voter_changes) == expected
+    assert list(load_state(metadata_node.files, log).voter_changes) == expected
     data = data_batch([ConfigRecord(name="x")], base_offset=0, epoch=1, timestamp_ms=1)
     assert list(voter_changes_of(data)) == []

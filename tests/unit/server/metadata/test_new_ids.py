@@ -3,7 +3,7 @@ from __future__ import annotations
 from uuid import UUID
 
 from millbeck.host import real_environment
-from millbeck.server.new_ids import new_uuid_text
+from millbeck.server.metadata.new_ids import new_uuid_text
 
 
 def test_ids_are_random_and_in_the_usual_form() -> None:

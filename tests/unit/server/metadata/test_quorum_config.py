@@ -6,7 +6,8 @@ from millbeck.client.addresses import Address
 from millbeck.metadata.image import Endpoint
 from millbeck.server.config import NodeConfig
 from millbeck.server.config.roles import Voter
-from millbeck.server.quorum_config import is_alone, quorum_settings
+from millbeck.server.metadata.quorum_config import is_alone, quorum_settings
+from millbeck.server.network.peer_security import NO_SECURITY
 
 DIRECTORY = bytes(15) + b"\x07"
 
@@ -49,7 +50,9 @@ def test_every_setting_of_the_quorum_arrives() -> None:
     )
     assert config.voters == (Voter(node_id=1, host="a", port=9093),)
     endpoint = Endpoint(listener="CTL", host="h", port=9093, security_protocol=0)
-    settings = quorum_settings(config, cluster_id="c", directory_id=DIRECTORY, endpoints=[endpoint], tls=None)
+    settings = quorum_settings(
+        config, cluster_id="c", directory_id=DIRECTORY, endpoints=[endpoint], security=NO_SECURITY
+    )
     assert settings.can_vote
     assert (settings.cluster_id, settings.directory_id) == ("c", DIRECTORY)
     assert settings.static_voters == {1: Address("a", 9093)}
@@ -66,7 +69,7 @@ def test_every_setting_of_the_quorum_arrives() -> None:
 def test_a_short_patience_shortens_the_fetches_it_waits_for() -> None:
     def wait_ms(fetch_timeout_ms: int) -> int:
         config = NodeConfig({"controller.quorum.fetch.timeout.ms": str(fetch_timeout_ms)})
-        settings = quorum_settings(config, cluster_id="c", directory_id=DIRECTORY, endpoints=[], tls=None)
+        settings = quorum_settings(config, cluster_id="c", directory_id=DIRECTORY, endpoints=[], security=NO_SECURITY)
         return settings.timeouts.fetch_wait_ms_max
 
     assert wait_ms(2000) == 500, "Kafka's"
@@ -88,6 +91,8 @@ def test_the_first_of_the_controllers_listeners_is_the_one_others_are_told_of_fi
         Endpoint(listener=name, host="h", port=port, security_protocol=0)
         for name, port in (("OLD", 9093), ("NEW", 9094))
     ]
-    settings = quorum_settings(config, cluster_id="c", directory_id=DIRECTORY, endpoints=endpoints, tls=None)
+    settings = quorum_settings(
+        config, cluster_id="c", directory_id=DIRECTORY, endpoints=endpoints, security=NO_SECURITY
+    )
     assert settings.listener_name == "NEW"
     assert [each.name for each in settings.listeners] == ["NEW", "OLD"]

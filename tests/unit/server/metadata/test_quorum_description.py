@@ -1,21 +1,21 @@
 from __future__ import annotations
 
 from millbeck.raft.events import ShutdownRequested
-from millbeck.raft.messages import FetchAsk, VoteAsk, VoteReply
+from millbeck.raft.messages import FetchRequest, VoteRequest, VoteResponse
 from millbeck.raft.roles import Role
 from millbeck.raft.voters import Leader, ReplicaKey
-from millbeck.server.drivers.quorum_description import describe_quorum
-from millbeck.testing.raft.bench import Member, asks, directory
+from millbeck.server.metadata.quorum_description import describe_quorum
+from millbeck.simulation.raft.bench import BenchMember, asks, directory
 
 
-def _leader() -> Member:
-    member = Member(1)
+def _leader() -> BenchMember:
+    member = BenchMember(1)
     member.start()
     effects = member.let_time_pass()
     while member.role is not Role.LEADER:
-        votes, effects = asks(effects, VoteAsk), []
+        votes, effects = asks(effects, VoteRequest), []
         for node_id, vote in votes.items():
-            reply = VoteReply(is_granted=True, leader=Leader(epoch=member.machine.epoch))
+            reply = VoteResponse(is_granted=True, leader=Leader(epoch=member.machine.epoch))
             effects += member.answered(node_id, vote, reply)
     return member
 
@@ -25,7 +25,7 @@ def test_the_leader_knows_how_far_everybody_is() -> None:
     member.flush()
     for node_id in (2, 9):
         replica = ReplicaKey(node_id, directory(node_id))
-        member.asked(FetchAsk(epoch=1, replica=replica, offset=1, last_epoch=1))
+        member.asked(FetchRequest(epoch=1, replica=replica, offset=1, last_epoch=1))
     now_ms = member.now_ms + 30
     found = describe_quorum(member.machine, now_ms=now_ms, wall_ms=1_000_030)
     assert found is not None

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from millbeck.controller.result import Result
+from millbeck.controller.result import Result, Steps
 from millbeck.kernel.errors import (
     InvalidUpdateVersion,
     NotController,
@@ -30,12 +30,12 @@ from millbeck.metadata.records import (
     RemoveTopicRecord,
     TopicRecord,
 )
-from millbeck.raft.machine import Role
+from millbeck.raft.roles import Role
 from millbeck.records.control import LeaderChange, Voter, VoterEndpoint, VoterId, Voters
-from millbeck.server.drivers import metadata_files
-from millbeck.server.drivers.quorum import MetadataLogFailed
-from millbeck.storage.producer_state import Origin
-from millbeck.testing.sim.disk_faults import DiskCall
+from millbeck.server.metadata import metadata_files
+from millbeck.server.metadata.quorum_driver import MetadataLogFailed
+from millbeck.simulation.environment.disk_faults import DiskCall
+from millbeck.storage.producer_state import AppendOrigin
 
 LOG = "00000000000000000000.log"
 
@@ -223,17 +223,114 @@ def test_a_refused_decision_changes_nothing(metadata_node: Any) -> None:
 
 def test_many_records_that_need_not_be_atomic_are_several_batches(metadata_node: Any) -> None:
     records: list[MetadataRecord] = [
-        ConfigRecord(resource_type=2, resource_name="a", name=f"n{index}", value="v") for index in range(25_000)
+        ConfigRecord(resource_type=2, resource_name="a", name=f"n{index}", value="v") for index in range(1200)
     ]
 
     async def scenario() -> None:
         driver = await metadata_node.started()
         await driver.submit(lambda image: Result(response=None, records=records, is_atomic=False))
-        assert len(driver.image.configs.of_topic("a")) == 25_000
+        assert len(driver.image.configs.of_topic("a")) == 1200
 
     asyncio.run(scenario())
     sizes = [len(batch.records) for batch in read_batches(metadata_node.content(LOG)) if batch.base_offset >= 4]
-    assert sizes == [10_000, 10_000, 5_000]
+    assert sizes == [500, 500, 200]
+
+
+def in_steps(names: list[str], turns: list[int]) -> Callable[[MetadataImage], Steps[Result[int]]]:
+    """A decision that creates topics, and gives way after each; notes how many turns others had had by then."""
+
+    def decide(image: MetadataImage) -> Steps[Result[int]]:
+        assert image.topics.named(names[0]) is None
+        records: list[MetadataRecord] = []
+        for name in names:
+            records.append(_topic(name))
+            turns.append(turns[0])
+            yield
+        return Result(response=len(records), records=records)
+
+    return decide
+
+
+async def count_turns(turns: list[int]) -> None:
+    while True:
+        turns[0] += 1
+        await asyncio.sleep(0)
+
+
+def test_a_decision_in_steps_gives_way_and_the_next_one_is_taken_on_what_it_makes(metadata_node: Any) -> None:
+    names = [f"t{number}" for number in range(250)]
+
+    async def scenario() -> None:
+        driver = await metadata_node.started()
+        metadata_node.clock.step_ms = 10
+        turns = [0]
+        ticking = asyncio.ensure_future(count_turns(turns))
+        deciding = asyncio.ensure_future(driver.submit(in_steps(names, turns)))
+        await asyncio.sleep(0)
+        late = asyncio.ensure_future(driver.submit(create("t249")))
+        with pytest.raises(TopicAlreadyExists):
+            await late
+        assert driver.log.end_offset == 4 + 250
+        assert turns[-1] >= 249, "each step was in a turn of its own"
+        # Records are replayed and encoded in steps as well.
+        assert turns[0] >= 252
+        assert await deciding == 250
+        ticking.cancel()
+        assert names_of(driver.image) == sorted(names)
+
+    asyncio.run(scenario())
+    last = list(read_batches(metadata_node.content(LOG)))[-1]
+    assert len(last.records) == 250, "it takes effect as a whole"
+
+
+def test_a_decision_is_given_up_when_this_node_no_longer_decides(metadata_node: Any) -> None:
+    async def scenario() -> None:
+        driver = await metadata_node.started()
+        metadata_node.clock.step_ms = 10
+        stopping: list[asyncio.Future[None]] = []
+
+        def decide(image: MetadataImage) -> Steps[Result[None]]:
+            stopping.append(asyncio.ensure_future(driver.stop()))
+            for _ in range(3):
+                yield
+            raise AssertionError("there is nobody to decide any more")
+
+        with pytest.raises(NotController):
+            await driver.submit(decide)
+        await stopping[0]
+        assert driver.log.end_offset == 4
+
+    asyncio.run(scenario())
+
+
+def test_records_that_need_not_be_atomic_do_not_depend_on_each_other(metadata_node: Any) -> None:
+    """Neither on fitting one batch, nor on all of them being what the image takes."""
+    records: list[MetadataRecord] = [
+        ConfigRecord(resource_type=2, resource_name="a", name=f"n{index}", value="v" * (1 << 20)) for index in range(20)
+    ]
+    bad = RemoveTopicRecord(topic_id=b"?" * 16)
+
+    async def scenario() -> None:
+        driver = await metadata_node.started()
+        await driver.submit(lambda image: Result(response=None, records=records, is_atomic=False))
+        assert list(driver.image.configs.of_topic("a")) == [f"n{index}" for index in range(20)]
+        for name in ("b", "c"):
+            options: list[MetadataRecord] = [
+                ConfigRecord(resource_type=2, resource_name=name, name=f"n{index}", value="v") for index in range(9)
+            ]
+            mixed = [*options[:4], bad, *options[4:]]
+            with pytest.raises(UnknownServerError):
+                await driver.submit(lambda image, mixed=mixed: Result(response=None, records=mixed, is_atomic=False))
+            await driver.submit(lambda image: Result(response=None))
+            assert list(driver.image.configs.of_topic(name)) == [f"n{index}" for index in range(9)]
+        assert driver.statistics.fault_count == 2
+        too_large = ConfigRecord(resource_type=2, resource_name="d", name="x", value="y" * (9 << 20))
+        with pytest.raises(PolicyViolation):
+            await driver.submit(lambda image: Result(response=None, records=[too_large, _topic("x")], is_atomic=False))
+        await driver.submit(lambda image: Result(response=None))
+        assert names_of(driver.image) == ["x"]
+
+    asyncio.run(scenario())
 
 
 def test_a_restart_brings_the_same_image_back(metadata_node: Any) -> None:
@@ -364,7 +461,7 @@ def test_other_voters_are_named_in_the_settings(metadata_node: Any) -> None:
 def test_a_log_that_contradicts_itself_stops_the_start(metadata_node: Any) -> None:
     async def scenario(batch: bytes, message: str) -> None:
         driver = await metadata_node.started()
-        driver.log.stage(batch, leader_epoch=1, now_ms=1, origin=Origin.QUORUM)
+        driver.log.stage(batch, leader_epoch=1, now_ms=1, origin=AppendOrigin.QUORUM)
         driver.log.write_staged()
         driver.log.flush()
         metadata_node.kill()

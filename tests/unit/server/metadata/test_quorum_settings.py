@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from millbeck.server.drivers.quorum_settings import QuorumSettings
+from millbeck.server.metadata.quorum_settings import QuorumSettings
 
 
 def test_a_node_that_is_alone_needs_no_settings() -> None:

@@ -5,9 +5,9 @@ from typing import Any
 
 from millbeck.controller.result import Result
 from millbeck.metadata.image import EMPTY
-from millbeck.metadata.records import ConfigRecord, TopicRecord
-from millbeck.server.drivers.metadata_files import newest_snapshot
-from millbeck.server.drivers.metadata_replay import MetadataReplay
+from millbeck.metadata.records import ConfigRecord, MetadataRecord, TopicRecord
+from millbeck.server.metadata.metadata_files import newest_snapshot
+from millbeck.server.metadata.replay import MetadataReplay
 
 
 def _set(name: str) -> Any:
@@ -54,5 +54,31 @@ def test_a_snapshot_begins_the_image_anew_and_the_delta_leads_there(metadata_nod
         # Once: the next one goes on from there.
         again = await replay.to(driver.log.end_offset, image=made.image, position=made.end_offset)
         assert again.delta.topics.created == {}
+
+    asyncio.run(scenario())
+
+
+def test_a_large_batch_is_folded_in_turns(metadata_node: Any) -> None:
+    records: list[MetadataRecord] = [
+        ConfigRecord(resource_type=4, resource_name="", name=f"n{number}", value="v") for number in range(1000)
+    ]
+
+    async def scenario() -> None:
+        driver = await metadata_node.started()
+        await driver.submit(lambda image: Result(response=None, records=records))
+        metadata_node.clock.step_ms = 10
+        turns = 0
+
+        async def count() -> None:
+            nonlocal turns
+            while True:
+                turns += 1
+                await asyncio.sleep(0)
+
+        counting = asyncio.ensure_future(count())
+        made = await MetadataReplay(driver.environment, driver.log).to(1004, image=EMPTY, position=0)
+        counting.cancel()
+        assert made.image == driver.image
+        assert turns >= 8, "of the loop, one for each 128 records"
 
     asyncio.run(scenario())

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from millbeck.metadata.image import EMPTY
-from millbeck.server.metadata_replies import CACHED_BYTES_MAX, CACHED_REPLIES_MAX, MetadataReplies
+from millbeck.server.metadata.reply_cache import CACHED_BYTES_MAX, CACHED_REPLIES_MAX, MetadataReplies
 
 
 def test_a_reply_is_kept_until_the_image_changes() -> None:

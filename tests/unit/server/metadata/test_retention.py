@@ -3,15 +3,15 @@ from __future__ import annotations
 import pytest
 
 from millbeck.metadata.snapshot import SnapshotId
-from millbeck.server.drivers.metadata_retention import KeptSnapshot, MetadataRetention
+from millbeck.server.metadata.retention import MetadataRetention, RetainedSnapshot
 
 NOW_MS = 100_000
-THREE = [KeptSnapshot(SnapshotId(end, 1), 10, end * 100) for end in (100, 200, 300)]
+THREE = [RetainedSnapshot(SnapshotId(end, 1), 10, end * 100) for end in (100, 200, 300)]
 
 
 def begins_at(retention: MetadataRetention, *, log_start_offset: int = 100, end_offset: int = 350) -> int | None:
     """A log with a byte for each record."""
-    found = retention.begins_with(
+    found = retention.oldest_to_keep(
         THREE, log_start_offset=log_start_offset, log_bytes_from=lambda offset: end_offset - offset, now_ms=NOW_MS
     )
     return None if found is None else found.id.end_offset

@@ -8,10 +8,10 @@ import pytest
 from millbeck.controller.result import Result
 from millbeck.metadata.records import BeginTransactionRecord, ConfigRecord, EndTransactionRecord
 from millbeck.metadata.snapshot import parse_name, read_snapshot
-from millbeck.server.drivers import metadata_snapshots
-from millbeck.server.drivers.metadata_retention import MetadataRetention
-from millbeck.server.drivers.quorum import MetadataLogFailed, QuorumDriver
-from millbeck.testing.sim.disk_faults import DiskCall
+from millbeck.server.metadata import snapshots
+from millbeck.server.metadata.quorum_driver import MetadataLogFailed, QuorumDriver
+from millbeck.server.metadata.retention import MetadataRetention
+from millbeck.simulation.environment.disk_faults import DiskCall
 
 
 def _option(name: str) -> ConfigRecord:
@@ -142,7 +142,7 @@ def test_what_is_too_old_is_looked_at_again_when_a_snapshot_was_being_written(
     metadata_node: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """That one may come to nothing, and the next may be long in coming."""
-    monkeypatch.setattr(metadata_snapshots, "CLEANING_SECONDS_MIN", 0.0)
+    monkeypatch.setattr(snapshots, "CLEANING_SECONDS_MIN", 0.0)
 
     async def scenario() -> None:
         driver = await metadata_node.started(retention=MetadataRetention(size_bytes_max=-1, age_ms_max=100_000))
@@ -177,7 +177,7 @@ def test_the_file_holds_the_image_and_its_time(metadata_node: Any) -> None:
 def test_no_snapshot_is_made_inside_a_transaction(metadata_node: Any) -> None:
     async def scenario() -> None:
         driver = await metadata_node.started(after_bytes=300)
-        begin = [BeginTransactionRecord(), *(_option(f"n{index}") for index in range(50))]
+        begin: list[Any] = [BeginTransactionRecord(), *(_option(f"n{index}") for index in range(50))]
         await driver.submit(lambda image: Result(response=None, records=begin))
         await metadata_node.settle()
         assert _snapshots(metadata_node) == []

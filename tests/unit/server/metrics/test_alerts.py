@@ -6,22 +6,20 @@ import asyncio
 from collections.abc import Callable
 from typing import Any
 
-from asking import create, produce
-from house import Client, House
-from nemesis.alerts import Alerts
-from three_brokers import ThreeBrokers
-
 from millbeck.controller.result import Result
 from millbeck.kernel.environment import Environment
 from millbeck.kernel.errors import RequestTimedOut
 from millbeck.metadata.records import MetadataRecord, PartitionChangeRecord
 from millbeck.server.node import Node
-from millbeck.wire.messages.find_coordinator import FindCoordinatorRequest
-from millbeck.wire.messages.offset_commit import (
+from millbeck.wire.messages.group_offsets import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
     OffsetCommitRequestTopic,
 )
+from nemesis.alerts import Alerts
+from tests.unit.server.harness.broker_harness import BrokerHarness, Client
+from tests.unit.server.harness.client_requests import create, find_coordinator, produce
+from tests.unit.server.harness.three_brokers import ThreeBrokers
 
 NO_LEADER = -1
 
@@ -60,23 +58,23 @@ class Scraper:
         return loop.time() - began_s
 
 
-def of_house(house: House) -> Scraper:
+def of_house(house: BrokerHarness) -> Scraper:
     return Scraper(lambda: {"n1": house.node})
 
 
-async def decide(house: House, *records: MetadataRecord) -> None:
+async def decide(house: BrokerHarness, *records: MetadataRecord) -> None:
     assert house.node is not None
     await house.node.broker.quorum.submit(lambda image: Result(response=None, records=list(records)))
 
 
-async def change(house: House, topic_id: bytes, **fields: Any) -> None:
+async def change(house: BrokerHarness, topic_id: bytes, **fields: Any) -> None:
     if "replicas" in fields:
         fields["directories"] = [bytes(15) + b"\x01"] * len(fields["replicas"])
     await decide(house, PartitionChangeRecord(partition_id=0, topic_id=topic_id, **fields))
 
 
 def test_one_node_that_works_is_silent() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         await create(client, partitions=3)
         scraper = of_house(house)
         for _ in range(60):
@@ -84,11 +82,11 @@ def test_one_node_that_works_is_silent() -> None:
             await asyncio.sleep(30)
             assert scraper.look() == []
 
-    House().run(scenario, limit_s=10_000)
+    BrokerHarness().run(scenario, limit_s=10_000)
 
 
 def test_an_unclean_election_fires_for_an_hour() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         topic_id = await create(client)
         scraper = of_house(house)
         scraper.look()
@@ -103,11 +101,11 @@ def test_an_unclean_election_fires_for_an_hour() -> None:
         assert scraper.look() == ["UncleanLeaderElection"]
         assert 3500 <= await scraper.until_silence(4000, interval_s=60) <= 3700
 
-    House().run(scenario, limit_s=10_000)
+    BrokerHarness().run(scenario, limit_s=10_000)
 
 
 def test_a_partition_without_leader_fires_at_once() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         topic_id = await create(client)
         scraper = of_house(house)
         await change(house, topic_id, leader=NO_LEADER)
@@ -115,11 +113,11 @@ def test_a_partition_without_leader_fires_at_once() -> None:
         await change(house, topic_id, leader=1)
         assert scraper.look() == []
 
-    House().run(scenario, limit_s=10_000)
+    BrokerHarness().run(scenario, limit_s=10_000)
 
 
 def test_without_an_active_controller_nodes_are_behind_as_well() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         assert house.node is not None
         scraper = of_house(house)
         house.node.broker.quorum._is_stopped = True
@@ -128,7 +126,25 @@ def test_without_an_active_controller_nodes_are_behind_as_well() -> None:
         house.node.broker.quorum._is_stopped = False
         assert scraper.look() == []
 
-    House().run(scenario, limit_s=10_000)
+    BrokerHarness().run(scenario, limit_s=10_000)
+
+
+def test_a_disk_that_fills_is_warned_of_before_it_is_full() -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+        await create(client)
+        disk, scraper = house.machine.disk, of_house(house)
+        before = disk.faults.capacity_bytes
+        disk.faults.capacity_bytes = disk.used_bytes * 10 // 8
+        assert scraper.look() == []
+        await asyncio.sleep(15)
+        disk.faults.capacity_bytes = disk.used_bytes * 100 // 91
+        assert 299 < await scraper.until("DiskFilling", 400) < 316
+        assert await produce(client, b"x") == 0
+        disk.faults.capacity_bytes = before
+        await asyncio.sleep(15)
+        assert scraper.look() == []
+
+    BrokerHarness().run(scenario, limit_s=10_000)
 
 
 class Busy:
@@ -137,6 +153,7 @@ class Busy:
     def __init__(self, environment: Environment, share: float) -> None:
         self.monotonic = environment.clock.monotonic
         self.wall_ms = environment.clock.wall_ms
+        self.wall_ns = environment.clock.wall_ns
         self._share = share
 
     def busy_seconds(self) -> float:
@@ -144,7 +161,7 @@ class Busy:
 
 
 def test_a_busy_loop_fires_after_five_minutes() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         assert house.node is not None
         scraper = of_house(house)
         clock = house.node.watch._clock
@@ -154,11 +171,11 @@ def test_a_busy_loop_fires_after_five_minutes() -> None:
         house.node.watch._clock = clock
         await scraper.until_silence(60)
 
-    House().run(scenario, limit_s=10_000)
+    BrokerHarness().run(scenario, limit_s=10_000)
 
 
 def test_decisions_that_wait_fire_after_five_minutes() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         assert house.node is not None
         scraper = of_house(house)
         for _ in range(30):
@@ -169,14 +186,14 @@ def test_decisions_that_wait_fire_after_five_minutes() -> None:
         assert firing == ["ControllerSlow", "LoopLate"]
         await scraper.until_silence(120)
 
-    House().run(scenario, limit_s=10_000)
+    BrokerHarness().run(scenario, limit_s=10_000)
 
 
 def test_a_group_that_falls_back_fires_until_it_has_caught_up() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         await create(client)
         scraper = of_house(house)
-        await client.ask(FindCoordinatorRequest(key="g"), 2)
+        await find_coordinator(client, "g")
         await commit(client, 0)
         end_offset = 0
         for minute in range(60):
@@ -189,7 +206,7 @@ def test_a_group_that_falls_back_fires_until_it_has_caught_up() -> None:
         await commit(client, end_offset)
         assert scraper.look() == []
 
-    House().run(scenario, limit_s=10_000)
+    BrokerHarness().run(scenario, limit_s=10_000)
 
 
 async def commit(client: Client, offset: int) -> None:
@@ -200,7 +217,7 @@ async def commit(client: Client, offset: int) -> None:
 
 
 def test_a_lost_directory_and_a_lost_node_fire() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         assert house.node is not None
         node: Node | None = house.node
         scraper = Scraper(lambda: {"n1": node})
@@ -213,7 +230,7 @@ def test_a_lost_directory_and_a_lost_node_fire() -> None:
         node = house.node
         assert scraper.look() == []
 
-    House().run(scenario, limit_s=10_000)
+    BrokerHarness().run(scenario, limit_s=10_000)
 
 
 def test_replicas_that_are_cut_off_fire_in_the_order_of_the_danger() -> None:

@@ -6,11 +6,6 @@ import asyncio
 from typing import Any
 
 import pytest
-from asking import create, in_house
-from controlling import ask, broker_of, registering
-from house import Client, House
-from scraping import samples
-from standing_in import needs_sources
 
 from millbeck.controller.result import Result
 from millbeck.kernel.environment import Environment
@@ -25,18 +20,23 @@ from millbeck.metadata.records import (
     PartitionRecord,
     TopicRecord,
 )
-from millbeck.server.controller_metrics import ElectionWatch
-from millbeck.server.handlers.brokers import handle_broker_heartbeat, handle_broker_registration
-from millbeck.wire.messages.broker_heartbeat import BrokerHeartbeatRequest
+from millbeck.server.metrics.controller import ElectionWatch
+from millbeck.server.requests.handlers.brokers import handle_broker_heartbeat, handle_broker_registration
+from millbeck.wire.messages.nodes import BrokerHeartbeatRequest
+from tests.unit.server.harness.broker_harness import BrokerHarness, Client
+from tests.unit.server.harness.client_requests import create, in_house
+from tests.unit.server.harness.controller_requests import ask, broker_of, registering
+from tests.unit.server.harness.method_patches import needs_sources
+from tests.unit.server.harness.scraping import samples
 
 NO_LEADER = -1
 
 
-def of_controller(house: House, name: str) -> float:
+def of_controller(house: BrokerHarness, name: str) -> float:
     return samples(house.node)[f"kafka_controller_kafkacontroller_{name}"]
 
 
-def of_elections(house: House) -> tuple[float, float, float]:
+def of_elections(house: BrokerHarness) -> tuple[float, float, float]:
     """All, unclean, from eligible replicas."""
     found, prefix = samples(house.node), "kafka_controller_controllerstats_"
     return (
@@ -46,19 +46,19 @@ def of_elections(house: House) -> tuple[float, float, float]:
     )
 
 
-async def decide(house: House, *records: MetadataRecord) -> None:
+async def decide(house: BrokerHarness, *records: MetadataRecord) -> None:
     assert house.node is not None
     await house.node.broker.quorum.submit(lambda image: Result(response=None, records=list(records)))
 
 
-async def change(house: House, topic_id: bytes, **fields: Any) -> None:
+async def change(house: BrokerHarness, topic_id: bytes, **fields: Any) -> None:
     if "replicas" in fields:
         fields["directories"] = [bytes(15) + b"\x01"] * len(fields["replicas"])
     await decide(house, PartitionChangeRecord(partition_id=0, topic_id=topic_id, **fields))
 
 
 def test_one_node_is_the_active_controller_and_all_is_well() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         for name, value in {
             "activecontrollercount": 1,
             "activebrokercount": 1,
@@ -83,7 +83,7 @@ def test_one_node_is_the_active_controller_and_all_is_well() -> None:
 
 
 def test_partitions_without_leader_or_with_another_than_the_preferred_are_counted() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         topic_id = await create(client, partitions=2)
         assert of_controller(house, "globaltopiccount") == 1
         assert of_controller(house, "globalpartitioncount") == 2
@@ -100,7 +100,7 @@ def test_partitions_without_leader_or_with_another_than_the_preferred_are_counte
 
 
 def test_brokers_come_and_are_fenced() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         registered = await ask(house, handle_broker_registration, registering(house))
         epoch = registered.broker_epoch
         state = 'brokerregistrationstate{broker="2"}'
@@ -117,7 +117,7 @@ def test_brokers_come_and_are_fenced() -> None:
 
 
 def test_elections_are_counted_by_what_the_new_leader_was_before() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         topic_id = await create(client)
         assert of_elections(house) == (0, 0, 0)
         await change(house, topic_id, replicas=[1, 2, 3], isr=[1, 2])
@@ -134,7 +134,7 @@ def test_elections_are_counted_by_what_the_new_leader_was_before() -> None:
 
 
 def test_elections_from_before_the_process_are_not_its_news() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         watch = ElectionWatch(environment.clock, times := Histogram())
         topic_id = bytes(range(16))
         registration = PartitionRecord(
@@ -154,7 +154,7 @@ def test_elections_from_before_the_process_are_not_its_news() -> None:
 
 
 def test_what_is_committed_and_not_applied_is_late_until_it_is() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         assert house.node is not None
         quorum = house.node.broker.quorum
         await create(client)
@@ -173,7 +173,7 @@ def test_what_is_committed_and_not_applied_is_late_until_it_is() -> None:
 
 
 def test_decisions_and_contradictions_are_counted() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         before = of_controller(house, "eventqueueoperationsstartedcount")
         await create(client)
         found = samples(house.node)
@@ -189,7 +189,7 @@ def test_decisions_and_contradictions_are_counted() -> None:
 
 
 def test_a_loop_that_is_late_shows_in_the_queue_time() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         assert house.node is not None
         name = 'kafka_controller_controllereventmanager_eventqueuetimems{quantile="0.99"}'
         await asyncio.sleep(120)
@@ -207,7 +207,7 @@ def test_a_loop_that_is_late_shows_in_the_queue_time() -> None:
 
 @needs_sources
 def test_a_heartbeat_that_is_answered_too_late_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         broker = broker_of(house)
         registered = await ask(house, handle_broker_registration, registering(house))
         beat = BrokerHeartbeatRequest(2, registered.broker_epoch, registered.broker_epoch)
@@ -220,6 +220,9 @@ def test_a_heartbeat_that_is_answered_too_late_is_counted(monkeypatch: pytest.Mo
             await committed(end_offset)
 
         monkeypatch.setattr(broker.quorum, "_wait_committed", slowly)
+        await ask(house, handle_broker_heartbeat, beat)
+        assert of_controller(house, "timedoutbrokerheartbeatcount") == 0, "nothing changes: it waits for no commit"
+        beat.want_fence = True
         await ask(house, handle_broker_heartbeat, beat)
         assert of_controller(house, "timedoutbrokerheartbeatcount") == 1
 

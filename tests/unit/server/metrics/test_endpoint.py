@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Callable, Collection, Coroutine, Iterator
 from typing import Any, cast
 
 import pytest
 
 from millbeck.kernel.environment import Environment
 from millbeck.kernel.metrics import CONTENT_TYPE
-from millbeck.server.metrics_endpoint import CONNECTIONS_MAX, IDLE_SECONDS_MAX, REQUEST_BYTES_MAX, MetricsEndpoint
-from millbeck.testing.sim import World
+from millbeck.server.metrics.endpoint import CONNECTIONS_MAX, IDLE_SECONDS_MAX, REQUEST_BYTES_MAX, MetricsEndpoint
+from millbeck.simulation import World
 
 
 class Browser(asyncio.Protocol):
@@ -43,12 +43,14 @@ class Scraped:
     def __init__(self, environment: Environment, text: str = "up 1\n") -> None:
         self.text = text
         self.render_count = 0
+        self.names: Collection[str] | None = None
         self.environment = environment
         self.endpoint = MetricsEndpoint(environment.network, self.render)
         self.port = 0
 
-    def render(self) -> Iterator[str]:
+    def render(self, names: Collection[str] | None) -> Iterator[str]:
         self.render_count += 1
+        self.names = names
         yield self.text
 
     async def connect(self) -> Browser:
@@ -70,6 +72,23 @@ def get(path: str = "/metrics", *headers: str, method: str = "GET", version: str
     return "\r\n".join([f"{method} {path} HTTP/{version}", "Host: x", *headers, "", ""]).encode()
 
 
+CHUNKS = b"5\r\nup 1\n\r\n0\r\n\r\n"
+"""The page "up 1" in chunks, and the end of them."""
+
+
+def text_of(chunks: bytes) -> str:
+    """What chunks and their end are together; fails on anything else."""
+    text = b""
+    while True:
+        size, _, chunks = chunks.partition(b"\r\n")
+        count = int(size, 16)
+        assert chunks[count : count + 2] == b"\r\n"
+        text, chunks = text + chunks[:count], chunks[count + 2 :]
+        if not count:
+            assert not chunks
+            return text.decode()
+
+
 def test_metrics_are_served_and_the_connection_stays() -> None:
     async def scenario(scraped: Scraped) -> None:
         browser = await scraped.connect()
@@ -78,19 +97,41 @@ def test_metrics_are_served_and_the_connection_stays() -> None:
             lines = head.decode().split("\r\n")
             assert lines[0] == "HTTP/1.1 200 OK"
             assert f"Content-Type: {CONTENT_TYPE}" in lines
-            assert "Content-Length: 5" in lines
+            assert "Transfer-Encoding: chunked" in lines
             assert "Connection: keep-alive" in lines
-            assert body == b"up 1\n"
+            assert body == CHUNKS
+            assert scraped.names is None
         assert (scraped.render_count, browser.is_lost) == (2, False)
 
     served(scenario)
 
 
-def test_head_has_the_length_and_no_body() -> None:
+def test_head_has_no_body_and_makes_no_page() -> None:
     async def scenario(scraped: Scraped) -> None:
-        answer = await (await scraped.connect()).ask(get(method="HEAD"))
+        browser = await scraped.connect()
+        answer = await browser.ask(get(method="HEAD"))
         assert answer.endswith(b"\r\n\r\n")
-        assert b"Content-Length: 5" in answer
+        assert b"Transfer-Encoding: chunked" in answer
+        assert scraped.render_count == 0
+        assert (await browser.ask(get())).endswith(CHUNKS)
+
+    served(scenario)
+
+
+@pytest.mark.parametrize(
+    ("query", "names"),
+    [
+        ("name[]=up", {"up"}),
+        ("name%5B%5D=a_total&name[]=b&other=c", {"a_total", "b"}),
+        ("name[]=", {""}),
+        ("name=up", None),
+        ("%zz&&=", None),
+    ],
+)
+def test_a_query_names_the_metrics_that_are_wanted(query: str, names: set[str] | None) -> None:
+    async def scenario(scraped: Scraped) -> None:
+        assert (await (await scraped.connect()).ask(get(f"/metrics?{query}"))).endswith(CHUNKS)
+        assert scraped.names == names
 
     served(scenario)
 
@@ -134,8 +175,12 @@ def test_what_is_no_proper_request_is_answered_and_ends_the_connection(request_:
 def test_a_client_may_ask_for_the_end_of_the_connection(request_: bytes) -> None:
     async def scenario(scraped: Scraped) -> None:
         browser = await scraped.connect()
-        assert (await browser.ask(request_)).endswith(b"up 1\n")
+        head, _, body = (await browser.ask(request_)).partition(b"\r\n\r\n")
         assert browser.is_lost
+        is_chunked = b"HTTP/1.1" in request_
+        assert body == (CHUNKS if is_chunked else b"up 1\n")
+        assert (b"chunked" in head) == is_chunked
+        assert b"Content-Length" not in head
 
     served(scenario)
 
@@ -159,16 +204,18 @@ def test_a_page_is_made_in_parts_with_turns_for_others_in_between() -> None:
         turns: list[str] = []
         loop = asyncio.get_running_loop()
 
-        def parts() -> Iterator[str]:
+        def parts(names: Collection[str] | None) -> Iterator[str]:
             for number in range(3):
                 loop.call_soon(turns.append, "other")
                 turns.append("part")
-                yield f"part {number}\n"
+                yield f"part {number}\n" if number != 1 else ""
 
         scraped.endpoint.render = parts
         browser = await scraped.connect()
         answer = await browser.ask(get() + get("/"))
-        assert b"part 0\npart 1\npart 2\nHTTP/1.1 200 OK" in answer, "one answer after the other"
+        first, _, second = answer.partition(b"\r\n\r\n")[2].partition(b"HTTP/1.1 200 OK")
+        assert text_of(first) == "part 0\npart 2\n", "an empty part is no chunk, which would end the page"
+        assert b"/metrics" in second, "one answer after the other"
         assert turns == ["part", "other"] * 3
 
     served(scenario)
@@ -178,7 +225,7 @@ def test_a_page_that_nobody_waits_for_any_more_is_not_made_to_its_end() -> None:
     async def scenario(scraped: Scraped) -> None:
         made: list[int] = []
 
-        def parts() -> Iterator[str]:
+        def parts(names: Collection[str] | None) -> Iterator[str]:
             for number in range(1_000_000):
                 made.append(number)
                 if number == 5:
@@ -190,6 +237,60 @@ def test_a_page_that_nobody_waits_for_any_more_is_not_made_to_its_end() -> None:
         await browser.ask(get())
         assert browser.is_lost
         assert 5 <= len(made) < 10
+
+    served(scenario)
+
+
+def test_one_part_is_made_in_a_turn_whoever_it_is_for() -> None:
+    async def scenario() -> None:
+        endpoint = MetricsEndpoint(cast(Any, None), lambda names: iter(()))
+        made: list[int] = []
+
+        class Waiting:
+            def __init__(self, number: int) -> None:
+                self.number = number
+                self.left = 3
+
+            def make_part(self) -> None:
+                made.append(self.number)
+                self.left -= 1
+                if self.left:
+                    endpoint.wants_part(cast(Any, self))
+
+        for number in range(4):
+            endpoint.wants_part(cast(Any, Waiting(number)))
+        for turn in range(12):
+            await asyncio.sleep(0)
+            assert len(made) == turn + 1
+        await asyncio.sleep(0)
+        assert made == [0, 1, 2, 3] * 3
+
+    asyncio.run(scenario())
+
+
+def test_no_part_is_made_for_a_reader_that_has_not_read_the_last_one() -> None:
+    async def scenario(scraped: Scraped) -> None:
+        made = 0
+
+        def parts(names: Collection[str] | None) -> Iterator[str]:
+            nonlocal made
+            for _ in range(200):
+                made += 1
+                yield "x" * 100_000 + "\n"
+
+        scraped.endpoint.render = parts
+        browser = await scraped.connect()
+        browser.transport.pause_reading()
+        browser.transport.write(get())
+        for _ in range(50):
+            await asyncio.sleep(0.1)
+            browser.transport.write(b"x" * 20_000)
+        assert made < 20
+        (connection,) = scraped.endpoint.connections
+        assert len(connection._received) < 400_000
+        browser.transport.resume_reading()
+        await asyncio.sleep(30)
+        assert made == 200
 
     served(scenario)
 
@@ -231,7 +332,7 @@ def test_there_are_only_so_many_connections() -> None:
         assert sum(browser.is_lost for browser in browsers) == 3
         browsers[0].transport.close()
         await asyncio.sleep(1)
-        assert (await (await scraped.connect()).ask(get())).endswith(b"up 1\n")
+        assert (await (await scraped.connect()).ask(get())).endswith(CHUNKS)
 
     served(scenario)
 
@@ -242,7 +343,7 @@ def test_a_taken_port_is_replaced_by_a_free_one() -> None:
         second = Scraped(scraped.environment, "other 1\n")
         second.port = await second.endpoint.start("", 9404)
         assert second.port not in (0, 9404)
-        assert (await (await second.connect()).ask(get())).endswith(b"other 1\n")
+        assert (await (await second.connect()).ask(get())).endswith(b"other 1\n\r\n0\r\n\r\n")
 
     served(scenario)
 

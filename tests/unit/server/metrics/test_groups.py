@@ -4,22 +4,21 @@ from __future__ import annotations
 
 import asyncio
 
-from house import Client, House
-from scraping import samples
-from three_brokers import ThreeBrokers
-
 from millbeck.kernel.environment import Environment
 from millbeck.metadata.image.directories import UNASSIGNED_DIRECTORY
 from millbeck.metadata.records import PartitionRecord, TopicRecord
-from millbeck.server.internal_topics import OFFSETS_TOPIC
-from millbeck.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
-from millbeck.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
-from millbeck.wire.messages.find_coordinator import FindCoordinatorRequest
-from millbeck.wire.messages.offset_commit import (
+from millbeck.server.coordinators.internal_topics import OFFSETS_TOPIC
+from millbeck.wire.messages.consumer_groups import ConsumerGroupHeartbeatRequest
+from millbeck.wire.messages.group_offsets import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
     OffsetCommitRequestTopic,
 )
+from millbeck.wire.messages.topics import CreatableTopic, CreateTopicsRequest
+from tests.unit.server.harness.broker_harness import BrokerHarness, Client
+from tests.unit.server.harness.client_requests import find_coordinator
+from tests.unit.server.harness.scraping import samples
+from tests.unit.server.harness.three_brokers import ThreeBrokers
 
 OFFSETS_TOPIC_ID = b"offsets of groups"[:16]
 LABELS = '{consumergroup="g",topic="t",partition="0"}'
@@ -45,7 +44,7 @@ async def coordinate(cluster: ThreeBrokers, node_id: int) -> None:
 
 async def commit(cluster: ThreeBrokers, environment: Environment, node_id: int, offset: int) -> None:
     client = await cluster.connect(environment, node_id)
-    await client.ask(FindCoordinatorRequest(key="g"), 2)
+    await find_coordinator(client, "g")
     topic = OffsetCommitRequestTopic("t", partitions=[OffsetCommitRequestPartition(0, offset)])
     request = OffsetCommitRequest(group_id="g", generation_id_or_member_epoch=-1, topics=[topic])
     while (await client.ask(request, 7)).topics[0].partitions[0].error_code:
@@ -86,8 +85,8 @@ def test_a_follower_knows_the_lag_itself() -> None:
 
 
 def test_groups_in_which_the_broker_assigns_are_counted() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
-        await client.ask(FindCoordinatorRequest(coordinator_keys=["g"]), 4)
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+        await find_coordinator(client, "g")
         await client.ask(CreateTopicsRequest(topics=[CreatableTopic("t", 1, 1)]), 7)
         request = ConsumerGroupHeartbeatRequest(
             "g", "m", 0, rebalance_timeout_ms=1000, subscribed_topic_names=["t"], topic_partitions=[]
@@ -109,4 +108,4 @@ def test_groups_in_which_the_broker_assigns_are_counted() -> None:
         assert found[prefix + 'consumer_group_count{state="empty"}'] == 1
         assert found[LAG] == 0
 
-    House().run(scenario)
+    BrokerHarness().run(scenario)

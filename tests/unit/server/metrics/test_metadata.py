@@ -5,19 +5,19 @@ from __future__ import annotations
 import asyncio
 
 import pytest
-from asking import create, in_house
-from house import Client, House
-from scraping import samples
 
 from millbeck.kernel.environment import Environment
 from millbeck.metadata.features import LATEST_METADATA_VERSION
 from millbeck.metadata.image import EMPTY
 from millbeck.raft.voters import Leader
-from millbeck.server.metadata_metrics import MetadataLag
+from millbeck.server.metrics.metadata import MetadataLag
+from tests.unit.server.harness.broker_harness import BrokerHarness, Client
+from tests.unit.server.harness.client_requests import create, in_house
+from tests.unit.server.harness.scraping import samples
 
 
 def test_a_broker_shows_what_it_has_applied() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         assert house.node is not None
         await create(client)
         broker, prefix = house.node.broker, "kafka_server_brokermetadatametrics_"
@@ -36,7 +36,7 @@ def test_a_broker_shows_what_it_has_applied() -> None:
 
 
 def test_without_a_leader_whom_it_could_follow_a_node_is_late() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         assert house.node is not None
         quorum = house.node.broker.quorum
         image = quorum.image

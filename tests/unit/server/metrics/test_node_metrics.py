@@ -6,23 +6,21 @@ import asyncio
 import re
 from typing import Any, cast
 
-from asking import create, fetch, in_house, partition_of, produce
-from house import Client, House, one_batch
-from scraping import samples
-
 from millbeck.kernel.environment import Environment
-from millbeck.wire.messages.api_versions import ApiVersionsRequest
-from millbeck.wire.messages.find_coordinator import FindCoordinatorRequest
-from millbeck.wire.messages.offset_commit import (
+from millbeck.wire.messages.group_offsets import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
     OffsetCommitRequestTopic,
 )
+from millbeck.wire.messages.metadata import ApiVersionsRequest
 from millbeck.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
+from tests.unit.server.harness.broker_harness import BrokerHarness, Client, one_batch
+from tests.unit.server.harness.client_requests import create, fetch, find_coordinator, in_house, partition_of, produce
+from tests.unit.server.harness.scraping import samples
 
 
 def test_an_empty_node_has_all_its_gauges() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         await client.ask(ApiVersionsRequest(), 0)
         found = samples(house.node)
         for name, value in {
@@ -55,7 +53,7 @@ def test_an_empty_node_has_all_its_gauges() -> None:
 
 
 def test_records_and_bytes_are_counted_by_topic() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         await create(client, partitions=2)
         batch = one_batch(b"a", b"b")
         for index in (0, 1, 1):
@@ -81,7 +79,7 @@ def test_records_and_bytes_are_counted_by_topic() -> None:
 
 
 def test_partitions_show_their_sizes_offsets_and_replicas() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         await create(client, min_insync_replicas="2")
         await produce(client, b"a", b"b", b"c")
         partition_of(house).log.delete_records(1)
@@ -103,17 +101,17 @@ def test_partitions_show_their_sizes_offsets_and_replicas() -> None:
             assert found[name + labels] == value, name
         assert found['kafka_topic_partitions{topic="t"}'] == 1
         assert found["kafka_server_replicamanager_leadercount"] == 1
-        partition_of(house).log.go_offline("a test")
+        partition_of(house).log.mark_offline("a test")
         assert samples(house.node)["millbeck_offline_partitions"] == 1
 
     in_house(scenario)
 
 
 def test_groups_show_their_lag_with_or_without_members() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         await create(client)
         await produce(client, b"a", b"b", b"c", b"d")
-        await client.ask(FindCoordinatorRequest(key="g"), 2)
+        await find_coordinator(client, "g")
         rows = [OffsetCommitRequestPartition(0, 1), OffsetCommitRequestPartition(7, 1)]
         topics = [OffsetCommitRequestTopic("t", partitions=rows), OffsetCommitRequestTopic("gone", partitions=rows)]
         commit = OffsetCommitRequest(group_id="g", generation_id_or_member_epoch=-1, topics=topics)
@@ -132,7 +130,7 @@ def test_groups_show_their_lag_with_or_without_members() -> None:
 
 
 def test_requests_and_sessions_are_counted() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         await create(client, partitions=3)
         await client.ask(fetch((0, 0), (1, 0), session=(0, 0)), 11)
         await client.ask(fetch(session=(99, 1)), 11)
@@ -157,7 +155,7 @@ class Browser(asyncio.Protocol):
 
 
 def test_the_page_is_served_on_its_own_port() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         assert house.node is not None
         assert house.node.metrics_port == 9404
         transport, browser = await environment.network.connect(Browser, host="n1", port=9404)
@@ -171,7 +169,7 @@ def test_the_page_is_served_on_its_own_port() -> None:
 
 
 def test_a_node_that_is_only_a_controller_shows_nothing_of_brokers() -> None:
-    house = House(
+    house = BrokerHarness(
         process_roles="controller",
         listeners="CTL://:9093",
         controller_listener_names="CTL",
@@ -191,7 +189,7 @@ def test_a_node_that_is_only_a_controller_shows_nothing_of_brokers() -> None:
 
 
 def test_what_is_named_a_total_is_a_counter() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         assert house.node is not None
         kinds = dict(re.findall(r"^# TYPE (\S+_total) (\S+)$", house.node.render_metrics(), re.MULTILINE))
         assert "millbeck_unexpected_errors_total" in kinds

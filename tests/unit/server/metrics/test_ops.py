@@ -7,13 +7,13 @@ import re
 from typing import Any
 
 import pytest
-from asking import in_house
-from house import Client, House
-from nemesis.rules import DASHBOARD, OF_TARGETS, ROOT, grouping_labels, labels_by_metric, metric_names, read_rules
 
 from millbeck.kernel.environment import Environment
 from millbeck.kernel.metrics import MetricKind, Registry
-from millbeck.server.process_metrics import declare_process_metrics
+from millbeck.server.metrics.process import declare_process_metrics
+from nemesis.rules import DASHBOARD, OF_TARGETS, ROOT, grouping_labels, labels_by_metric, metric_names, read_rules
+from tests.unit.server.harness.broker_harness import BrokerHarness, Client
+from tests.unit.server.harness.client_requests import in_house
 
 MONITORING = ROOT / "docs" / "monitoring.md"
 PAGES_IMMEDIATELY = (
@@ -35,7 +35,7 @@ PAGES_IMMEDIATELY = (
 def shown() -> dict[str, set[str]]:
     """Every name a query can ask a node for, with its labels."""
 
-    async def scenario(house: House, client: Client, environment: Environment) -> dict[str, set[str]]:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> dict[str, set[str]]:
         assert house.node is not None
         process = Registry()
         declare_process_metrics(process, dict, house.node.listening.replies)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from millbeck.kernel.metrics import Registry
-from millbeck.server.process_metrics import declare_process_metrics
-from millbeck.server.request_memory import ReplyMemory
+from millbeck.server.metrics.process import declare_process_metrics
+from millbeck.server.network.request_memory import ReplyMemory
 
 
 class Slow:

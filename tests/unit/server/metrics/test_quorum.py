@@ -5,13 +5,12 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from asking import create, in_house
-from house import Client, House
-
 from millbeck.kernel.environment import Environment
+from tests.unit.server.harness.broker_harness import BrokerHarness, Client
+from tests.unit.server.harness.client_requests import create, in_house
 
 
-def values(house: House) -> dict[str, float]:
+def values(house: BrokerHarness) -> dict[str, float]:
     assert house.node is not None
     prefix = "kafka_server_raftmetrics_"
     return {
@@ -22,7 +21,7 @@ def values(house: House) -> dict[str, float]:
 
 
 def test_commits_of_the_last_half_minute_are_counted_and_timed() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         await asyncio.sleep(40)
         before: Any = values(house)
         assert (before["append_records_rate"], before["commit_latency_avg"], before["commit_latency_max"]) == (0, 0, 0)
@@ -43,7 +42,7 @@ def test_commits_of_the_last_half_minute_are_counted_and_timed() -> None:
 
 
 def test_what_was_committed_before_the_start_does_not_count() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         await create(client)
         house.machine.crash()
         await asyncio.sleep(300)

@@ -6,24 +6,24 @@ import asyncio
 from typing import Any
 
 import pytest
-from asking import create, in_house, partition_of
-from house import Client, House
-from scraping import samples
-from three_brokers import ThreeBrokers
 
 from millbeck.kernel.environment import Environment
 from millbeck.kernel.errors import RequestTimedOut
-from millbeck.metadata.records import ConfigRecord
-from millbeck.replication.fetcher import State as FetchState
-from millbeck.server.membership import State
-from millbeck.server.replica_metrics import BROKER_STATES
+from millbeck.metadata.records import NO_LEADER, ConfigRecord
+from millbeck.replication.fetcher import FetcherState as FetchState
+from millbeck.server.broker_lifecycle import BrokerLifecycleState
+from millbeck.server.metrics.replicas import BROKER_STATES
+from tests.unit.server.harness.broker_harness import BrokerHarness, Client
+from tests.unit.server.harness.client_requests import create, in_house, partition_of
+from tests.unit.server.harness.scraping import samples
+from tests.unit.server.harness.three_brokers import ThreeBrokers
 
 MANAGER = "kafka_server_replicamanager_"
 FETCHERS = "kafka_server_replicafetchermanager_"
 PARTITION = '{topic="t",partition="0"}'
 
 
-def in_cluster(scenario: Any, **settings: str) -> Any:
+def in_cluster(scenario: Any, **settings: Any) -> Any:
     return ThreeBrokers(**settings).run(scenario)
 
 
@@ -41,7 +41,7 @@ def fetchers(cluster: ThreeBrokers, node_id: int, name: str) -> float:
 
 
 def test_one_node_has_nothing_to_replicate() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         await create(client, partitions=3, min_insync_replicas="2")
         found = samples(house.node)
         for name, value in {
@@ -61,7 +61,7 @@ def test_one_node_has_nothing_to_replicate() -> None:
             assert found[f'{FETCHERS}{name}{{clientId="Replica"}}'] == 0
         assert found["kafka_server_kafkaserver_brokerstate"] == 3
         assert found["kafka_server_brokertopicmetrics_replicationbytesin_total"] == 0
-        partition_of(house).log.go_offline("a test")
+        partition_of(house).log.mark_offline("a test")
         assert samples(house.node)[MANAGER + "offlinereplicacount"] == 1
 
     in_house(scenario)
@@ -215,6 +215,11 @@ def test_fetchers_show_their_pace_and_those_that_do_not_go_on() -> None:
         assert fetchers(cluster, 2, "failedpartitionscount") == 1
         followed.state = FetchState.FETCHING
         assert fetchers(cluster, 2, "failedpartitionscount") == 0
+        cluster.partition(2).log.mark_offline("a test says so")
+        assert fetchers(cluster, 2, "failedpartitionscount") == 1
+        cluster.partition(2).leader_id = NO_LEADER
+        assert fetchers(cluster, 2, "failedpartitionscount") == 0, "there is nobody to copy from"
+        cluster.partition(2).leader_id = 1
         line._is_asking = False
         assert fetchers(cluster, 2, "deadthreadcount") == 1
         line._is_asking = True
@@ -224,13 +229,13 @@ def test_fetchers_show_their_pace_and_those_that_do_not_go_on() -> None:
 
 
 def test_a_broker_shows_its_state() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         assert house.node is not None
         assert house.node.broker_part is not None
         for state, number in BROKER_STATES.items():
             house.node.broker_part.membership.state = state
             assert samples(house.node)["kafka_server_kafkaserver_brokerstate"] == number
-        house.node.broker_part.membership.state = State.RUNNING
+        house.node.broker_part.membership.state = BrokerLifecycleState.RUNNING
 
     in_house(scenario)
-    assert set(BROKER_STATES) == set(State)
+    assert set(BROKER_STATES) == set(BrokerLifecycleState)

@@ -1,13 +1,12 @@
 from __future__ import annotations
 
-from house import Client, House
-from sharing import ACCEPT, begin, settled, share_house
-
 from millbeck.kernel.environment import Environment
+from tests.unit.server.harness.broker_harness import BrokerHarness, Client
+from tests.unit.server.harness.share_member import ACCEPT, begin, settled, share_house
 
 
 def test_share_groups_are_seen() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         member, topic_id = await begin(house, client, environment)
         await settled(member, topic_id)
         await member.acknowledge(topic_id, (0, 3, [ACCEPT]))

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from millbeck.kernel.metrics import Registry
-from millbeck.server.metric_tables import declare_single
+from millbeck.server.metrics.tables import declare_single
 
 
 def test_totals_are_counters_and_everything_is_read_when_asked_for() -> None:

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from house import Client, House
-from scraping import samples
-from transacting import Transacting, settled, transaction_house
-
 from millbeck.kernel.environment import Environment
+from tests.unit.server.harness.broker_harness import BrokerHarness, Client
+from tests.unit.server.harness.scraping import samples
+from tests.unit.server.harness.transactional_producer import Transacting, settled, transaction_house
 
 
 def test_states_markers_and_refusals_are_counted() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         producer = await Transacting(client, version=0).prepare()
         assert await producer.produce(b"uninvited") != 0
         await producer.add(0)

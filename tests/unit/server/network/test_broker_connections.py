@@ -5,19 +5,19 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from house import Client, House
 
 from millbeck.client.addresses import Address
 from millbeck.client.connection import ConnectionSettings
 from millbeck.client.errors import ConnectFailed, Disconnected
 from millbeck.kernel.environment import Environment
-from millbeck.server.peers import Peers
+from millbeck.server.network.broker_connections import BrokerConnections
 from millbeck.wire.messages.metadata import MetadataRequest, MetadataResponse
+from tests.unit.server.harness.broker_harness import BrokerHarness, Client
 
 
 def test_connections_are_kept_by_purpose_and_opened_again() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
-        peers = Peers(
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+        peers = BrokerConnections(
             environment,
             node_id=7,
             address_of=lambda node_id: Address("n1", 9092) if node_id == 1 else None,
@@ -43,4 +43,4 @@ def test_connections_are_kept_by_purpose_and_opened_again() -> None:
         with pytest.raises(Disconnected):
             await ask(1, "a")
 
-    House().run(scenario)
+    BrokerHarness().run(scenario)

@@ -5,26 +5,26 @@ from __future__ import annotations
 from typing import Any, cast
 
 import pytest
-from asking import Denies
-from standing_in import needs_sources
 
 from millbeck.kernel.environment import FileSlice
 from millbeck.kernel.errors import InvalidRequest, UnknownServerError
+from millbeck.kernel.metrics import Registry
 from millbeck.security.authorizer import CLUSTER_NAME, AllowAll, Operation, ResourceType
 from millbeck.security.principal import ANONYMOUS
-from millbeck.server.call import Call
-from millbeck.wire.messages.heartbeat import HeartbeatResponse
+from millbeck.server.network.authorization import Authorization
+from millbeck.server.network.call import Call
+from millbeck.server.network.request_metrics import RequestMetrics, RequestStatistics
+from millbeck.wire.messages.classic_groups import HeartbeatResponse
+from tests.unit.server.harness.client_requests import Denies
+from tests.unit.server.harness.method_patches import needs_sources
 
 pytestmark = needs_sources
 
 
-class Statistics:
+class Statistics(RequestStatistics):
     def __init__(self) -> None:
-        self.times: list[float] = []
+        super().__init__("Heartbeat", RequestMetrics(Registry()))
         self.errors: list[int] = []
-
-    def finished(self, seconds: float) -> None:
-        self.times.append(seconds)
 
     def failed(self, code: int) -> None:
         self.errors.append(code)
@@ -71,6 +71,8 @@ class Connection:
 class Broker:
     def __init__(self) -> None:
         self.authorizer: Any = AllowAll()
+        self.quotas = None
+        self.decisions = Authorization(cast(Any, self), is_dry_run=False)
         self.reported: list[tuple[Exception, str]] = []
 
     def report(self, error: Exception, where: str = "") -> None:
@@ -88,7 +90,7 @@ def test_a_call_is_answered_exactly_once() -> None:
     world.call.reply(HeartbeatResponse(error_code=27))
     assert world.call.parts == (b"\x00\x00\x00\x0a\x00\x00\x00\x4d", b"\x00\x00\x00\x00\x00\x1b")
     assert world.connection.marks == 1
-    assert world.handler.statistics.times == [0.5]
+    assert world.handler.statistics.times.total == 500
     with pytest.raises(AssertionError):
         world.call.complete((b"again",))
 

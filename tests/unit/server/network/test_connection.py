@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, cast
 
 import pytest
-from standing_in import needs_sources
 
 from millbeck.kernel.environment import FileSlice, Part, SocketBuffers
-from millbeck.replication.turn import Turn
-from millbeck.server.call import Call
-from millbeck.server.connection import (
+from millbeck.kernel.event_batch import EventBatch
+from millbeck.kernel.metrics import Registry
+from millbeck.server.config.addresses import ListenerAddress
+from millbeck.server.network.call import Call
+from millbeck.server.network.connection import (
     LONG_REQUEST_BYTES,
     OUTPUT_HIGH_WATER_BYTES,
     READS_ON_MAX,
@@ -20,8 +22,10 @@ from millbeck.server.connection import (
     CloseConnection,
     Connection,
 )
-from millbeck.server.listener import ConnectionLimits, Listener, ListenerAddress
-from millbeck.server.receive import SharedBuffer
+from millbeck.server.network.listener import ConnectionLimits, Listener, ListenerContext
+from millbeck.server.network.receive import SharedBuffer
+from millbeck.server.network.request_metrics import RequestMetrics
+from tests.unit.server.harness.method_patches import needs_sources
 
 pytestmark = needs_sources
 
@@ -105,14 +109,8 @@ class FakeNetwork:
         return self.made
 
 
-class FakeStatistics:
-    def finished(self, seconds: float) -> None: ...
-
-    def failed(self, code: int) -> None: ...
-
-
 class FakeHandler:
-    statistics = FakeStatistics()
+    statistics = RequestMetrics(Registry()).statistics(0, "Produce")
 
 
 class Requests:
@@ -131,7 +129,7 @@ class Requests:
         self.on_request(call)
 
 
-class House:
+class ConnectionHarness:
     """One listener with one connection, on a loop that the test turns by hand."""
 
     def __init__(self, *, connections_max: int = 10, per_ip_max: int = 10, frame_bytes_max: int = 10_000) -> None:
@@ -145,21 +143,22 @@ class House:
         )
         self.listener = Listener(
             ListenerAddress(name="PLAINTEXT", host="", port=0, protocol="PLAINTEXT"),
-            network=cast(Any, self.network),
-            turn=Turn(self.scheduled.append, self.errors.append),
-            requests=cast(Any, self.requests),
-            now=lambda: self.now,
-            shared_buffer=SharedBuffer(4096, check_views=True),
-            frame_bytes_max=frame_bytes_max,
-            limits=limits,
-            per_ip={},
+            cast(Any, self.requests),
+            ListenerContext(
+                network=cast(Any, self.network),
+                turn=EventBatch(self.scheduled.append, self.errors.append),
+                now=lambda: self.now,
+                shared_buffer=SharedBuffer(4096, check_views=True),
+                frame_bytes_max=frame_bytes_max,
+                limits=limits,
+            ),
         )
         self.listener.open()
         self.transport = FakeTransport()
         self.connection = self.connect(self.transport)
 
     def connect(self, transport: FakeTransport) -> Connection:
-        connection = cast(Connection, self.listener._connection())
+        connection = self.listener._connection()
         connection.connection_made(cast(Any, transport))
         return connection
 
@@ -193,7 +192,7 @@ def framed(payload: bytes) -> bytes:
 
 
 def test_replies_leave_in_the_order_of_requests_whatever_the_order_of_answers() -> None:
-    house = House()
+    house = ConnectionHarness()
     house.send(request(1), request(2), request(3))
     first, second, third = house.requests.calls
     third.complete((b"three",))
@@ -206,7 +205,7 @@ def test_replies_leave_in_the_order_of_requests_whatever_the_order_of_answers() 
 
 
 def test_what_arrives_together_shares_the_wall_clock_and_what_comes_later_asks_again() -> None:
-    house = House()
+    house = ConnectionHarness()
     seen: list[int] = []
 
     def look(call: Call) -> None:
@@ -224,7 +223,7 @@ def test_what_arrives_together_shares_the_wall_clock_and_what_comes_later_asks_a
 
 
 def test_a_held_call_keeps_the_bytes_behind_it_unread_until_it_is_answered() -> None:
-    house = House()
+    house = ConnectionHarness()
     house.requests.on_request = Call.hold
     house.send(request(1), request(2))
     assert house.requests.frames == [request(1)]
@@ -237,7 +236,7 @@ def test_a_held_call_keeps_the_bytes_behind_it_unread_until_it_is_answered() -> 
 
 
 def test_a_held_connection_with_nothing_behind_is_still_read_once() -> None:
-    house = House()
+    house = ConnectionHarness()
     house.requests.on_request = Call.hold
     house.send(request(1))
     assert not house.transport.is_paused
@@ -260,7 +259,7 @@ def test_a_held_connection_with_nothing_behind_is_still_read_once() -> None:
 
 
 def test_a_held_connection_keeps_half_a_request_whole() -> None:
-    house = House()
+    house = ConnectionHarness()
     house.requests.on_request = Call.hold
     house.send(request(1))
     following = framed(request(2))
@@ -275,7 +274,7 @@ def test_a_held_connection_keeps_half_a_request_whole() -> None:
 
 
 def test_a_released_call_lets_the_next_request_in_before_its_own_answer() -> None:
-    house = House()
+    house = ConnectionHarness()
     house.requests.on_request = Call.hold
     house.send(request(1), request(2))
     house.requests.on_request = lambda call: None
@@ -286,7 +285,7 @@ def test_a_released_call_lets_the_next_request_in_before_its_own_answer() -> Non
 
 
 def test_at_most_64_requests_are_unanswered() -> None:
-    house = House()
+    house = ConnectionHarness()
     house.send(*(request(number) for number in range(UNANSWERED_MAX + 5)))
     assert len(house.requests.calls) == UNANSWERED_MAX == 64
     assert house.transport.is_paused
@@ -296,7 +295,7 @@ def test_at_most_64_requests_are_unanswered() -> None:
 
 
 def test_a_reader_that_does_not_read_is_not_asked_for_more_requests() -> None:
-    house = House()
+    house = ConnectionHarness()
     house.send(request(1))
     house.outlet.queued_bytes = OUTPUT_HIGH_WATER_BYTES + 1
     house.requests.calls[0].complete((b"large",))
@@ -308,15 +307,15 @@ def test_a_reader_that_does_not_read_is_not_asked_for_more_requests() -> None:
 
 
 def test_a_call_is_answered_once() -> None:
-    house = House()
+    house = ConnectionHarness()
     house.send(request(1))
     house.requests.calls[0].complete((b"x",))
-    with pytest.raises(AssertionError, match="answered twice"):
+    with pytest.raises(AssertionError, match="completed twice"):
         house.requests.calls[0].complete((b"x",))
 
 
 def test_what_has_no_reply_ends_the_connection() -> None:
-    house = House()
+    house = ConnectionHarness()
 
     def refuse(call: Call) -> None:
         raise CloseConnection("nonsense")
@@ -329,7 +328,7 @@ def test_what_has_no_reply_ends_the_connection() -> None:
 
 @pytest.mark.parametrize("size", [-1, 0, 3, 10_001, 2**31 - 1])
 def test_a_frame_out_of_bounds_ends_the_connection(size: int) -> None:
-    house = House()
+    house = ConnectionHarness()
     buffer = house.connection.get_buffer(-1)
     buffer[:4] = struct.pack(">i", size)
     house.connection.buffer_updated(4)
@@ -337,10 +336,10 @@ def test_a_frame_out_of_bounds_ends_the_connection(size: int) -> None:
 
 
 def test_slices_of_unsent_replies_are_released_when_the_connection_is_lost() -> None:
-    house = House()
+    house = ConnectionHarness()
     house.send(request(1), request(2), request(3))
     released: list[int] = []
-    slices = [FileSlice(cast(Any, None), 0, 1, lambda number=number: released.append(number)) for number in (2, 3)]
+    slices = [FileSlice(cast(Any, None), 0, 1, partial(released.append, number)) for number in (2, 3)]
     house.requests.calls[1].complete((slices[0],))
     house.connection.connection_lost(None)
     assert released == [2]
@@ -350,7 +349,7 @@ def test_slices_of_unsent_replies_are_released_when_the_connection_is_lost() -> 
 
 
 def test_those_who_wait_are_told_once_that_the_connection_is_lost() -> None:
-    house = House()
+    house = ConnectionHarness()
     told: list[str] = []
 
     def first() -> None:
@@ -367,7 +366,7 @@ def test_those_who_wait_are_told_once_that_the_connection_is_lost() -> None:
 
 
 def test_connections_above_the_limits_are_refused_and_counted_back() -> None:
-    house = House(connections_max=2, per_ip_max=10)
+    house = ConnectionHarness(connections_max=2, per_ip_max=10)
     second, third = FakeTransport(), FakeTransport()
     kept = house.connect(second)
     house.connect(third).connection_lost(None)
@@ -380,31 +379,31 @@ def test_connections_above_the_limits_are_refused_and_counted_back() -> None:
 
 
 def test_connections_of_one_address_have_their_own_limit() -> None:
-    house = House(per_ip_max=1)
+    house = ConnectionHarness(per_ip_max=1)
     second = FakeTransport()
     house.connect(second)
     assert second.is_aborted
 
 
 class TestOverdue:
-    def ask(self, house: House) -> str | None:
+    def ask(self, house: ConnectionHarness) -> str | None:
         return house.connection.overdue(house.now, idle_max=600, frame_max=30, stall_max=60)
 
     def test_an_idle_connection_is(self) -> None:
-        house = House()
+        house = ConnectionHarness()
         house.now += 599
         assert self.ask(house) is None
         house.now += 2
         assert "connections.max.idle.ms" in str(self.ask(house))
 
     def test_one_with_a_parked_request_is_not_idle(self) -> None:
-        house = House()
+        house = ConnectionHarness()
         house.send(request(1))
         house.now += 601
         assert self.ask(house) is None
 
     def test_half_a_frame_is_after_thirty_seconds(self) -> None:
-        house = House()
+        house = ConnectionHarness()
         buffer = house.connection.get_buffer(-1)
         buffer[:6] = struct.pack(">i", 100) + b"xx"
         del buffer
@@ -413,7 +412,7 @@ class TestOverdue:
         assert "inside a request" in str(self.ask(house))
 
     def test_a_reader_that_takes_nothing_is_after_a_minute_and_a_slow_one_is_not(self) -> None:
-        house = House()
+        house = ConnectionHarness()
         house.outlet.queued_bytes = 1000
         assert self.ask(house) is None
         house.now += 50
@@ -426,7 +425,7 @@ class TestOverdue:
 
 
 def test_a_connection_that_comes_before_the_node_is_ready_waits() -> None:
-    house = House()
+    house = ConnectionHarness()
     house.listener.is_open = False
     early = FakeTransport()
     house.connect(early)
@@ -436,7 +435,7 @@ def test_a_connection_that_comes_before_the_node_is_ready_waits() -> None:
 
 
 def test_what_is_read_before_the_node_is_ready_is_looked_at_when_it_is() -> None:
-    house = House()
+    house = ConnectionHarness()
     house.listener.is_open = False
     early = FakeTransport()
     connection = house.connect(early)
@@ -451,7 +450,7 @@ def test_what_is_read_before_the_node_is_ready_is_looked_at_when_it_is() -> None
 
 
 def test_draining_answers_what_is_open_and_then_closes() -> None:
-    house = House()
+    house = ConnectionHarness()
     house.send(request(1))
     house.connection.close_when_answered()
     house.turn()
@@ -463,7 +462,7 @@ def test_draining_answers_what_is_open_and_then_closes() -> None:
 
 
 def test_pipelined_requests_wait_while_large_replies_of_the_turn_are_not_sent() -> None:
-    house = House()
+    house = ConnectionHarness()
     house.requests.on_request = lambda call: call.complete((bytes(OUTPUT_HIGH_WATER_BYTES // 2 + 1),))
     house.send(*map(request, range(10)))
     assert len(house.requests.frames) == 2
@@ -473,7 +472,7 @@ def test_pipelined_requests_wait_while_large_replies_of_the_turn_are_not_sent() 
 
 
 def test_a_request_that_was_kept_and_is_answered_is_not_taken_for_one_without_progress() -> None:
-    house = House()
+    house = ConnectionHarness()
     house.requests.on_request = Call.hold
     house.send(request(1), request(2))
     house.requests.on_request = lambda call: call.complete((b"second",))
@@ -487,7 +486,7 @@ def test_a_request_that_was_kept_and_is_answered_is_not_taken_for_one_without_pr
 
 
 def test_replies_that_wait_behind_another_count_until_they_leave() -> None:
-    house = House()
+    house = ConnectionHarness()
     house.requests.on_request = lambda call: call.complete((b"x" * 700_000,)) if len(house.requests.calls) > 1 else None
     house.send(request(1), request(2))
     house.turn()
@@ -502,7 +501,7 @@ def test_replies_that_wait_behind_another_count_until_they_leave() -> None:
 
 
 def test_the_connection_that_holds_the_most_unread_replies_is_closed_when_all_together_hold_too_much() -> None:
-    house = House()
+    house = ConnectionHarness()
     replies = house.listener.replies
     replies.limit_bytes = 1000
     house.outlet.takes_nothing = True
@@ -519,7 +518,7 @@ def test_the_connection_that_holds_the_most_unread_replies_is_closed_when_all_to
 
 
 def test_replies_that_were_taken_no_longer_count() -> None:
-    house = House()
+    house = ConnectionHarness()
     house.outlet.takes_nothing = True
     house.send(request(1))
     house.requests.calls[0].complete((b"x" * 800,))
@@ -532,13 +531,13 @@ def test_replies_that_were_taken_no_longer_count() -> None:
     assert house.listener.replies.held_bytes == 0
 
 
-def alone(house: House) -> None:
+def alone(house: ConnectionHarness) -> None:
     """From now on the connection is the only one that wakes the loop."""
-    house.connection._turn = Turn(house.scheduled.append, house.errors.append, lambda: True)
+    house.connection._batch = EventBatch(house.scheduled.append, house.errors.append, lambda: True)
 
 
 def test_a_connection_that_is_alone_takes_what_has_come_meanwhile() -> None:
-    house = House()
+    house = ConnectionHarness()
     house.requests.on_request = lambda call: call.complete((b"ok",))
     alone(house)
     house.outlet.arriving = [framed(request(number)) for number in range(2, 10)]
@@ -550,7 +549,7 @@ def test_a_connection_that_is_alone_takes_what_has_come_meanwhile() -> None:
 
 
 def test_looking_in_vain_is_done_less_and_less_often() -> None:
-    house = House()
+    house = ConnectionHarness()
     house.requests.on_request = lambda call: call.complete((b"ok",))
     alone(house)
     for number in range(100):
@@ -559,7 +558,7 @@ def test_looking_in_vain_is_done_less_and_less_often() -> None:
 
 
 def test_a_held_connection_does_not_look() -> None:
-    house = House()
+    house = ConnectionHarness()
     house.requests.on_request = lambda call: call.hold()
     alone(house)
     house.send(request(1))
@@ -570,7 +569,7 @@ def test_a_held_connection_does_not_look() -> None:
     ("size", "is_long"), [(2000, False), (LONG_REQUEST_BYTES - 4, False), (LONG_REQUEST_BYTES, True)]
 )
 def test_the_outlet_hears_of_requests_that_are_longer_than_a_socket_holds(size: int, is_long: bool) -> None:
-    house = House(frame_bytes_max=1_000_000)
+    house = ConnectionHarness(frame_bytes_max=1_000_000)
     data = framed(b"x" * size)
     while data and not house.requests.frames:
         buffer = house.connection.get_buffer(-1)
@@ -584,7 +583,7 @@ def test_the_outlet_hears_of_requests_that_are_longer_than_a_socket_holds(size: 
 
 
 def test_a_lost_connection_lets_go_of_the_request_that_was_coming() -> None:
-    house = House(frame_bytes_max=1_000_000)
+    house = ConnectionHarness(frame_bytes_max=1_000_000)
     house.receive(struct.pack(">i", 500_000) + b"x" * 3000)
     assert house.connection._reader.held_bytes > 0
     house.connection.connection_lost(None)

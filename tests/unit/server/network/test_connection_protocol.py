@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any, cast
 
-from millbeck.server.connection_protocol import ConnectionProtocol
+from millbeck.server.network.connection_protocol import ConnectionProtocol
 
 
 class Heard:

@@ -5,40 +5,43 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from asking import Denies, in_house
-from house import Client, House
 
 from millbeck.kernel.environment import Environment
 from millbeck.kernel.errors import InvalidRequest, NotController, PolicyViolation, UnknownServerError
 from millbeck.security.authorizer import AllowAll, Operation, ResourceType
-from millbeck.security.principal import Principal
-from millbeck.server.dispatch import Route
-from millbeck.server.inner_calls import InnerCall, InnerRequests
-from millbeck.wire.messages.update_features import UpdateFeaturesRequest, UpdateFeaturesResponse
+from millbeck.security.principal import ANONYMOUS, Principal
+from millbeck.server.network.inner_calls import InnerCall, LocalRequests
+from millbeck.server.network.route import Route
+from millbeck.wire.messages.nodes import UpdateFeaturesRequest, UpdateFeaturesResponse
+from tests.unit.server.harness.broker_harness import BrokerHarness, Client
+from tests.unit.server.harness.client_requests import Denies, in_house
 
 
 def routed(run: Any, error_reply: Any = None) -> Route:
     def told(request: Any, version: int, error: Any) -> Any:
         return UpdateFeaturesResponse(error_code=error.code)
 
-    return Route(57, run, reads_frames=False, error_reply=error_reply or told, max_version=None, advertised_min=None)
-
-
-def call_of(house: House, authorizer: Any = None) -> InnerCall:
-    assert house.node is not None
-    return InnerCall(
-        house.node.broker,
-        1,
-        principal=Principal("User", "alice"),
-        peer_host="10.0.0.7",
-        authorizer=authorizer or AllowAll(),
+    return Route(
+        57,
+        run,
+        needs=[],
+        reads_frames=False,
+        error_reply=error_reply or told,
+        max_version=None,
+        advertised_min=None,
     )
 
 
+def call_of(house: BrokerHarness, authorizer: Any = None) -> InnerCall:
+    assert house.node is not None
+    house.node.broker.authorizer = authorizer or AllowAll()
+    return InnerCall(house.node.broker, 1, principal=Principal("User", "alice"), peer_host="10.0.0.7")
+
+
 def test_plain_and_async_handlers_answer_and_errors_become_replies() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         assert house.node is not None
-        inner = InnerRequests(house.node.broker, ())
+        inner = LocalRequests(house.node.broker, ())
 
         def plain(call: Any, request: Any) -> Any:
             return UpdateFeaturesResponse(error_code=1)
@@ -72,7 +75,7 @@ def test_plain_and_async_handlers_answer_and_errors_become_replies() -> None:
 
 
 def test_rights_are_those_of_the_principal_in_the_call() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         authorizer = Denies(lambda operation, _, name: name == "secret" or operation is Operation.ALTER)
         call = call_of(house, authorizer)
         assert call.may(Operation.READ, ResourceType.TOPIC, "open")
@@ -82,5 +85,8 @@ def test_rights_are_those_of_the_principal_in_the_call() -> None:
         assert not call.authorized_operations(ResourceType.TOPIC, "open") & (1 << Operation.ALTER)
         nothing = call_of(house, Denies(lambda *_: True))
         assert nothing.authorized_operations(ResourceType.CLUSTER, "kafka-cluster") == 0
+        assert not nothing.may(Operation.READ, ResourceType.TOPIC, "open")
+        own = InnerCall(nothing.broker, 1, principal=ANONYMOUS, peer_host="127.0.0.1", is_trusted=True)
+        assert own.may(Operation.READ, ResourceType.TOPIC, "open"), "the node's own requests need no authorization"
 
     in_house(scenario)

@@ -7,25 +7,23 @@ from collections.abc import Callable, Coroutine
 from typing import Any, cast
 
 import pytest
-from standing_in import needs_sources
 
 from millbeck.kernel.environment import Environment
-from millbeck.replication.turn import Turn
-from millbeck.server.call import Call
-from millbeck.server.connection import Connection
-from millbeck.server.listener import ConnectionLimits, Listener, ListenerAddress
-from millbeck.server.receive import SharedBuffer
-from millbeck.testing.sim import World
-
-
-class Statistics:
-    def finished(self, seconds: float) -> None: ...
-
-    def failed(self, code: int) -> None: ...
+from millbeck.kernel.event_batch import EventBatch
+from millbeck.kernel.metrics import Registry
+from millbeck.security.hosts import Networks
+from millbeck.server.config.addresses import ListenerAddress
+from millbeck.server.network.call import Call
+from millbeck.server.network.connection import Connection
+from millbeck.server.network.listener import ConnectionLimits, Listener, ListenerContext
+from millbeck.server.network.receive import SharedBuffer
+from millbeck.server.network.request_metrics import RequestMetrics
+from millbeck.simulation import World
+from tests.unit.server.harness.method_patches import needs_sources
 
 
 class Handler:
-    statistics = Statistics()
+    statistics = RequestMetrics(Registry()).statistics(0, "Produce")
 
 
 class Echo:
@@ -65,10 +63,10 @@ class Place:
         self.environment = environment
         self.requests = Echo()
         self.limits = ConnectionLimits(
-            **({"connections_max": 10, "connections_max_per_ip": 10, "overrides_per_ip": {}} | limits)
+            **{"connections_max": 10, "connections_max_per_ip": 10, "overrides_per_ip": {}, **limits}
         )
         self.per_ip: dict[str, int] = {}
-        self._turn = Turn(loop.call_soon, self._raise)
+        self._turn = EventBatch(loop.call_soon, self._raise)
         self._shared = SharedBuffer()
 
     @staticmethod
@@ -78,14 +76,16 @@ class Place:
     def listener(self, port: int = 9092, host: str = "") -> Listener:
         return Listener(
             ListenerAddress(name="PLAINTEXT", host=host, port=port, protocol="PLAINTEXT"),
-            network=self.environment.network,
-            turn=self._turn,
-            requests=cast(Any, self.requests),
-            now=asyncio.get_running_loop().time,
-            shared_buffer=self._shared,
-            frame_bytes_max=1000,
-            limits=self.limits,
-            per_ip=self.per_ip,
+            cast(Any, self.requests),
+            ListenerContext(
+                network=self.environment.network,
+                turn=self._turn,
+                now=asyncio.get_running_loop().time,
+                shared_buffer=self._shared,
+                frame_bytes_max=1000,
+                limits=self.limits,
+                per_ip=self.per_ip,
+            ),
         )
 
     async def connect(self, port: int = 9092) -> Peer:
@@ -119,6 +119,20 @@ def test_a_port_of_zero_is_bound_and_known_and_a_taken_one_is_named() -> None:
         assert free.port > 0
         with pytest.raises(OSError, match=f"cannot listen on PLAINTEXT://:{free.port}"):
             await place.listener(free.port).start()
+
+    placed(scenario)
+
+
+def test_clients_of_other_networks_are_refused() -> None:
+    async def scenario(place: Place) -> None:
+        listener = place.listener()
+        await listener.start()
+        listener.open()
+        listener.allowed_networks = Networks(["192.168.0.0/16"])
+        assert (await place.connect()).is_lost
+        listener.allowed_networks = None
+        assert not (await place.connect()).is_lost
+        assert place.limits.connections == 1
 
     placed(scenario)
 

@@ -6,15 +6,13 @@ import asyncio
 from typing import Any, cast
 
 import pytest
-from asking import in_house
-from house import Client, House
 
 from millbeck.kernel.environment import Environment
-from millbeck.server.routes import CONTROLLER_ROUTES, ROUTES
-from millbeck.wire.messages.api_versions import ApiVersionsRequest
-from millbeck.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
-from millbeck.wire.messages.describe_cluster import DescribeClusterRequest
-from millbeck.wire.messages.metadata import MetadataRequest
+from millbeck.server.requests.routes import CONTROLLER_ROUTES, ROUTES
+from millbeck.wire.messages.metadata import ApiVersionsRequest, DescribeClusterRequest, MetadataRequest
+from millbeck.wire.messages.topics import CreatableTopic, CreateTopicsRequest
+from tests.unit.server.harness.broker_harness import BrokerHarness, Client
+from tests.unit.server.harness.client_requests import in_house
 
 TWO: dict[str, str] = {
     "listeners": "PLAINTEXT://:9092,CONTROLLER://:9093",
@@ -28,7 +26,7 @@ async def at_controller(environment: Environment) -> Client:
 
 
 def test_each_listener_tells_what_it_serves_and_serves_nothing_else() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         controller = await at_controller(environment)
         for each, routes in ((client, ROUTES), (controller, CONTROLLER_ROUTES)):
             request = ApiVersionsRequest(client_software_name="x", client_software_version="1")
@@ -42,7 +40,7 @@ def test_each_listener_tells_what_it_serves_and_serves_nothing_else() -> None:
 
 
 def test_administration_is_done_at_the_controllers_listener_too() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         controller = await at_controller(environment)
         request = CreateTopicsRequest(topics=[CreatableTopic("t", num_partitions=1, replication_factor=1)])
         (result,) = (await controller.ask(request, 7)).topics
@@ -57,7 +55,7 @@ def test_administration_is_done_at_the_controllers_listener_too() -> None:
 
 
 def test_connections_are_counted_over_all_listeners() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         others = [await at_controller(environment) for _ in range(2)]
         await asyncio.sleep(0.1)
         assert [each.is_lost for each in others] == [False, True]
@@ -66,7 +64,7 @@ def test_connections_are_counted_over_all_listeners() -> None:
 
 
 def test_endpoints_are_those_of_the_names_asked_for() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         assert house.node is not None
         listening: Any = house.node.listening
         (endpoint,) = listening.endpoints(["CONTROLLER"])

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from millbeck.server.receive import (
+from millbeck.server.network.receive import (
     FIRST_OWN_BUFFER_BYTES,
     SPARE_BUFFER_BYTES_MAX,
     FrameReader,
@@ -167,7 +167,12 @@ def test_the_kept_buffer_is_not_for_frames_that_may_stay_small() -> None:
 def test_a_view_that_escapes_a_long_frame_is_an_error_in_strict_mode() -> None:
     escaped: list[memoryview] = []
     client = Client(shared_bytes=64)
-    client.reader = FrameReader(client.shared, 100_000, lambda frame: escaped.append(frame[:4]) is None)
+
+    def keep(frame: memoryview) -> bool:
+        escaped.append(frame[:4])
+        return True
+
+    client.reader = FrameReader(client.shared, 100_000, keep)
     with pytest.raises(BufferError):
         client.feed(framed(b"x" * 1000))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from millbeck.server.request_memory import DEFAULT_LIMIT_BYTES, ReplyMemory, RequestMemory
+from millbeck.server.network.request_memory import DEFAULT_LIMIT_BYTES, ReplyMemory, RequestMemory
 
 
 class Connection:

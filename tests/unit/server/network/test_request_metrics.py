@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from millbeck.kernel.metrics import Registry
-from millbeck.server.request_metrics import RequestMetrics
+from millbeck.server.network.request_metrics import RequestMetrics
 
 
 def test_requests_times_and_errors_are_shown_by_api() -> None:
@@ -13,8 +13,10 @@ def test_requests_times_and_errors_are_shown_by_api() -> None:
     metrics = RequestMetrics(registry)
     produce, fetch = metrics.statistics(0, "Produce"), metrics.statistics(1, "Fetch")
     for seconds in (0.001, 0.002, 0.003):
-        produce.finished(seconds)
-    fetch.finished(0.5)
+        produce.times.record(1000 * seconds)
+        produce.requests.value += 1
+    fetch.times.record(500)
+    fetch.requests.value += 1
     fetch.failed(70)
     fetch.failed(70)
     fetch.failed(12345)

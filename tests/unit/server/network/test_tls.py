@@ -9,12 +9,14 @@ from typing import Any
 import pytest
 import trustme
 from cryptography.hazmat.primitives import serialization
-from real_node import running
 
+from millbeck.host import real_environment
 from millbeck.kernel.errors import InvalidConfig
 from millbeck.server.config import SslOptions
-from millbeck.server.tls import renew_certificate, server_context
+from millbeck.server.network.tls import load_listener
+from tests.unit.server.harness.real_node import running
 
+ENVIRONMENT = real_environment()
 CLIENT: dict[str, Any] = {"socket.timeout.ms": 10_000, "api.version.request.timeout.ms": 10_000}
 
 
@@ -52,8 +54,8 @@ def pems(tmp_path_factory: pytest.TempPathFactory) -> Pems:
     return Pems(tmp_path_factory.mktemp("pems"))
 
 
-def context(**options: str) -> ssl.SSLContext:
-    return server_context(SslOptions.of(**options), "SSL")
+def context(**options: Any) -> ssl.SSLContext:
+    return load_listener(SslOptions.of(**options), "SSL", ENVIRONMENT).context.context
 
 
 def test_a_certificate_and_its_key_are_enough(pems: Pems) -> None:
@@ -88,12 +90,14 @@ def test_an_encrypted_key_needs_its_password_and_never_asks_the_terminal(
         context(ssl_keystore_location=location)
     with pytest.raises(InvalidConfig, match=r"ssl\.keystore\.location"):
         context(ssl_keystore_location=location, ssl_key_password="wrong")
-    # Without one, OpenSSL would ask on the terminal.
-    assert given == ["hush", "", "wrong"]
+    # Without one, OpenSSL would ask on the terminal: that attempt ends before.
+    assert given == ["hush", "wrong"]
+    assert context(ssl_keystore_location=pems.server)
+    assert given[-1] == ""
 
 
 def test_what_is_missing_or_broken_is_named(pems: Pems, tmp_path: Path) -> None:
-    with pytest.raises(InvalidConfig, match=r"ssl\.keystore\.location is not set, and listener SSL"):
+    with pytest.raises(InvalidConfig, match=r"ssl\.keystore\.location is not set, but SSL listener SSL"):
         context()
     with pytest.raises(InvalidConfig, match="/no/such is not usable"):
         context(ssl_keystore_location="/no/such")
@@ -116,10 +120,9 @@ def test_clients_may_be_asked_for_certificates(pems: Pems, text: str, mode: ssl.
     assert made.verify_mode is mode
 
 
-def test_a_renewed_certificate_is_used_by_an_open_context(pems: Pems, tmp_path: Path) -> None:
-    made = context(ssl_keystore_location=pems.server)
+def test_the_certificate_is_presented_with_its_chain(tmp_path: Path) -> None:
     other = Pems(tmp_path)
-    renew_certificate(made, SslOptions.of(ssl_keystore_location=other.server), "SSL")
+    made = context(ssl_keystore_location=other.server)
     incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
     server = made.wrap_bio(incoming, outgoing, server_side=True)
     trusting = ssl.create_default_context(cafile=other.trusted)
@@ -136,7 +139,7 @@ def test_a_renewed_certificate_is_used_by_an_open_context(pems: Pems, tmp_path: 
 
 def test_librdkafka_produces_and_consumes_over_tls(pems: Pems, tmp_path: Path) -> None:
     confluent_kafka = pytest.importorskip("confluent_kafka")
-    settings = {
+    settings: dict[str, Any] = {
         "listeners": "SSL://127.0.0.1:0",
         "ssl_keystore_location": pems.server,
         "ssl_keystore_type": "PEM",

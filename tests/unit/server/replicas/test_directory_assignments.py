@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from millbeck.kernel import errors
-from millbeck.server.drivers.directory_assignments import ASSIGNMENTS_MAX, DirectoryAssignments, Replica
-from millbeck.testing.sim import World
-from millbeck.wire.messages.assign_replicas_to_dirs import (
+from millbeck.server.replicas.directory_assignments import ASSIGNMENTS_MAX, DirectoryAssignments, TopicIdPartition
+from millbeck.simulation import World
+from millbeck.wire.messages.replicas import (
     AssignReplicasToDirsDirectoryResult,
     AssignReplicasToDirsPartitionResult,
     AssignReplicasToDirsRequest,
@@ -27,6 +27,7 @@ class Sending:
     def __init__(self) -> None:
         self.requests: list[AssignReplicasToDirsRequest] = []
         self.code: int | None = 0
+        self.refused: set[int] = set()
         self.done: list[int] = []
         self.driver = DirectoryAssignments(self.send, node_id=3, broker_epoch=lambda: 33, spawn=asyncio.ensure_future)
 
@@ -43,7 +44,12 @@ class Sending:
                         AssignReplicasToDirsTopicResult(
                             topic.topic_id,
                             [
-                                AssignReplicasToDirsPartitionResult(each.partition_index, self.code)
+                                AssignReplicasToDirsPartitionResult(
+                                    each.partition_index,
+                                    errors.UnknownServerError.code
+                                    if each.partition_index in self.refused
+                                    else self.code,
+                                )
                                 for each in topic.partitions
                             ],
                         )
@@ -55,7 +61,7 @@ class Sending:
         )
 
     def assign(self, index: int, directory: bytes = HERE) -> None:
-        self.driver.assign(Replica(TOPIC_ID, index), directory, lambda: self.done.append(index))
+        self.driver.assign(TopicIdPartition(TOPIC_ID, index), directory, lambda: self.done.append(index))
 
 
 def run(scenario: Callable[[Sending], Coroutine[Any, Any, None]]) -> None:
@@ -131,5 +137,21 @@ def test_a_request_has_its_limit() -> None:
             sending.assign(index)
         await asyncio.sleep(1)
         assert [len(asked(request)[HERE]) for request in sending.requests] == [ASSIGNMENTS_MAX, 1]
+
+    run(scenario)
+
+
+def test_what_is_refused_does_not_keep_the_others_from_being_assigned(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("millbeck.server.replicas.directory_assignments.ASSIGNMENTS_MAX", 2)
+
+    async def scenario(sending: Sending) -> None:
+        sending.refused = {0, 1}
+        for index in range(4):
+            sending.assign(index)
+        await asyncio.sleep(10)
+        assert sending.driver.waiting_count == 2
+        sending.refused = set()
+        await asyncio.sleep(40)
+        assert sending.driver.waiting_count == 0
 
     run(scenario)

@@ -6,31 +6,31 @@ import asyncio
 from typing import Any
 
 import pytest
-from asking import create, delete, fetch, partition_of, produce, results
-from house import Client, House
-from three_brokers import ThreeBrokers
 
 from millbeck.controller.result import Result
 from millbeck.kernel.environment import Environment
 from millbeck.kernel.errors import KafkaStorageError, LogDirNotFound
 from millbeck.kernel.ids import TopicPartition
 from millbeck.metadata.records import ConfigRecord
-from millbeck.server.moves import Moves
+from millbeck.server.replicas.directory_moves import DirectoryMoves
 from millbeck.storage.log import Log
+from tests.unit.server.harness.broker_harness import BrokerHarness, Client
+from tests.unit.server.harness.client_requests import create, delete, fetch, partition_of, produce, results
+from tests.unit.server.harness.three_brokers import ThreeBrokers
 
 NAME = TopicPartition("t", 0)
 
 
-def in_house(scenario: Any, **settings: str) -> Any:
-    return House(log_dirs="/one,/two", **settings).run(scenario)
+def in_house(scenario: Any, **settings: Any) -> Any:
+    return BrokerHarness(log_dirs="/one,/two", **settings).run(scenario)
 
 
-def moves_of(house: House) -> Moves:
+def moves_of(house: BrokerHarness) -> DirectoryMoves:
     assert house.node is not None
     return house.node.broker.replication.moves
 
 
-def place_of(house: House) -> str:
+def endpoint_for(house: BrokerHarness) -> str:
     assert house.node is not None
     directory = house.node.broker.logs.directory_of(NAME)
     assert directory is not None
@@ -41,7 +41,7 @@ def other(path: str) -> str:
     return "/two" if path == "/one" else "/one"
 
 
-def names(house: House, path: str) -> list[str]:
+def names(house: BrokerHarness, path: str) -> list[str]:
     return [name for name in house.machine.disk.find_directory(path).entries if name.startswith("t-0")]
 
 
@@ -52,15 +52,15 @@ async def until(condition: Any, limit_s: float = 60) -> None:
 
 
 def test_a_replica_moves_while_it_is_written_and_read() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         await create(client, internal_segment_bytes="2000", file_delete_delay_ms="0")
         for number in range(40):
             await produce(client, b"%d" % number * 60)
-        partition, before = partition_of(house), place_of(house)
+        partition, before = partition_of(house), endpoint_for(house)
         old = partition.log
         moves_of(house).begin(partition, other(before))
         number = 40
-        while place_of(house) == before:
+        while endpoint_for(house) == before:
             await produce(client, b"%d" % number * 60)
             number += 1
         assert partition.log is not old
@@ -77,20 +77,20 @@ def test_a_replica_moves_while_it_is_written_and_read() -> None:
         await house.node.stop()
         house.machine.crash()
         await house.start()
-        assert place_of(house) == other(before)
+        assert endpoint_for(house) == other(before)
         assert partition_of(house).log.end_offset == number + 1
 
     in_house(scenario)
 
 
 def test_producers_are_known_in_the_new_place() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         await create(client)
         for sequence in range(3):
             await produce(client, b"x", producer_id=7, producer_epoch=0, base_sequence=sequence)
-        before = place_of(house)
+        before = endpoint_for(house)
         moves_of(house).begin(partition_of(house), other(before))
-        await until(lambda: place_of(house) != before)
+        await until(lambda: endpoint_for(house) != before)
         assert await produce(client, b"x", producer_id=7, producer_epoch=0, base_sequence=2) == 2
         assert await produce(client, b"x", producer_id=7, producer_epoch=0, base_sequence=3) == 3
 
@@ -100,10 +100,10 @@ def test_producers_are_known_in_the_new_place() -> None:
 def test_a_log_that_has_nothing_where_it_should_go_on_keeps_nobody_else_waiting() -> None:
     """As one that Kafka has compacted, of which nothing is left before the end."""
 
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         await create(client)
         await produce(client, b"x")
-        moves, partition, before = moves_of(house), partition_of(house), place_of(house)
+        moves, partition, before = moves_of(house), partition_of(house), endpoint_for(house)
         looks = 0
 
         async def nothing(source: Log, offset: int) -> bytes:
@@ -116,22 +116,22 @@ def test_a_log_that_has_nothing_where_it_should_go_on_keeps_nobody_else_waiting(
         moves.begin(partition, other(before))
         await asyncio.sleep(0.5)
         assert looks > 1
-        del moves._read  # type: ignore[attr-defined]
-        await until(lambda: place_of(house) != before)
+        del moves._read
+        await until(lambda: endpoint_for(house) != before)
 
     in_house(scenario)
 
 
 def test_what_cannot_be_moved_is_refused() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         await create(client)
         moves, partition = moves_of(house), partition_of(house)
         with pytest.raises(LogDirNotFound):
             moves.begin(partition, "/three")
-        moves.begin(partition, place_of(house))
+        moves.begin(partition, endpoint_for(house))
         assert moves.all == []
         assert house.node is not None
-        target = next(each for each in house.node.broker.logs.directories if each.path == other(place_of(house)))
+        target = next(each for each in house.node.broker.logs.directories if each.path == other(endpoint_for(house)))
         target.offline_reason = "a test"
         with pytest.raises(KafkaStorageError):
             moves.begin(partition, target.path)
@@ -141,7 +141,7 @@ def test_what_cannot_be_moved_is_refused() -> None:
 
 
 def test_a_move_that_is_not_wanted_any_more_leaves_nothing() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         await create(client)
         await produce(client, b"x" * 1000)
         assert house.node is not None
@@ -149,7 +149,7 @@ def test_a_move_that_is_not_wanted_any_more_leaves_nothing() -> None:
             resource_type=4, resource_name="", name="replica.alter.log.dirs.io.max.bytes.per.second", value="1"
         )
         await house.node.broker.quorum.submit(lambda image: Result(response=None, records=[rate]))
-        moves, partition, before = moves_of(house), partition_of(house), place_of(house)
+        moves, partition, before = moves_of(house), partition_of(house), endpoint_for(house)
         moves._throttle.record(1000)
         moves.begin(partition, other(before))
         await asyncio.sleep(0.5)
@@ -161,7 +161,7 @@ def test_a_move_that_is_not_wanted_any_more_leaves_nothing() -> None:
         assert moves.of(partition) is move, "it is on its way already"
         moves.begin(partition, before)
         await asyncio.sleep(1)
-        assert (moves.all, names(house, other(before)), place_of(house)) == ([], [], before)
+        assert (moves.all, names(house, other(before)), endpoint_for(house)) == ([], [], before)
         moves.begin(partition, other(before))
         await asyncio.sleep(0.5)
         await delete(client)
@@ -172,11 +172,11 @@ def test_a_move_that_is_not_wanted_any_more_leaves_nothing() -> None:
 
 
 def test_a_move_starts_over_when_its_log_is_cut() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         await create(client)
         for number in range(5):
             await produce(client, b"%d" % number * 200)
-        moves, partition, before = moves_of(house), partition_of(house), place_of(house)
+        moves, partition, before = moves_of(house), partition_of(house), endpoint_for(house)
         moves._throttle.record(10**9)
         assert house.node is not None
         house.node.broker.config.replication_throttle = type(house.node.broker.config.replication_throttle).of(
@@ -192,17 +192,17 @@ def test_a_move_starts_over_when_its_log_is_cut() -> None:
         assert move.future is not None
         assert move.future is not first
         await asyncio.sleep(30)
-        assert place_of(house) != before
+        assert endpoint_for(house) != before
 
     in_house(scenario)
 
 
 @pytest.mark.parametrize("is_stopped", [True, False])
 def test_a_move_that_was_interrupted_begins_again_at_the_next_start(is_stopped: bool) -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         await create(client)
         await produce(client, b"x" * 1000)
-        moves, partition, before = moves_of(house), partition_of(house), place_of(house)
+        moves, partition, before = moves_of(house), partition_of(house), endpoint_for(house)
         moves._throttle.record(10**9)
         assert house.node is not None
         slow = type(house.node.broker.config.replication_throttle).of(
@@ -211,12 +211,12 @@ def test_a_move_that_was_interrupted_begins_again_at_the_next_start(is_stopped: 
         house.node.broker.config.replication_throttle = slow
         moves.begin(partition, other(before))
         await asyncio.sleep(2)
-        assert (place_of(house), len(moves.all)) == (before, 1)
+        assert (endpoint_for(house), len(moves.all)) == (before, 1)
         if is_stopped:
             await house.node.stop()
         house.machine.crash()
         await house.start()
-        await until(lambda: place_of(house) == other(before))
+        await until(lambda: endpoint_for(house) == other(before))
         assert partition_of(house).log.end_offset == 1
         await asyncio.sleep(1)
         assert names(house, other(before)) == ["t-0"]
@@ -225,10 +225,10 @@ def test_a_move_that_was_interrupted_begins_again_at_the_next_start(is_stopped: 
 
 
 def test_a_move_of_a_topic_that_is_another_one_by_now_is_forgotten() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         await create(client)
         assert house.node is not None
-        logs, before = house.node.broker.logs, place_of(house)
+        logs, before = house.node.broker.logs, endpoint_for(house)
         target = next(each for each in logs.directories if each.path != before)
         for name in (NAME, TopicPartition("gone", 0)):
             logs.interrupted_moves[name] = (target, b"another-topic-id")
@@ -260,6 +260,8 @@ def test_followers_move_as_well() -> None:
         assert await cluster.produce(environment, b"after") == (0, 20)
         assert cluster.bytes_of(2) == cluster.bytes_of(1)
         assert target.meta is not None
-        await cluster.until(lambda: (2, target.meta.directory_id) in cluster.assigned)
+        meta = target.meta
+        assert meta is not None
+        await cluster.until(lambda: (2, meta.directory_id) in cluster.assigned)
 
     ThreeBrokers(log_dirs="/data,/data2").run(scenario)

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
 from millbeck.kernel import errors
 from millbeck.kernel.ids import TopicPartition
-from millbeck.replication.in_sync import IsrProposal, Member
-from millbeck.server.drivers.isr_changes import IsrChangeDriver
-from millbeck.testing.sim import World
-from millbeck.wire.messages.alter_partition import (
+from millbeck.kernel.isolation import Isolation
+from millbeck.replication.isr import IsrMember, IsrProposal
+from millbeck.server.replicas.isr_changes import PARTITIONS_MAX, IsrChangeDriver
+from millbeck.simulation import World
+from millbeck.wire.messages.replicas import (
     AlterPartitionPartitionResult,
     AlterPartitionRequest,
     AlterPartitionResponse,
@@ -38,19 +40,19 @@ class StandIn:
         self.checks = 0
 
     def proposal(self, isr: tuple[int, ...] = (1, 2), partition_epoch: int = 7) -> IsrProposal:
-        members = tuple(Member(each, each * 10) for each in isr)
+        members = tuple(IsrMember(each, each * 10) for each in isr)
         self.replicas.pending = IsrProposal(members, 3, partition_epoch, grows=len(isr) > 1)
         return self.replicas.pending
 
-    def isr_answered(self, proposal: IsrProposal, isr: tuple[int, ...], partition_epoch: int) -> None:
+    def on_alter_partition_response(self, proposal: IsrProposal, isr: tuple[int, ...], partition_epoch: int) -> None:
         self.replicas.pending = None
         self.answers.append((isr, partition_epoch))
 
-    def isr_refused(self, proposal: IsrProposal) -> None:
+    def on_alter_partition_error(self, proposal: IsrProposal) -> None:
         self.replicas.pending = None
         self.answers.append("refused")
 
-    def check_followers(self) -> None:
+    def maybe_shrink_isr(self) -> None:
         self.checks += 1
 
 
@@ -60,13 +62,19 @@ class Sending:
         self.reply: Callable[[AlterPartitionRequest], AlterPartitionResponse] = accepted
         self.partitions: list[Any] = []
         self.driver = IsrChangeDriver(
-            environment.clock,
+            cast(
+                Any,
+                SimpleNamespace(
+                    environment=environment,
+                    node_id=1,
+                    topics=SimpleNamespace(all_partitions=lambda: self.partitions),
+                    spawn=asyncio.ensure_future,
+                    isolation=Isolation(),
+                ),
+            ),
             self.send,
-            node_id=1,
             broker_epoch=lambda: 11,
-            partitions=lambda: self.partitions,
             lag_ms_max=lambda: 30_000,
-            spawn=asyncio.ensure_future,
         )
 
     async def send(self, request: AlterPartitionRequest) -> AlterPartitionResponse:
@@ -136,6 +144,23 @@ def test_proposals_made_meanwhile_travel_together() -> None:
         await asyncio.sleep(1)
         assert [sum(len(topic.partitions) for topic in request.topics) for request in sending.requests] == [1, 3]
         assert all(each.answers == [((1, 2), 8)] for each in partitions)
+
+    run(scenario)
+
+
+def test_a_request_names_so_many_partitions_and_the_next_ones_the_others() -> None:
+    async def scenario(sending: Sending) -> None:
+        partitions: list[Any] = [StandIn(index) for index in range(2 * PARTITIONS_MAX + 10)]
+        for partition in partitions:
+            sending.driver.propose(partition, partition.proposal())
+        # Those that nobody wants any more take no room.
+        for partition in partitions[:10]:
+            partition.replicas.pending = None
+        await asyncio.sleep(1)
+        named = [[each.partition_index for each in request.topics[0].partitions] for request in sending.requests]
+        assert list(map(len, named)) == [PARTITIONS_MAX] * 2
+        assert [index for some in named for index in some] == list(range(10, len(partitions)))
+        assert all(partition.answers for partition in partitions[10:])
 
     run(scenario)
 
@@ -255,5 +280,53 @@ def test_followers_are_looked_at_twice_in_the_time_they_may_lag() -> None:
         assert one.checks == 0
         await asyncio.sleep(47)
         assert one.checks == 4
+
+    run(scenario)
+
+
+def test_one_bad_partition_does_not_keep_the_others_from_being_looked_at_and_answered() -> None:
+    class Bad(StandIn):
+        is_bad = True
+
+        def maybe_shrink_isr(self) -> None:
+            super().maybe_shrink_isr()
+            raise ValueError(self.name)
+
+        def on_alter_partition_response(
+            self, proposal: IsrProposal, isr: tuple[int, ...], partition_epoch: int
+        ) -> None:
+            if self.is_bad:
+                raise ValueError(self.name)
+            super().on_alter_partition_response(proposal, isr, partition_epoch)
+
+    async def scenario(sending: Sending) -> None:
+        bad, good = Bad(0), StandIn(1)
+        sending.partitions = [bad, good]
+        sending.driver.start()
+        await asyncio.sleep(40)
+        assert (bad.checks, good.checks) == (2, 2)
+        for each in (bad, good):
+            sending.driver.propose(each, each.proposal())  # type: ignore[arg-type]
+        await asyncio.sleep(1)
+        assert (bad.answers, good.answers) == ([], [((1, 2), 8)])
+        bad.is_bad = False
+        await asyncio.sleep(2)
+        assert bad.answers == [((1, 2), 8)], "it is asked for again"
+
+    run(scenario)
+
+
+def test_what_can_not_be_sent_does_not_end_the_sending() -> None:
+    def fail(request: AlterPartitionRequest) -> AlterPartitionResponse:
+        raise ValueError("an answer that can not be read")
+
+    async def scenario(sending: Sending) -> None:
+        one: Any = StandIn()
+        sending.reply = fail
+        sending.driver.propose(one, one.proposal())
+        await asyncio.sleep(1)
+        sending.reply = accepted
+        await asyncio.sleep(2)
+        assert one.answers == [((1, 2), 8)]
 
     run(scenario)

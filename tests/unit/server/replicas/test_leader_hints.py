@@ -4,22 +4,21 @@ from __future__ import annotations
 
 from typing import Any
 
-from asking import create, in_house, partition_of
-from house import Client, House
-
 from millbeck.kernel.environment import Environment
-from millbeck.server.leader_hints import Leader, addresses_of, leader_of
+from millbeck.server.replicas.leader_hints import Leader, addresses_of, leader_of
+from tests.unit.server.harness.broker_harness import BrokerHarness, Client
+from tests.unit.server.harness.client_requests import create, in_house, partition_of
 
 
 class Calling:
-    def __init__(self, house: House) -> None:
+    def __init__(self, house: BrokerHarness) -> None:
         assert house.node is not None
         self.broker = house.node.broker
         (self.connection,) = house.node.listeners[0].connections.values()
 
 
 def test_the_newest_leader_is_named_by_name_and_by_id() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         topic_id = await create(client)
         assert house.node is not None
         broker = house.node.broker
@@ -36,7 +35,7 @@ def test_the_newest_leader_is_named_by_name_and_by_id() -> None:
 
 
 def test_addresses_are_those_of_the_clients_listener_each_once() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         await create(client)
         call: Any = Calling(house)
         (address,) = addresses_of(call, [1, 1, 9])

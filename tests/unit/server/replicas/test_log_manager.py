@@ -3,39 +3,52 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 from typing import Any
 
 import pytest
-from asking import NOW_MS, create, delete, fetch, in_house, leases, partition_of, produce, results
-from house import Client, House, one_batch
 
 from millbeck.kernel.environment import Environment, OpenMode
-from millbeck.kernel.errors import KafkaStorageError, UnknownTopicOrPartition
+from millbeck.kernel.errors import ApiError, CorruptMessage, KafkaStorageError, UnknownTopicOrPartition
 from millbeck.kernel.ids import TopicPartition
-from millbeck.server import turns
+from millbeck.replication.partition import Partition
+from millbeck.server.loop import tasks
+from millbeck.server.replicas.log_manager import LogManager
+from millbeck.simulation.environment.disk_faults import DiskCall
+from millbeck.simulation.environment.files import SimFiles
+from millbeck.simulation.environment.inode import Inode
 from millbeck.storage.checkpoints import HIGH_WATERMARKS, read_offsets
 from millbeck.storage.directory import CLEAN_SHUTDOWN_FILE_NAME
 from millbeck.storage.log import Log
 from millbeck.storage.partition_directory import METADATA_FILE_NAME, encode_metadata
-from millbeck.testing.sim.disk_faults import DiskCall
-from millbeck.testing.sim.files import SimFiles
-from millbeck.testing.sim.inode import Inode
 from millbeck.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
 from millbeck.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
+from tests.unit.server.harness.broker_harness import BrokerHarness, Client, one_batch
+from tests.unit.server.harness.client_requests import (
+    NOW_MS,
+    create,
+    delete,
+    fetch,
+    in_house,
+    leases,
+    partition_of,
+    produce,
+    results,
+)
 
 SCRUB_SECONDS = 200
 
 
-def names(house: House, path: str = "/data") -> list[str]:
+def names(house: BrokerHarness, path: str = "/data") -> list[str]:
     return sorted(house.machine.disk.find_directory(path).entries)
 
 
-def logs_of(house: House) -> Any:
+def logs_of(house: BrokerHarness) -> Any:
     assert house.node is not None
     return house.node.broker.logs
 
 
-async def stop_and_start(house: House, environment: Environment, between: Any = lambda: None) -> Client:
+async def stop_and_start(house: BrokerHarness, environment: Environment, between: Any = lambda: None) -> Client:
     """Stop cleanly, do something to the disk, start; a new client."""
     assert house.node is not None
     await house.node.stop()
@@ -45,7 +58,7 @@ async def stop_and_start(house: House, environment: Environment, between: Any = 
     return await house.connect(environment)
 
 
-def write_file(house: House, path: str, content: bytes) -> None:
+def write_file(house: BrokerHarness, path: str, content: bytes) -> None:
     files = house.machine.disk.mount()
     file = files.open(path, OpenMode.WRITE)
     file.truncate(0)
@@ -55,7 +68,7 @@ def write_file(house: House, path: str, content: bytes) -> None:
     house.machine.disk.unmount(files)
 
 
-def damage(house: House, path: str, position: int) -> None:
+def damage(house: BrokerHarness, path: str, position: int) -> None:
     """Change one byte, as a disk that rots does."""
     inode = house.machine.disk.find(path)
     assert isinstance(inode, Inode)
@@ -66,7 +79,7 @@ def damage(house: House, path: str, position: int) -> None:
 
 
 def test_a_topics_logs_come_with_it_and_go_after_the_delay() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         await create(client, partitions=2, file_delete_delay_ms="5000")
         assert {"t-0", "t-1"} <= set(names(house))
         await produce(client, b"x")
@@ -83,8 +96,46 @@ def test_a_topics_logs_come_with_it_and_go_after_the_delay() -> None:
     in_house(scenario)
 
 
+def test_a_deleted_topic_costs_no_task_for_each_of_its_partitions() -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+        assert house.node is not None
+        await create(client, partitions=100, file_delete_delay_ms="5000")
+        before = len(house.node.tasks.running)
+        await delete(client)
+        assert len([name for name in names(house) if name.endswith("-delete")]) == 100
+        assert len(house.node.tasks.running) <= before + 1
+        await asyncio.sleep(6)
+        assert not any(name.endswith("-delete") for name in names(house))
+        assert len(house.node.tasks.running) == before
+
+    in_house(scenario)
+
+
+def test_files_of_deleted_logs_go_many_at_a_time() -> None:
+    """One after the other, each would wait for a turn of the loop, and a busy one would never be done."""
+
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+        assert house.node is not None
+        await create(client, partitions=100, file_delete_delay_ms="5000")
+        await delete(client)
+        jobs = 0
+        in_thread = house.node.broker.in_thread
+
+        async def counted(job: Any, *arguments: Any) -> Any:
+            nonlocal jobs
+            jobs += 1
+            return await in_thread(job, *arguments)
+
+        house.node.broker.in_thread = counted  # type: ignore[method-assign,assignment]
+        await asyncio.sleep(6)
+        assert not any(name.endswith("-delete") for name in names(house))
+        assert jobs < 10
+
+    in_house(scenario)
+
+
 def test_a_topic_made_again_before_the_old_files_are_gone_is_empty() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         for _ in range(3):
             await create(client)
             assert await produce(client, b"x") == 0
@@ -98,7 +149,7 @@ def test_a_topic_made_again_before_the_old_files_are_gone_is_empty() -> None:
 
 
 def test_what_a_stop_left_of_deleted_topics_is_removed_at_the_next_start() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         await create(client)
         await delete(client)
         assert any(name.endswith("-delete") for name in names(house))
@@ -110,7 +161,7 @@ def test_what_a_stop_left_of_deleted_topics_is_removed_at_the_next_start() -> No
 
 
 def test_a_log_the_metadata_does_not_know_is_kept_aside() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         await create(client)
 
         def leave_stray() -> None:
@@ -132,7 +183,7 @@ def test_a_log_the_metadata_does_not_know_is_kept_aside() -> None:
 
 
 def test_a_log_of_another_topic_with_that_name_is_kept_aside() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         await create(client)
         await produce(client, b"theirs")
         client = await stop_and_start(
@@ -150,7 +201,7 @@ def test_a_log_of_another_topic_with_that_name_is_kept_aside() -> None:
 def test_a_log_that_was_about_to_be_made_when_the_node_died_is_made_anew(
     piece: bytes | None, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         await create(client)
 
         def leave_unfinished() -> None:
@@ -171,21 +222,21 @@ def test_a_log_that_was_about_to_be_made_when_the_node_died_is_made_anew(
 
 
 def test_a_log_that_does_not_say_whose_it_is_and_has_records_is_kept_aside(caplog: pytest.LogCaptureFixture) -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         await create(client)
         await produce(client, b"whose")
         client = await stop_and_start(
             house, environment, lambda: write_file(house, f"/data/t-0/{METADATA_FILE_NAME}", b"")
         )
         assert any(name.startswith("t-0.") and name.endswith("-stray") for name in names(house))
-        assert "t-0 on disk does not say whose it is" in caplog.text
+        assert "t-0 on disk has no topic id" in caplog.text
         assert await produce(client, b"ours") == 0
 
     in_house(scenario)
 
 
 def test_partitions_are_spread_over_the_directories_and_found_again() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         await create(client, partitions=6)
         for index in range(6):
             await produce(client, b"%d" % index, index=index)
@@ -200,7 +251,7 @@ def test_partitions_are_spread_over_the_directories_and_found_again() -> None:
 
 
 def test_a_log_that_cannot_be_made_leaves_the_others_alone() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         write_file(house, "/data/t-1", b"a file where a directory should be")
         await create(client, partitions=3)
         assert await produce(client, b"x", index=0) == 0
@@ -209,7 +260,10 @@ def test_a_log_that_cannot_be_made_leaves_the_others_alone() -> None:
         data = PartitionProduceData(1, one_batch(b"x"))
         produced = ProduceRequest(acks=1, topic_data=[TopicProduceData(name="t", partition_data=[data])])
         (answer,) = (await client.ask(produced, 9)).responses[0].partition_responses
-        assert (answer.error_code, "t-1 has no usable log" in answer.error_message) == (KafkaStorageError.code, True)
+        assert (answer.error_code, "the log of t-1 is not usable" in answer.error_message) == (
+            KafkaStorageError.code,
+            True,
+        )
         assert results(await client.ask(fetch((3, 0)), 11))[3].error_code == UnknownTopicOrPartition.code
         request = MetadataRequest(topics=[MetadataRequestTopic(name="t")])
         (topic,) = (await client.ask(request, 9)).topics
@@ -223,7 +277,7 @@ def test_a_log_that_cannot_be_made_leaves_the_others_alone() -> None:
 
 
 def test_damage_found_at_the_start_takes_only_that_partition_offline() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         await create(client, partitions=2, segment_bytes="1048576")
         for index in (0, 1):
             for _ in range(12):
@@ -232,7 +286,7 @@ def test_damage_found_at_the_start_takes_only_that_partition_offline() -> None:
             house, environment, lambda: damage(house, "/data/t-0/00000000000000000000.log", 16)
         )
         result = results(await client.ask(fetch((0, 0)), 11))[0]
-        assert result.error_code == KafkaStorageError.code
+        assert result.error_code == CorruptMessage.code
         assert await produce(client, b"fine", index=1) == 12
         assert results(await client.ask(fetch((1, 0)), 11))[1].error_code == 0
 
@@ -240,7 +294,7 @@ def test_damage_found_at_the_start_takes_only_that_partition_offline() -> None:
 
 
 def test_a_scrub_that_finds_damage_takes_only_that_partition_offline() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         await create(client, partitions=2)
         for index in (0, 1):
             await produce(client, b"x" * 1000, index=index)
@@ -260,7 +314,7 @@ def test_a_scrub_that_finds_damage_takes_only_that_partition_offline() -> None:
 
 
 def test_a_scrub_that_cannot_read_one_log_goes_on_with_the_next() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         await create(client, partitions=3)
         for index in range(3):
             await produce(client, b"x" * 1000, index=index)
@@ -280,7 +334,7 @@ def test_a_scrub_that_cannot_read_one_log_goes_on_with_the_next() -> None:
 
 
 def test_retention_removes_old_segments_and_tells_the_readers() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         await create(client, segment_bytes="1048576", retention_bytes="1500000", file_delete_delay_ms="1000")
         for _ in range(40):
             await produce(client, b"x" * 100_000)
@@ -302,7 +356,7 @@ def test_retention_removes_old_segments_and_tells_the_readers() -> None:
 def test_retention_that_fails_for_one_log_goes_on_with_the_next(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         await create(client, partitions=2, segment_bytes="1048576", retention_bytes="1048576")
         for index in (0, 1):
             for _ in range(25):
@@ -324,7 +378,7 @@ def test_retention_that_fails_for_one_log_goes_on_with_the_next(
 
 
 def test_producers_expire() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         await create(client)
         await produce(client, b"x", producer_id=5, producer_epoch=0, base_sequence=0)
         log = partition_of(house).log
@@ -337,7 +391,7 @@ def test_producers_expire() -> None:
 
 
 def test_an_interval_makes_what_was_written_durable_and_writes_it_down() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         await create(client)
         await produce(client, b"a", b"b")
         assert partition_of(house).log.flushed_offset == 0
@@ -355,7 +409,7 @@ def test_an_interval_makes_what_was_written_durable_and_writes_it_down() -> None
 
 
 def test_flush_ms_is_kept_by_the_scheduler() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         await create(client, flush_ms="2000")
         await produce(client, b"a")
         await asyncio.sleep(1)
@@ -367,7 +421,7 @@ def test_flush_ms_is_kept_by_the_scheduler() -> None:
 
 
 def test_flushes_in_a_row_do_not_pile_up() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         await create(client, flush_messages="1")
         house.machine.disk.faults.sync_cost_s = 0.01
         data = PartitionProduceData(0, one_batch(b"x"))
@@ -386,7 +440,7 @@ def test_flushes_in_a_row_do_not_pile_up() -> None:
 
 
 def test_writeback_is_started_early_and_gives_its_lease_back() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         await create(client)
         for _ in range(12):
             await produce(client, b"x" * 900_000)
@@ -397,7 +451,7 @@ def test_writeback_is_started_early_and_gives_its_lease_back() -> None:
 
 
 def test_a_topic_deleted_during_its_flush_does_not_cost_the_directory() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         await create(client, "other")
         for _ in range(20):
             await create(client, flush_messages="1", segment_bytes="1048576")
@@ -417,7 +471,7 @@ def test_a_topic_deleted_during_its_flush_does_not_cost_the_directory() -> None:
 
 
 def test_what_a_failed_directory_dropped_is_never_acknowledged() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         await create(client, partitions=2)
         await produce(client, b"x")
         await produce(client, b"x", index=1)
@@ -436,7 +490,7 @@ def test_what_a_failed_directory_dropped_is_never_acknowledged() -> None:
 
 
 def test_those_who_wait_for_a_failed_directory_are_told() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         await create(client, partitions=2, flush_messages="1")
         other = await house.connect(environment)
         reader = await house.connect(environment)
@@ -468,7 +522,7 @@ def test_those_who_wait_for_a_failed_directory_are_told() -> None:
 
 
 def test_new_topics_go_to_the_directories_that_are_left() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         logs_of(house).directories[0].failed("a test")
         await create(client, partitions=2)
         assert {"t-0", "t-1"} <= set(names(house, "/two"))
@@ -480,7 +534,7 @@ def test_new_topics_go_to_the_directories_that_are_left() -> None:
 def test_logs_take_at_most_half_of_the_files_that_may_be_open(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(SimFiles, "open_files_limit", lambda self: 40)
 
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         assert house.node is not None
         await create(client, "many", 60)
         cache = house.node.broker.logs.directories[0]._environment.cache
@@ -492,7 +546,7 @@ def test_logs_take_at_most_half_of_the_files_that_may_be_open(monkeypatch: pytes
 
 
 def test_a_stop_during_a_flush_waits_for_it_and_is_clean() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         assert house.node is not None
         await create(client, flush_messages="1")
         threads: Any = house.node.environment.threads
@@ -508,9 +562,9 @@ def test_a_stop_during_a_flush_waits_for_it_and_is_clean() -> None:
 def test_a_deleted_topic_leaves_no_partition_behind_though_the_loop_has_its_turns(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(turns, "TURN_SECONDS", -1.0)
+    monkeypatch.setattr(tasks, "TURN_SECONDS", -1.0)
 
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         assert house.node is not None
         await create(client, "many", 30)
         await create(client, "other")
@@ -522,3 +576,43 @@ def test_a_deleted_topic_leaves_no_partition_behind_though_the_loop_has_its_turn
         assert await produce(client, b"x", topic="many", index=2) == 0
 
     in_house(scenario)
+
+
+def test_partitions_of_a_deleted_topic_are_freed_as_they_are_removed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Freed all together with their topic, thousands of them hold the loop for longer than a turn may take."""
+
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+        assert house.node is not None
+        await create(client, "many", 5)
+        topic = house.node.broker.topics.by_name["many"]
+        left: list[int] = []
+        remove = LogManager._remove_partition
+
+        def counted(logs: LogManager, partition: Partition, error: ApiError) -> None:
+            left.append(len(topic.partitions))
+            remove(logs, partition, error)
+
+        monkeypatch.setattr(LogManager, "_remove_partition", counted)
+        await delete(client, "many")
+        assert left == [4, 3, 2, 1, 0]
+
+    in_house(scenario)
+
+
+def test_checkpoints_that_cannot_be_written_are_named_and_hold_up_no_other_directory(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+        await create(client, partitions=2)
+        for index in (0, 1):
+            await produce(client, b"x", index=index)
+        house.machine.disk.fail_next(DiskCall.WRITE, path_part="/one/re", error=errno.ENOSPC, count=100)
+        await asyncio.sleep(90)
+        for what in ("checkpoints", "high watermarks"):
+            assert caplog.text.count(f"the {what} of /one could not be written: [Errno 28]") == 1, "logged once"
+        files = house.machine.disk.mount()
+        assert list(read_offsets(files, "/two", "recovery-point-offset-checkpoint").values()) == [1]
+        assert list(read_offsets(files, "/two", HIGH_WATERMARKS).values()) == [1]
+        house.machine.disk.unmount(files)
+
+    in_house(scenario, log_dirs="/one,/two", metadata_log_dir="/meta")

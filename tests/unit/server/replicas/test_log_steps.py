@@ -6,21 +6,21 @@ import asyncio
 from typing import Any
 
 import pytest
-from asking import create, delete, in_house, partition_of, produce
-from house import Client, House
 
 from millbeck.kernel.environment import Environment
 from millbeck.kernel.errors import KafkaStorageError
+from millbeck.simulation.environment.disk_faults import DiskCall
 from millbeck.storage.checkpoints import RECOVERY_POINTS, read_offsets
-from millbeck.testing.sim.disk_faults import DiskCall
+from tests.unit.server.harness.broker_harness import BrokerHarness, Client
+from tests.unit.server.harness.client_requests import create, delete, in_house, partition_of, produce
 
 
-def logs_of(house: House) -> Any:
+def logs_of(house: BrokerHarness) -> Any:
     assert house.node is not None
     return house.node.broker.logs
 
 
-def recovery_point(house: House) -> int:
+def recovery_point(house: BrokerHarness) -> int:
     files = house.machine.disk.mount()
     try:
         return read_offsets(files, "/data", RECOVERY_POINTS).get(partition_of(house).name, 0)
@@ -29,7 +29,7 @@ def recovery_point(house: House) -> int:
 
 
 def test_retention_of_what_was_never_flushed_flushes_it_off_the_loop() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         await create(client, internal_segment_bytes="200", retention_ms="1000")
         for _ in range(5):
             await produce(client, b"x" * 50)
@@ -39,7 +39,7 @@ def test_retention_of_what_was_never_flushed_flushes_it_off_the_loop() -> None:
         assert (log.log_start_offset, log.base_offsets) == (5, [5])
         # The roll that makes room for the last one is durable, too, without waiting for an append.
         assert log.recovery_point == recovery_point(house) == 5
-        assert not log.flush_is_due(environment.clock.wall_ms())
+        assert not log.is_flush_due(environment.clock.wall_ms())
         assert not log.detached
         assert await produce(client, b"y") == 5
 
@@ -47,7 +47,7 @@ def test_retention_of_what_was_never_flushed_flushes_it_off_the_loop() -> None:
 
 
 def test_files_of_detached_segments_go_after_the_checkpoint(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         await create(client, internal_segment_bytes="200", retention_ms="1000", file_delete_delay_ms="0")
         for _ in range(5):
             await produce(client, b"x" * 50)
@@ -64,7 +64,7 @@ def test_files_of_detached_segments_go_after_the_checkpoint(monkeypatch: pytest.
 
 @pytest.mark.parametrize("starts_over", [False, True])
 def test_truncation_lowers_the_checkpoint_cuts_and_syncs(starts_over: bool) -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         await create(client, internal_segment_bytes="200")
         for _ in range(5):
             await produce(client, b"x" * 50)
@@ -88,7 +88,7 @@ def test_truncation_lowers_the_checkpoint_cuts_and_syncs(starts_over: bool) -> N
 def test_a_truncation_that_is_not_wanted_when_the_checkpoint_is_lowered_leaves_the_log_alone(starts_over: bool) -> None:
     """The replica may have been elected while it waited for the disk: what it has counts now."""
 
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         await create(client)
         for _ in range(5):
             await produce(client, b"x")
@@ -103,7 +103,7 @@ def test_a_truncation_that_is_not_wanted_when_the_checkpoint_is_lowered_leaves_t
 
 
 def test_a_truncation_that_cannot_be_synced_takes_the_directory_offline() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         await create(client)
         await produce(client, b"x")
         partition = partition_of(house)
@@ -116,7 +116,7 @@ def test_a_truncation_that_cannot_be_synced_takes_the_directory_offline() -> Non
 
 
 def test_a_topic_made_again_does_not_inherit_the_checkpoint_of_the_old_one() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         await create(client)
         for _ in range(5):
             await produce(client, b"x")
@@ -130,7 +130,7 @@ def test_a_topic_made_again_does_not_inherit_the_checkpoint_of_the_old_one() -> 
 
 
 def test_after_a_failed_write_the_log_is_synced_without_being_asked() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         await create(client)
         await produce(client, b"x")
         log = partition_of(house).log
@@ -146,7 +146,7 @@ def test_after_a_failed_write_the_log_is_synced_without_being_asked() -> None:
 
 
 def test_dirty_logs_are_synced_side_by_side_when_the_node_stops() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         await create(client, partitions=60)
         for index in range(60):
             await produce(client, b"x", index=index)

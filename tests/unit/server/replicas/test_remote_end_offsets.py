@@ -6,14 +6,13 @@ import asyncio
 from collections.abc import Coroutine
 from typing import Any
 
-from asking import create, in_house, produce
-from house import Client, House
-
 from millbeck.client.addresses import Address
 from millbeck.client.connection import ConnectionSettings
 from millbeck.kernel.environment import Environment
 from millbeck.kernel.ids import TopicPartition
-from millbeck.server.remote_ends import ASK_AGAIN_SECONDS, RemoteEnds
+from millbeck.server.replicas.remote_end_offsets import ASK_AGAIN_SECONDS, RemoteEndOffsets
+from tests.unit.server.harness.broker_harness import BrokerHarness, Client
+from tests.unit.server.harness.client_requests import create, in_house, produce
 
 FIRST, SECOND, MISSING = TopicPartition("t", 0), TopicPartition("t", 1), TopicPartition("gone", 0)
 
@@ -24,7 +23,7 @@ class Wanting:
     def __init__(self, environment: Environment) -> None:
         self.tasks: list[asyncio.Task[None]] = []
         self.address: Address | None = Address("n1", 9092)
-        self.ends = RemoteEnds(
+        self.ends = RemoteEndOffsets(
             environment,
             address_of=lambda _: self.address,
             connection_settings=ConnectionSettings,
@@ -39,7 +38,7 @@ class Wanting:
 
 
 def test_what_is_not_known_is_known_a_moment_later() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         await create(client, partitions=2)
         await produce(client, b"a", b"b", index=1)
         wanting = Wanting(environment)
@@ -55,7 +54,7 @@ def test_what_is_not_known_is_known_a_moment_later() -> None:
 
 
 def test_it_is_asked_again_after_a_while_and_not_before() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         await create(client)
         wanting = Wanting(environment)
         wanting.read(FIRST)
@@ -72,7 +71,7 @@ def test_it_is_asked_again_after_a_while_and_not_before() -> None:
 
 
 def test_nothing_is_asked_when_nobody_wants_to_know() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         wanting = Wanting(environment)
         assert wanting.read() == {}
         assert wanting.tasks == []
@@ -81,7 +80,7 @@ def test_nothing_is_asked_when_nobody_wants_to_know() -> None:
 
 
 def test_a_leader_that_cannot_be_asked_is_asked_later() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         await create(client)
         wanting = Wanting(environment)
         for address in (None, Address("n1", 1)):

@@ -8,23 +8,26 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
-from three_brokers import ThreeBrokers
 
 from millbeck.kernel.environment import Bytes, Environment
 from millbeck.kernel.errors import KafkaStorageError
 from millbeck.metadata.image.directories import LOST_DIRECTORY
-from millbeck.metadata.records import RemoveTopicRecord
-from millbeck.server.mending import Mending
+from millbeck.metadata.records import NO_LEADER, RemoveTopicRecord
+from millbeck.server.replicas.directory_assignments import DirectoryAssignments, TopicIdPartition
+from millbeck.server.replicas.repair import ReplicaRepair
+from millbeck.simulation.environment.disk_faults import DiskCall
+from millbeck.simulation.environment.files import SimFile, SimFiles
+from millbeck.simulation.environment.inode import Inode
+from millbeck.storage.damage_removal import RepairJob, RepairResult
 from millbeck.storage.directory import LogDirectory
 from millbeck.storage.log import Log
-from millbeck.storage.mending import Mended, MendingJob
 from millbeck.storage.segment import CorruptSegment
-from millbeck.testing.sim.disk_faults import DiskCall
-from millbeck.testing.sim.files import SimFile, SimFiles
-from millbeck.testing.sim.inode import Inode
+from tests.unit.server.harness.broker_harness import BrokerHarness, Client
+from tests.unit.server.harness.client_requests import create, produce
+from tests.unit.server.harness.three_brokers import ThreeBrokers
 
 
-def in_cluster(scenario: Any, **settings: str) -> Any:
+def in_cluster(scenario: Any, **settings: Any) -> Any:
     return ThreeBrokers(**settings).run(scenario)
 
 
@@ -42,7 +45,7 @@ def damage(cluster: ThreeBrokers, node_id: int) -> None:
     assert isinstance(inode, Inode)
     inode.rot(8 * 100)
     with pytest.raises(KafkaStorageError):
-        raise log.found_corrupt(CorruptSegment(segment.log_path, 0, "a test found it"))
+        raise log.mark_corrupt(CorruptSegment(segment.log_path, 0, "a test found it"))
     cluster.nodes[node_id].broker.replication.mending.look()
 
 
@@ -65,7 +68,9 @@ def test_a_damaged_replica_is_cut_and_copied_anew_before_it_is_in_sync_again(vic
     in_cluster(scenario)
 
 
-def test_the_last_replica_is_not_cut() -> None:
+def test_the_last_replica_is_not_cut_and_nobody_leads() -> None:
+    """The controller hears of the damage, so that tools, clients and alerts see a partition without a leader."""
+
     async def scenario(cluster: ThreeBrokers, environment: Environment) -> None:
         await cluster.create(internal_segment_bytes="1000")
         await fill(cluster, environment)
@@ -73,9 +78,99 @@ def test_the_last_replica_is_not_cut() -> None:
             cluster.crash(other)
         await cluster.change(isr=[1])
         damage(cluster, 1)
+        await cluster.until(lambda: cluster.leader == NO_LEADER)
         await asyncio.sleep(60)
-        assert cluster.assigned == []
+        assert cluster.assigned == [(1, LOST_DIRECTORY)]
         assert cluster.partition(1).log.is_offline
+        assert cluster.partition(1).log.end_offset == 12
+        broker = cluster.nodes[1].broker
+        assert 1 in broker.offline_replicas("t", 0, cluster.registration())
+
+    in_cluster(scenario)
+
+
+def test_who_takes_over_is_logged_once_the_controller_knows(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A node that starts has read the metadata of before: another replica may be in sync since then."""
+    waiting: list[Callable[[], None]] = []
+
+    def hold(assignments: DirectoryAssignments, replica: TopicIdPartition, directory: bytes, *done: Any) -> None:
+        waiting.extend(done)
+
+    monkeypatch.setattr(DirectoryAssignments, "assign", hold)
+
+    async def scenario(cluster: ThreeBrokers, environment: Environment) -> None:
+        await cluster.create(internal_segment_bytes="1000")
+        await fill(cluster, environment)
+        await cluster.change(isr=[1])
+        damage(cluster, 1)
+        await asyncio.sleep(60)
+        assert not any(text in caplog.text for text in ("is unavailable", "takes over"))
+        await cluster.change(isr=[1, 2])
+        for done in waiting:
+            done()
+        assert "the replica of t-0 on this broker is unusable, another replica takes over" in caplog.text
+        assert "is unavailable" not in caplog.text
+
+    in_cluster(scenario)
+
+
+def test_the_only_replica_comes_back_once_its_log_is_repaired(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A restart alone does not bring it back, and is no reason to claim that the log is in its directory again."""
+    wanted: list[bytes] = []
+    assign = DirectoryAssignments.assign
+
+    def noted(assignments: DirectoryAssignments, replica: TopicIdPartition, directory: bytes, *done: Any) -> None:
+        wanted.append(directory)
+        assign(assignments, replica, directory, *done)
+
+    monkeypatch.setattr(DirectoryAssignments, "assign", noted)
+
+    async def scenario(cluster: ThreeBrokers, environment: Environment) -> None:
+        await cluster.create(replicas=(1,), internal_segment_bytes="1000", flush_messages="1")
+        for number in range(12):
+            assert (await cluster.produce(environment, b"%d" % number * 50))[0] == 0
+        await asyncio.sleep(120)  # The recovery point is written once a minute.
+        damage(cluster, 1)
+        await cluster.until(lambda: cluster.leader == NO_LEADER)
+        path = cluster.partition(1).log.segments[1].log_path
+        inode = cluster.machines[1].disk.find(path)
+        assert isinstance(inode, Inode)
+        cluster.crash(1)
+        await cluster.start(1)
+        await cluster.until(lambda: len(cluster.assigned) == 2)
+        await asyncio.sleep(60)
+        assert cluster.assigned == [(1, LOST_DIRECTORY)] * 2
+        assert set(wanted) == {LOST_DIRECTORY}
+        assert cluster.leader == NO_LEADER
+        assert f"{path} is corrupt at position 0" in (cluster.partition(1).log.offline_reason or "")
+
+        cluster.crash(1)
+        inode.rot(8 * 100)  # The same bit turned again: as it was.
+        await cluster.start(1)
+        await cluster.until(lambda: cluster.partition(1).is_leader)
+        assert await cluster.produce(environment, b"more", node_id=1) == (0, 12)
+
+    in_cluster(scenario)
+
+
+def test_a_replica_that_was_lost_is_verified_as_a_whole_before_it_may_lead_again() -> None:
+    """After a crash only the end of a log is read, and this one is damaged further up."""
+
+    async def scenario(cluster: ThreeBrokers, environment: Environment) -> None:
+        await cluster.create(replicas=(1,), internal_segment_bytes="1000", flush_messages="1")
+        for number in range(40):
+            assert (await cluster.produce(environment, b"%d" % number * 50))[0] == 0
+        await asyncio.sleep(120)  # The recovery point is written once a minute.
+        damage(cluster, 1)
+        await cluster.until(lambda: cluster.leader == NO_LEADER)
+        cluster.crash(1)
+        await cluster.start(1)
+        await cluster.until(lambda: cluster.partition(1).log.is_offline)
+        await asyncio.sleep(60)
+        assert set(cluster.assigned) == {(1, LOST_DIRECTORY)}
+        assert cluster.leader == NO_LEADER
 
     in_cluster(scenario)
 
@@ -109,7 +204,7 @@ def test_a_full_disk_hands_over_and_takes_back_when_there_is_room(monkeypatch: p
         nonlocal has_room
         await cluster.create(min_insync_replicas="2")
         await fill(cluster, environment)
-        monkeypatch.setattr(Mending, "_has_room", lambda self, partition: has_room)
+        monkeypatch.setattr(ReplicaRepair, "_has_room", lambda self, partition: has_room)
         cluster.machines[1].disk.fail_next(DiskCall.WRITE, path_part="/t-0/", error=errno.ENOSPC)
         assert (await cluster.produce(environment, b"x"))[0] == KafkaStorageError.code
         await cluster.until(lambda: cluster.leader == 2)
@@ -136,7 +231,7 @@ def test_records_flow_on_while_a_disk_stays_full(
         nonlocal has_room
         await cluster.create(min_insync_replicas="2")
         await fill(cluster, environment)
-        monkeypatch.setattr(Mending, "_has_room", lambda self, partition: has_room)
+        monkeypatch.setattr(ReplicaRepair, "_has_room", lambda self, partition: has_room)
         full, write = cluster.machines[victim].disk, SimFile.write
 
         def write_if_there_is_room(file: SimFile, buffers: Sequence[Bytes], position: int) -> None:
@@ -147,7 +242,8 @@ def test_records_flow_on_while_a_disk_stays_full(
         monkeypatch.setattr(SimFile, "write", write_if_there_is_room)
         await cluster.produce(environment, b"x")
         await cluster.until(lambda: victim not in cluster.registration().isr)
-        assert "t-0 cannot do its part on this broker, others take over: less than 64 MiB are free" in caplog.text
+        told = "the replica of t-0 on this broker is unusable, another replica takes over: less than 64 MiB are free"
+        await cluster.until(lambda: told in caplog.text)
         for _ in range(5):
             began_s = environment.clock.monotonic()
             assert (await cluster.produce(environment, b"x"))[0] == 0
@@ -160,6 +256,28 @@ def test_records_flow_on_while_a_disk_stays_full(
     in_cluster(scenario)
 
 
+def test_a_full_disk_is_logged_once_and_when_it_has_room_again(caplog: pytest.LogCaptureFixture) -> None:
+    """Of the only replica, which no other one takes over for."""
+
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+        await create(client)
+        assert await produce(client, b"x") == 0
+        disk = house.machine.disk
+        disk.faults.capacity_bytes = disk.used_bytes + 10
+        for _ in range(3):
+            with pytest.raises(AssertionError, match="error_code=56"):
+                await produce(client, b"x" * 1000)
+        await asyncio.sleep(60)
+        assert caplog.text.count("is full: appends that do not fit are refused with KAFKA_STORAGE_ERROR") == 1
+        assert "has room again" not in caplog.text
+        disk.faults.capacity_bytes = 1 << 40
+        assert await produce(client, b"x") == 1
+        await asyncio.sleep(60)
+        assert caplog.text.count("has room again") == 1
+
+    BrokerHarness().run(scenario)
+
+
 def test_nobody_waits_for_a_follower_without_room(monkeypatch: pytest.MonkeyPatch) -> None:
     has_room = False
 
@@ -167,7 +285,7 @@ def test_nobody_waits_for_a_follower_without_room(monkeypatch: pytest.MonkeyPatc
         nonlocal has_room
         await cluster.create(min_insync_replicas="2")
         await fill(cluster, environment)
-        monkeypatch.setattr(Mending, "_has_room", lambda self, partition: has_room)
+        monkeypatch.setattr(ReplicaRepair, "_has_room", lambda self, partition: has_room)
         cluster.machines[3].disk.fail_next(DiskCall.WRITE, path_part="/t-0/", error=errno.ENOSPC)
         began_s = environment.clock.monotonic()
         assert (await cluster.produce(environment, b"x"))[0] == 0
@@ -186,11 +304,11 @@ def test_a_topic_is_not_taken_away_while_a_thread_is_at_work_on_its_files(monkey
     async def scenario(cluster: ThreeBrokers, environment: Environment) -> None:
         await cluster.create(min_insync_replicas="2", internal_segment_bytes="1000")
         await fill(cluster, environment)
-        run = MendingJob.run
+        run = RepairJob.run
         partition = cluster.partition(2)
         decided = asyncio.Event()
 
-        def mended(job: MendingJob) -> Mended:
+        def mended(job: RepairJob) -> RepairResult:
             decided.set()
             found.extend(name for name in cluster.machines[2].disk.find_directory("/data").entries if "t-0" in name)
             return run(job)
@@ -206,9 +324,9 @@ def test_a_topic_is_not_taken_away_while_a_thread_is_at_work_on_its_files(monkey
                 return answer
             return await in_thread(job, *arguments)
 
-        monkeypatch.setattr(MendingJob, "run", mended)
+        monkeypatch.setattr(RepairJob, "run", mended)
         # This controller cannot be told of a topic that is gone.
-        monkeypatch.setattr(Mending, "_come_back", lambda self, partition: None)
+        monkeypatch.setattr(ReplicaRepair, "_report_recovered", lambda self, partition: None)
         broker = cluster.nodes[2].broker
         in_thread = broker.in_thread
         monkeypatch.setattr(type(broker), "in_thread", staticmethod(delayed))

@@ -5,40 +5,41 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from functools import partial
-from typing import Any
-
-from asking import create, partition_of, produce
-from house import Client, House
+from types import SimpleNamespace
+from typing import Any, cast
 
 from millbeck.client.addresses import Address
 from millbeck.client.connection import ConnectionSettings
 from millbeck.kernel.environment import Environment
+from millbeck.kernel.event_batch import EventBatch
 from millbeck.kernel.ids import TopicPartition
 from millbeck.replication.fetcher import FetchLimits
-from millbeck.replication.in_sync import Surroundings
+from millbeck.replication.isr import ReplicaContext
 from millbeck.replication.partition import Partition
-from millbeck.replication.turn import Turn
-from millbeck.server.deadlines import Deadlines
-from millbeck.server.drivers.replica_fetchers import ReplicaFetchers
+from millbeck.server.loop.deadlines import Deadlines
+from millbeck.server.replicas.replica_fetchers import ReplicaFetchers
 from millbeck.storage.config import LogConfig
 from millbeck.storage.directory import LogDirectory
 from millbeck.storage.file_cache import FileCache
 from millbeck.storage.index_cache import IndexCache
+from tests.log_steps import truncate_to
+from tests.unit.server.harness.broker_harness import BrokerHarness, Client
+from tests.unit.server.harness.client_requests import create, partition_of, produce
 
 
 class Follower:
     """Broker 2, as far as fetching goes."""
 
-    def __init__(self, environment: Environment, **config: str) -> None:
+    def __init__(self, environment: Environment, **config: Any) -> None:
         loop = asyncio.get_running_loop()
         files = environment.files
         self.errors: list[Exception] = []
         self.tasks: list[asyncio.Task[None]] = []
         self.cuts: list[tuple[int, bool]] = []
         self.config = LogConfig.of(**config)
-        self.turn = Turn(loop.call_soon, self.errors.append)
+        self.turn = EventBatch(loop.call_soon, self.errors.append)
         self.deadlines = Deadlines(loop, self.errors.append)
-        self.around = Surroundings(2, self.deadlines.now_ms, lambda broker, epoch: True, 30_000)
+        self.around = ReplicaContext(2, self.deadlines.now_ms, lambda broker, epoch: True, 30_000)
         self.address: Address | None = Address("n1", 9092)
         self.directory = LogDirectory(
             files,
@@ -49,31 +50,31 @@ class Follower:
             on_failure=lambda reason: None,
         )
         self.fetchers = ReplicaFetchers(
-            environment,
-            self.deadlines,
+            cast(Any, self._context(environment)),
             self,
             self,
-            node_id=2,
             limits=partial(FetchLimits, backoff_ms=100),
             fetcher_count=lambda: 1,
             request_timeout_ms=lambda: 5000,
+        )
+        self.fetchers.start()
+
+    def _context(self, environment: Environment) -> SimpleNamespace:
+        return SimpleNamespace(
+            environment=environment,
+            deadlines=self.deadlines,
+            node_id=2,
             spawn=lambda work: self.tasks.append(asyncio.ensure_future(work)),
             report=self.errors.append,
         )
-        self.fetchers.start()
 
     def partition(self, topic_id: bytes, index: int = 0, epoch: int = 1) -> Partition:
         name = TopicPartition("t", index)
         made = Partition(
-            name,
-            topic_id,
             self.directory.create_log(name, topic_id, self.config, now_ms=0),
             self.turn,
-            leader_epoch=-1,
-            partition_epoch=-1,
             written=lambda partition, now_ms: None,
             around=self.around,
-            leads=False,
         )
         made.follow(1, epoch, 1)
         return made
@@ -88,7 +89,7 @@ class Follower:
         if starts_over:
             partition.log.truncate_fully_and_start_at(offset)
         else:
-            partition.log.truncate_to(offset)
+            truncate_to(partition.log, offset)
         partition.was_truncated()
 
     async def flush(self, partition: Partition) -> None:
@@ -113,7 +114,7 @@ class Follower:
     def copied(self, partition: Partition, size_bytes: int) -> None: ...
 
 
-async def lead(house: House, client: Client, isr: tuple[int, ...] = (1, 2), **configs: str) -> bytes:
+async def lead(house: BrokerHarness, client: Client, isr: tuple[int, ...] = (1, 2), **configs: Any) -> bytes:
     topic_id = await create(client, **configs)
     partition_of(house).lead(1, 1, (1, 2), isr)
     return topic_id
@@ -125,16 +126,16 @@ async def until(condition: Callable[[], bool], limit_s: float = 30) -> None:
             await asyncio.sleep(0.01)
 
 
-def in_house(scenario: Any, **settings: str) -> Any:
-    return House(**settings).run(scenario)
+def in_house(scenario: Any, **settings: Any) -> Any:
+    return BrokerHarness(**settings).run(scenario)
 
 
 def test_a_log_that_is_offline_is_not_followed_and_claims_nothing() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         topic_id = await lead(house, client, min_insync_replicas="1")
         follower = Follower(environment)
         mine = follower.partition(topic_id)
-        mine.log.go_offline("a test")
+        mine.log.mark_offline("a test")
         follower.fetchers.follow(mine)
         assert (follower.fetchers.followed, dict(follower.fetchers.lines)) == ([], {})
         assert follower.errors == []
@@ -143,7 +144,7 @@ def test_a_log_that_is_offline_is_not_followed_and_claims_nothing() -> None:
 
 
 def test_a_follower_copies_its_leader_and_lets_acks_all_go() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         topic_id = await lead(house, client, min_insync_replicas="2")
         follower = Follower(environment)
         mine = follower.partition(topic_id)
@@ -163,7 +164,7 @@ def test_a_follower_copies_its_leader_and_lets_acks_all_go() -> None:
 
 
 def test_a_fetcher_comes_back_after_its_leader_was_gone() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         topic_id = await lead(house, client)
         follower = Follower(environment)
         follower.address = None
@@ -190,7 +191,7 @@ def test_a_fetcher_comes_back_after_its_leader_was_gone() -> None:
 
 
 def test_a_follower_with_another_history_is_cut_and_goes_on() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         topic_id = await lead(house, client)
         await produce(client, b"theirs")
         follower = Follower(environment)
@@ -199,7 +200,7 @@ def test_a_follower_with_another_history_is_cut_and_goes_on() -> None:
         leader = partition_of(house)
         leader.lead(3, 3, (1, 2), (1, 2))
         await produce(client, b"new")
-        piece = leader.read_as_follower(0, size_bytes_max=1, at_least_one=True, nowait=False)
+        piece = leader.log.read(0, size_bytes_max=1, upto_offset=leader.log.end_offset)
         assert piece is not None
         data = bytearray(piece.file.read(piece.size, piece.position))
         data[12:16] = (2).to_bytes(4, "big")
@@ -215,7 +216,7 @@ def test_a_follower_with_another_history_is_cut_and_goes_on() -> None:
 
 
 def test_a_follower_behind_the_leaders_start_begins_there() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         topic_id = await lead(house, client, isr=(1,))
         for number in range(5):
             await produce(client, b"%d" % number)
@@ -232,7 +233,7 @@ def test_a_follower_behind_the_leaders_start_begins_there() -> None:
 
 
 def test_with_flush_messages_of_one_progress_waits_for_the_disk() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         topic_id = await lead(house, client)
         follower = Follower(environment, flush_messages="1")
         mine = follower.partition(topic_id)
@@ -249,7 +250,7 @@ def test_with_flush_messages_of_one_progress_waits_for_the_disk() -> None:
 
 
 def test_who_stops_following_is_fetched_no_more_and_idle_connections_end() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         topic_id = await lead(house, client)
         follower = Follower(environment)
         mine = follower.partition(topic_id)
@@ -274,7 +275,7 @@ def test_who_stops_following_is_fetched_no_more_and_idle_connections_end() -> No
 
 
 def test_an_idle_follower_asks_twice_a_second() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         topic_id = await lead(house, client)
         follower = Follower(environment)
         mine = follower.partition(topic_id)
@@ -294,7 +295,7 @@ def test_an_idle_follower_asks_twice_a_second() -> None:
 
 
 def test_nothing_is_fetched_before_the_node_is_registered() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         topic_id = await lead(house, client)
         follower = Follower(environment)
         follower.fetchers.is_started = False

@@ -6,8 +6,6 @@ import asyncio
 from typing import Any
 
 import pytest
-from asking import create, fetch, in_house, partition_of, produce, results
-from house import Client, House, one_batch
 
 from millbeck.client.addresses import Address
 from millbeck.controller.result import Result
@@ -29,24 +27,28 @@ from millbeck.metadata.records import (
     RegisterBrokerRecord,
 )
 from millbeck.replication.selector import RACK_AWARE_SELECTOR
-from millbeck.server import turns
-from millbeck.server.replication import Replication, no_controller
+from millbeck.server.loop import tasks
+from millbeck.server.replicas.replica_manager import ReplicaManager, no_controller
 from millbeck.wire.messages.fetch import ReplicaState
 from millbeck.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
+from tests.unit.server.harness.broker_harness import BrokerHarness, Client, one_batch
+from tests.unit.server.harness.client_requests import create, fetch, in_house, partition_of, produce, results
 
 
-def replication_of(house: House) -> Replication:
+def replication_of(house: BrokerHarness) -> ReplicaManager:
     assert house.node is not None
     return house.node.broker.replication
 
 
-async def decide(house: House, *records: MetadataRecord) -> None:
+async def decide(house: BrokerHarness, *records: MetadataRecord) -> None:
     """Put records into the metadata log, whatever the controller thinks of them."""
     assert house.node is not None
     await house.node.broker.quorum.submit(lambda image: Result(response=None, records=list(records)))
 
 
-async def register(house: House, broker_id: int = 2, *, rack: str | None = None, is_fenced: bool = False) -> None:
+async def register(
+    house: BrokerHarness, broker_id: int = 2, *, rack: str | None = None, is_fenced: bool = False
+) -> None:
     endpoint = RecordedEndpoint(name="PLAINTEXT", host=f"n{broker_id}", port=9092)
     record = RegisterBrokerRecord(
         broker_id=broker_id, incarnation_id=bytes(16), end_points=[endpoint], rack=rack, fenced=is_fenced
@@ -61,7 +63,7 @@ def change(topic_id: bytes, **fields: Any) -> PartitionChangeRecord:
     return PartitionChangeRecord(partition_id=0, topic_id=topic_id, **fields)
 
 
-async def replicate(house: House, client: Client, isr: tuple[int, ...] = (1, 2), **configs: str) -> bytes:
+async def replicate(house: BrokerHarness, client: Client, isr: tuple[int, ...] = (1, 2), **configs: Any) -> bytes:
     await register(house)
     topic_id = await create(client, **configs)
     await decide(house, change(topic_id, replicas=[1, 2], isr=list(isr)))
@@ -83,7 +85,7 @@ async def produce_error(client: Client, value: bytes, topic_id: bytes, *, timeou
     return code
 
 
-async def follow_along(house: House, client: Client, topic_id: bytes, offset: int) -> None:
+async def follow_along(house: BrokerHarness, client: Client, topic_id: bytes, offset: int) -> None:
     """One fetch of broker 2."""
     request = fetch((0, offset), topic_id=topic_id)
     request.replica_state = ReplicaState(2, -1)
@@ -91,7 +93,7 @@ async def follow_along(house: House, client: Client, topic_id: bytes, offset: in
 
 
 def test_a_leader_takes_over_its_replicas_from_the_image() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         await replicate(house, client)
         partition = partition_of(house)
         assert partition.replicas is not None
@@ -102,7 +104,7 @@ def test_a_leader_takes_over_its_replicas_from_the_image() -> None:
 
 
 def test_acks_all_waits_for_the_other_replica_and_not_longer_than_it_may() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         topic_id = await replicate(house, client)
         assert await produce_error(client, b"alone", topic_id) == RequestTimedOut.code
         other = await house.connect(environment)
@@ -118,14 +120,14 @@ def test_acks_all_waits_for_the_other_replica_and_not_longer_than_it_may() -> No
     in_house(scenario)
 
 
-@pytest.mark.parametrize("turn_seconds", [turns.TURN_SECONDS, -1.0], ids=["in one turn", "in many"])
+@pytest.mark.parametrize("turn_seconds", [tasks.TURN_SECONDS, -1.0], ids=["in one turn", "in many"])
 def test_a_minimum_that_comes_with_a_smaller_set_counts_for_it(
     monkeypatch: pytest.MonkeyPatch, turn_seconds: float
 ) -> None:
     """By the old one the leader alone would commit what who has left, and may lead again, does not have."""
-    monkeypatch.setattr(turns, "TURN_SECONDS", turn_seconds)
+    monkeypatch.setattr(tasks, "TURN_SECONDS", turn_seconds)
 
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         topic_id = await replicate(house, client, min_insync_replicas="1")
         producing = asyncio.ensure_future(produce_error(client, b"x", topic_id, timeout_ms=5000))
         await asyncio.sleep(0.5)
@@ -143,7 +145,7 @@ def test_a_minimum_that_comes_with_a_smaller_set_counts_for_it(
 
 
 def test_too_few_in_sync_replicas_are_refused_before_and_after_the_append() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         topic_id = await replicate(house, client, min_insync_replicas="2")
         producing = asyncio.ensure_future(produce_error(client, b"x", topic_id, timeout_ms=50_000))
         await asyncio.sleep(0.5)
@@ -160,7 +162,7 @@ def test_too_few_in_sync_replicas_are_refused_before_and_after_the_append() -> N
 
 
 def test_a_deposed_leader_answers_who_waits_and_says_who_leads() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         topic_id = await replicate(house, client)
         producing = asyncio.ensure_future(ask_to_produce(client, b"x", topic_id, timeout_ms=50_000))
         await asyncio.sleep(0.5)
@@ -185,7 +187,7 @@ def test_a_deposed_leader_answers_who_waits_and_says_who_leads() -> None:
 
 
 def test_a_partition_that_moves_away_loses_its_log_and_others_are_named() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         topic_id = await replicate(house, client)
         await produce(client, b"x")
         await decide(house, change(topic_id, replicas=[2], isr=[2], leader=2))
@@ -204,7 +206,7 @@ def test_a_partition_that_moves_away_loses_its_log_and_others_are_named() -> Non
 
 
 def test_a_follower_knows_its_high_watermark_again_after_a_restart() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         topic_id = await replicate(house, client)
         await produce(client, b"x")
         await produce(client, b"y")
@@ -221,7 +223,7 @@ def test_a_follower_knows_its_high_watermark_again_after_a_restart() -> None:
 
 
 def test_a_replica_joins_when_its_broker_is_unfenced_with_the_next_fetch_of_its_session() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         topic_id = await replicate(house, client, isr=(1,))
         partition = partition_of(house)
         assert partition.replicas is not None
@@ -239,10 +241,10 @@ def test_a_replica_joins_when_its_broker_is_unfenced_with_the_next_fetch_of_its_
         assert partition.replicas.pending is not None
         assert partition.replicas.pending.isr == (1, 2)
         await decide(house, change(topic_id, isr=[1, 2]), change(topic_id, isr=[1]))
-        partition.consider_followers()
+        partition.maybe_expand_isr()
         assert partition.replicas.pending is None, "it was put out, and has not been heard of since"
         await fetch_on(session=(session_id, 1))
-        partition.consider_followers()
+        partition.maybe_expand_isr()
         assert partition.replicas.pending is not None
 
     in_house(scenario)
@@ -250,7 +252,7 @@ def test_a_replica_joins_when_its_broker_is_unfenced_with_the_next_fetch_of_its_
 
 @pytest.mark.parametrize(("rack", "preferred"), [("there", 2), ("here", -1), ("elsewhere", -1), ("", -1)])
 def test_a_consumer_is_sent_to_a_replica_in_its_rack(rack: str, preferred: int) -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         await register(house, rack="there")
         topic_id = await create(client)
         await decide(house, change(topic_id, replicas=[1, 2], isr=[1, 2]))
@@ -267,7 +269,7 @@ def test_a_consumer_is_sent_to_a_replica_in_its_rack(rack: str, preferred: int) 
 
 
 def test_other_brokers_are_found_on_the_brokers_listener() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         await register(house)
         replication = replication_of(house)
         assert replication.address_of(2) == Address("n2", 9092)
@@ -282,7 +284,7 @@ def test_other_brokers_are_found_on_the_brokers_listener() -> None:
 
 
 def test_throttles_look_back_as_far_as_the_settings_say() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         replication = replication_of(house)
         copying = (replication._leader_throttle, replication._follower_throttle, replication.moves._throttle)
         for throttle in copying:
@@ -301,7 +303,7 @@ def test_throttles_look_back_as_far_as_the_settings_say() -> None:
 
 
 def test_the_cleaner_forgets_a_partition_that_moved_away() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         await create(client, cleanup_policy="compact")
         partition = partition_of(house)
         assert house.node is not None

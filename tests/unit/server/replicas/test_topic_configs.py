@@ -12,40 +12,37 @@ from collections.abc import Callable, Coroutine, Iterator
 from typing import Any
 
 import pytest
-from asking import NOW_MS, create, partition_of, produce
-from house import Client, House, one_batch
 
 from millbeck.kernel import option_layers
 from millbeck.kernel.errors import InvalidConfig, InvalidTimestamp, MessageTooLarge
-from millbeck.kernel.options import ConfigSource, Layers, Option
+from millbeck.kernel.options import ConfigLayers, ConfigSource, Option
 from millbeck.kernel.units import MIB
 from millbeck.records.batch import TimestampType, split
 from millbeck.records.compression import Codec
 from millbeck.server.config import BROKER_OPTIONS
 from millbeck.storage.config import TOPIC_OPTIONS
-from millbeck.wire.messages.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
-from millbeck.wire.messages.describe_configs import (
+from millbeck.wire.messages.configs import (
     DescribeConfigsRequest,
     DescribeConfigsResource,
     DescribeConfigsResourceResult,
+    IncrementalAlterableConfig,
+    IncrementalAlterConfigsRequest,
+    IncrementalAlterConfigsResource,
 )
 from millbeck.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic
-from millbeck.wire.messages.find_coordinator import FindCoordinatorRequest
-from millbeck.wire.messages.incremental_alter_configs import (
-    AlterableConfig,
-    AlterConfigsResource,
-    IncrementalAlterConfigsRequest,
-)
 from millbeck.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
+from millbeck.wire.messages.topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
+from tests.unit.server.harness.broker_harness import BrokerHarness, Client, one_batch
+from tests.unit.server.harness.client_requests import NOW_MS, create, find_coordinator, partition_of, produce
 
-Scenario = Callable[[House, Client], Coroutine[Any, Any, None]]
+Scenario = Callable[[BrokerHarness, Client], Coroutine[Any, Any, None]]
 SCENARIOS: dict[str, tuple[Scenario, dict[str, str]]] = {}
 TOPIC, BROKER = 2, 4
 SET, DELETE = 0, 1
 OFTEN = {"log_retention_check_interval_ms": "1000"}
 
 
-def honours(name: str, **settings: str) -> Callable[[Scenario], Scenario]:
+def honours(name: str, **settings: Any) -> Callable[[Scenario], Scenario]:
     """Enter a scenario for an option; ``settings`` are the node's."""
 
     def enter(scenario: Scenario) -> Scenario:
@@ -56,13 +53,19 @@ def honours(name: str, **settings: str) -> Callable[[Scenario], Scenario]:
     return enter
 
 
+def _options(values: dict[str, Any]) -> dict[str, Any]:
+    """Arguments whose names are not known before."""
+    return values
+
+
 def run(name: str) -> None:
     scenario, settings = SCENARIOS[name]
+    options: dict[str, Any] = settings
 
-    async def whole(house: House, client: Client, environment: object) -> None:
+    async def whole(house: BrokerHarness, client: Client, environment: object) -> None:
         await scenario(house, client)
 
-    House(**settings).run(whole)
+    BrokerHarness(**options).run(whole)
 
 
 def test_every_option_has_a_scenario() -> None:
@@ -79,7 +82,7 @@ def test_option_is_honoured(name: str) -> None:
 def test_scenario_notices_that_its_option_is_ignored(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     links = option_layers._links
 
-    def ignoring(declared: Option[Any], layers: Layers) -> Iterator[Any]:
+    def ignoring(declared: Option[Any], layers: ConfigLayers) -> Iterator[Any]:
         return iter(()) if declared is TOPIC_OPTIONS[name] else links(declared, layers)
 
     monkeypatch.setattr(option_layers, "_links", ignoring)
@@ -90,7 +93,7 @@ def test_scenario_notices_that_its_option_is_ignored(name: str, monkeypatch: pyt
 # What the scenarios ask and look at.
 
 
-async def refusal_of(client: Client, **configs: str) -> str:
+async def fetch_error(client: Client, **configs: Any) -> str:
     """The message with which a topic's creation is refused."""
     settings = [CreatableTopicConfig(key.replace("_", "."), value) for key, value in configs.items()]
     topic = CreatableTopic("refused", num_partitions=1, replication_factor=1, configs=settings)
@@ -129,17 +132,17 @@ async def described(client: Client, name: str, resource_type: int = TOPIC) -> di
 
 
 async def alter(client: Client, name: str, value: str | None, *, resource_type: int = BROKER, of: str = "") -> None:
-    config = AlterableConfig(name, DELETE if value is None else SET, value)
-    request = IncrementalAlterConfigsRequest(resources=[AlterConfigsResource(resource_type, of, [config])])
+    config = IncrementalAlterableConfig(name, DELETE if value is None else SET, value)
+    request = IncrementalAlterConfigsRequest(resources=[IncrementalAlterConfigsResource(resource_type, of, [config])])
     (response,) = (await client.ask(request, 1)).responses
     assert response.error_code == 0, response
 
 
-def segment_count(house: House, topic: str = "t", index: int = 0) -> int:
+def segment_count(house: BrokerHarness, topic: str = "t", index: int = 0) -> int:
     return len(partition_of(house, topic, index).log.segments)
 
 
-def file_names(house: House, topic: str = "t") -> list[str]:
+def file_names(house: BrokerHarness, topic: str = "t") -> list[str]:
     assert house.node is not None
     return house.node.environment.files.names(f"/data/{topic}-0")
 
@@ -155,7 +158,7 @@ def text(length: int, seed: int = 1) -> bytes:
 
 
 @honours("compression.type")
-async def honours_compression_type(house: House, client: Client) -> None:
+async def honours_compression_type(house: BrokerHarness, client: Client) -> None:
     wanted = {
         "gzip": Codec.GZIP,
         "snappy": Codec.SNAPPY,
@@ -174,26 +177,26 @@ async def sizes_by_level(client: Client, codec: str, *levels: str) -> list[int]:
     sizes = []
     for level in levels:
         topic = f"{codec}{level}"
-        await create(client, topic, **{"compression_type": codec, f"compression_{codec}_level": level})
+        await create(client, topic, **_options({"compression_type": codec, f"compression_{codec}_level": level}))
         await produce(client, text(40_000), topic=topic)
         sizes.append((await stored(client, topic))[0].header.size_bytes)
     return sizes
 
 
 @honours("compression.gzip.level")
-async def honours_compression_gzip_level(house: House, client: Client) -> None:
+async def honours_compression_gzip_level(house: BrokerHarness, client: Client) -> None:
     fast, thorough = await sizes_by_level(client, "gzip", "1", "9")
     assert thorough < fast
 
 
 @honours("compression.lz4.level")
-async def honours_compression_lz4_level(house: House, client: Client) -> None:
+async def honours_compression_lz4_level(house: BrokerHarness, client: Client) -> None:
     fast, thorough = await sizes_by_level(client, "lz4", "1", "12")
     assert thorough < fast
 
 
 @honours("compression.zstd.level")
-async def honours_compression_zstd_level(house: House, client: Client) -> None:
+async def honours_compression_zstd_level(house: BrokerHarness, client: Client) -> None:
     fast, thorough = await sizes_by_level(client, "zstd", "-5", "19")
     assert thorough < fast
 
@@ -202,14 +205,14 @@ async def honours_compression_zstd_level(house: House, client: Client) -> None:
 
 
 @honours("max.message.bytes")
-async def honours_max_message_bytes(house: House, client: Client) -> None:
+async def honours_max_message_bytes(house: BrokerHarness, client: Client) -> None:
     await create(client, max_message_bytes="1000")
     assert await produce_error(client, one_batch(bytes(800))) == 0
     assert await produce_error(client, one_batch(bytes(1000))) == MessageTooLarge.code
 
 
 @honours("message.timestamp.type")
-async def honours_message_timestamp_type(house: House, client: Client) -> None:
+async def honours_message_timestamp_type(house: BrokerHarness, client: Client) -> None:
     await create(client, message_timestamp_type="LogAppendTime")
     await produce(client, b"old", timestamp=5)
     (batch,) = await stored(client)
@@ -218,14 +221,14 @@ async def honours_message_timestamp_type(house: House, client: Client) -> None:
 
 
 @honours("message.timestamp.before.max.ms")
-async def honours_message_timestamp_before_max_ms(house: House, client: Client) -> None:
+async def honours_message_timestamp_before_max_ms(house: BrokerHarness, client: Client) -> None:
     await create(client, message_timestamp_before_max_ms="60000")
     assert await produce_error(client, one_batch(b"x", timestamp=NOW_MS - 30_000)) == 0
     assert await produce_error(client, one_batch(b"x", timestamp=NOW_MS - 90_000)) == InvalidTimestamp.code
 
 
 @honours("message.timestamp.after.max.ms")
-async def honours_message_timestamp_after_max_ms(house: House, client: Client) -> None:
+async def honours_message_timestamp_after_max_ms(house: BrokerHarness, client: Client) -> None:
     await create(client, message_timestamp_after_max_ms="60000")
     assert await produce_error(client, one_batch(b"x", timestamp=NOW_MS + 30_000)) == 0
     assert await produce_error(client, one_batch(b"x", timestamp=NOW_MS + 90_000)) == InvalidTimestamp.code
@@ -235,7 +238,7 @@ async def honours_message_timestamp_after_max_ms(house: House, client: Client) -
 
 
 @honours("segment.bytes")
-async def honours_segment_bytes(house: House, client: Client) -> None:
+async def honours_segment_bytes(house: BrokerHarness, client: Client) -> None:
     await create(client, segment_bytes=str(MIB))
     for _ in range(3):
         await produce(client, bytes(600_000))
@@ -243,7 +246,7 @@ async def honours_segment_bytes(house: House, client: Client) -> None:
 
 
 @honours("internal.segment.bytes")
-async def honours_internal_segment_bytes(house: House, client: Client) -> None:
+async def honours_internal_segment_bytes(house: BrokerHarness, client: Client) -> None:
     await create(client, internal_segment_bytes="1000")
     for _ in range(3):
         await produce(client, bytes(600))
@@ -251,7 +254,7 @@ async def honours_internal_segment_bytes(house: House, client: Client) -> None:
 
 
 @honours("segment.ms")
-async def honours_segment_ms(house: House, client: Client) -> None:
+async def honours_segment_ms(house: BrokerHarness, client: Client) -> None:
     await create(client, segment_ms="10000")
     for seconds in (0, 9, 11):
         await produce(client, b"x", timestamp=NOW_MS + seconds * 1000)
@@ -259,7 +262,7 @@ async def honours_segment_ms(house: House, client: Client) -> None:
 
 
 @honours("segment.jitter.ms")
-async def honours_segment_jitter_ms(house: House, client: Client) -> None:
+async def honours_segment_jitter_ms(house: BrokerHarness, client: Client) -> None:
     await create(client, partitions=20, segment_ms="10000", segment_jitter_ms="10000")
     for seconds in (0, 6):
         for index in range(20):
@@ -268,14 +271,14 @@ async def honours_segment_jitter_ms(house: House, client: Client) -> None:
     assert set(counts) == {1, 2}
 
 
-async def index_entries(house: House, client: Client, topic: str) -> int:
+async def index_entries(house: BrokerHarness, client: Client, topic: str) -> int:
     for _ in range(20):
         await produce(client, bytes(200), topic=topic)
     return partition_of(house, topic).log.active.offset_index().entry_count
 
 
 @honours("index.interval.bytes")
-async def honours_index_interval_bytes(house: House, client: Client) -> None:
+async def honours_index_interval_bytes(house: BrokerHarness, client: Client) -> None:
     await create(client, "sparse", index_interval_bytes="2000")
     await create(client, "dense", index_interval_bytes="300")
     sparse, dense = await index_entries(house, client, "sparse"), await index_entries(house, client, "dense")
@@ -284,7 +287,7 @@ async def honours_index_interval_bytes(house: House, client: Client) -> None:
 
 
 @honours("segment.index.bytes")
-async def honours_segment_index_bytes(house: House, client: Client) -> None:
+async def honours_segment_index_bytes(house: BrokerHarness, client: Client) -> None:
     await create(client, segment_index_bytes="64", index_interval_bytes="0")
     for number in range(20):
         await produce(client, b"x", timestamp=NOW_MS + number)
@@ -293,7 +296,7 @@ async def honours_segment_index_bytes(house: House, client: Client) -> None:
 
 
 @honours("preallocate")
-async def honours_preallocate(house: House, client: Client) -> None:
+async def honours_preallocate(house: BrokerHarness, client: Client) -> None:
     await create(client, preallocate="true", segment_bytes=str(MIB))
     assert house.node is not None
     files = house.node.environment.files
@@ -310,7 +313,7 @@ async def honours_preallocate(house: House, client: Client) -> None:
 
 
 @honours("flush.messages")
-async def honours_flush_messages(house: House, client: Client) -> None:
+async def honours_flush_messages(house: BrokerHarness, client: Client) -> None:
     await create(client, flush_messages="3")
     log = partition_of(house).log
     for number in range(4):
@@ -320,7 +323,7 @@ async def honours_flush_messages(house: House, client: Client) -> None:
 
 
 @honours("flush.ms", log_flush_scheduler_interval_ms="500")
-async def honours_flush_ms(house: House, client: Client) -> None:
+async def honours_flush_ms(house: BrokerHarness, client: Client) -> None:
     await create(client, "soon", flush_ms="2000")
     await create(client, "late", flush_ms="3600000")
     for topic in ("soon", "late"):
@@ -336,7 +339,7 @@ async def honours_flush_ms(house: House, client: Client) -> None:
 
 
 @honours("retention.ms", **OFTEN)
-async def honours_retention_ms(house: House, client: Client) -> None:
+async def honours_retention_ms(house: BrokerHarness, client: Client) -> None:
     await create(client, retention_ms="10000")
     await produce(client, b"x")
     await asyncio.sleep(5)
@@ -346,7 +349,7 @@ async def honours_retention_ms(house: House, client: Client) -> None:
 
 
 @honours("retention.bytes", **OFTEN)
-async def honours_retention_bytes(house: House, client: Client) -> None:
+async def honours_retention_bytes(house: BrokerHarness, client: Client) -> None:
     await create(client, retention_bytes="1500000", segment_bytes=str(MIB))
     for _ in range(4):
         await produce(client, bytes(600_000))
@@ -355,7 +358,7 @@ async def honours_retention_bytes(house: House, client: Client) -> None:
 
 
 @honours("file.delete.delay.ms", **OFTEN)
-async def honours_file_delete_delay_ms(house: House, client: Client) -> None:
+async def honours_file_delete_delay_ms(house: BrokerHarness, client: Client) -> None:
     await create(client, retention_ms="1000", file_delete_delay_ms="10000")
     await produce(client, b"x")
     await asyncio.sleep(5)
@@ -365,8 +368,8 @@ async def honours_file_delete_delay_ms(house: House, client: Client) -> None:
 
 
 @honours("cleanup.policy", **OFTEN)
-async def honours_cleanup_policy(house: House, client: Client) -> None:
-    assert "cleanup.policy" in await refusal_of(client, cleanup_policy="shrink")
+async def honours_cleanup_policy(house: BrokerHarness, client: Client) -> None:
+    assert "cleanup.policy" in await fetch_error(client, cleanup_policy="shrink")
     await create(client, "kept", cleanup_policy="", retention_ms="1000")
     await create(client, "dropped", cleanup_policy="delete", retention_ms="1000")
     for topic in ("kept", "dropped"):
@@ -383,7 +386,7 @@ async def assert_listed(
 ) -> None:
     """A topic is given the option; it is listed with the topic as its source, also after it was changed back."""
     topic = "listed"
-    await create(client, topic, **{name.replace(".", "_"): value})
+    await create(client, topic, **_options({name.replace(".", "_"): value}))
     entry = (await described(client, topic))[name]
     assert (entry.value, entry.config_source) == (value, ConfigSource.DYNAMIC_TOPIC_CONFIG)
     assert (entry.synonyms[0].name, entry.synonyms[0].value) == (name, value)
@@ -393,7 +396,7 @@ async def assert_listed(
 
 
 @honours("min.insync.replicas")
-async def honours_min_insync_replicas(house: House, client: Client) -> None:
+async def honours_min_insync_replicas(house: BrokerHarness, client: Client) -> None:
     await assert_listed(client, "min.insync.replicas", "2", ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG)
     await alter(client, "min.insync.replicas", "2", resource_type=TOPIC, of="listed")
     assert await produce(client, b"x", topic="listed", acks=-1) == 0
@@ -415,7 +418,7 @@ REFUSED = ("remote.storage.enable", "remote.log.copy.disable", "remote.log.delet
 
 
 def _enter_stored(name: str, value: str) -> None:
-    async def scenario(house: House, client: Client) -> None:
+    async def scenario(house: BrokerHarness, client: Client) -> None:
         await assert_listed(client, name, value)
 
     scenario.__name__ = f"honours_{name.replace('.', '_')}"
@@ -423,9 +426,9 @@ def _enter_stored(name: str, value: str) -> None:
 
 
 def _enter_refused(name: str) -> None:
-    async def scenario(house: House, client: Client) -> None:
-        assert name in await refusal_of(client, **{name.replace(".", "_"): "true"})
-        await create(client, "fine", **{name.replace(".", "_"): "false"})
+    async def scenario(house: BrokerHarness, client: Client) -> None:
+        assert name in await fetch_error(client, **{name.replace(".", "_"): "true"})
+        await create(client, "fine", **_options({name.replace(".", "_"): "false"}))
         assert (await described(client, "fine"))[name].value == "false"
 
     scenario.__name__ = f"honours_{name.replace('.', '_')}"
@@ -442,18 +445,18 @@ for _name in REFUSED:
 
 
 def test_internal_topics_are_compacted_from_the_start() -> None:
-    async def scenario(house: House, client: Client, environment: object) -> None:
-        await client.ask(FindCoordinatorRequest(key_type=0, coordinator_keys=["g"]), 4)
+    async def scenario(house: BrokerHarness, client: Client, environment: object) -> None:
+        await find_coordinator(client, "g")
         await asyncio.sleep(1)
         entry = (await described(client, "__consumer_offsets"))["cleanup.policy"]
         assert (entry.value, entry.config_source) == ("compact", ConfigSource.DYNAMIC_TOPIC_CONFIG)
         assert partition_of(house, "__consumer_offsets").log.config.is_compacted
 
-    House().run(scenario)
+    BrokerHarness().run(scenario)
 
 
 def test_a_changed_broker_default_reaches_topics_at_once() -> None:
-    async def scenario(house: House, client: Client, environment: object) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: object) -> None:
         await create(client)
         await create(client, "own", max_message_bytes="5000")
         await alter(client, "message.max.bytes", "1000")
@@ -465,7 +468,7 @@ def test_a_changed_broker_default_reaches_topics_at_once() -> None:
         await alter(client, "message.max.bytes", None)
         assert await produce_error(client, one_batch(bytes(4000))) == 0
 
-    House().run(scenario)
+    BrokerHarness().run(scenario)
 
 
 CHANGES = {
@@ -479,11 +482,11 @@ CHANGES = {
     "log.message.timestamp.before.max.ms": ("7", "message_timestamp_before_max_ms", 7),
     "log.message.timestamp.after.max.ms": ("7", "message_timestamp_after_max_ms", 7),
 }
-FILE = {"log_retention_hours": "3", "log_roll_hours": "2", "log_retention_minutes": "9"}
+FILE: dict[str, Any] = {"log_retention_hours": "3", "log_roll_hours": "2", "log_retention_minutes": "9"}
 
 
 def test_changed_broker_defaults_come_before_the_file_in_every_topic() -> None:
-    async def scenario(house: House, client: Client, environment: object) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: object) -> None:
         await create(client)
         log = partition_of(house).log
         assert (log.config.retention_ms, log.config.segment_ms) == (9 * 60_000, 2 * 3_600_000)
@@ -494,11 +497,11 @@ def test_changed_broker_defaults_come_before_the_file_in_every_topic() -> None:
             await alter(client, name, None)
             assert log.config == before, name
 
-    House(**FILE).run(scenario)
+    BrokerHarness(**FILE).run(scenario)
 
 
 def test_topics_keep_their_options_over_a_restart() -> None:
-    async def scenario(house: House, client: Client, environment: Any) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Any) -> None:
         await create(client, retention_ms="5000", follower_replication_throttled_replicas="0:1")
         await alter(client, "log.segment.bytes", "2000000")
         house.machine.crash()
@@ -508,11 +511,11 @@ def test_topics_keep_their_options_over_a_restart() -> None:
         entry = (await described(await house.connect(environment), "t"))["follower.replication.throttled.replicas"]
         assert entry.value == "0:1"
 
-    House().run(scenario)
+    BrokerHarness().run(scenario)
 
 
 def test_a_topic_lists_every_option_with_its_type_and_where_it_comes_from() -> None:
-    async def scenario(house: House, client: Client, environment: object) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: object) -> None:
         await create(client, max_message_bytes="5000")
         await alter(client, "message.max.bytes", "4000", of="1")
         await alter(client, "message.max.bytes", "3000")
@@ -531,11 +534,11 @@ def test_a_topic_lists_every_option_with_its_type_and_where_it_comes_from() -> N
             ("message.max.bytes", "1048588", ConfigSource.DEFAULT_CONFIG),
         ]
 
-    House(message_max_bytes="2000").run(scenario)
+    BrokerHarness(message_max_bytes="2000").run(scenario)
 
 
 def test_a_broker_lists_every_option() -> None:
-    async def scenario(house: House, client: Client, environment: object) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: object) -> None:
         entries = await described(client, "1", BROKER)
         assert sorted(entries) == sorted(declared.name for declared in BROKER_OPTIONS if not declared.internal)
         assert entries["ssl.key.password"].is_sensitive
@@ -544,4 +547,4 @@ def test_a_broker_lists_every_option() -> None:
         assert entries["log.dirs"].read_only
         assert not entries["num.io.threads"].read_only
 
-    House().run(scenario)
+    BrokerHarness().run(scenario)

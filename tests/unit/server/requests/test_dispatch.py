@@ -6,33 +6,39 @@ import asyncio
 from typing import Any
 
 import pytest
-from asking import in_house
-from house import Client, House
 
 from millbeck.kernel.environment import Environment
 from millbeck.kernel.errors import InvalidRequest, UnknownServerError
-from millbeck.server.dispatch import handles, handles_frames, top_level_error
+from millbeck.server.network.route import handles, handles_frames, top_level_error
+from millbeck.server.requests.dispatch import Dispatcher
 from millbeck.wire import codec
 from millbeck.wire.framing import request_prefix
-from millbeck.wire.messages.api_versions import ApiVersionsRequest
-from millbeck.wire.messages.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
-from millbeck.wire.messages.heartbeat import HeartbeatResponse
-from millbeck.wire.messages.list_groups import ListGroupsRequest
-from millbeck.wire.messages.metadata import MetadataRequest
+from millbeck.wire.messages.classic_groups import HeartbeatResponse
+from millbeck.wire.messages.groups import ListGroupsRequest
+from millbeck.wire.messages.metadata import (
+    ApiVersionsRequest,
+    DescribeClusterRequest,
+    DescribeClusterResponse,
+    MetadataRequest,
+)
 from millbeck.wire.messages.produce import ProduceRequest
+from tests.unit.server.harness.broker_harness import BrokerHarness, Client
+from tests.unit.server.harness.client_requests import in_house
 
 CLUSTER = 60
 
 
-def replace(house: House, key: int, run: Any) -> Any:
+def replace(house: BrokerHarness, key: int, run: Any) -> Any:
     """Let another function handle an API; the handler."""
     assert house.node is not None
-    handler = house.node.listeners[0].requests.handlers[key]
+    dispatcher = house.node.listeners[0].requests
+    assert isinstance(dispatcher, Dispatcher)
+    handler = dispatcher.handlers[key]
     handler.run = run
     return handler
 
 
-def unexpected(house: House) -> int:
+def unexpected(house: BrokerHarness) -> int:
     """How many errors were counted so far; they are expected from here on."""
     assert house.node is not None
     count, house.node.broker.unexpected_errors = house.node.broker.unexpected_errors, 0
@@ -47,7 +53,7 @@ async def raw(client: Client, key: int, version: int, body: bytes) -> bool:
 
 
 def test_a_plain_handler_answers_and_an_async_one_holds_the_connection() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         gate = asyncio.Event()
         order: list[str] = []
 
@@ -72,7 +78,7 @@ def test_a_plain_handler_answers_and_an_async_one_holds_the_connection() -> None
 
 @pytest.mark.parametrize("is_async", [False, True])
 def test_a_refusal_becomes_the_apis_error_reply(is_async: bool) -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         def plain(call: Any, request: Any) -> Any:
             raise InvalidRequest("because")
 
@@ -91,7 +97,7 @@ def test_a_refusal_becomes_the_apis_error_reply(is_async: bool) -> None:
 def test_anything_else_that_is_raised_is_logged_counted_and_answered(
     is_async: bool, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         def plain(call: Any, request: Any) -> Any:
             raise ZeroDivisionError
 
@@ -111,7 +117,7 @@ def test_anything_else_that_is_raised_is_logged_counted_and_answered(
 
 @pytest.mark.parametrize("is_async", [False, True])
 def test_an_answer_that_cannot_be_encoded_ends_the_connection_at_worst(is_async: bool) -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         def plain(call: Any, request: Any) -> Any:
             return DescribeClusterResponse(cluster_id=5)  # type: ignore[arg-type]
 
@@ -131,7 +137,7 @@ def test_an_answer_that_cannot_be_encoded_ends_the_connection_at_worst(is_async:
 
 
 def test_an_api_without_an_error_reply_loses_its_connection() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         handler = replace(house, CLUSTER, lambda call, request: 1 // 0)
         handler.error_reply = lambda request, version, error: None
         with pytest.raises(ConnectionError):
@@ -143,11 +149,11 @@ def test_an_api_without_an_error_reply_loses_its_connection() -> None:
 
 @pytest.mark.parametrize(
     ("key", "version"),
-    [(999, 0), (-1, 0), (4, 0), (17, 1), (3, 14), (3, -1), (0, 2), (1, 3), (68, 0)],
+    [(999, 0), (-1, 0), (4, 0), (88, 0), (3, 14), (3, -1), (0, 2), (1, 3), (68, 0)],
     ids=["unknown", "negative", "removed", "not served", "too new", "below zero", "old produce", "old fetch", "later"],
 )
 def test_apis_and_versions_that_are_not_served_end_the_connection(key: int, version: int) -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         prefix = request_prefix(3, 0, 1, "raw", 4)
         frame = prefix[:4] + key.to_bytes(2, "big", signed=True) + version.to_bytes(2, "big", signed=True) + prefix[8:]
         client.write(frame + bytes(4))
@@ -160,7 +166,7 @@ def test_apis_and_versions_that_are_not_served_end_the_connection(key: int, vers
 
 
 def test_malformed_requests_end_the_connection_and_nothing_else() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         for request, version in ((MetadataRequest(topics=None), 9), (ProduceRequest(), 9), (ListGroupsRequest(), 4)):
             key = {MetadataRequest: 3, ProduceRequest: 0, ListGroupsRequest: 16}[type(request)]
             body = codec.encoder(type(request), version)(request)
@@ -172,7 +178,7 @@ def test_malformed_requests_end_the_connection_and_nothing_else() -> None:
 
 
 def test_bytes_behind_a_request_are_ignored() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         body = codec.encoder(MetadataRequest, 9)(MetadataRequest(topics=[])) + b"something else"
         client.data_received = lambda data: None  # type: ignore[method-assign]
         assert await raw(client, 3, 9, body)
@@ -181,7 +187,7 @@ def test_bytes_behind_a_request_are_ignored() -> None:
 
 
 def test_a_bad_header_ends_the_connection() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         # A client id that is longer than the frame.
         client.write(b"\x00\x00\x00\x0c" + b"\x00\x03\x00\x00\x00\x00\x00\x01\x7f\xff\x00\x00")
         await asyncio.sleep(1)
@@ -191,10 +197,10 @@ def test_a_bad_header_ends_the_connection() -> None:
 
 
 def test_routes_take_their_versions_from_the_api() -> None:
-    route = handles(CLUSTER, max_version=1)(lambda call, request: None)
+    route = handles(CLUSTER, needs=[], max_version=1)(lambda call, request: None)
     assert (route.api_key, route.min_version, route.max_version, route.advertised_min) == (CLUSTER, 0, 1, 0)
     assert not route.reads_frames
-    frames = handles_frames(0, error_reply=lambda request, version, error: None, advertised_min=0)(
+    frames = handles_frames(0, needs=[], error_reply=lambda request, version, error: None, advertised_min=0)(
         lambda call, frame, position: None
     )
     assert (frames.min_version, frames.max_version, frames.advertised_min) == (3, 13, 0)

@@ -7,8 +7,8 @@ import pytest
 from millbeck.records import batch
 from millbeck.records.compression import Codec, DecompressionLimit
 from millbeck.records.record import Record
-from millbeck.records.validation import Rules, validate
-from millbeck.server.heavy_batches import (
+from millbeck.records.validation import ValidationRules, validate
+from millbeck.server.requests.heavy_batches import (
     COMPRESSED_BYTES_MAX,
     LIGHT_BYTES_MAX,
     PLAIN_BYTES_MAX,
@@ -16,8 +16,8 @@ from millbeck.server.heavy_batches import (
     is_heavy,
 )
 
-KEPT = Rules(max_message_bytes=1 << 30)
-GZIPPED = Rules(max_message_bytes=1 << 30, codec=Codec.GZIP)
+KEPT = ValidationRules(max_message_bytes=1 << 30)
+GZIPPED = ValidationRules(max_message_bytes=1 << 30, codec=Codec.GZIP)
 
 
 def of_size(size: int, codec: Codec) -> bytes:
@@ -42,7 +42,7 @@ CASES = {
 
 
 @pytest.mark.parametrize(("size", "codec", "rules", "expected"), CASES.values(), ids=CASES.keys())
-def test_size_codec_and_topic_decide(size: int, codec: Codec, rules: Rules, expected: bool) -> None:
+def test_size_codec_and_topic_decide(size: int, codec: Codec, rules: ValidationRules, expected: bool) -> None:
     content = of_size(size, codec) if size > 22 else bytes(size)
     assert is_heavy(content, rules) is expected
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from millbeck.server.handlers.api_versions import served_versions
-from millbeck.server.routes import CONTROLLER_ROUTES, FORWARDED, NOT_SERVED, ROUTES
+from millbeck.security.authorizer import SUPPORTED_OPERATIONS, Operation
+from millbeck.server.requests.handlers.api_versions import served_versions
+from millbeck.server.requests.routes import CONTROLLER_ROUTES, FORWARDED, NOT_SERVED, ROUTES
 from millbeck.wire.api_keys import APIS
 
 SERVED = {route.api_key for route in ROUTES}
@@ -26,6 +27,17 @@ def test_each_is_served_once_in_all_versions_of_kafka() -> None:
         assert route.max_version == api.max_version or route.api_key in UNSTABLE
         assert route.with_unstable_versions().max_version == api.max_version
         assert route.with_unstable_versions().run is route.run
+
+
+def test_every_api_says_what_it_asks_the_authorizer() -> None:
+    """Only ApiVersions, authentication itself, and tokens that one has the secret of are for everyone."""
+    assert {route.api_key for route in (*ROUTES, *CONTROLLER_ROUTES) if not route.needs} == {17, 18, 36, 39, 40}
+    for route in (*ROUTES, *CONTROLLER_ROUTES):
+        for need in route.needs:
+            for each in (need, *need.alternatives):
+                is_known = each.operation in SUPPORTED_OPERATIONS[each.resource_type]
+                # Kafka lets DELETE on the cluster delete topics, and does not list it among the cluster's operations.
+                assert is_known or (route.api_key == 20 and each.operation is Operation.DELETE), route.api_key
 
 
 def test_api_versions_tells_exactly_the_routes() -> None:

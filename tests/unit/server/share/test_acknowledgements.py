@@ -1,14 +1,14 @@
 from __future__ import annotations
 
 import pytest
-from house import Client, House
-from sharing import ACCEPT, RENEW, begin, settled, share_house
 
 from millbeck.kernel import errors
 from millbeck.kernel.environment import Environment
 from millbeck.kernel.errors import InvalidRequest
-from millbeck.server.share.acknowledging import checked
-from millbeck.wire.messages.share_acknowledge import AcknowledgementBatch
+from millbeck.server.share.acknowledgements import checked
+from millbeck.wire.messages.share_fetch import AcknowledgementBatch
+from tests.unit.server.harness.broker_harness import BrokerHarness, Client
+from tests.unit.server.harness.share_member import ACCEPT, RENEW, begin, settled, share_house
 
 
 def test_what_makes_sense_goes_on() -> None:
@@ -36,7 +36,7 @@ def test_what_makes_no_sense_is_refused(batches: list[tuple[int, int, list[int]]
 
 
 def test_each_partition_has_its_outcome() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         member, topic_id = await begin(house, client, environment)
         await settled(member, topic_id)
         nobody = await member.acknowledge(topic_id, (0, 0, [ACCEPT]), partition=4)

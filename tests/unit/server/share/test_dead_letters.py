@@ -7,10 +7,8 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 import pytest
-from house import Client, House
-from sharing import ACCEPT, GAP, REJECT, RELEASE, Member, acquired, begin, produce, settled, share_house
 
-from millbeck.coordinator.share.partition.changes import Dead
+from millbeck.coordinator.share.partition.changes import DeadRecords
 from millbeck.kernel.environment import Environment
 from millbeck.kernel.errors import InvalidConfig, NotEnoughReplicas
 from millbeck.kernel.ids import TopicPartition
@@ -19,14 +17,27 @@ from millbeck.records.record import Record
 from millbeck.replication.partition import Partition
 from millbeck.server.config.sections.share_groups import DeadLetterOptions
 from millbeck.server.share import dead_letters
-from millbeck.server.share.dead_letters import Letter, batches_of, check_topic, headers_of
-from millbeck.wire.messages.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
-from millbeck.wire.messages.incremental_alter_configs import (
-    AlterableConfig,
-    AlterConfigsResource,
+from millbeck.server.share.dead_letters import DeadLetter, batches_of, check_topic, headers_of
+from millbeck.wire.messages.configs import (
+    IncrementalAlterableConfig,
     IncrementalAlterConfigsRequest,
+    IncrementalAlterConfigsResource,
 )
-from millbeck.wire.messages.update_features import FeatureUpdateKey, UpdateFeaturesRequest
+from millbeck.wire.messages.nodes import FeatureUpdateKey, UpdateFeaturesRequest
+from millbeck.wire.messages.topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
+from tests.unit.server.harness.broker_harness import BrokerHarness, Client
+from tests.unit.server.harness.share_member import (
+    ACCEPT,
+    GAP,
+    REJECT,
+    RELEASE,
+    Member,
+    acquired,
+    begin,
+    produce,
+    settled,
+    share_house,
+)
 
 DEAD = "dlq.g"
 NAME = "errors.deadletterqueue.topic.name"
@@ -34,15 +45,15 @@ COPY = "errors.deadletterqueue.copy.record.enable"
 TOPIC_RESOURCE, GROUP_RESOURCE = 2, 32
 
 
-def house_with_dead_letters(**settings: str) -> House:
+def house_with_dead_letters(**settings: str) -> BrokerHarness:
     return share_house(
         **{"unstable.feature.versions.enable": "true", "group.share.delivery.count.limit": "2", **settings}
     )
 
 
 async def alter(client: Client, kind: int, name: str, **options: str) -> int:
-    configs = [AlterableConfig(key.replace("_", "."), 0, value) for key, value in options.items()]
-    request = IncrementalAlterConfigsRequest([AlterConfigsResource(kind, name, configs)])
+    configs = [IncrementalAlterableConfig(key.replace("_", "."), 0, value) for key, value in options.items()]
+    request = IncrementalAlterConfigsRequest([IncrementalAlterConfigsResource(kind, name, configs)])
     return int((await client.ask(request, 1)).responses[0].error_code)
 
 
@@ -57,14 +68,16 @@ async def create_dead(client: Client, name: str = DEAD, **configs: str) -> None:
     assert (await client.ask(CreateTopicsRequest([topic]), 7)).topics[0].error_code == 0
 
 
-async def prepared(house: House, client: Client, environment: Environment, **group: str) -> tuple[Member, bytes]:
+async def prepared(
+    house: BrokerHarness, client: Client, environment: Environment, **group: str
+) -> tuple[Member, bytes]:
     assert await raise_share_version(client) == 0
     options = {NAME.replace(".", "_"): DEAD} | group
     assert await alter(client, GROUP_RESOURCE, "g", **options) == 0
     return await begin(house, client, environment)
 
 
-def letters(house: House, name: str = DEAD) -> list[Record]:
+def letters(house: BrokerHarness, name: str = DEAD) -> list[Record]:
     assert house.node is not None
     topic = house.node.broker.topics.by_name.get(name)
     if topic is None:
@@ -83,7 +96,7 @@ def told(record: Record) -> dict[str, str]:
     return {name.removeprefix("__dlq.errors."): (value or b"").decode() for name, value in record.headers}
 
 
-async def until_over(house: House, topic_id: bytes, start_offset: int) -> None:
+async def until_over(house: BrokerHarness, topic_id: bytes, start_offset: int) -> None:
     """Until the group's start has passed everything before it."""
     assert house.node is not None
     for _ in range(300):
@@ -95,7 +108,7 @@ async def until_over(house: House, topic_id: bytes, start_offset: int) -> None:
 
 
 def test_what_is_rejected_is_written_to_the_groups_topic_and_then_over() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         await create_dead(client)
         member, topic_id = await prepared(house, client, environment)
         assert acquired(await settled(member, topic_id)) == [(0, 9, 1)]
@@ -121,7 +134,7 @@ def test_what_is_rejected_is_written_to_the_groups_topic_and_then_over() -> None
 
 
 def test_the_last_delivery_and_a_copy_of_the_record() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         await create_dead(client)
         member, topic_id = await prepared(house, client, environment, **{COPY.replace(".", "_"): "true"})
         await settled(member, topic_id)
@@ -139,7 +152,7 @@ def test_the_last_delivery_and_a_copy_of_the_record() -> None:
 
 
 def test_a_topic_that_may_not_be_used_gets_nothing_and_holds_nobody_up() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         await create_dead(client, **{"errors.deadletterqueue.group.enable": "false"})
         member, topic_id = await prepared(house, client, environment)
         await settled(member, topic_id)
@@ -155,7 +168,7 @@ def test_a_topic_that_may_not_be_used_gets_nothing_and_holds_nobody_up() -> None
 
 
 def test_the_topic_is_made_where_that_is_allowed() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         member, topic_id = await prepared(house, client, environment)
         await settled(member, topic_id)
         await member.acknowledge(topic_id, (0, 9, [REJECT]))
@@ -169,7 +182,7 @@ def test_the_topic_is_made_where_that_is_allowed() -> None:
 
 
 def test_below_share_version_2_what_is_given_up_is_simply_over() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         await create_dead(client)
         assert await alter(client, GROUP_RESOURCE, "g", **{NAME.replace(".", "_"): DEAD}) == 0
         member, topic_id = await begin(house, client, environment)
@@ -188,27 +201,27 @@ def test_below_share_version_2_what_is_given_up_is_simply_over() -> None:
 
 
 def test_only_where_unstable_features_are_offered() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         assert await raise_share_version(client) != 0
 
     share_house().run(scenario)
 
 
 def test_what_was_on_its_way_is_written_by_the_leader_that_follows(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         await create_dead(client)
         member, topic_id = await prepared(house, client, environment)
         await settled(member, topic_id)
-        send = dead_letters.DeadLetters._send
+        send = dead_letters.DeadLetterWriter._send
 
-        async def nobody_takes_it(self: Any, letter: Letter, data: bytes) -> None:
+        async def nobody_takes_it(self: Any, letter: DeadLetter, data: bytes) -> None:
             raise NotEnoughReplicas
 
-        monkeypatch.setattr(dead_letters.DeadLetters, "_send", nobody_takes_it)
+        monkeypatch.setattr(dead_letters.DeadLetterWriter, "_send", nobody_takes_it)
         await member.acknowledge(topic_id, (0, 4, [REJECT]), (5, 9, [ACCEPT]))
         await asyncio.sleep(0.5)
         house.machine.crash()
-        monkeypatch.setattr(dead_letters.DeadLetters, "_send", send)
+        monkeypatch.setattr(dead_letters.DeadLetterWriter, "_send", send)
         await house.start()
         again = Member(await house.connect(environment))
         await asyncio.sleep(1)
@@ -221,15 +234,15 @@ def test_what_was_on_its_way_is_written_by_the_leader_that_follows(monkeypatch: 
 
 
 def test_what_nobody_takes_is_given_up_after_some_tries(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         await create_dead(client)
         member, topic_id = await prepared(house, client, environment)
         await settled(member, topic_id)
 
-        async def nobody_takes_it(self: Any, letter: Letter, data: bytes) -> None:
+        async def nobody_takes_it(self: Any, letter: DeadLetter, data: bytes) -> None:
             raise NotEnoughReplicas
 
-        monkeypatch.setattr(dead_letters.DeadLetters, "_send", nobody_takes_it)
+        monkeypatch.setattr(dead_letters.DeadLetterWriter, "_send", nobody_takes_it)
         await member.acknowledge(topic_id, (0, 9, [REJECT]))
         await until_over(house, topic_id, 10)
         assert house.node is not None
@@ -240,7 +253,7 @@ def test_what_nobody_takes_is_given_up_after_some_tries(monkeypatch: pytest.Monk
 
 
 def test_a_lowered_limit_gives_up_what_was_given_back() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         await create_dead(client)
         member, topic_id = await prepared(house, client, environment, share_delivery_count_limit="4")
         await settled(member, topic_id)
@@ -263,9 +276,9 @@ class Source:
     name: TopicPartition
 
 
-def letter(topic: str = DEAD, *, first: int = 0, last: int = 0) -> Letter:
+def letter(topic: str = DEAD, *, first: int = 0, last: int = 0) -> DeadLetter:
     source = cast(Partition, Source(TopicPartition("t", 7)))
-    return Letter("g", source, Dead(first, last, 3, False), topic, True)
+    return DeadLetter("g", source, DeadRecords(first, last, 3, False), topic, True)
 
 
 @pytest.mark.parametrize(

@@ -4,14 +4,23 @@ from __future__ import annotations
 
 import asyncio
 
-from house import Client, House
-from sharing import ACCEPT, Member, acquired, begin, configure, create, produce, settled, share_house
-
 from millbeck.kernel.environment import Environment
+from tests.unit.server.harness.broker_harness import BrokerHarness, Client
+from tests.unit.server.harness.share_member import (
+    ACCEPT,
+    Member,
+    acquired,
+    begin,
+    configure,
+    create,
+    produce,
+    settled,
+    share_house,
+)
 
 
 def test_one_record_wakes_one_of_those_who_wait() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         member, topic_id = await begin(house, client, environment, count=0)
         members = [member]
         for number in range(2, 6):
@@ -30,8 +39,34 @@ def test_one_record_wakes_one_of_those_who_wait() -> None:
     share_house().run(scenario)
 
 
+def test_when_a_lock_expires_the_first_fetch_in_line_is_served_once_and_not_before() -> None:
+    """A member closes, the next one is given what it held and settles nothing; two others wait for the lock."""
+
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+        first, topic_id = await begin(house, client, environment)
+        assert acquired(await settled(first, topic_id)) == [(0, 9, 1)]
+        others = []
+        for number in range(2, 5):
+            other = Member(await house.connect(environment), f"m{number}")
+            await other.join("t", is_assigned=False)
+            await other.fetch(topic_id)
+            others.append(other)
+        second, third, fourth = others
+        await first.fetch(topic_id, epoch=-1)
+        clock = environment.clock
+        assert acquired(await second.fetch(topic_id, max_wait_ms=500)) == [(0, 9, 2)]
+        acquired_s = clock.monotonic()
+        early = asyncio.ensure_future(third.fetch(topic_id, max_wait_ms=5000))
+        late = asyncio.ensure_future(fourth.fetch(topic_id, max_wait_ms=3000))
+        assert acquired(await early) == [(0, 9, 3)]
+        assert 1.99 < clock.monotonic() - acquired_s < 2.02, "the lock lasts for two seconds"
+        assert acquired(await late) == []
+
+    share_house().run(scenario)
+
+
 def test_a_full_window_has_room_again_when_something_is_settled() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         member, topic_id = await begin(house, client, environment, count=0)
         await configure(client, "g", share_partition_max_record_locks="100")
         await produce(client, *[b"x"] * 100)
@@ -50,7 +85,7 @@ def test_a_full_window_has_room_again_when_something_is_settled() -> None:
 
 
 def test_partitions_take_turns() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         topic_id = await create(client, partitions=2)
         await configure(client, "g", share_auto_offset_reset="earliest")
         member = Member(client)
@@ -70,7 +105,7 @@ def test_partitions_take_turns() -> None:
 
 
 def test_what_is_not_in_memory_is_read_by_a_thread() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         member, topic_id = await begin(house, client, environment)
         house.machine.disk.faults.cold_read = 1.0
         await member.fetch(topic_id)

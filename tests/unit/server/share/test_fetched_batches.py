@@ -1,11 +1,10 @@
 from __future__ import annotations
 
-from house import one_batch
-
-from millbeck.coordinator.share.partition.acquiring import Acquired
+from millbeck.coordinator.share.partition.acquisition import Acquired
 from millbeck.records import control
-from millbeck.server.share.reading import batches_in, bytes_of
+from millbeck.server.share.fetched_batches import batches_in, bytes_of
 from millbeck.storage.txn_index import AbortedTransaction
+from tests.unit.server.harness.broker_harness import one_batch
 
 PLAIN = one_batch(b"a", b"b", base_offset=5)
 OPEN = one_batch(b"c", base_offset=7, producer_id=9, producer_epoch=0, base_sequence=0, is_transactional=True)

@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import asyncio
 
-from house import Client, House
-from sharing import ACCEPT, Member, acquired, begin, produce, settled, share_house
-
 from millbeck.kernel.environment import Environment
 from millbeck.kernel.errors import (
     CoordinatorNotAvailable,
@@ -16,18 +13,20 @@ from millbeck.kernel.errors import (
     NotLeaderOrFollower,
     RequestTimedOut,
 )
-from millbeck.server.share.led import told_error
+from millbeck.server.share.partition_leader import client_error
+from tests.unit.server.harness.broker_harness import BrokerHarness, Client
+from tests.unit.server.harness.share_member import ACCEPT, Member, acquired, begin, produce, settled, share_house
 
 
 def test_consumers_are_told_errors_that_they_know() -> None:
-    assert isinstance(told_error(FencedStateEpoch()), NotLeaderOrFollower)
-    assert isinstance(told_error(NotCoordinator()), CoordinatorNotAvailable)
-    assert isinstance(told_error(RequestTimedOut()), CoordinatorNotAvailable)
-    assert isinstance(told_error(InvalidRecordState()), InvalidRecordState)
+    assert isinstance(client_error(FencedStateEpoch()), NotLeaderOrFollower)
+    assert isinstance(client_error(NotCoordinator()), CoordinatorNotAvailable)
+    assert isinstance(client_error(RequestTimedOut()), CoordinatorNotAvailable)
+    assert isinstance(client_error(InvalidRecordState()), InvalidRecordState)
 
 
 def test_what_was_accepted_stays_so_when_the_leader_is_started_anew() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         member, topic_id = await begin(house, client, environment)
         await settled(member, topic_id)
         said = await member.acknowledge(topic_id, (0, 2, [ACCEPT]), (5, 6, [ACCEPT]))
@@ -43,7 +42,7 @@ def test_what_was_accepted_stays_so_when_the_leader_is_started_anew() -> None:
 
 
 def test_where_a_group_began_is_kept_for_the_next_leader() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         member, topic_id = await begin(house, client, environment, count=0)
         await member.fetch(topic_id)
         await asyncio.sleep(0.5)
@@ -58,7 +57,7 @@ def test_where_a_group_began_is_kept_for_the_next_leader() -> None:
 
 
 def test_a_state_that_was_set_anew_ends_what_was_before() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         member, topic_id = await begin(house, client, environment)
         await settled(member, topic_id)
         assert house.node is not None
@@ -67,7 +66,7 @@ def test_a_state_that_was_set_anew_ends_what_was_before() -> None:
         assert led is not None
         broker.keeper.begin(
             "g", 99, [type("B", (), {"topic_id": topic_id, "partition": 0, "start_offset": 4})()], lambda _: None
-        )  # type: ignore[list-item]
+        )
         await asyncio.sleep(0.1)
         said = await member.acknowledge(topic_id, (0, 9, [ACCEPT]))
         assert said.responses[0].partitions[0].error_code == NotLeaderOrFollower.code
@@ -78,7 +77,7 @@ def test_a_state_that_was_set_anew_ends_what_was_before() -> None:
 
 
 def test_a_group_without_sessions_is_forgotten() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         member, topic_id = await begin(house, client, environment)
         await settled(member, topic_id)
         assert house.node is not None

@@ -3,19 +3,18 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from house import Client, House
-from sharing import create, share_house
-
-from millbeck.coordinator.runtime.result import Reply
+from millbeck.coordinator.runtime.result import ResponseCallback
 from millbeck.coordinator.share.shard import ShareKey
 from millbeck.kernel.environment import Environment
 from millbeck.kernel.errors import ApiError, CoordinatorNotAvailable, InvalidRequest
 from millbeck.kernel.names import SHARE_GROUP_STATE_TOPIC
-from millbeck.server.share.errands import NOTHING_STORED
+from millbeck.server.share.persister_requests import NOTHING_STORED
+from tests.unit.server.harness.broker_harness import BrokerHarness, Client
+from tests.unit.server.harness.share_member import create, share_house
 
 
 def test_the_topic_is_made_for_the_first_who_asks() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         topic_id = await create(client)
         assert house.node is not None
         broker = house.node.broker
@@ -23,15 +22,15 @@ def test_the_topic_is_made_for_the_first_who_asks() -> None:
         answers: list[Any] = []
         failures: list[ApiError] = []
         key = ShareKey("g", topic_id, 0)
-        persister.summary(key, Reply(answers.append, failures.append))
-        persister.initialize(key, 1, 5, Reply(answers.append, failures.append))
+        persister.summary(key, ResponseCallback(answers.append, failures.append))
+        persister.initialize(key, 1, 5, ResponseCallback(answers.append, failures.append))
         await asyncio.sleep(2)
         assert broker.image.topics.named(SHARE_GROUP_STATE_TOPIC) is not None
         assert sorted(answers, key=str) in ([NOTHING_STORED, True], [True, NOTHING_STORED])
-        persister.read(key, 3, Reply(answers.append, failures.append))
+        persister.read(key, 3, ResponseCallback(answers.append, failures.append))
         await asyncio.sleep(0.1)
         assert answers[-1][:2] == (1, 5)
-        persister.read(ShareKey("none", topic_id, 0), 3, Reply(answers.append, failures.append))
+        persister.read(ShareKey("none", topic_id, 0), 3, ResponseCallback(answers.append, failures.append))
         await asyncio.sleep(0.1)
         assert [type(error) for error in failures] == [InvalidRequest], "that is final"
 
@@ -39,18 +38,18 @@ def test_the_topic_is_made_for_the_first_who_asks() -> None:
 
 
 def test_what_cannot_be_is_given_up_after_a_while() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         topic_id = await create(client)
         assert house.node is not None
         broker = house.node.broker
         failures: list[ApiError] = []
-        broker.shares.persister.summary(ShareKey("g", topic_id, 0), Reply(lambda _: None, failures.append))
+        broker.shares.persister.summary(ShareKey("g", topic_id, 0), ResponseCallback(lambda _: None, failures.append))
         await asyncio.sleep(5)
         assert failures == []
         await asyncio.sleep(20)
         assert [type(error) for error in failures] == [CoordinatorNotAvailable]
         broker.shares.persister.close()
-        broker.shares.persister.summary(ShareKey("g", topic_id, 0), Reply(lambda _: None, failures.append))
+        broker.shares.persister.summary(ShareKey("g", topic_id, 0), ResponseCallback(lambda _: None, failures.append))
         assert len(failures) == 2
 
     share_house(**{"share.coordinator.state.topic.replication.factor": "3"}).run(scenario)

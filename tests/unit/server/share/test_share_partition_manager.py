@@ -3,17 +3,17 @@ from __future__ import annotations
 import asyncio
 
 import pytest
-from house import Client, House
-from sharing import acquired, begin, configure, settled, share_house
 
 from millbeck.kernel.environment import Environment
 from millbeck.kernel.errors import UnknownTopicId
-from millbeck.server.share.led import State
-from millbeck.wire.messages.delete_topics import DeleteTopicsRequest
+from millbeck.server.share.partition_leader import SharePartitionLeaderState
+from millbeck.wire.messages.topics import DeleteTopicsRequest
+from tests.unit.server.harness.broker_harness import BrokerHarness, Client
+from tests.unit.server.harness.share_member import acquired, begin, configure, settled, share_house
 
 
 def test_a_share_partition_is_made_once() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         _, topic_id = await begin(house, client, environment)
         assert house.node is not None
         shares = house.node.broker.shares
@@ -27,7 +27,7 @@ def test_a_share_partition_is_made_once() -> None:
 
 
 def test_settings_that_change_count_at_once() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         member, topic_id = await begin(house, client, environment)
         await settled(member, topic_id)
         await configure(client, "g", share_record_lock_duration_ms="9000", share_heartbeat_interval_ms="6000")
@@ -38,7 +38,7 @@ def test_settings_that_change_count_at_once() -> None:
 
 
 def test_a_deleted_topic_ends_its_share_partitions() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         member, topic_id = await begin(house, client, environment)
         await settled(member, topic_id)
         assert house.node is not None
@@ -51,7 +51,7 @@ def test_a_deleted_topic_ends_its_share_partitions() -> None:
         ].error_code == 0
         answer = await waiting
         assert answer.responses[0].partitions[0].error_code != 0
-        assert led.state is State.ENDED
+        assert led.state is SharePartitionLeaderState.ENDED
         assert acquired(await member.fetch(topic_id, epoch=-1)) == []
 
     share_house().run(scenario)

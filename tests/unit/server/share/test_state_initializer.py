@@ -2,23 +2,22 @@ from __future__ import annotations
 
 import asyncio
 
-from house import Client, House
-from sharing import begin, share_house
-
-from millbeck.coordinator.group.share.surroundings import Begin
+from millbeck.coordinator.group.share.context import PartitionStart
 from millbeck.kernel.environment import Environment
 from millbeck.kernel.errors import ApiError, FencedStateEpoch
+from tests.unit.server.harness.broker_harness import BrokerHarness, Client
+from tests.unit.server.harness.share_member import begin, share_house
 
 
 def test_each_share_partition_has_its_outcome() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         _, topic_id = await begin(house, client, environment)
         assert house.node is not None
         keeper = house.node.broker.keeper
         outcomes: list[dict[tuple[bytes, int], ApiError | None]] = []
-        keeper.begin("h", 5, [Begin(topic_id, 0, 1), Begin(topic_id, 1, 2)], outcomes.append)
+        keeper.begin("h", 5, [PartitionStart(topic_id, 0, 1), PartitionStart(topic_id, 1, 2)], outcomes.append)
         await asyncio.sleep(0.1)
-        keeper.begin("h", 4, [Begin(topic_id, 0, 1)], outcomes.append)
+        keeper.begin("h", 4, [PartitionStart(topic_id, 0, 1)], outcomes.append)
         keeper.delete("h", [(topic_id, 0), (topic_id, 7)], outcomes.append)
         kept: list[dict[str, ApiError]] = []
         keeper.before_deletion(["g", "h"], kept.append)

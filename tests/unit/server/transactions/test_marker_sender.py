@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine
+import struct
+from collections.abc import Callable, Coroutine
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from millbeck.coordinator.runtime.result import Reply
+from millbeck.coordinator.runtime.result import ResponseCallback
 from millbeck.coordinator.transaction.markers import Markers
 from millbeck.kernel import errors
 from millbeck.kernel.ids import TopicPartition
-from millbeck.server.drivers import marker_sender
-from millbeck.server.drivers.marker_sender import MarkerSender
-from millbeck.wire.messages.write_txn_markers import (
+from millbeck.kernel.isolation import Isolation
+from millbeck.server.transactions import marker_sender
+from millbeck.server.transactions.marker_sender import MarkerSender
+from millbeck.wire.messages.transactions import (
     WritableTxnMarkerPartitionResult,
     WritableTxnMarkerResult,
     WritableTxnMarkerTopicResult,
@@ -23,6 +26,7 @@ from millbeck.wire.messages.write_txn_markers import (
     WriteTxnMarkersResponse,
 )
 
+BAD_EPOCH = 40_000
 HERE, THERE, NOWHERE = TopicPartition("t", 0), TopicPartition("t", 1), TopicPartition("t", 2)
 
 
@@ -34,10 +38,12 @@ class Around:
         self.topic_names = {"t"}
         self.requests: list[WriteTxnMarkersRequest] = []
         self.codes: list[int | Exception] = []
+        self.check: Callable[[WriteTxnMarkersRequest], None] = lambda _: None
         self.completed: list[Markers] = []
         self.completions: list[Exception] = []
         self.tasks: list[asyncio.Task[None]] = []
         self.node_id = 1
+        self.isolation = Isolation()
         self.image = SimpleNamespace(topics=SimpleNamespace(named=self.named, partition=self.partition_of))
         self.peers = self
         self.deadlines = self
@@ -60,6 +66,7 @@ class Around:
 
     async def request(self, node_id: int, purpose: str, message: Any, response: Any, *, timeout_s: float) -> Any:
         assert node_id == 2
+        self.check(message)
         self.requests.append(message)
         outcome = self.codes.pop(0) if self.codes else 0
         if isinstance(outcome, Exception):
@@ -80,7 +87,7 @@ class Around:
             ]
         )
 
-    def complete(self, markers: Markers, reply: Reply[bool]) -> None:
+    def complete(self, markers: Markers, reply: ResponseCallback[bool]) -> None:
         if self.completions:
             reply.fail(self.completions.pop(0))  # type: ignore[arg-type]
             return
@@ -93,12 +100,12 @@ def written(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     """What was written here."""
     found: list[Any] = []
 
-    def write(broker: Any, name: TopicPartition, end: Any, reply: Reply[bool]) -> None:
+    def write(broker: Any, name: TopicPartition, end: Any, reply: ResponseCallback[bool]) -> None:
         found.append((name, end))
         reply.reply(True)
 
     monkeypatch.setattr(marker_sender, "write_marker", write)
-    monkeypatch.setattr(marker_sender, "REST_MS", 1)
+    monkeypatch.setattr(marker_sender, "RETRY_BACKOFF_MS", 1)
     return found
 
 
@@ -210,5 +217,66 @@ def test_a_lost_partition_takes_its_markers_along(written: list[Any]) -> None:
         around.leaders[NOWHERE] = 1
         await asyncio.sleep(0.02)
         assert (around.completed, written) == ([], [])
+
+    run(scenario)
+
+
+def test_one_transaction_whose_markers_can_not_be_sent_does_not_keep_the_others(written: list[Any]) -> None:
+    async def scenario(around: Around) -> None:
+        def encodable(message: WriteTxnMarkersRequest) -> None:
+            if any(marker.producer_epoch == BAD_EPOCH for marker in message.markers):
+                raise struct.error("an epoch out of range")
+
+        around.check = encodable
+        bad = replace(markers(HERE, THERE, name="bad"), producer_epoch=BAD_EPOCH)
+        for each in (markers(THERE, name="a"), bad, markers(THERE, name="c")):
+            around.sender.send(around.partition, each)
+        while len(around.completed) < 2:
+            await asyncio.sleep(0.001)
+        assert [each.transactional_id for each in around.completed] == ["a", "c"]
+        while around.isolation.failure_count < 2:
+            await asyncio.sleep(0.001)
+        around.check = lambda _: None
+        while len(around.completed) < 3:
+            await asyncio.sleep(0.001)
+
+    run(scenario)
+
+
+def test_one_transaction_whose_marker_can_not_be_written_here_does_not_keep_the_others(
+    written: list[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write = vars(marker_sender)["write_marker"]
+
+    def write_or_fail(broker: Any, name: TopicPartition, end: Any, reply: ResponseCallback[bool]) -> None:
+        assert end.producer_epoch != BAD_EPOCH
+        write(broker, name, end, reply)
+
+    monkeypatch.setattr(marker_sender, "write_marker", write_or_fail)
+
+    async def scenario(around: Around) -> None:
+        bad = replace(markers(HERE, name="bad"), producer_epoch=BAD_EPOCH)
+        for each in (bad, markers(HERE, name="a")):
+            around.sender.send(around.partition, each)
+        while not around.completed or not around.isolation.failure_count:
+            await asyncio.sleep(0.001)
+        assert [each.transactional_id for each in around.completed] == ["a"]
+        around.sender.drop(4)
+
+    run(scenario)
+
+
+def test_many_markers_do_not_hold_the_loop(written: list[Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(marker_sender, "ITERATION_MARKERS_MAX", 10)
+
+    async def scenario(around: Around) -> None:
+        names = [TopicPartition("t", index) for index in range(100, 125)]
+        around.leaders |= dict.fromkeys(names, 1)
+        around.sender.send(around.partition, markers(*names))
+        counts = []
+        while not around.completed:
+            await asyncio.sleep(0)
+            counts.append(len(written))
+        assert [count for count in dict.fromkeys(counts) if count] == [10, 20, 25]
 
     run(scenario)

@@ -5,19 +5,18 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from house import Client, House
-from transacting import Transacting, aborted, transaction_house
-
-from millbeck.coordinator.runtime.host import TransactionEnd
-from millbeck.coordinator.runtime.result import Reply
+from millbeck.coordinator.runtime.result import ResponseCallback
+from millbeck.coordinator.runtime.shard_runner import TransactionEnd
 from millbeck.kernel import errors
 from millbeck.kernel.environment import Environment
 from millbeck.kernel.ids import TopicPartition
-from millbeck.server.marker_writing import write_marker
+from millbeck.server.transactions.marker_writer import write_marker
+from tests.unit.server.harness.broker_harness import BrokerHarness, Client
+from tests.unit.server.harness.transactional_producer import Transacting, aborted, transaction_house
 
 
 def test_a_marker_is_answered_when_it_is_committed_or_refused() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         producer = await Transacting(client).prepare()
         assert await producer.produce(b"a") == 0
         assert await producer.commit_offset("g", 3) == 0
@@ -27,7 +26,7 @@ def test_a_marker_is_answered_when_it_is_committed_or_refused() -> None:
 
         def write(topic: str, index: int, epoch: int) -> None:
             end = TransactionEnd(producer.producer_id, epoch, 1, False, 2)
-            write_marker(broker, TopicPartition(topic, index), end, Reply(answers.append, answers.append))
+            write_marker(broker, TopicPartition(topic, index), end, ResponseCallback(answers.append, answers.append))
 
         write("t", 0, producer.epoch + 1)
         assert answers == []

@@ -1,4 +1,4 @@
-"""What a producer is told when its transaction's coordinator says no, or cannot be asked."""
+"""What a producer is error_for_version when its transaction's coordinator says no, or cannot be asked."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import pytest
 from millbeck.client.errors import Disconnected
 from millbeck.kernel import errors
 from millbeck.kernel.errors import ApiError
-from millbeck.server.transactional_produce import told
+from millbeck.server.transactions.transactional_produce import error_for_version
 
 
 @pytest.mark.parametrize(
@@ -25,4 +25,4 @@ from millbeck.server.transactional_produce import told
     ],
 )
 def test_errors_are_told_as_the_version_knows_them(error: ApiError, version: int, expected: type[ApiError]) -> None:
-    assert type(told(error, version)) is expected
+    assert type(error_for_version(error, version)) is expected

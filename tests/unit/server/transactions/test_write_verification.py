@@ -4,20 +4,15 @@ from __future__ import annotations
 
 import asyncio
 
-from house import Client, House
-from transacting import Transacting, settled, stable_offset, transaction_house
-
 from millbeck.kernel import errors
 from millbeck.kernel.environment import Environment
-from millbeck.wire.messages.write_txn_markers import (
-    WritableTxnMarker,
-    WritableTxnMarkerTopic,
-    WriteTxnMarkersRequest,
-)
+from millbeck.wire.messages.transactions import WritableTxnMarker, WritableTxnMarkerTopic, WriteTxnMarkersRequest
+from tests.unit.server.harness.broker_harness import BrokerHarness, Client
+from tests.unit.server.harness.transactional_producer import Transacting, settled, stable_offset, transaction_house
 
 
 def test_what_was_not_added_is_refused_up_to_version_1() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         producer = await Transacting(client, version=0).prepare()
         assert await producer.produce(b"uninvited") == errors.TransactionAbortable.code
         data = producer.batch(b"uninvited")
@@ -31,7 +26,7 @@ def test_what_was_not_added_is_refused_up_to_version_1() -> None:
 
 
 def test_verification_can_be_switched_off() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         producer = await Transacting(client, version=0).prepare()
         assert await producer.produce(b"uninvited") == 0
         assert await stable_offset(client) == 0
@@ -40,7 +35,7 @@ def test_verification_can_be_switched_off() -> None:
 
 
 def test_a_write_that_comes_after_its_marker_is_refused() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         producer = await Transacting(client).prepare()
         assert house.node is not None
         verification = house.node.broker.verification
@@ -67,7 +62,7 @@ def test_a_write_that_comes_after_its_marker_is_refused() -> None:
 
 
 def test_a_later_batch_does_not_overtake_the_first() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         producer = await Transacting(client).prepare()
         late = errors.OutOfOrderSequenceNumber.code
         assert await producer.produce(b"second", base_sequence=1) == late
@@ -87,7 +82,7 @@ def test_a_later_batch_does_not_overtake_the_first() -> None:
 
 
 def test_the_end_before_is_waited_for_a_moment() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         producer = await Transacting(client).prepare()
         assert house.node is not None
         sender = house.node.broker.transactions.sender
@@ -107,7 +102,7 @@ def test_the_end_before_is_waited_for_a_moment() -> None:
 def test_the_marker_of_the_end_before_does_not_refuse_the_next_transaction() -> None:
     """The coordinator is asked just before that marker is written, and answers just after."""
 
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         producer = await Transacting(client).prepare()
         assert house.node is not None
         broker = house.node.broker
@@ -131,7 +126,7 @@ def test_the_marker_of_the_end_before_does_not_refuse_the_next_transaction() -> 
 
 
 def test_who_writes_where_nobody_leads_is_sent_away() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         producer = await Transacting(client).prepare()
         assert house.node is not None
         broker = house.node.broker
@@ -152,17 +147,17 @@ def test_who_writes_where_nobody_leads_is_sent_away() -> None:
 
 
 def test_guards_are_bounded_and_go_with_their_partition() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
-        from millbeck.server import transaction_verification
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+        from millbeck.server.transactions import write_verification
 
         await Transacting(client).prepare()
         assert house.node is not None
         broker = house.node.broker
         partition = broker.topics.led_partition("t", 0)
-        for producer_id in range(transaction_verification.GUARDS_MAX + 5):
+        for producer_id in range(write_verification.GUARDS_MAX + 5):
             assert broker.verification.start(partition, producer_id, 0, 0, adds=True) is not None
         (entries,) = broker.verification._entries.values()
-        assert len(entries) == transaction_verification.GUARDS_MAX
+        assert len(entries) == write_verification.GUARDS_MAX
         one = broker.verification.start(partition, 9999, 0, 0, adds=True)
         same = broker.verification.start(partition, 9999, 0, 0, adds=True)
         newer = broker.verification.start(partition, 9999, 1, 0, adds=True)

@@ -1,1 +1,1 @@
-"""The broker's options by concern. Declarations only: a value's use is with whoever reads the section."""
+"""Declarations of the broker options, one module per area; components read the section that they use."""

@@ -1,7 +1,7 @@
-"""Thread pools, request queues and purgatories: what tunes Kafka's threads, and what it means on one event loop.
+"""Options for Kafka's thread pools, request queues and purgatories, which have no effect on an event loop.
 
-A node serves everything from one loop; waiting for the disk happens on a few threads of its own. The numbers here are
-checked and listed, so that a file written for Kafka works, and change nothing.
+A node serves all requests on one event loop; a few threads of its own wait for the disk. These options are validated
+and listed, so that a file written for Kafka works, and have no other effect.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ class EventLoopOptions(Section):
         valid=at_least(1),
         update=Update.CLUSTER_WIDE,
         importance=Importance.HIGH,
-        doc="Threads that read and write sockets. Accepted for compatibility: one event loop does. More cores are "
-        "used by more nodes.",
+        doc="Number of threads that read and write sockets. Accepted for compatibility: one event loop does both. To "
+        "use more cores, run more nodes.",
     )
     num_io_threads = option(
         "num.io.threads",
@@ -27,8 +27,8 @@ class EventLoopOptions(Section):
         valid=at_least(1),
         update=Update.CLUSTER_WIDE,
         importance=Importance.HIGH,
-        doc="Threads that handle requests. Accepted for compatibility: requests are handled on the event loop, and "
-        "only waits for the disk leave it.",
+        doc="Number of threads that handle requests. Accepted for compatibility: requests are handled on the event "
+        "loop, and only disk waits run on threads.",
     )
     background_threads = option(
         "background.threads",
@@ -37,8 +37,8 @@ class EventLoopOptions(Section):
         valid=at_least(1),
         update=Update.CLUSTER_WIDE,
         importance=Importance.HIGH,
-        doc="Threads for chores. Accepted for compatibility: retention, flushing and checkpoints are decided on the "
-        "event loop and carried out one log at a time.",
+        doc="Number of threads for background tasks. Accepted for compatibility: retention, flushing and checkpoints "
+        "are scheduled on the event loop and run one log at a time.",
     )
     num_recovery_threads_per_data_dir = option(
         "num.recovery.threads.per.data.dir",
@@ -47,15 +47,15 @@ class EventLoopOptions(Section):
         valid=at_least(1),
         update=Update.CLUSTER_WIDE,
         importance=Importance.HIGH,
-        doc="Threads that open and recover the logs of one directory. Accepted for compatibility: logs are opened one "
-        "after the other.",
+        doc="Number of threads per log directory that load and recover logs. Accepted for compatibility: logs are "
+        "loaded one after the other.",
     )
     num_replica_alter_log_dirs_threads = option(
         "num.replica.alter.log.dirs.threads",
         INT,
         None,
         importance=Importance.HIGH,
-        doc="Threads that move replicas between directories. Accepted for compatibility.",
+        doc="Number of threads that move replicas between log directories. Accepted for compatibility.",
     )
     queued_max_requests = option(
         "queued.max.requests",
@@ -63,30 +63,33 @@ class EventLoopOptions(Section):
         500,
         valid=at_least(1),
         importance=Importance.HIGH,
-        doc="Requests that may wait for a thread. Accepted for compatibility: none waits for one. A connection with "
-        "64 unanswered requests is not read until one is answered.",
+        doc="Number of requests that may queue for a request handler thread. Accepted for compatibility: there is no "
+        "such queue. A connection with 64 unanswered requests is not read until one is answered.",
     )
     fetch_purgatory_purge_interval_requests = option(
         "fetch.purgatory.purge.interval.requests",
         INT,
         1000,
-        doc="When waiting fetches are swept. Accepted for compatibility: one that ended leaves nothing to sweep.",
+        doc="Purge interval of the fetch purgatory, in requests. Accepted for compatibility: completed fetches need "
+        "no purge.",
     )
     producer_purgatory_purge_interval_requests = option(
         "producer.purgatory.purge.interval.requests",
         INT,
         1000,
-        doc="When waiting produces are swept. Accepted for compatibility: one that ended leaves nothing to sweep.",
+        doc="Purge interval of the produce purgatory, in requests. Accepted for compatibility: completed requests "
+        "need no purge.",
     )
     delete_records_purgatory_purge_interval_requests = option(
         "delete.records.purgatory.purge.interval.requests",
         INT,
         1,
-        doc="When waiting record deletions are swept. Accepted for compatibility: one that ended leaves nothing.",
+        doc="Purge interval of the DeleteRecords purgatory, in requests. Accepted for compatibility: no purge is "
+        "needed.",
     )
     share_fetch_purgatory_purge_interval_requests = option(
         "share.fetch.purgatory.purge.interval.requests",
         INT,
         1000,
-        doc="When waiting fetches of share groups are swept. Accepted for compatibility.",
+        doc="Purge interval of the share fetch purgatory, in requests. Accepted for compatibility: no purge is needed.",
     )

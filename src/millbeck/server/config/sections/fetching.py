@@ -1,4 +1,4 @@
-"""Fetch: how much a reply carries, and how many sessions are remembered."""
+"""Options of fetch requests: the size of responses and the number of fetch sessions."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ class FetchOptions(Section):
         INT,
         55 * MIB,
         valid=at_least(1024),
-        doc="The most a fetch reply carries, unless its first batch alone is larger.",
+        doc="The maximum size of a fetch response in bytes, exceeded only when its first batch alone is larger.",
     )
     max_incremental_fetch_session_cache_slots = option(
         "max.incremental.fetch.session.cache.slots",
         INT,
         1000,
         valid=at_least(0),
-        doc="How many incremental fetch sessions are kept at a time.",
+        doc="The maximum number of incremental fetch sessions.",
     )

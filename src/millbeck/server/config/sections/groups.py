@@ -1,7 +1,7 @@
-"""Options of single groups, which override the broker's ``group.*`` ones.
+"""Group configs, which override the broker's ``group.*`` options for one group.
 
-Groups can be given them, and they are described and listed. Those of a consumer group take effect with its next
-heartbeat; the others with the protocols they belong to. The classic protocol knows none of them.
+They can be set, described and listed for every group. Configs of consumer groups take effect with the next heartbeat,
+those of other group types with the protocol they belong to. Classic groups have no group configs.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from millbeck.kernel.options import (
 )
 
 _DURATION: Final = r"by_duration:P(?=.)([0-9]+D)?(T(?=.)([0-9]+H)?([0-9]+M)?([0-9]+(\.[0-9]{1,9})?S)?)?"
-# Compiled when it is first needed, which on most nodes is never: starting takes long enough.
+# Compiled on first use, which on most nodes never comes: this keeps startup fast.
 _RESET: Final[Validator[str]] = Validator(
     lambda value: value in ("latest", "earliest") or re.fullmatch(_DURATION, value) is not None,
     "latest, earliest or by_duration:PnDTnHnMn.nS",
 )
 _DEAD_LETTERS: Final[Validator[str]] = Validator(
-    lambda value: not value.startswith("__"), "a topic whose name does not begin with __, or nothing"
+    lambda value: not value.startswith("__"), "a topic name that does not start with __, or empty"
 )
 GROUP: Final = Scope.GROUP
 
@@ -42,7 +42,7 @@ class ConsumerGroupOptions(Section):
         valid=at_least(1),
         scope=GROUP,
         synonyms=[Synonym("group.consumer.session.timeout.ms")],
-        doc="Without a heartbeat for this long a member of this consumer group is removed.",
+        doc="Session timeout: a member of this consumer group that sends no heartbeat for this long is removed.",
     )
     heartbeat_interval_ms = option(
         "consumer.heartbeat.interval.ms",
@@ -51,7 +51,7 @@ class ConsumerGroupOptions(Section):
         valid=at_least(1),
         scope=GROUP,
         synonyms=[Synonym("group.consumer.heartbeat.interval.ms")],
-        doc="How often members of this consumer group send a heartbeat.",
+        doc="The heartbeat interval of the members of this consumer group.",
     )
     assignment_interval_ms = option(
         "consumer.assignment.interval.ms",
@@ -60,7 +60,7 @@ class ConsumerGroupOptions(Section):
         valid=at_least(0),
         scope=GROUP,
         synonyms=[Synonym("group.consumer.assignment.interval.ms")],
-        doc="The least time between two computed assignments of this consumer group.",
+        doc="The minimum time between two assignments of this consumer group.",
     )
 
 
@@ -72,7 +72,7 @@ class ShareGroupOptions(Section):
         valid=at_least(1),
         scope=GROUP,
         synonyms=[Synonym("group.share.session.timeout.ms")],
-        doc="Without a heartbeat for this long a member is removed.",
+        doc="Session timeout: a member of this share group that sends no heartbeat for this long is removed.",
     )
     heartbeat_interval_ms = option(
         "share.heartbeat.interval.ms",
@@ -81,7 +81,7 @@ class ShareGroupOptions(Section):
         valid=at_least(1),
         scope=GROUP,
         synonyms=[Synonym("group.share.heartbeat.interval.ms")],
-        doc="How often members send a heartbeat.",
+        doc="The heartbeat interval of the members of this share group.",
     )
     assignment_interval_ms = option(
         "share.assignment.interval.ms",
@@ -90,7 +90,7 @@ class ShareGroupOptions(Section):
         valid=at_least(0),
         scope=GROUP,
         synonyms=[Synonym("group.share.assignment.interval.ms")],
-        doc="The least time between two computed assignments.",
+        doc="The minimum time between two assignments of this share group.",
     )
     record_lock_duration_ms = option(
         "share.record.lock.duration.ms",
@@ -99,7 +99,8 @@ class ShareGroupOptions(Section):
         valid=at_least(1000),
         scope=GROUP,
         synonyms=[Synonym("group.share.record.lock.duration.ms")],
-        doc="How long a delivered record is a consumer's before it is delivered again.",
+        doc="The acquisition lock duration: how long a consumer holds a delivered record before it becomes available "
+        "again.",
     )
     delivery_count_limit = option(
         "share.delivery.count.limit",
@@ -108,7 +109,7 @@ class ShareGroupOptions(Section):
         valid=at_least(2),
         scope=GROUP,
         synonyms=[Synonym("group.share.delivery.count.limit")],
-        doc="How often a record is delivered before it is given up.",
+        doc="The maximum number of delivery attempts of a record; after that it is archived.",
     )
     partition_record_locks_max = option(
         "share.partition.max.record.locks",
@@ -117,7 +118,7 @@ class ShareGroupOptions(Section):
         valid=at_least(100),
         scope=GROUP,
         synonyms=[Synonym("group.share.partition.max.record.locks")],
-        doc="How many records of one partition may be delivered and unsettled.",
+        doc="The maximum number of acquired, not yet acknowledged records per share partition.",
     )
     auto_offset_reset = option(
         "share.auto.offset.reset",
@@ -125,7 +126,8 @@ class ShareGroupOptions(Section):
         "latest",
         valid=_RESET,
         scope=GROUP,
-        doc="Where a group begins in a partition that it has never read: at its end, at its beginning, or so long ago.",
+        doc="Where the group starts in a partition without a start offset: latest, earliest, or by_duration before "
+        "now.",
     )
     isolation_level = option(
         "share.isolation.level",
@@ -133,14 +135,15 @@ class ShareGroupOptions(Section):
         "read_uncommitted",
         valid=one_of("read_committed", "read_uncommitted"),
         scope=GROUP,
-        doc="Whether records of open and aborted transactions are delivered.",
+        doc="Whether records of open and aborted transactions are delivered: read_uncommitted delivers them, "
+        "read_committed does not.",
     )
     renew_acknowledge_enable = option(
         "share.renew.acknowledge.enable",
         BOOLEAN,
         True,
         scope=GROUP,
-        doc="Whether a consumer may ask for more time with a record.",
+        doc="Whether a consumer may extend the acquisition lock of a record with a renew acknowledgement.",
     )
     dead_letter_topic = option(
         "errors.deadletterqueue.topic.name",
@@ -148,15 +151,16 @@ class ShareGroupOptions(Section):
         "",
         valid=_DEAD_LETTERS,
         scope=GROUP,
-        doc="The topic for records that the group has given up: rejected, or delivered as often as they may be. None "
-        "when it is empty. In use from share.version 2 on.",
+        doc="The dead-letter topic for records that were rejected or reached the delivery count limit. Empty: no "
+        "dead-letter topic. Requires share.version 2.",
     )
     dead_letters_copy = option(
         "errors.deadletterqueue.copy.record.enable",
         BOOLEAN,
         False,
         scope=GROUP,
-        doc="Whether a dead letter has the record's key and value, beside the headers that say where it stands.",
+        doc="Whether a dead-letter record contains the key and value of the original record, besides the headers with "
+        "its position.",
     )
 
 
@@ -168,7 +172,8 @@ class StreamsGroupOptions(Section):
         valid=at_least(1),
         scope=GROUP,
         synonyms=[Synonym("group.streams.session.timeout.ms")],
-        doc="Without a heartbeat for this long a member is removed. Takes effect with streams groups.",
+        doc="Session timeout: a member that sends no heartbeat for this long is removed. Takes effect with streams "
+        "groups.",
     )
     heartbeat_interval_ms = option(
         "streams.heartbeat.interval.ms",
@@ -177,7 +182,7 @@ class StreamsGroupOptions(Section):
         valid=at_least(1),
         scope=GROUP,
         synonyms=[Synonym("group.streams.heartbeat.interval.ms")],
-        doc="How often members send a heartbeat. Takes effect with streams groups.",
+        doc="The heartbeat interval of the members. Takes effect with streams groups.",
     )
     assignment_interval_ms = option(
         "streams.assignment.interval.ms",
@@ -186,7 +191,7 @@ class StreamsGroupOptions(Section):
         valid=at_least(0),
         scope=GROUP,
         synonyms=[Synonym("group.streams.assignment.interval.ms")],
-        doc="The least time between two computed assignments. Takes effect with streams groups.",
+        doc="The minimum time between two assignments. Takes effect with streams groups.",
     )
     initial_rebalance_delay_ms = option(
         "streams.initial.rebalance.delay.ms",
@@ -204,5 +209,5 @@ class StreamsGroupOptions(Section):
         valid=at_least(0),
         scope=GROUP,
         synonyms=[Synonym("group.streams.num.standby.replicas")],
-        doc="Standby copies of each task. Takes effect with streams groups.",
+        doc="The number of standby replicas of each task. Takes effect with streams groups.",
     )

@@ -1,4 +1,4 @@
-"""Where a node listens, and what it tells clients of that."""
+"""Listener options: the addresses a node binds and those it advertises."""
 
 from __future__ import annotations
 
@@ -17,8 +17,7 @@ from millbeck.kernel.options import (
     option,
 )
 
-PROTOCOLS_SERVED: Final = ("PLAINTEXT", "SSL")
-PROTOCOLS_KNOWN: Final = (*PROTOCOLS_SERVED, "SASL_PLAINTEXT", "SASL_SSL")
+PROTOCOLS: Final = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 
 
 class ListenerOptions(Section):
@@ -29,8 +28,8 @@ class ListenerOptions(Section):
         valid=all_of(non_empty(), distinct()),
         update=Update.PER_BROKER,
         importance=Importance.HIGH,
-        doc="Where to listen: NAME://host:port, separated by commas. No host: every interface. Port 0: a free one. "
-        "In this release it is read at start; changing it while the node runs is refused.",
+        doc="The listeners, as comma-separated NAME://host:port. Empty host: bind every interface. Port 0: any free "
+        "port. Read at start; a dynamic change is refused in this release.",
     )
     advertised_listeners = option(
         "advertised.listeners",
@@ -38,7 +37,7 @@ class ListenerOptions(Section):
         None,
         valid=all_of(non_empty(), distinct()),
         importance=Importance.HIGH,
-        doc="The addresses clients are told. Not set: each client is told the address it dialled.",
+        doc="The addresses that clients use to connect. Not set: each client gets the address it connected to.",
     )
     listener_security_protocol_map = option(
         "listener.security.protocol.map",
@@ -46,8 +45,7 @@ class ListenerOptions(Section):
         "SASL_SSL:SASL_SSL,PLAINTEXT:PLAINTEXT,SSL:SSL,SASL_PLAINTEXT:SASL_PLAINTEXT",
         update=Update.PER_BROKER,
         importance=Importance.LOW,
-        doc="Listener name to security protocol, as NAME:PROTOCOL pairs. A listener whose protocol is SASL_PLAINTEXT "
-        "or SASL_SSL is refused in this release. Read at start.",
+        doc="Security protocols by listener name, as NAME:PROTOCOL pairs. Read at start; a dynamic change is refused.",
     )
     controller_listener_names = option(
         "controller.listener.names",
@@ -55,22 +53,23 @@ class ListenerOptions(Section):
         (),
         valid=distinct(),
         importance=Importance.HIGH,
-        doc="The listeners that serve the controller: other voters, brokers, and administration past the brokers. A "
-        "node that is alone needs none, where Kafka wants it set.",
+        doc="The names of the controller listeners, used by other voters, by brokers and by admin clients that bypass "
+        "the brokers. Kafka requires it; here a single node does not need one.",
     )
     inter_broker_listener_name = option(
         "inter.broker.listener.name",
         STRING,
         None,
-        doc="The listener brokers use among themselves. It must be one of listeners, and not a controller's.",
+        doc="The name of the listener for connections between brokers. It must be one of listeners and not a "
+        "controller listener.",
     )
     security_inter_broker_protocol = option(
         "security.inter.broker.protocol",
         STRING,
         "PLAINTEXT",
-        valid=one_of(*PROTOCOLS_KNOWN),
-        doc="The protocol brokers use among themselves, where inter.broker.listener.name is not set: the listener of "
-        "that name, or else the first.",
+        valid=one_of(*PROTOCOLS),
+        doc="The security protocol between brokers when inter.broker.listener.name is not set: selects the listener "
+        "of that name, or else the first one.",
     )
     early_start_listeners = option(
         "early.start.listeners",
@@ -78,5 +77,7 @@ class ListenerOptions(Section):
         None,
         valid=distinct(),
         importance=Importance.HIGH,
-        doc="Listeners to serve before the authorizer is ready. Accepted for compatibility: nothing waits for one.",
+        doc="Listeners that start before the ACLs are loaded, and serve only superusers until then; by default the "
+        "controller listeners. A controller with ACLs cannot join other voters without its own. Broker listeners wait "
+        "until the broker is registered in any case.",
     )

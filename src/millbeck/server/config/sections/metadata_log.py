@@ -1,4 +1,4 @@
-"""The metadata log, the quorum that keeps it, and how brokers and their controller keep in touch."""
+"""Options of the metadata log, of its quorum, and of the broker lifecycle with the controller."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from millbeck.kernel.options import (
 from millbeck.kernel.units import DAY_MS, GIB, HOUR_MS, MIB
 
 _ADDRESS: Final = r"\[?[^@\s]+\]?:[0-9]{1,5}"
-# Compiled when first needed: starting takes long enough.
+# Compiled on first use: this keeps startup fast.
 _ADDRESSES: Final[Validator[tuple[str, ...]]] = Validator(
     lambda entries: all(re.fullmatch(_ADDRESS, entry) for entry in entries), "a list of host:port"
 )
@@ -35,15 +35,15 @@ class MetadataLogOptions(Section):
         STRING,
         None,
         importance=Importance.HIGH,
-        doc="The directory of the metadata log; the first of the log directories when not set.",
+        doc="The directory of the metadata log. Not set: the first log directory.",
     )
     metadata_version_max = option(
         "internal.metadata.version.max",
         STRING,
         None,
         internal=True,
-        doc="The newest metadata.version that this node admits to knowing, such as 4.2-IV1: for trying a rolling "
-        "upgrade with nodes of one release. Not set, it is the newest there is.",
+        doc="The newest metadata.version that this node reports as supported, such as 4.2-IV1, to test a rolling "
+        "upgrade with nodes of one release. Not set: the newest version.",
     )
     snapshot_after_bytes = option(
         "metadata.log.max.record.bytes.between.snapshots",
@@ -51,7 +51,7 @@ class MetadataLogOptions(Section):
         20 * MIB,
         valid=at_least(1),
         importance=Importance.HIGH,
-        doc="A snapshot of the metadata is written after this many bytes of new records.",
+        doc="A metadata snapshot is written after this many bytes of new records.",
     )
     snapshot_after_ms = option(
         "metadata.log.max.snapshot.interval.ms",
@@ -59,7 +59,8 @@ class MetadataLogOptions(Section):
         1 * HOUR_MS,
         valid=at_least(0),
         importance=Importance.HIGH,
-        doc="And after this long when there are any; 0 waits for the bytes alone.",
+        doc="A metadata snapshot is also written this long after the last one if there are new records; 0 disables "
+        "that.",
     )
     segment_bytes = option(
         "metadata.log.segment.bytes",
@@ -67,31 +68,31 @@ class MetadataLogOptions(Section):
         1 * GIB,
         valid=at_least(8 * MIB),
         importance=Importance.HIGH,
-        doc="Segment size of the metadata log.",
+        doc="The segment size of the metadata log.",
     )
     segment_ms = option(
         "metadata.log.segment.ms",
         LONG,
         7 * DAY_MS,
         importance=Importance.HIGH,
-        doc="How long a segment of the metadata log is written to. Accepted for compatibility: segments are begun by "
-        "size and with every snapshot.",
+        doc="The maximum time before a segment of the metadata log is rolled. Accepted for compatibility: segments "
+        "are rolled by size and with every snapshot.",
     )
     retention_bytes = option(
         "metadata.max.retention.bytes",
         LONG,
         100 * MIB,
         importance=Importance.HIGH,
-        doc="How large the metadata log and its snapshots may become together before the oldest snapshot goes, with "
-        "the segments below the next one; negative is without a bound. The newest snapshot always stays.",
+        doc="The maximum size of the metadata log with its snapshots; above it the oldest snapshot is deleted, with "
+        "the segments before the next one. Negative: no limit. The newest snapshot is always kept.",
     )
     retention_ms = option(
         "metadata.max.retention.ms",
         LONG,
         7 * DAY_MS,
         importance=Importance.HIGH,
-        doc="How old the last record in a snapshot may be before the snapshot goes, with the segments below the next "
-        "one; negative is without a bound. The newest snapshot always stays.",
+        doc="The maximum age of the last record in a snapshot; older snapshots are deleted, with the segments before "
+        "the next one. Negative: no limit. The newest snapshot is always kept.",
     )
     idle_interval_ms = option(
         "metadata.max.idle.interval.ms",
@@ -99,8 +100,8 @@ class MetadataLogOptions(Section):
         500,
         valid=at_least(0),
         importance=Importance.LOW,
-        doc="How often an idle controller writes a record so that followers see the log move. Accepted for "
-        "compatibility: followers learn of an idle leader from its answers.",
+        doc="The interval between no-op records of an idle controller. Accepted for compatibility: none are written, "
+        "followers see from fetch responses that the leader is alive.",
     )
     delete_delay_ms = option(
         "internal.metadata.delete.delay.millis",
@@ -108,7 +109,7 @@ class MetadataLogOptions(Section):
         60_000,
         importance=Importance.LOW,
         internal=True,
-        doc="How long removed files of the metadata log stay. Accepted for compatibility.",
+        doc="The delay before deleted files of the metadata log are removed. Accepted for compatibility.",
     )
     internal_segment_bytes = option(
         "internal.metadata.log.segment.bytes",
@@ -116,7 +117,7 @@ class MetadataLogOptions(Section):
         None,
         importance=Importance.LOW,
         internal=True,
-        doc="Takes the place of metadata.log.segment.bytes in Kafka's own tests. Accepted for compatibility.",
+        doc="Overrides metadata.log.segment.bytes in Kafka's own tests. Accepted for compatibility.",
     )
     batch_bytes_max = option(
         "internal.metadata.max.batch.size.in.bytes",
@@ -124,12 +125,12 @@ class MetadataLogOptions(Section):
         8 * MIB,
         importance=Importance.LOW,
         internal=True,
-        doc="The largest batch of metadata records. Accepted for compatibility.",
+        doc="The maximum size of a batch of metadata records. Accepted for compatibility.",
     )
 
 
 class QuorumOptions(Section):
-    """Who votes. A node that is alone is its own quorum, and nothing here makes it wait."""
+    """Options of the KRaft quorum. A single node is its own quorum and never waits for these timeouts."""
 
     voters = option(
         "controller.quorum.voters",
@@ -137,8 +138,8 @@ class QuorumOptions(Section):
         (),
         valid=_VOTERS,
         importance=Importance.HIGH,
-        doc="The voters as id@host:port, the same on every node; hosts and ports are those of controller listeners. "
-        "Empty: the directory says who votes, or else a node with both roles is its own quorum.",
+        doc="The static voters as id@host:port of their controller listeners, the same on every node. Empty: the "
+        "voters are those in the metadata log; without any, a node with both roles is its own quorum.",
     )
     bootstrap_servers = option(
         "controller.quorum.bootstrap.servers",
@@ -146,14 +147,14 @@ class QuorumOptions(Section):
         (),
         valid=_ADDRESSES,
         importance=Importance.HIGH,
-        doc="Where controllers can be found by nodes that are not told of all voters.",
+        doc="Addresses of controllers, from which nodes without static voters discover the quorum.",
     )
     auto_join_enable = option(
         "controller.quorum.auto.join.enable",
         BOOLEAN,
         False,
         importance=Importance.LOW,
-        doc="Whether a new controller becomes a voter by itself, where the voters are kept in the metadata log.",
+        doc="Whether a new controller adds itself to the voters. Only with voters in the metadata log.",
     )
     election_timeout_ms = option(
         "controller.quorum.election.timeout.ms",
@@ -161,7 +162,8 @@ class QuorumOptions(Section):
         1000,
         valid=at_least(0),
         importance=Importance.HIGH,
-        doc="How long to wait for votes before a new election. A node that is alone elects itself at once.",
+        doc="How long a candidate waits for votes before it starts a new election. A single node elects itself at "
+        "once.",
     )
     election_backoff_ms_max = option(
         "controller.quorum.election.backoff.max.ms",
@@ -169,7 +171,7 @@ class QuorumOptions(Section):
         1000,
         valid=at_least(0),
         importance=Importance.HIGH,
-        doc="The longest rest between two elections.",
+        doc="The maximum backoff between two elections.",
     )
     fetch_timeout_ms = option(
         "controller.quorum.fetch.timeout.ms",
@@ -177,23 +179,23 @@ class QuorumOptions(Section):
         2000,
         valid=at_least(0),
         importance=Importance.HIGH,
-        doc="How long without a leader before an election is begun. A leader that most voters have not fetched from "
-        "for half as long again gives up.",
+        doc="How long a voter waits without contact to a leader before it starts an election. A leader resigns when "
+        "it got no fetch from a majority of the voters for one and a half times as long.",
     )
     append_linger_ms = option(
         "controller.quorum.append.linger.ms",
         INT,
         25,
         valid=at_least(0),
-        doc="How long records wait to be written together. Accepted for compatibility: what arrives while a write is "
-        "being synced is written together next.",
+        doc="How long records wait to be written in one batch. Accepted for compatibility: records that arrive during "
+        "an fsync form the next batch.",
     )
     request_timeout_ms = option(
         "controller.quorum.request.timeout.ms",
         INT,
         2000,
         valid=at_least(0),
-        doc="How long to wait for another member's answer, and for a connection to a controller.",
+        doc="The timeout of requests between members of the quorum, and of connecting to a controller.",
     )
     retry_backoff_ms = option(
         "controller.quorum.retry.backoff.ms",
@@ -201,7 +203,7 @@ class QuorumOptions(Section):
         20,
         valid=at_least(0),
         importance=Importance.LOW,
-        doc="How long to rest before asking another member again.",
+        doc="The backoff before a request to another member of the quorum is retried.",
     )
     fetch_bytes_max = option(
         "controller.quorum.fetch.max.bytes",
@@ -209,7 +211,7 @@ class QuorumOptions(Section):
         1 * MIB,
         valid=at_least(1),
         importance=Importance.LOW,
-        doc="How much of the metadata log one fetch asks for.",
+        doc="The maximum bytes of the metadata log per fetch request.",
     )
     fetch_snapshot_bytes_max = option(
         "controller.quorum.fetch.snapshot.max.bytes",
@@ -217,37 +219,38 @@ class QuorumOptions(Section):
         1 * MIB,
         valid=at_least(1),
         importance=Importance.LOW,
-        doc="How much of a snapshot one fetch asks for.",
+        doc="The maximum bytes of a snapshot per FetchSnapshot request.",
     )
 
 
 class MembershipOptions(Section):
-    """How brokers and their controller keep in touch."""
+    """Options of broker registration and heartbeats."""
 
     broker_heartbeat_interval_ms = option(
         "broker.heartbeat.interval.ms",
         INT,
         2000,
-        doc="How often a broker tells its controller that it lives.",
+        doc="The interval between heartbeats of a broker to the controller.",
     )
     broker_session_timeout_ms = option(
         "broker.session.timeout.ms",
         INT,
         9000,
-        doc="How long a broker that is not heard of counts as alive; then others take over what it leads.",
+        doc="The session timeout of brokers: one that sends no heartbeat for this long is fenced, and other brokers "
+        "become leaders of its partitions.",
     )
     initial_broker_registration_timeout_ms = option(
         "initial.broker.registration.timeout.ms",
         INT,
         60_000,
-        doc="How long a starting broker tries to register before it gives up and ends.",
+        doc="How long a starting broker tries to register before it exits.",
     )
     controller_socket_timeout_ms = option(
         "controller.socket.timeout.ms",
         INT,
         30_000,
-        doc="How long a request to the controller may take. Accepted for compatibility: a request is tried again with "
-        "every new controller until whoever asked has no more time.",
+        doc="The timeout of requests to the controller. Accepted for compatibility: a request is retried with each "
+        "new controller until the caller's own timeout.",
     )
     controller_performance_sample_period_ms = option(
         "controller.performance.sample.period.ms",
@@ -255,7 +258,8 @@ class MembershipOptions(Section):
         60_000,
         valid=at_least(100),
         internal=True,
-        doc="How often the controller logs its timings. Accepted for compatibility: they are in the metrics.",
+        doc="The interval at which the controller logs performance statistics. Accepted for compatibility: see the "
+        "metrics.",
     )
     controller_performance_always_log_threshold_ms = option(
         "controller.performance.always.log.threshold.ms",
@@ -263,5 +267,5 @@ class MembershipOptions(Section):
         2000,
         valid=at_least(0),
         internal=True,
-        doc="From when a slow controller event is logged. Accepted for compatibility.",
+        doc="The duration from which a slow controller event is logged. Accepted for compatibility.",
     )

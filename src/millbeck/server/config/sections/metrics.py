@@ -1,4 +1,4 @@
-"""Metrics: the endpoint this node has, and the reporters that Kafka has."""
+"""Options of the metrics endpoint, and of Kafka's metrics reporters."""
 
 from __future__ import annotations
 
@@ -20,14 +20,17 @@ from millbeck.kernel.units import MIB
 
 class MetricsOptions(Section):
     host = option(
-        "metrics.http.host", STRING, "127.0.0.1", doc="Where /metrics listens. Empty: every interface. Not in Kafka."
+        "metrics.http.host",
+        STRING,
+        "127.0.0.1",
+        doc="The address of the /metrics HTTP endpoint. Empty: every interface. Not in Kafka.",
     )
     port = option(
         "metrics.http.port",
         INT,
         9404,
         valid=between(0, 65535),
-        doc="The port of /metrics; a free one is taken, and printed, when it is in use. Not in Kafka.",
+        doc="The port of /metrics; if it is in use, a free port is chosen and printed. Not in Kafka.",
     )
     metric_reporters = option(
         "metric.reporters",
@@ -36,8 +39,8 @@ class MetricsOptions(Section):
         valid=distinct(),
         update=Update.CLUSTER_WIDE,
         importance=Importance.LOW,
-        doc="Java classes that report metrics. Accepted for compatibility: metrics are served over HTTP, under the "
-        "names that Kafka's have there.",
+        doc="Java classes of metrics reporters. Accepted for compatibility: metrics are served over HTTP, under the "
+        "names of Kafka's JMX exporter.",
     )
     metrics_num_samples = option(
         "metrics.num.samples",
@@ -45,7 +48,7 @@ class MetricsOptions(Section):
         2,
         valid=at_least(1),
         importance=Importance.LOW,
-        doc="Samples behind a rate. Accepted for compatibility: counters are served as they are.",
+        doc="The number of samples of a rate. Accepted for compatibility: counters are exported instead of rates.",
     )
     metrics_sample_window_ms = option(
         "metrics.sample.window.ms",
@@ -53,14 +56,14 @@ class MetricsOptions(Section):
         30_000,
         valid=at_least(1),
         importance=Importance.LOW,
-        doc="Length of a sample. Accepted for compatibility: counters are served as they are.",
+        doc="The time window of a sample. Accepted for compatibility: counters are exported instead of rates.",
     )
     metrics_recording_level = option(
         "metrics.recording.level",
         STRING,
         "INFO",
         importance=Importance.LOW,
-        doc="How many metrics are kept. Accepted for compatibility: all of them are.",
+        doc="The recording level of metrics. Accepted for compatibility: all metrics are recorded.",
     )
     kafka_metrics_reporters = option(
         "kafka.metrics.reporters",
@@ -68,7 +71,7 @@ class MetricsOptions(Section):
         (),
         valid=distinct(),
         importance=Importance.LOW,
-        doc="Further Java classes that report metrics. Accepted for compatibility.",
+        doc="Java classes of Yammer metrics reporters. Accepted for compatibility.",
     )
     kafka_metrics_polling_interval_secs = option(
         "kafka.metrics.polling.interval.secs",
@@ -76,7 +79,7 @@ class MetricsOptions(Section):
         10,
         valid=at_least(1),
         importance=Importance.LOW,
-        doc="How often those classes are called. Accepted for compatibility.",
+        doc="The polling interval of the Yammer metrics reporters. Accepted for compatibility.",
     )
     telemetry_max_bytes = option(
         "telemetry.max.bytes",
@@ -84,5 +87,5 @@ class MetricsOptions(Section):
         1 * MIB,
         valid=at_least(1),
         importance=Importance.LOW,
-        doc="The most metrics a client may push at once. Clients are not asked for metrics in this release.",
+        doc="The maximum size of the metrics a client pushes. Client telemetry is not collected in this release.",
     )

@@ -1,4 +1,4 @@
-"""Who a node is and where it keeps things."""
+"""Options of a node: its id, roles and directories."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class NodeOptions(Section):
         ("broker", "controller"),
         valid=all_of(non_empty(), each_of("broker", "controller")),
         importance=Importance.HIGH,
-        doc="The roles of this process: broker, controller or both, which is what it is when nothing is set.",
+        doc="The roles of this node: broker, controller or both. Not set: both.",
     )
     node_id = option(
         "node.id",
@@ -36,20 +36,20 @@ class NodeOptions(Section):
         1,
         valid=at_least(0),
         importance=Importance.HIGH,
-        doc="The number of this node in the cluster. Kafka wants it set; here a node that is not told is number 1.",
+        doc="The id of this node in the cluster. Kafka requires it; here the default is 1.",
     )
     broker_id = option(
         "broker.id",
         INT,
         -1,
         importance=Importance.HIGH,
-        doc="The older name of node.id. Either may be set; if both are, they must be equal.",
+        doc="The older name of node.id. If both are set, they must be equal.",
     )
     broker_rack = option(
         "broker.rack",
         STRING,
         None,
-        doc="The rack or zone of this node. Clients are told; replicas are placed apart by it once there are several.",
+        doc="The rack or zone of this node. Sent to clients, and used to spread replicas over racks.",
     )
     log_dir = option(
         "log.dir",
@@ -57,7 +57,7 @@ class NodeOptions(Section):
         ("/tmp/kafka-logs",),
         valid=all_of(non_empty(), distinct()),
         importance=Importance.HIGH,
-        doc="The directories of the logs when log.dirs is not set.",
+        doc="The log directories if log.dirs is not set.",
     )
     log_dirs = option(
         "log.dirs",
@@ -65,7 +65,8 @@ class NodeOptions(Section):
         None,
         valid=all_of(non_empty(), distinct()),
         importance=Importance.HIGH,
-        doc="The directories in which logs are kept, one to a disk. A new partition goes where there are fewest.",
+        doc="The log directories, usually one per disk. A new partition is placed in the directory with the fewest "
+        "partitions.",
     )
     cordoned_log_dirs = option(
         "cordoned.log.dirs",
@@ -73,8 +74,8 @@ class NodeOptions(Section):
         (),
         valid=distinct(),
         update=Update.PER_BROKER,
-        doc="Directories that get no new partitions; * means all of them. Not available in this release: it must be "
-        "empty.",
+        doc="Cordoned log directories, which get no new partitions; * means all. Not available in this release: it "
+        "must be empty.",
     )
     log_dir_failure_timeout_ms = option(
         "log.dir.failure.timeout.ms",
@@ -82,14 +83,14 @@ class NodeOptions(Section):
         30_000,
         valid=at_least(1),
         importance=Importance.LOW,
-        doc="How long a broker may fail to tell its controller of a lost directory before it shuts down.",
+        doc="How long a broker tries to report a failed log directory to the controller before it shuts down.",
     )
     controlled_shutdown_enable = option(
         "controlled.shutdown.enable",
         BOOLEAN,
         True,
-        doc="Hand leadership over before stopping. A broker that is alone has nobody to hand it to; stopping is "
-        "orderly either way.",
+        doc="Whether a broker moves its leaderships to other brokers before it stops. Logs are closed cleanly either "
+        "way.",
     )
     server_max_startup_time_ms = option(
         "server.max.startup.time.ms",
@@ -97,7 +98,7 @@ class NodeOptions(Section):
         LONG_MAX,
         valid=at_least(0),
         internal=True,
-        doc="Accepted for compatibility: a start that cannot succeed fails at once instead of waiting.",
+        doc="How long a start may take. Accepted for compatibility: a start that cannot succeed fails at once.",
     )
     unstable_api_versions_enable = option(
         "unstable.api.versions.enable",
@@ -105,7 +106,7 @@ class NodeOptions(Section):
         False,
         importance=Importance.HIGH,
         internal=True,
-        doc="Whether API versions that Kafka has not released are offered: InitProducerId 6, for two-phase commit.",
+        doc="Whether unreleased API versions are enabled: InitProducerId 6, for two-phase commit.",
     )
     unstable_feature_versions_enable = option(
         "unstable.feature.versions.enable",
@@ -113,6 +114,6 @@ class NodeOptions(Section):
         False,
         importance=Importance.HIGH,
         internal=True,
-        doc="Whether feature levels that Kafka has not released are offered, and the API versions they need: "
-        "transaction.version 3 (two-phase commit) and share.version 2 (dead-letter topics).",
+        doc="Whether unreleased feature versions are enabled, with the API versions they need: transaction.version 3 "
+        "(two-phase commit) and share.version 2 (dead-letter topics).",
     )

@@ -1,4 +1,4 @@
-"""How quotas and throttles are measured; quotas themselves come in a later release."""
+"""Measurement windows of quotas and throttles."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ class QuotaOptions(Section):
         11,
         valid=at_least(1),
         importance=Importance.LOW,
-        doc="How many windows client quotas look back on. Takes effect with quotas, in a later release.",
+        doc="The number of samples of client quotas.",
     )
     quota_window_size_seconds = option(
         "quota.window.size.seconds",
@@ -20,7 +20,7 @@ class QuotaOptions(Section):
         1,
         valid=at_least(1),
         importance=Importance.LOW,
-        doc="How long such a window is. Takes effect with quotas, in a later release.",
+        doc="The length of such a sample, in seconds.",
     )
     controller_quota_window_num = option(
         "controller.quota.window.num",
@@ -28,7 +28,7 @@ class QuotaOptions(Section):
         11,
         valid=at_least(1),
         importance=Importance.LOW,
-        doc="How many windows quotas on topic changes look back on. Takes effect with quotas, in a later release.",
+        doc="The number of samples of controller mutation quotas: their bucket holds what comes in all of them.",
     )
     controller_quota_window_size_seconds = option(
         "controller.quota.window.size.seconds",
@@ -36,7 +36,7 @@ class QuotaOptions(Section):
         1,
         valid=at_least(1),
         importance=Importance.LOW,
-        doc="How long such a window is. Takes effect with quotas, in a later release.",
+        doc="The length of such a sample, in seconds.",
     )
     replication_quota_window_num = option(
         "replication.quota.window.num",
@@ -44,7 +44,7 @@ class QuotaOptions(Section):
         11,
         valid=at_least(1),
         importance=Importance.LOW,
-        doc="How many windows the throttles of leaders and followers look back on.",
+        doc="The number of samples of replication throttles.",
     )
     replication_quota_window_size_seconds = option(
         "replication.quota.window.size.seconds",
@@ -52,7 +52,7 @@ class QuotaOptions(Section):
         1,
         valid=at_least(1),
         importance=Importance.LOW,
-        doc="How long such a window is.",
+        doc="The length of such a sample, in seconds.",
     )
     alter_log_dirs_replication_quota_window_num = option(
         "alter.log.dirs.replication.quota.window.num",
@@ -60,7 +60,7 @@ class QuotaOptions(Section):
         11,
         valid=at_least(1),
         importance=Importance.LOW,
-        doc="How many windows the throttle between directories looks back on.",
+        doc="The number of samples of the throttle on moves between log directories.",
     )
     alter_log_dirs_replication_quota_window_size_seconds = option(
         "alter.log.dirs.replication.quota.window.size.seconds",
@@ -68,12 +68,12 @@ class QuotaOptions(Section):
         1,
         valid=at_least(1),
         importance=Importance.LOW,
-        doc="How long such a window is.",
+        doc="The length of such a sample, in seconds.",
     )
     client_quota_callback_class = option(
         "client.quota.callback.class",
         CLASS,
         None,
         importance=Importance.LOW,
-        doc="A class that decides quotas. Not available in this release: it must not be set.",
+        doc="The class of a client quota callback. Not available in this release: it must not be set.",
     )

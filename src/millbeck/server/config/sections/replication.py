@@ -1,4 +1,4 @@
-"""Replicas and their leaders. A node that is alone has nobody to replicate from or to."""
+"""Options of replication. A single node does not replicate."""
 
 from __future__ import annotations
 
@@ -14,56 +14,57 @@ class ReplicationOptions(Section):
         valid=at_least(1),
         update=Update.CLUSTER_WIDE,
         importance=Importance.HIGH,
-        doc="Connections that fetch from each other broker.",
+        doc="The number of fetcher connections per source broker.",
     )
     replica_lag_time_max_ms = option(
         "replica.lag.time.max.ms",
         LONG,
         30_000,
         importance=Importance.HIGH,
-        doc="How long a follower may lag before it is no longer in sync.",
+        doc="The maximum lag of a follower: one that has not caught up with the leader for this long is removed from "
+        "the ISR.",
     )
     replica_fetch_wait_max_ms = option(
         "replica.fetch.wait.max.ms",
         INT,
         500,
         importance=Importance.HIGH,
-        doc="How long a follower's fetch waits for data.",
+        doc="The maximum wait of a follower's fetch for data.",
     )
     replica_fetch_min_bytes = option(
         "replica.fetch.min.bytes",
         INT,
         1,
         importance=Importance.HIGH,
-        doc="How much data a follower's fetch waits for.",
+        doc="The minimum bytes of a follower's fetch response; with less data the leader waits.",
     )
     replica_fetch_max_bytes = option(
         "replica.fetch.max.bytes",
         INT,
         1 * MIB,
         valid=at_least(0),
-        doc="How much a follower asks for of one partition.",
+        doc="The maximum bytes per partition of a follower's fetch.",
     )
     replica_fetch_response_max_bytes = option(
         "replica.fetch.response.max.bytes",
         INT,
         10 * MIB,
         valid=at_least(0),
-        doc="How much a follower asks for at once.",
+        doc="The maximum bytes of a follower's fetch response.",
     )
     replica_fetch_backoff_ms = option(
         "replica.fetch.backoff.ms",
         INT,
         1000,
         valid=at_least(0),
-        doc="How long a follower rests after a failed fetch.",
+        doc="The backoff of a follower after a failed fetch.",
     )
     replica_socket_timeout_ms = option(
         "replica.socket.timeout.ms",
         INT,
         30_000,
         importance=Importance.HIGH,
-        doc="How long a request between replicas may take.",
+        doc="The timeout of requests between replicas.",
     )
     replica_socket_receive_buffer_bytes = option(
         "replica.socket.receive.buffer.bytes",
@@ -77,20 +78,20 @@ class ReplicationOptions(Section):
         INT,
         30_000,
         importance=Importance.HIGH,
-        doc="How long a broker waits for another broker's answer.",
+        doc="The timeout of requests to other brokers.",
     )
     replica_selector_class = option(
         "replica.selector.class",
         STRING,
         None,
-        doc="Which replica a consumer is told to read from. Idle on one node, where there is one replica to choose.",
+        doc="The class that selects the replica a consumer reads from. No effect on a single node.",
     )
     auto_leader_rebalance_enable = option(
         "auto.leader.rebalance.enable",
         BOOLEAN,
         True,
         importance=Importance.HIGH,
-        doc="Whether leadership returns to preferred replicas by itself.",
+        doc="Whether leadership returns to preferred replicas automatically.",
     )
     leader_imbalance_check_interval_seconds = option(
         "leader.imbalance.check.interval.seconds",
@@ -98,7 +99,7 @@ class ReplicationOptions(Section):
         300,
         valid=at_least(1),
         importance=Importance.HIGH,
-        doc="How often leaders that are not the preferred ones are looked for.",
+        doc="The interval between checks for partitions not led by their preferred replica.",
     )
     unclean_leader_election_interval_ms = option(
         "unclean.leader.election.interval.ms",
@@ -106,12 +107,12 @@ class ReplicationOptions(Section):
         300_000,
         valid=at_least(1),
         internal=True,
-        doc="How often partitions in need of an unclean election are looked for.",
+        doc="The interval between checks for partitions that need an unclean leader election.",
     )
 
 
 class ReplicationThrottleOptions(Section):
-    """Rates that are set while brokers run, with the topics' lists of throttled replicas."""
+    """Replication throttles: dynamic broker configs, used with the throttled replica lists of topics."""
 
     leader_replication_throttled_rate = option(
         "leader.replication.throttled.rate",
@@ -119,7 +120,8 @@ class ReplicationThrottleOptions(Section):
         LONG_MAX,
         valid=at_least(0),
         update=Update.CLUSTER_WIDE,
-        doc="Bytes a second that leaders send to throttled replicas that are not in sync. Idle on one node.",
+        doc="The maximum bytes per second that leaders send to throttled replicas outside the ISR. No effect on a "
+        "single node.",
     )
     follower_replication_throttled_rate = option(
         "follower.replication.throttled.rate",
@@ -127,7 +129,7 @@ class ReplicationThrottleOptions(Section):
         LONG_MAX,
         valid=at_least(0),
         update=Update.CLUSTER_WIDE,
-        doc="Bytes a second that throttled replicas fetch while they are not in sync. Idle on one node.",
+        doc="The maximum bytes per second that throttled replicas outside the ISR fetch. No effect on a single node.",
     )
     replica_alter_log_dirs_io_max_bytes_per_second = option(
         "replica.alter.log.dirs.io.max.bytes.per.second",
@@ -135,5 +137,5 @@ class ReplicationThrottleOptions(Section):
         LONG_MAX,
         valid=at_least(0),
         update=Update.CLUSTER_WIDE,
-        doc="Bytes a second for moving replicas between the directories of a broker.",
+        doc="The maximum bytes per second of replica moves between log directories of a broker.",
     )

@@ -1,4 +1,4 @@
-"""SASL. Checked and listed; listeners with SASL come in a later release, and until then nothing reads these."""
+"""SASL options. Those of GSSAPI and OAUTHBEARER are validated and listed, and take effect in a later release."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from millbeck.kernel.options import (
     Section,
     Update,
     distinct,
+    one_of,
     option,
 )
 
@@ -26,151 +27,169 @@ class SaslOptions(Section):
         ("GSSAPI",),
         valid=distinct(),
         update=Update.PER_BROKER,
-        doc="The SASL mechanisms clients may use. Takes effect with SASL listeners, in a later release.",
+        doc="The SASL mechanisms clients may use, of PLAIN, SCRAM-SHA-256 and SCRAM-SHA-512. May be set per listener.",
     )
     jaas_config = option(
         "sasl.jaas.config",
         PASSWORD,
         None,
         update=Update.PER_BROKER,
-        doc="Login module and its options, in JAAS notation. Takes effect with SASL listeners, in a later release.",
+        doc="The JAAS configuration: a login module of Kafka with its options, as "
+        "listener.name.<listener>.<mechanism>.sasl.jaas.config. It is parsed, and no class is loaded. With PLAIN: the "
+        "users and passwords, as user_<name>; with username and password the node logs in to other nodes.",
     )
     mechanism_inter_broker_protocol = option(
         "sasl.mechanism.inter.broker.protocol",
         STRING,
         "GSSAPI",
         update=Update.PER_BROKER,
-        doc="The mechanism brokers use among themselves. Idle on one node.",
+        doc="The SASL mechanism by which brokers log in to each other, with username and password of "
+        "listener.name.<listener>.<mechanism>.sasl.jaas.config. Read at start.",
     )
     mechanism_controller_protocol = option(
         "sasl.mechanism.controller.protocol",
         STRING,
         "GSSAPI",
         importance=Importance.HIGH,
-        doc="The mechanism used with controllers. Idle on one node.",
+        doc="The SASL mechanism by which nodes log in to controllers, with username and password of "
+        "listener.name.<listener>.<mechanism>.sasl.jaas.config. Not SCRAM on a controller: the credentials are "
+        "in the metadata log, which controllers read from each other only after they have logged in.",
     )
     server_callback_handler_class = option(
         "sasl.server.callback.handler.class",
         CLASS,
         None,
-        doc="A class that answers for the server's side of a mechanism. Takes effect with SASL listeners.",
+        doc="The class of the server callback handler of a mechanism. Used only for OAUTHBEARER.",
     )
     client_callback_handler_class = option(
         "sasl.client.callback.handler.class",
         CLASS,
         None,
-        doc="A class that answers for the client's side of a mechanism. Idle on one node.",
+        doc="The class of the client callback handler of a mechanism. Used only for OAUTHBEARER.",
     )
     login_class = option(
-        "sasl.login.class", CLASS, None, doc="A class that logs the broker in. Takes effect with SASL listeners."
+        "sasl.login.class",
+        CLASS,
+        None,
+        doc="The class of the login. Used only for OAUTHBEARER.",
     )
     login_callback_handler_class = option(
         "sasl.login.callback.handler.class",
         CLASS,
         None,
-        doc="A class that answers for the broker's login. Takes effect with SASL listeners.",
+        doc="The class of the login callback handler. Used only for OAUTHBEARER.",
     )
     login_connect_timeout_ms = option(
         "sasl.login.connect.timeout.ms",
         INT,
         None,
         importance=Importance.LOW,
-        doc="How long reaching an identity provider may take. Takes effect with SASL listeners.",
+        doc="The timeout of connecting to an identity provider. Used only for OAUTHBEARER.",
     )
     login_read_timeout_ms = option(
         "sasl.login.read.timeout.ms",
         INT,
         None,
         importance=Importance.LOW,
-        doc="How long an identity provider's answer may take. Takes effect with SASL listeners.",
+        doc="The timeout of reading a response of an identity provider. Used only for OAUTHBEARER.",
     )
     login_refresh_window_factor = option(
         "sasl.login.refresh.window.factor",
         DOUBLE,
         0.8,
         update=Update.PER_BROKER,
-        doc="At which part of a credential's life it is renewed. Takes effect with SASL listeners.",
+        doc="The fraction of a credential's lifetime after which it is refreshed. Used only for OAUTHBEARER.",
     )
     login_refresh_window_jitter = option(
         "sasl.login.refresh.window.jitter",
         DOUBLE,
         0.05,
         update=Update.PER_BROKER,
-        doc="How much chance is added to that. Takes effect with SASL listeners.",
+        doc="The random jitter of the refresh time, as a fraction of the lifetime. Used only for OAUTHBEARER.",
     )
     login_refresh_period_seconds_min = option(
         "sasl.login.refresh.min.period.seconds",
         SHORT,
         60,
         update=Update.PER_BROKER,
-        doc="The least time between two renewals. Takes effect with SASL listeners.",
+        doc="The minimum time between two refreshes. Used only for OAUTHBEARER.",
     )
     login_refresh_buffer_seconds = option(
         "sasl.login.refresh.buffer.seconds",
         SHORT,
         300,
         update=Update.PER_BROKER,
-        doc="How long before its end a credential is renewed at the latest. Takes effect with SASL listeners.",
+        doc="The time before expiration at which a credential is refreshed at the latest. Takes effect with "
+        "OAUTHBEARER.",
     )
     login_retry_backoff_ms = option(
         "sasl.login.retry.backoff.ms",
         LONG,
         100,
         importance=Importance.LOW,
-        doc="The first rest after a failed login. Takes effect with SASL listeners.",
+        doc="The initial backoff after a failed login. Used only for OAUTHBEARER.",
     )
     login_retry_backoff_ms_max = option(
         "sasl.login.retry.backoff.max.ms",
         LONG,
         10_000,
         importance=Importance.LOW,
-        doc="The longest rest after failed logins. Takes effect with SASL listeners.",
+        doc="The maximum backoff after failed logins. Used only for OAUTHBEARER.",
     )
     server_receive_bytes_max = option(
         "sasl.server.max.receive.size",
         INT,
         524_288,
-        doc="The largest message before a client is authenticated. Takes effect with SASL listeners.",
+        doc="The maximum size of a message from a client that is not authenticated yet; a longer one closes the "
+        "connection.",
+    )
+    plain_verify = option(
+        "millbeck.plain.verify",
+        STRING,
+        "jaas",
+        valid=one_of("jaas", "scram"),
+        doc="How PLAIN checks passwords. jaas: the users of the listener's JAAS configuration, as in Kafka. scram: the "
+        "users' SCRAM credentials, so that no password is written in a file. May be set per listener.",
     )
 
 
 class KerberosOptions(Section):
-    """SASL/GSSAPI."""
+    """Options of SASL/GSSAPI (Kerberos)."""
 
     service_name = option(
         "sasl.kerberos.service.name",
         STRING,
         None,
         update=Update.PER_BROKER,
-        doc="The broker's Kerberos principal. Takes effect with GSSAPI.",
+        doc="The primary name of the broker's Kerberos principal. Takes effect with GSSAPI.",
     )
     kinit_command = option(
         "sasl.kerberos.kinit.cmd",
         STRING,
         "/usr/bin/kinit",
         update=Update.PER_BROKER,
-        doc="Where kinit is. Takes effect with GSSAPI.",
+        doc="The path of the kinit command. Takes effect with GSSAPI.",
     )
     ticket_renew_window_factor = option(
         "sasl.kerberos.ticket.renew.window.factor",
         DOUBLE,
         0.8,
         update=Update.PER_BROKER,
-        doc="At which part of a ticket's life it is renewed. Takes effect with GSSAPI.",
+        doc="The fraction of a ticket's lifetime after which it is renewed. Takes effect with GSSAPI.",
     )
     ticket_renew_jitter = option(
         "sasl.kerberos.ticket.renew.jitter",
         DOUBLE,
         0.05,
         update=Update.PER_BROKER,
-        doc="How much chance is added to that. Takes effect with GSSAPI.",
+        doc="The random jitter of the renewal time, as a fraction. Takes effect with GSSAPI.",
     )
     time_before_relogin_ms_min = option(
         "sasl.kerberos.min.time.before.relogin",
         LONG,
         60_000,
         update=Update.PER_BROKER,
-        doc="The least time between two logins, in milliseconds. Takes effect with GSSAPI.",
+        doc="The minimum time between two logins, in milliseconds. Takes effect with GSSAPI.",
     )
     principal_to_local_rules = option(
         "sasl.kerberos.principal.to.local.rules",
@@ -178,5 +197,5 @@ class KerberosOptions(Section):
         ("DEFAULT",),
         valid=distinct(),
         update=Update.PER_BROKER,
-        doc="How Kerberos principals become short names. Takes effect with GSSAPI.",
+        doc="Rules that map Kerberos principals to short names. Takes effect with GSSAPI.",
     )

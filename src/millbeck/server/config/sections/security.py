@@ -1,10 +1,11 @@
-"""Who may do what, and whom a broker believes: the options around authorization and delegation tokens."""
+"""Options of authorization and delegation tokens."""
 
 from __future__ import annotations
 
 from typing import Final
 
 from millbeck.kernel.options import (
+    BOOLEAN,
     CLASS,
     LIST,
     LONG,
@@ -22,21 +23,48 @@ from millbeck.kernel.units import DAY_MS, HOUR_MS
 DEFAULT_PRINCIPAL_BUILDER: Final = "org.apache.kafka.common.security.authenticator.DefaultKafkaPrincipalBuilder"
 
 
-class SecurityOptions(Section):
+STANDARD_AUTHORIZER: Final = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
+STANDARD_AUTHORIZERS: Final = (STANDARD_AUTHORIZER, "StandardAuthorizer")
+
+
+class AuthorizerOptions(Section):
     authorizer_class_name = option(
         "authorizer.class.name",
         STRING,
         "",
         importance=Importance.LOW,
-        doc="The authorizer that is asked before every operation. None is available in this release, everything is "
-        "allowed: it must be empty, so that nobody believes to be protected.",
+        doc=f"The authorizer: {STANDARD_AUTHORIZER}, or StandardAuthorizer for short, decides by the ACLs in the "
+        "cluster metadata. Empty: everything is allowed. Set it on brokers and controllers alike.",
     )
+    super_users = option(
+        "super.users",
+        STRING,
+        "",
+        doc="Principals that may do everything, separated by semicolons, such as User:admin;User:broker. The "
+        "principals of brokers and controllers must be among them.",
+    )
+    allow_everyone_if_no_acl_found = option(
+        "allow.everyone.if.no.acl.found",
+        BOOLEAN,
+        False,
+        doc="Whether everyone may do everything with resources that no ACL covers.",
+    )
+    authorizer_dry_run = option(
+        "millbeck.authorizer.dry.run",
+        BOOLEAN,
+        False,
+        doc="Decide by the ACLs and log what would be denied, but allow it. For a cluster that is in use and gets its "
+        "first ACLs.",
+    )
+
+
+class SecurityOptions(Section):
     principal_builder_class = option(
         "principal.builder.class",
         CLASS,
         DEFAULT_PRINCIPAL_BUILDER,
         update=Update.PER_BROKER,
-        doc="What makes a principal of a connection. Only the default, which is built in, is available.",
+        doc="The class that builds the principal of a connection. Only the built-in default is available.",
     )
     security_providers = option(
         "security.providers",
@@ -52,33 +80,33 @@ class SecurityOptions(Section):
         valid=distinct(),
         update=Update.CLUSTER_WIDE,
         importance=Importance.LOW,
-        doc="Where values like ${file:...} are looked up. Not available in this release: it must be empty, since such "
-        "values would be taken as they stand. Environment variables can hold what a file should not.",
+        doc="Config providers for values like ${file:...}. Not available in this release: it must be empty, since "
+        "such values would be used literally. Use environment variables for secrets.",
     )
 
 
 class DelegationTokenOptions(Section):
-    """Delegation tokens come in a later release; until then these are checked and listed."""
+    """Options of delegation tokens."""
 
     secret_key = option(
         "delegation.token.secret.key",
         PASSWORD,
         None,
-        doc="The key that signs delegation tokens. Takes effect with them, in a later release.",
+        doc="The secret key of delegation tokens, the same on every node; without it there are none.",
     )
     lifetime_ms_max = option(
         "delegation.token.max.lifetime.ms",
         LONG,
         7 * DAY_MS,
         valid=at_least(1),
-        doc="How long a delegation token can be renewed. Takes effect with them, in a later release.",
+        doc="The maximum lifetime of a delegation token, renewals included.",
     )
     expiry_time_ms = option(
         "delegation.token.expiry.time.ms",
         LONG,
         1 * DAY_MS,
         valid=at_least(1),
-        doc="How long a delegation token is good without renewal. Takes effect with them, in a later release.",
+        doc="How long a delegation token is valid without renewal.",
     )
     expiry_check_interval_ms = option(
         "delegation.token.expiry.check.interval.ms",
@@ -86,5 +114,5 @@ class DelegationTokenOptions(Section):
         1 * HOUR_MS,
         valid=at_least(1),
         importance=Importance.LOW,
-        doc="How often expired delegation tokens are removed. Takes effect with them, in a later release.",
+        doc="The interval between removals of expired delegation tokens.",
     )

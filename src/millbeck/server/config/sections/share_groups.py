@@ -1,4 +1,4 @@
-"""Deliveries of share groups and the coordinator of their state."""
+"""Options of record delivery in share groups and of the share coordinator."""
 
 from __future__ import annotations
 
@@ -12,101 +12,102 @@ class ShareDeliveryOptions(Section):
         INT,
         5,
         valid=between(2, 10),
-        doc="How often a record is delivered before it is given up.",
+        doc="The maximum number of delivery attempts of a record; after that it is archived.",
     )
     delivery_count_limit_min = option(
         "group.share.min.delivery.count.limit",
         INT,
         2,
         valid=between(2, 5),
-        doc="The least such limit a group may be given.",
+        doc="The minimum of group.share.delivery.count.limit for a group.",
     )
     delivery_count_limit_max = option(
         "group.share.max.delivery.count.limit",
         INT,
         10,
         valid=between(5, 25),
-        doc="The largest such limit a group may be given.",
+        doc="The maximum of group.share.delivery.count.limit for a group.",
     )
     record_lock_duration_ms = option(
         "group.share.record.lock.duration.ms",
         INT,
         30_000,
         valid=between(1000, 3_600_000),
-        doc="How long a delivered record is a consumer's before it is delivered again.",
+        doc="The acquisition lock duration: how long a consumer holds a delivered record before it becomes available "
+        "again.",
     )
     record_lock_duration_ms_min = option(
         "group.share.min.record.lock.duration.ms",
         INT,
         15_000,
         valid=between(1000, 30_000),
-        doc="The shortest such time a group may be given.",
+        doc="The minimum of the acquisition lock duration for a group.",
     )
     record_lock_duration_ms_max = option(
         "group.share.max.record.lock.duration.ms",
         INT,
         60_000,
         valid=between(30_000, 3_600_000),
-        doc="The longest such time a group may be given.",
+        doc="The maximum of the acquisition lock duration for a group.",
     )
     partition_record_locks_max = option(
         "group.share.partition.max.record.locks",
         INT,
         2000,
         valid=between(100, 10_000),
-        doc="How many records of one partition may be delivered and unsettled.",
+        doc="The maximum number of acquired, not yet acknowledged records per share partition.",
     )
     partition_record_locks_max_min = option(
         "group.share.min.partition.max.record.locks",
         INT,
         100,
         valid=between(100, 2000),
-        doc="The least such number a group may be given.",
+        doc="The minimum of group.share.partition.max.record.locks for a group.",
     )
     partition_record_locks_max_max = option(
         "group.share.max.partition.max.record.locks",
         INT,
         4000,
         valid=between(2000, 10_000),
-        doc="The largest such number a group may be given.",
+        doc="The maximum of group.share.partition.max.record.locks for a group.",
     )
     session_count_max = option(
         "group.share.max.share.sessions",
         INT,
         2000,
         valid=at_least(1),
-        doc="How many share sessions are kept at a time.",
+        doc="The maximum number of share sessions.",
     )
     persister_class_name = option(
         "group.share.persister.class.name",
         STRING,
         "org.apache.kafka.server.share.persister.DefaultStatePersister",
         internal=True,
-        doc="A class that keeps the state of share groups. Accepted for compatibility: it is built in.",
+        doc="The class of the share state persister. Accepted for compatibility: the persister is built in.",
     )
 
 
 class DeadLetterOptions(Section):
-    """Where share groups may have their dead letters (KIP-1191); in use from share.version 2 on."""
+    """Options of dead-letter topics of share groups (KIP-1191), which require share.version 2."""
 
     auto_create_topics = option(
         "errors.deadletterqueue.auto.create.topics.enable",
         BOOLEAN,
         False,
         update=Update.CLUSTER_WIDE,
-        doc="Whether a dead-letter topic that a share group names is made when the first dead letter comes.",
+        doc="Whether a share group's dead-letter topic is created automatically with the first dead-letter record.",
     )
     topic_name_prefix = option(
         "errors.deadletterqueue.topic.name.prefix",
         STRING,
         "dlq.",
         update=Update.CLUSTER_WIDE,
-        doc="What the names of dead-letter topics must begin with; empty for any name.",
+        doc="The required prefix of dead-letter topic names; empty allows any name.",
     )
 
 
 class ShareCoordinatorOptions(Section):
-    """The coordinator of ``__share_group_state``, and how that topic is made."""
+    """Options of the share coordinator and its topic ``__share_group_state``."""
 
     partition_count = option(
         "share.coordinator.state.topic.num.partitions",
@@ -114,7 +115,7 @@ class ShareCoordinatorOptions(Section):
         50,
         valid=at_least(1),
         importance=Importance.HIGH,
-        doc="Partitions of the topic that holds the state of share groups.",
+        doc="The number of partitions of the share group state topic.",
     )
     replication_factor = option(
         "share.coordinator.state.topic.replication.factor",
@@ -122,7 +123,7 @@ class ShareCoordinatorOptions(Section):
         3,
         valid=at_least(1),
         importance=Importance.HIGH,
-        doc="Copies of each of its partitions.",
+        doc="The replication factor of the share group state topic.",
     )
     min_insync_replicas = option(
         "share.coordinator.state.topic.min.isr",
@@ -130,7 +131,7 @@ class ShareCoordinatorOptions(Section):
         2,
         valid=at_least(1),
         importance=Importance.HIGH,
-        doc="How many of those must be in sync for a write.",
+        doc="The min.insync.replicas of the share group state topic.",
     )
     segment_bytes = option(
         "share.coordinator.state.topic.segment.bytes",
@@ -138,14 +139,14 @@ class ShareCoordinatorOptions(Section):
         100 * MIB,
         valid=at_least(1),
         importance=Importance.HIGH,
-        doc="Its segment size.",
+        doc="The segment size of the share group state topic.",
     )
     compression_codec = option(
         "share.coordinator.state.topic.compression.codec",
         INT,
         0,
         importance=Importance.HIGH,
-        doc="The codec of what is written to it: 0 none, 1 gzip, 2 snappy, 3 lz4, 4 zstd.",
+        doc="The compression of records in the share group state topic: 0 none, 1 gzip, 2 snappy, 3 lz4, 4 zstd.",
     )
     prune_interval_ms = option(
         "share.coordinator.state.topic.prune.interval.ms",
@@ -154,7 +155,7 @@ class ShareCoordinatorOptions(Section):
         valid=at_least(1),
         importance=Importance.LOW,
         internal=True,
-        doc="How often old state is deleted from it.",
+        doc="The interval between deletions of obsolete records from the share group state topic.",
     )
     load_buffer_bytes = option(
         "share.coordinator.load.buffer.size",
@@ -162,7 +163,7 @@ class ShareCoordinatorOptions(Section):
         5 * MIB,
         valid=at_least(1),
         importance=Importance.HIGH,
-        doc="How much of it is read at once while it is loaded.",
+        doc="The read buffer size for loading the share group state topic.",
     )
     write_timeout_ms = option(
         "share.coordinator.write.timeout.ms",
@@ -170,14 +171,14 @@ class ShareCoordinatorOptions(Section):
         5000,
         valid=at_least(1),
         importance=Importance.HIGH,
-        doc="How long a write waits for its replicas.",
+        doc="The timeout of a write to the share group state topic, replication included.",
     )
     snapshot_update_records = option(
         "share.coordinator.snapshot.update.records.per.snapshot",
         INT,
         500,
         valid=between(0, 500),
-        doc="How many updates are written between two snapshots of a share partition.",
+        doc="The number of update records between two snapshots of a share partition.",
     )
     cold_partition_snapshot_interval_ms = option(
         "share.coordinator.cold.partition.snapshot.interval.ms",
@@ -186,21 +187,23 @@ class ShareCoordinatorOptions(Section):
         valid=at_least(1),
         importance=Importance.LOW,
         internal=True,
-        doc="How often unchanged share partitions are written anew.",
+        doc="The interval at which unchanged share partitions get a new snapshot.",
     )
     threads = option(
         "share.coordinator.threads",
         INT,
         1,
         valid=at_least(1),
-        doc="Accepted for compatibility: coordinators are served by the node's event loop.",
+        doc="The number of share coordinator threads. Accepted for compatibility: coordinators run on the node's "
+        "event loop.",
     )
     append_linger_ms = option(
         "share.coordinator.append.linger.ms",
         INT,
         -1,
         valid=at_least(-1),
-        doc="Accepted for compatibility: the writes of one turn of the event loop are always gathered.",
+        doc="How long writes are collected into one batch. Accepted for compatibility: writes of one event loop "
+        "iteration are batched.",
     )
     cached_buffer_bytes_max = option(
         "share.coordinator.cached.buffer.max.bytes",
@@ -208,5 +211,5 @@ class ShareCoordinatorOptions(Section):
         1 * MIB + 12,
         valid=at_least(512 * 1024),
         update=Update.CLUSTER_WIDE,
-        doc="Accepted for compatibility: no write buffer is kept between appends.",
+        doc="The size of a write buffer kept between appends. Accepted for compatibility: none is kept.",
     )

@@ -1,24 +1,23 @@
-"""TLS on listeners. Each option may also be set for one listener alone, as ``listener.name.<name>.<option>``."""
+"""TLS options of listeners. Each may also be set for one listener only, as ``listener.name.<name>.<option>``."""
 
 from __future__ import annotations
-
-from typing import Final
 
 from millbeck.kernel.options import (
     BOOLEAN,
     CLASS,
     LIST,
+    LONG,
     PASSWORD,
     STRING,
     Importance,
     Section,
     Update,
+    at_least,
     distinct,
     one_of,
     option,
 )
-
-TLS_VERSIONS: Final = ("TLSv1.2", "TLSv1.3")
+from millbeck.kernel.tls import TLS_VERSIONS
 
 
 class SslOptions(Section):
@@ -27,72 +26,81 @@ class SslOptions(Section):
         STRING,
         None,
         update=Update.PER_BROKER,
-        doc="PEM file with the private key and the certificate chain of an SSL listener.",
+        doc="The private key and certificate chain of an SSL listener, and of this node when it connects to others: a "
+        "PEM file with both, a PKCS #12 or a JKS store. The format is told by the content. The file is watched "
+        "(millbeck.ssl.reload.interval.ms).",
     )
     ssl_keystore_type = option(
         "ssl.keystore.type",
         STRING,
         "JKS",
         update=Update.PER_BROKER,
-        doc="The format of the key store. PEM is the one that is read, whether or not it is named here; any other "
-        "must not be asked for.",
+        doc="The format of the keystore: PEM, PKCS12 or JKS. Accepted for compatibility: the content tells it.",
     )
     ssl_keystore_password = option(
         "ssl.keystore.password",
         PASSWORD,
         None,
         update=Update.PER_BROKER,
-        doc="Password of a Java key store. A PEM file has none of its own: its key's is ssl.key.password.",
+        doc="The password of a PKCS #12 or JKS store.",
     )
     ssl_key_password = option(
         "ssl.key.password",
         PASSWORD,
         None,
         update=Update.PER_BROKER,
-        doc="Password of the private key, if it has one.",
+        doc="Password of the private key, if it has one of its own.",
     )
     ssl_keystore_key = option(
         "ssl.keystore.key",
         PASSWORD,
         None,
         update=Update.PER_BROKER,
-        doc="The private key itself as PEM text. Not available in this release: name a file in ssl.keystore.location.",
+        doc="The private key as PEM text, instead of ssl.keystore.location.",
     )
     ssl_keystore_certificate_chain = option(
         "ssl.keystore.certificate.chain",
         PASSWORD,
         None,
         update=Update.PER_BROKER,
-        doc="The certificate chain itself as PEM text. Not available in this release: name a file in "
-        "ssl.keystore.location.",
+        doc="The certificate chain of ssl.keystore.key as PEM text, the node's own certificate first.",
     )
     ssl_truststore_location = option(
         "ssl.truststore.location",
         STRING,
         None,
         update=Update.PER_BROKER,
-        doc="PEM file with the certificates that client certificates are checked against.",
+        doc="The trusted certificates, which those of clients and of other nodes are verified against: a PEM file, a "
+        "PKCS #12 or a JKS store. The file is watched.",
     )
     ssl_truststore_type = option(
         "ssl.truststore.type",
         STRING,
         "JKS",
         update=Update.PER_BROKER,
-        doc="The format of the trust store. PEM is the one that is read, as with ssl.keystore.type.",
+        doc="The format of the truststore. Accepted for compatibility, as ssl.keystore.type.",
     )
     ssl_truststore_password = option(
         "ssl.truststore.password",
         PASSWORD,
         None,
         update=Update.PER_BROKER,
-        doc="Password of a Java trust store; a PEM file has none.",
+        doc="The password of a PKCS #12 or JKS store; without one the integrity of a JKS store is not checked.",
     )
     ssl_truststore_certificates = option(
         "ssl.truststore.certificates",
         PASSWORD,
         None,
         update=Update.PER_BROKER,
-        doc="The trusted certificates themselves as PEM text, in place of ssl.truststore.location.",
+        doc="The trusted certificates as PEM text, instead of ssl.truststore.location.",
+    )
+    ssl_crl_location = option(
+        "millbeck.ssl.crl.location",
+        STRING,
+        None,
+        update=Update.PER_BROKER,
+        doc="PEM file with certificate revocation lists: a client's or node's certificate must be covered by one, and "
+        "not be on it. The file is watched.",
     )
     ssl_client_auth = option(
         "ssl.client.auth",
@@ -100,14 +108,14 @@ class SslOptions(Section):
         "none",
         valid=one_of("required", "requested", "none"),
         update=Update.PER_BROKER,
-        doc="Whether clients of an SSL listener must present a certificate, may, or are not asked.",
+        doc="Client authentication on SSL listeners: required, requested (a certificate is optional), or none.",
     )
     ssl_protocol = option(
         "ssl.protocol",
         STRING,
         "TLSv1.3",
         update=Update.PER_BROKER,
-        doc="Accepted for compatibility: which versions are spoken is ssl.enabled.protocols' to say.",
+        doc="The TLS protocol of the SSL context. Accepted for compatibility: ssl.enabled.protocols sets the versions.",
     )
     ssl_enabled_protocols = option(
         "ssl.enabled.protocols",
@@ -115,7 +123,7 @@ class SslOptions(Section):
         TLS_VERSIONS,
         valid=distinct(),
         update=Update.PER_BROKER,
-        doc="The TLS versions that are spoken: TLSv1.2, TLSv1.3 or both.",
+        doc="The enabled TLS versions: TLSv1.2, TLSv1.3 or both.",
     )
     ssl_cipher_suites = option(
         "ssl.cipher.suites",
@@ -123,8 +131,8 @@ class SslOptions(Section):
         (),
         valid=distinct(),
         update=Update.PER_BROKER,
-        doc="The cipher suites that may be used. Not available in this release: it must be empty, which leaves the "
-        "choice to the system's TLS library.",
+        doc="The enabled cipher suites of TLS 1.2 by Java's names, such as TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256; "
+        "empty: the TLS library's. Those of TLS 1.3 cannot be chosen and are all enabled; naming one is an error.",
     )
     ssl_endpoint_identification_algorithm = option(
         "ssl.endpoint.identification.algorithm",
@@ -132,31 +140,30 @@ class SslOptions(Section):
         "https",
         update=Update.PER_BROKER,
         importance=Importance.LOW,
-        doc="How a broker checks the name of a server it connects to. Idle on one node.",
+        doc="How this node verifies the host name of a node it connects to: https, or empty for no verification.",
     )
     ssl_principal_mapping_rules = option(
         "ssl.principal.mapping.rules",
         STRING,
         "DEFAULT",
+        update=Update.PER_BROKER,
         importance=Importance.LOW,
-        doc="How a certificate's distinguished name becomes a principal. Idle until there is an authorizer to ask "
-        "for one.",
+        doc="Rules that map the distinguished name of a client's certificate to the name of its principal: DEFAULT, or "
+        "RULE:pattern/replacement/[L|U]; the first that matches decides.",
     )
     ssl_allow_dn_changes = option(
         "ssl.allow.dn.changes",
         BOOLEAN,
         False,
         importance=Importance.LOW,
-        doc="Whether a renewed certificate may have another distinguished name. Accepted for compatibility: names are "
-        "not compared.",
+        doc="Whether a renewed certificate may have another distinguished name.",
     )
     ssl_allow_san_changes = option(
         "ssl.allow.san.changes",
         BOOLEAN,
         False,
         importance=Importance.LOW,
-        doc="Whether a renewed certificate may lose alternative names. Accepted for compatibility: names are not "
-        "compared.",
+        doc="Whether a renewed certificate may lack alternative names of the one before.",
     )
     ssl_engine_factory_class = option(
         "ssl.engine.factory.class",
@@ -164,28 +171,28 @@ class SslOptions(Section):
         None,
         update=Update.PER_BROKER,
         importance=Importance.LOW,
-        doc="A Java class that makes TLS engines. There is nothing in its place here: it must not be set.",
+        doc="A Java class that creates TLS engines. Not available: it must not be set.",
     )
     ssl_provider = option(
         "ssl.provider",
         STRING,
         None,
         update=Update.PER_BROKER,
-        doc="A Java security provider. Accepted for compatibility: the system's TLS library is used.",
+        doc="The Java security provider. Accepted for compatibility: the system's TLS library is used.",
     )
     ssl_keymanager_algorithm = option(
         "ssl.keymanager.algorithm",
         STRING,
         "SunX509",
         update=Update.PER_BROKER,
-        doc="Belongs to Java's key managers. Accepted for compatibility.",
+        doc="The algorithm of Java's key managers. Accepted for compatibility: not used.",
     )
     ssl_trustmanager_algorithm = option(
         "ssl.trustmanager.algorithm",
         STRING,
         "PKIX",
         update=Update.PER_BROKER,
-        doc="Belongs to Java's trust managers. Accepted for compatibility.",
+        doc="The algorithm of Java's trust managers. Accepted for compatibility: not used.",
     )
     ssl_secure_random_implementation = option(
         "ssl.secure.random.implementation",
@@ -193,5 +200,17 @@ class SslOptions(Section):
         None,
         update=Update.PER_BROKER,
         importance=Importance.LOW,
-        doc="Belongs to Java's random numbers. Accepted for compatibility: the system's are used.",
+        doc="The algorithm of Java's secure random numbers. Accepted for compatibility: the system's generator is "
+        "used.",
+    )
+
+
+class TlsReloadOptions(Section):
+    interval_ms = option(
+        "millbeck.ssl.reload.interval.ms",
+        LONG,
+        10_000,
+        valid=at_least(100),
+        importance=Importance.LOW,
+        doc="How often the files of keys, certificates and revocation lists are looked at for changes.",
     )

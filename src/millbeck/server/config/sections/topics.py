@@ -1,4 +1,4 @@
-"""How topics come and go."""
+"""Options of topic creation and deletion."""
 
 from __future__ import annotations
 
@@ -11,46 +11,46 @@ class TopicDefaultOptions(Section):
         BOOLEAN,
         True,
         importance=Importance.HIGH,
-        doc="Create a topic when a client asks for its metadata and it does not exist.",
+        doc="Whether a missing topic is created when a client requests its metadata.",
     )
     num_partitions = option(
         "num.partitions",
         INT,
         1,
         valid=at_least(1),
-        doc="Partitions of a topic that is created without a number of them.",
+        doc="The default number of partitions of new topics.",
     )
     default_replication_factor = option(
         "default.replication.factor",
         INT,
         1,
-        doc="Replicas of a topic that is created without a number of them.",
+        doc="The default replication factor of new topics.",
     )
     max_request_partition_size_limit = option(
         "max.request.partition.size.limit",
         INT,
         2000,
         valid=at_least(1),
-        doc="The most partitions in one page of DescribeTopicPartitions.",
+        doc="The maximum number of partitions in one DescribeTopicPartitions response.",
     )
     delete_topic_enable = option(
         "delete.topic.enable",
         BOOLEAN,
         True,
         importance=Importance.HIGH,
-        doc="Whether topics can be deleted at all.",
+        doc="Whether topics can be deleted.",
     )
     create_topic_policy_class_name = option(
         "create.topic.policy.class.name",
         CLASS,
         None,
         importance=Importance.LOW,
-        doc="A policy that may refuse new topics. Not available in this release: it must not be set.",
+        doc="The class of a policy that validates new topics. Not available in this release: it must not be set.",
     )
     alter_config_policy_class_name = option(
         "alter.config.policy.class.name",
         CLASS,
         None,
         importance=Importance.LOW,
-        doc="A policy that may refuse changes of settings. Not available in this release: it must not be set.",
+        doc="The class of a policy that validates config changes. Not available in this release: it must not be set.",
     )

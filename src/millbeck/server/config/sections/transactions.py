@@ -1,4 +1,4 @@
-"""Transactions: what producers may ask for, and how the coordinator keeps them."""
+"""Options of transactions and the transaction coordinator."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ class TransactionOptions(Section):
         900_000,
         valid=at_least(1),
         importance=Importance.HIGH,
-        doc="The longest timeout a transaction may ask for.",
+        doc="The maximum transaction timeout that a producer may request.",
     )
     id_expiration_ms = option(
         "transactional.id.expiration.ms",
@@ -21,7 +21,7 @@ class TransactionOptions(Section):
         7 * DAY_MS,
         valid=at_least(1),
         importance=Importance.HIGH,
-        doc="How long an unused transactional id is remembered.",
+        doc="An unused transactional id expires after this time.",
     )
     abort_check_interval_ms = option(
         "transaction.abort.timed.out.transaction.cleanup.interval.ms",
@@ -29,7 +29,7 @@ class TransactionOptions(Section):
         10_000,
         valid=at_least(1),
         importance=Importance.LOW,
-        doc="How often transactions that took too long are aborted.",
+        doc="The interval between checks for transactions to abort because of their timeout.",
     )
     expiration_check_interval_ms = option(
         "transaction.remove.expired.transaction.cleanup.interval.ms",
@@ -37,7 +37,7 @@ class TransactionOptions(Section):
         1 * HOUR_MS,
         valid=at_least(1),
         importance=Importance.LOW,
-        doc="How often unused transactional ids are removed.",
+        doc="The interval between removals of expired transactional ids.",
     )
     verifies_partitions = option(
         "transaction.partition.verification.enable",
@@ -45,14 +45,15 @@ class TransactionOptions(Section):
         True,
         update=Update.CLUSTER_WIDE,
         importance=Importance.LOW,
-        doc="Whether a transactional write asks the coordinator about its partition first.",
+        doc="Whether the transaction coordinator verifies that a partition is part of the transaction before a "
+        "transactional write.",
     )
     two_phase_commit_enable = option(
         "transaction.two.phase.commit.enable",
         BOOLEAN,
         False,
         importance=Importance.LOW,
-        doc="Whether transactions without a timeout, for two-phase commit, are allowed.",
+        doc="Whether two-phase commit, with transactions that never time out, is allowed.",
     )
     add_partitions_retry_backoff_ms = option(
         "add.partitions.to.txn.retry.backoff.ms",
@@ -60,7 +61,7 @@ class TransactionOptions(Section):
         20,
         valid=at_least(1),
         importance=Importance.HIGH,
-        doc="The first rest before a partition is offered to the coordinator again.",
+        doc="The initial backoff before adding a partition to a transaction is retried.",
     )
     add_partitions_retry_backoff_ms_max = option(
         "add.partitions.to.txn.retry.backoff.max.ms",
@@ -68,12 +69,12 @@ class TransactionOptions(Section):
         100,
         valid=at_least(0),
         importance=Importance.HIGH,
-        doc="The longest such rest.",
+        doc="The maximum of that backoff.",
     )
 
 
 class TransactionTopicOptions(Section):
-    """How ``__transaction_state`` is made and loaded."""
+    """Options of the topic ``__transaction_state``."""
 
     partition_count = option(
         "transaction.state.log.num.partitions",
@@ -81,7 +82,7 @@ class TransactionTopicOptions(Section):
         50,
         valid=at_least(1),
         importance=Importance.HIGH,
-        doc="Partitions of the topic that holds transactions.",
+        doc="The number of partitions of the transaction state topic.",
     )
     replication_factor = option(
         "transaction.state.log.replication.factor",
@@ -89,7 +90,7 @@ class TransactionTopicOptions(Section):
         3,
         valid=at_least(1),
         importance=Importance.HIGH,
-        doc="Copies of each of its partitions.",
+        doc="The replication factor of the transaction state topic.",
     )
     min_insync_replicas = option(
         "transaction.state.log.min.isr",
@@ -97,7 +98,7 @@ class TransactionTopicOptions(Section):
         2,
         valid=at_least(1),
         importance=Importance.HIGH,
-        doc="How many of those must be in sync for a write.",
+        doc="The min.insync.replicas of the transaction state topic.",
     )
     segment_bytes = option(
         "transaction.state.log.segment.bytes",
@@ -105,7 +106,7 @@ class TransactionTopicOptions(Section):
         100 * MIB,
         valid=at_least(1),
         importance=Importance.HIGH,
-        doc="Its segment size.",
+        doc="The segment size of the transaction state topic.",
     )
     load_buffer_bytes = option(
         "transaction.state.log.load.buffer.size",
@@ -113,5 +114,5 @@ class TransactionTopicOptions(Section):
         5 * MIB,
         valid=at_least(1),
         importance=Importance.HIGH,
-        doc="How much of it is read at once while it is loaded.",
+        doc="The read buffer size for loading the transaction state topic.",
     )

@@ -1,12 +1,12 @@
-"""Settings of topics, brokers and groups: described, changed, listed.
+"""DescribeConfigs, AlterConfigs, IncrementalAlterConfigs, ListConfigResources: configs of topics, brokers and groups.
 
 Behaviour
-- DescribeConfigs lists every option there is with its value, where that comes from, and on request what it would fall
-  back to, its type and its documentation. Secrets are never shown.
-- A broker resource is answered by that broker alone; its name "" is the default of all brokers and shows only what was
-  set dynamically.
-- AlterConfigs replaces all of a resource's settings, IncrementalAlterConfigs changes some. A resource named twice is
-  refused; so is one the client may not alter.
+- DescribeConfigs lists every option with its value and its source, and on request its synonyms, type and documentation.
+  Secrets are never shown.
+- A broker's configs are described by that broker alone; the name "" is the default of all brokers and shows only
+  dynamic configs.
+- AlterConfigs replaces all configs of a resource, IncrementalAlterConfigs changes some. A resource named twice is
+  refused, and so is one the client may not alter.
 Versions
 - DescribeConfigs 3: types and documentation.
 """
@@ -28,40 +28,36 @@ from millbeck.kernel.errors import (
 from millbeck.kernel.names import check_topic_name
 from millbeck.kernel.option_declarations import Scope
 from millbeck.kernel.option_layers import SynonymValue
-from millbeck.kernel.options import ConfigSource, Layers, Option, Update, resolve_option
+from millbeck.kernel.options import ConfigLayers, ConfigSource, Option, Update, resolve_option
 from millbeck.metadata.image import ResourceType as ConfigType
 from millbeck.security.authorizer import CLUSTER_NAME, Operation, ResourceType
-from millbeck.server.call import Call
-from millbeck.server.dispatch import handles
-from millbeck.server.turns import Turns
+from millbeck.server.loop.tasks import TimeSlices
+from millbeck.server.network.call import Call
+from millbeck.server.network.route import Need, handles
+from millbeck.server.requests.tls_settings import check_tls_settings
 from millbeck.storage.config import TOPIC_OPTIONS
-from millbeck.wire.messages.alter_configs import (
+from millbeck.wire.messages.configs import (
     AlterConfigsRequest,
     AlterConfigsResourceResponse,
     AlterConfigsResponse,
-)
-from millbeck.wire.messages.describe_configs import (
     DescribeConfigsRequest,
     DescribeConfigsResource,
     DescribeConfigsResourceResult,
     DescribeConfigsResponse,
     DescribeConfigsResult,
     DescribeConfigsSynonym,
-)
-from millbeck.wire.messages.incremental_alter_configs import (
-    AlterConfigsResourceResponse as IncrementalResourceResponse,
-)
-from millbeck.wire.messages.incremental_alter_configs import (
     IncrementalAlterConfigsRequest,
     IncrementalAlterConfigsResponse,
+    ListConfigResourcesRequest,
+    ListConfigResourcesResponse,
 )
-from millbeck.wire.messages.list_config_resources import ListConfigResourcesRequest, ListConfigResourcesResponse
+from millbeck.wire.messages.configs import AlterConfigsResourceResponse as IncrementalResourceResponse
 
 T = TypeVar("T")
 
 OWN_SOURCES: Final = (ConfigSource.DYNAMIC_TOPIC_CONFIG, ConfigSource.GROUP_CONFIG)
 GROUPS_DESCRIBED_MAX: Final = 1000
-"""Of one request: any name is a group's, and has all settings."""
+"""Limit per request: every name is a valid group, and a group has all group configs."""
 
 _OPERATION_RESOURCE: Final = {
     ConfigType.TOPIC: (ResourceType.TOPIC, TopicAuthorizationFailed),
@@ -78,7 +74,16 @@ def _check_may(call: Call, operation: Operation, resource_type: int, name: str) 
         raise refusal
 
 
-# Describing.
+def _altering(call: Call, resource_type: int) -> Operation:
+    """What changing a resource takes; a controller's own loggers are for those that act for the cluster, as in
+    Kafka."""
+    connection = call.connection
+    is_direct = isinstance(call, Call) and connection.listener.is_controllers
+    is_logger = resource_type == ConfigType.BROKER_LOGGER
+    return Operation.CLUSTER_ACTION if is_direct and is_logger else Operation.ALTER_CONFIGS
+
+
+# DescribeConfigs
 
 
 def describe_error(
@@ -93,12 +98,20 @@ def describe_error(
     return DescribeConfigsResponse(results=results)
 
 
-@handles(32, error_reply=describe_error)
+@handles(
+    32,
+    needs=[
+        Need(Operation.DESCRIBE_CONFIGS, ResourceType.TOPIC, when="the resource is a topic"),
+        Need(Operation.DESCRIBE_CONFIGS, ResourceType.GROUP, when="the resource is a group"),
+        Need(Operation.DESCRIBE_CONFIGS, ResourceType.CLUSTER, when="the resource is anything else"),
+    ],
+    error_reply=describe_error,
+)
 async def handle_describe_configs(call: Call, request: DescribeConfigsRequest) -> DescribeConfigsResponse:
-    turns = Turns(call.broker.environment.clock)
+    slices = TimeSlices(call.broker.environment.clock)
     results = []
     groups_left = GROUPS_DESCRIBED_MAX
-    # Ten bytes of a request make a hundred kilobytes of a reply: no resource is described twice.
+    # Ten bytes of a request cause 100 KB of response: no resource is described twice.
     for resource in {(each.resource_type, each.resource_name): each for each in request.resources}.values():
         is_group = resource.resource_type == ConfigType.GROUP
         groups_left -= is_group
@@ -109,7 +122,7 @@ async def handle_describe_configs(call: Call, request: DescribeConfigsRequest) -
             )
         else:
             results.append(_describe(call, request, resource))
-        await turns.give_way()
+        await slices.give_way()
     return DescribeConfigsResponse(results=results)
 
 
@@ -129,7 +142,7 @@ def _describe(call: Call, request: DescribeConfigsRequest, resource: DescribeCon
     return result
 
 
-def _options_of(call: Call, resource: DescribeConfigsResource) -> Iterable[tuple[Option[Any], Layers, bool]]:
+def _options_of(call: Call, resource: DescribeConfigsResource) -> Iterable[tuple[Option[Any], ConfigLayers, bool]]:
     broker, name = call.broker, resource.resource_name
     image = broker.image
     match resource.resource_type:
@@ -160,14 +173,14 @@ def _options_of(call: Call, resource: DescribeConfigsResource) -> Iterable[tuple
             raise InvalidRequest(f"Unsupported resource type: {resource.resource_type}")
 
 
-def _dynamic_defaults(call: Call, texts: Mapping[str, str]) -> list[tuple[Option[Any], Layers, bool]]:
+def _dynamic_defaults(call: Call, texts: Mapping[str, str]) -> list[tuple[Option[Any], ConfigLayers, bool]]:
     options = call.broker.config.option_set
-    layers = Layers(dynamic_default=texts)
+    layers = ConfigLayers(dynamic_default=texts)
     return [(options[name], layers, False) for name in texts if name in options]
 
 
 def _entry(
-    request: DescribeConfigsRequest, declared: Option[Any], layers: Layers, *, is_read_only: bool
+    request: DescribeConfigsRequest, declared: Option[Any], layers: ConfigLayers, *, is_read_only: bool
 ) -> DescribeConfigsResourceResult:
     resolved = resolve_option(declared, layers)
     chain = _chain(declared, resolved.synonyms)
@@ -190,7 +203,7 @@ def _entry(
 
 
 def _chain(declared: Option[Any], links: Sequence[SynonymValue]) -> list[SynonymValue]:
-    """The values an option falls back to, as Kafka shows them: none before one under its first name on the broker.
+    """The synonyms of an option, as Kafka shows them: none before one under the broker option's first name.
 
     So ``log.retention.hours`` alone is not shown for ``retention.ms``, which then counts as a default.
     """
@@ -205,7 +218,7 @@ def _chain(declared: Option[Any], links: Sequence[SynonymValue]) -> list[Synonym
     return [*own, *dropwhile(lambda link: link.name != first_name, links[len(own) :])]
 
 
-# Changing.
+# AlterConfigs, IncrementalAlterConfigs
 
 
 def alter_error(request: AlterConfigsRequest | None, version: int, error: ApiError) -> AlterConfigsResponse | None:
@@ -219,7 +232,15 @@ def alter_error(request: AlterConfigsRequest | None, version: int, error: ApiErr
     )
 
 
-@handles(33, error_reply=alter_error)
+@handles(
+    33,
+    needs=[
+        Need(Operation.ALTER_CONFIGS, ResourceType.TOPIC, when="the resource is a topic"),
+        Need(Operation.ALTER_CONFIGS, ResourceType.GROUP, when="the resource is a group"),
+        Need(Operation.ALTER_CONFIGS, ResourceType.CLUSTER, when="the resource is anything else"),
+    ],
+    error_reply=alter_error,
+)
 async def handle_alter_configs(call: Call, request: AlterConfigsRequest) -> AlterConfigsResponse:
     refused = []
     allowed = []
@@ -233,6 +254,7 @@ async def handle_alter_configs(call: Call, request: AlterConfigsRequest) -> Alte
             )
     request.resources = allowed
     broker = call.broker
+    await check_tls_settings(request, broker.tls, node_id=broker.node_id, may=call.may)
     response = await broker.quorum.submit(lambda image: broker.controller.alter_configs(image, request))
     response.responses += refused
     return response
@@ -251,7 +273,20 @@ def incremental_error(
     )
 
 
-@handles(44, error_reply=incremental_error)
+@handles(
+    44,
+    needs=[
+        Need(Operation.ALTER_CONFIGS, ResourceType.TOPIC, when="the resource is a topic"),
+        Need(Operation.ALTER_CONFIGS, ResourceType.GROUP, when="the resource is a group"),
+        Need(Operation.ALTER_CONFIGS, ResourceType.CLUSTER, when="the resource is anything else"),
+        Need(
+            Operation.CLUSTER_ACTION,
+            ResourceType.CLUSTER,
+            when="the resource is a broker's loggers and the listener is a controller's",
+        ),
+    ],
+    error_reply=incremental_error,
+)
 async def handle_incremental_alter_configs(
     call: Call, request: IncrementalAlterConfigsRequest
 ) -> IncrementalAlterConfigsResponse:
@@ -259,7 +294,7 @@ async def handle_incremental_alter_configs(
     allowed = []
     for resource in request.resources:
         try:
-            _check_may(call, Operation.ALTER_CONFIGS, resource.resource_type, resource.resource_name)
+            _check_may(call, _altering(call, resource.resource_type), resource.resource_type, resource.resource_name)
             allowed.append(resource)
         except ApiError as error:
             refused.append(
@@ -267,12 +302,13 @@ async def handle_incremental_alter_configs(
             )
     request.resources = allowed
     broker = call.broker
+    await check_tls_settings(request, broker.tls, node_id=broker.node_id, may=call.may)
     response = await broker.quorum.submit(lambda image: broker.controller.incremental_alter_configs(image, request))
     response.responses += refused
     return response
 
 
-@handles(74)
+@handles(74, needs=[Need(Operation.DESCRIBE_CONFIGS, ResourceType.CLUSTER)])
 def handle_list_config_resources(call: Call, request: ListConfigResourcesRequest) -> ListConfigResourcesResponse:
     if not call.may(Operation.DESCRIBE_CONFIGS, ResourceType.CLUSTER, CLUSTER_NAME):
         raise ClusterAuthorizationFailed

@@ -1,23 +1,23 @@
-"""A controller makes itself known to the active one: ControllerRegistration.
+"""ControllerRegistration: a controller registers with the active controller.
 
 Behaviour
-- What a controller supports counts when features are raised; until it has registered none can be.
-- Clusters older than 3.7 have no place for it, and answer UNSUPPORTED_VERSION.
+- The features a controller supports limit feature upgrades; before it has registered no feature can be upgraded.
+- With a metadata version below 3.7 the response is UNSUPPORTED_VERSION.
 """
 
 from __future__ import annotations
 
-from millbeck.controller.nodes import Registration
+from millbeck.controller.nodes import NodeRegistration
 from millbeck.kernel.errors import ClusterAuthorizationFailed, UnsupportedVersion
 from millbeck.metadata.features import CONTROLLER_REGISTRATION_FROM, FeatureRange
 from millbeck.metadata.image import Endpoint
 from millbeck.security.authorizer import CLUSTER_NAME, Operation, ResourceType
-from millbeck.server.call import Call
-from millbeck.server.dispatch import handles
-from millbeck.wire.messages.controller_registration import ControllerRegistrationRequest, ControllerRegistrationResponse
+from millbeck.server.network.call import Call
+from millbeck.server.network.route import Need, handles
+from millbeck.wire.messages.nodes import ControllerRegistrationRequest, ControllerRegistrationResponse
 
 
-@handles(70)
+@handles(70, needs=[Need(Operation.CLUSTER_ACTION, ResourceType.CLUSTER)])
 async def handle_controller_registration(
     call: Call, request: ControllerRegistrationRequest
 ) -> ControllerRegistrationResponse:
@@ -26,7 +26,7 @@ async def handle_controller_registration(
     broker = call.broker
     if broker.quorum.image.features.metadata_version < CONTROLLER_REGISTRATION_FROM:
         raise UnsupportedVersion("The current MetadataVersion is too old to support controller registrations.")
-    registration = Registration(
+    registration = NodeRegistration(
         node_id=request.controller_id,
         incarnation_id=request.incarnation_id,
         endpoints=tuple(

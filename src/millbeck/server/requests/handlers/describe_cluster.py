@@ -1,10 +1,11 @@
 """DescribeCluster: the brokers, or the controllers, of this cluster.
 
 Behaviour
-- A listener for clients tells of brokers, a controllers' listener of controllers; asking for the other kind is
+- A client listener lists the brokers, a controller listener the controllers; asking for the other kind is
   MISMATCHED_ENDPOINT_TYPE.
-- Everybody is told the address of this node that they dialled, as in Metadata, and of the others what they advertise
-  under the same listener's name.
+- Controllers are shown only to those who may alter the cluster, brokers to everyone.
+- As in Metadata, a client gets the address of this node that it connected to, and the addresses the other nodes
+  advertise under the same listener name.
 Versions
 - 1: the endpoint type. 2: fenced brokers.
 """
@@ -13,28 +14,28 @@ from __future__ import annotations
 
 from typing import Final
 
-from millbeck.kernel.errors import MismatchedEndpointType, UnsupportedEndpointType
-from millbeck.security.authorizer import CLUSTER_NAME, ResourceType
-from millbeck.server.call import Call
-from millbeck.server.dispatch import handles
-from millbeck.wire.messages.describe_cluster import (
-    DescribeClusterBroker,
-    DescribeClusterRequest,
-    DescribeClusterResponse,
-)
+from millbeck.kernel.errors import ClusterAuthorizationFailed, MismatchedEndpointType, UnsupportedEndpointType
+from millbeck.security.authorizer import CLUSTER_NAME, Operation, ResourceType
+from millbeck.server.network.call import Call
+from millbeck.server.network.route import Need, handles
+from millbeck.wire.messages.metadata import DescribeClusterBroker, DescribeClusterRequest, DescribeClusterResponse
 
 BROKERS: Final = 1
 CONTROLLERS: Final = 2
 
 
-@handles(60)
+@handles(60, needs=[Need(Operation.ALTER, ResourceType.CLUSTER, when="the listener is a controller's")])
 def handle_describe_cluster(call: Call, request: DescribeClusterRequest) -> DescribeClusterResponse:
     asked = request.endpoint_type
     if asked not in (BROKERS, CONTROLLERS):
-        raise UnsupportedEndpointType(f"endpoint type {asked} is unknown")
+        raise UnsupportedEndpointType(f"unknown endpoint type {asked}")
     if (asked == CONTROLLERS) != call.connection.listener.is_controllers:
         mine, theirs = ("brokers", "controllers") if asked == CONTROLLERS else ("controllers", "brokers")
-        raise MismatchedEndpointType(f"this listener answers for {mine}; ask a {theirs[:-1]} for {theirs}")
+        raise MismatchedEndpointType(
+            f"this listener describes {mine}; send the request to a {theirs[:-1]} for {theirs}"
+        )
+    if asked == CONTROLLERS and not call.may(Operation.ALTER, ResourceType.CLUSTER, CLUSTER_NAME):
+        raise ClusterAuthorizationFailed
     response = DescribeClusterResponse(
         endpoint_type=asked,
         cluster_id=call.broker.cluster_id,

@@ -1,10 +1,10 @@
-"""DescribeTopicPartitions: topics in pages, with the replicas that may still lead.
+"""DescribeTopicPartitions: topics page by page, with their eligible leader replicas (KIP-966).
 
 Behaviour
-- No topics asks for all; names are answered in sorted order, from the cursor on. Topics that may not be described are
-  left out when all were asked for, and refused when named.
-- A page holds at most ``max.request.partition.size.limit`` partitions (and what the request allows); the cursor says
-  where the next begins.
+- No topics means all; the response is sorted by name, from the cursor on. Topics the client may not describe are left
+  out when all were requested, and refused when named.
+- A page holds at most ``max.request.partition.size.limit`` partitions (and the request's own limit); the cursor says
+  where the next page begins.
 Versions
 - 0 only.
 """
@@ -17,9 +17,9 @@ from millbeck.kernel.errors import ApiError, InvalidRequest, TopicAuthorizationF
 from millbeck.kernel.names import check_topic_name, is_internal_topic
 from millbeck.metadata.image import TopicImage
 from millbeck.security.authorizer import Operation, ResourceType
-from millbeck.server.call import Call
-from millbeck.server.dispatch import handles
-from millbeck.wire.messages.describe_topic_partitions import (
+from millbeck.server.network.call import Call
+from millbeck.server.network.route import Need, handles
+from millbeck.wire.messages.metadata import (
     Cursor,
     DescribeTopicPartitionsRequest,
     DescribeTopicPartitionsResponse,
@@ -40,7 +40,11 @@ def error_reply(
     )
 
 
-@handles(75, error_reply=error_reply)
+@handles(
+    75,
+    needs=[Need(Operation.DESCRIBE, ResourceType.TOPIC, denied="29; topics that were not named are left out")],
+    error_reply=error_reply,
+)
 def handle_describe_topic_partitions(
     call: Call, request: DescribeTopicPartitionsRequest
 ) -> DescribeTopicPartitionsResponse:
@@ -58,13 +62,16 @@ def handle_describe_topic_partitions(
         if cursor is not None and name < cursor.topic_name:
             continue
         first = cursor.partition_index if cursor is not None and name == cursor.topic_name else 0
-        if not call.may(Operation.DESCRIBE, ResourceType.TOPIC, name):
+        if not call.may(Operation.DESCRIBE, ResourceType.TOPIC, name, is_filter=asks_for_all):
             if not asks_for_all:
                 response.topics.append(_refused(name, TopicAuthorizationFailed()))
             continue
         topic = by_name.get(name)
         if topic is None:
-            response.topics.append(_refused(name, _missing(name)))
+            missing = _refused(name, _missing(name))
+            missing.is_internal = is_internal_topic(name)
+            missing.topic_authorized_operations = call.authorized_operations(ResourceType.TOPIC, name)
+            response.topics.append(missing)
             continue
         indexes = [index for index in sorted(topic.partitions) if index >= first]
         if limit <= 0:
@@ -87,7 +94,7 @@ def _missing(name: str) -> ApiError:
 
 
 def _refused(name: str, error: ApiError) -> DescribeTopicPartitionsResponseTopic:
-    return DescribeTopicPartitionsResponseTopic(error.code, name, is_internal=is_internal_topic(name))
+    return DescribeTopicPartitionsResponseTopic(error.code, name)
 
 
 def _topic(call: Call, topic: TopicImage, indexes: list[int]) -> DescribeTopicPartitionsResponseTopic:

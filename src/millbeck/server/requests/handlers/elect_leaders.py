@@ -1,11 +1,12 @@
-"""Leaders are elected on demand: ElectLeaders.
+"""ElectLeaders: elect leaders of partitions on demand.
 
 Behaviour
-- Of the partitions named, each has its outcome; without names all are looked at, and those that need none left out.
-- Preferred: the first replica leads if it is in sync and alive. Unclean: anybody alive leads what nobody does, whatever
-  the topic's settings; records may be lost.
+- Each named partition has its own result; without names all partitions are tried, and those that need no election are
+  left out.
+- Preferred: elects the first replica if it is in sync and alive. Unclean: elects any live replica of a partition
+  without a leader, whatever the topic's config; records may be lost.
 Versions
-- 0 knows preferred elections only, and has no error for the whole request; 1 brings both.
+- 0 has only preferred elections and no top-level error; 1 adds both.
 """
 
 from __future__ import annotations
@@ -14,9 +15,9 @@ from typing import Final
 
 from millbeck.kernel.errors import ApiError, ClusterAuthorizationFailed
 from millbeck.security.authorizer import CLUSTER_NAME, Operation, ResourceType
-from millbeck.server.call import Call
-from millbeck.server.dispatch import handles
-from millbeck.wire.messages.elect_leaders import (
+from millbeck.server.network.call import Call
+from millbeck.server.network.route import Need, handles
+from millbeck.wire.messages.replicas import (
     ElectLeadersPartitionResult,
     ElectLeadersRequest,
     ElectLeadersResponse,
@@ -40,7 +41,7 @@ def elect_error(request: ElectLeadersRequest | None, version: int, error: ApiErr
     return ElectLeadersResponse(error_code=code, replica_election_results=results)
 
 
-@handles(43, error_reply=elect_error)
+@handles(43, needs=[Need(Operation.ALTER, ResourceType.CLUSTER)], error_reply=elect_error)
 async def handle_elect_leaders(call: Call, request: ElectLeadersRequest) -> ElectLeadersResponse:
     if not call.may(Operation.ALTER, ResourceType.CLUSTER, CLUSTER_NAME):
         raise ClusterAuthorizationFailed

@@ -1,10 +1,11 @@
-"""Envelope: a broker passes on what a client asked of it.
+"""Envelope: a broker forwards a client request to the controller (KIP-590).
 
 Behaviour
-- Only nodes may: it takes CLUSTER_ACTION. The request inside is served with the rights of the client that the envelope
-  names, and as if it had come from that client's address.
-- Requests that brokers do not forward are INVALID_REQUEST, envelopes in envelopes among them.
-- When this node is not the active controller the envelope itself says NOT_CONTROLLER, and the broker goes elsewhere.
+- Requires CLUSTER_ACTION, so only nodes can use it. The embedded request is authorized for the principal and the client
+  address that the envelope names.
+- Requests that brokers do not forward, nested envelopes among them, are INVALID_REQUEST.
+- When this node is not the active controller the envelope's response is NOT_CONTROLLER, and the broker looks for the
+  active controller.
 """
 
 from __future__ import annotations
@@ -19,19 +20,28 @@ from millbeck.kernel.errors import (
 )
 from millbeck.security.authorizer import CLUSTER_NAME, Operation, ResourceType
 from millbeck.security.principal_bytes import decode_principal
-from millbeck.server.call import Call
-from millbeck.server.dispatch import Route, handles
-from millbeck.server.inner_calls import InnerCall
+from millbeck.server.network.call import Call
+from millbeck.server.network.inner_calls import InnerCall
+from millbeck.server.network.route import Need, Route, handles
 from millbeck.wire import codec
 from millbeck.wire.api_keys import APIS
 from millbeck.wire.errors import DecodeError
 from millbeck.wire.framing import RequestHeader, read_request_header, response_prefix
-from millbeck.wire.messages.envelope import EnvelopeRequest, EnvelopeResponse
+from millbeck.wire.messages.nodes import EnvelopeRequest, EnvelopeResponse
 
 LENGTH_SIZE = 4
 
 
-@handles(58)
+@handles(
+    58,
+    needs=[
+        Need(
+            Operation.CLUSTER_ACTION,
+            ResourceType.CLUSTER,
+            when="the inner request is authorized for the principal and host that the envelope names",
+        )
+    ],
+)
 async def handle_envelope(call: Call, request: EnvelopeRequest) -> EnvelopeResponse:
     if not call.may(Operation.CLUSTER_ACTION, ResourceType.CLUSTER, CLUSTER_NAME):
         raise ClusterAuthorizationFailed
@@ -46,13 +56,12 @@ async def handle_envelope(call: Call, request: EnvelopeRequest) -> EnvelopeRespo
     try:
         host = str(ip_address(request.client_host_address))
     except ValueError as error:
-        raise InvalidRequest(f"the client's address: {error}") from None
+        raise InvalidRequest(f"invalid client address: {error}") from None
     inner = InnerCall(
         broker,
         header.api_version,
         principal=principal,
         peer_host=host,
-        authorizer=broker.authorizer,
         client_id=header.client_id,
         connection=call.connection,
     )
@@ -66,15 +75,15 @@ def _unpack(call: Call, data: bytes) -> tuple[RequestHeader, Route, Any]:
     try:
         header = read_request_header(data)
     except DecodeError as error:
-        raise InvalidRequest(f"the request inside: {error}") from None
+        raise InvalidRequest(f"invalid embedded request: {error}") from None
     broker = call.broker
     route = broker.inner_requests.route(header.api_key) if header.api_key in broker.forwarded_apis else None
     if route is None:
-        raise InvalidRequest(f"API key {header.api_key} is not forwarded")
+        raise InvalidRequest(f"API key {header.api_key} cannot be forwarded")
     if not route.min_version <= header.api_version <= route.max_version:
-        raise UnsupportedVersion(f"API key {header.api_key} has no version {header.api_version} here")
+        raise UnsupportedVersion(f"API key {header.api_key} version {header.api_version} is not supported")
     try:
         message, _ = codec.decoder(APIS[route.api_key].request, header.api_version)(data, header.body_position)
     except DecodeError as error:
-        raise InvalidRequest(f"the request inside: {error}") from None
+        raise InvalidRequest(f"invalid embedded request: {error}") from None
     return header, route, message

@@ -1,16 +1,16 @@
-"""FindCoordinator: which node coordinates a group or a transactional id, or keeps the state of a share partition.
+"""FindCoordinator: the coordinator of a group, a transactional id or a share partition.
 
 Behaviour
-- The leader of the key's partition of the internal topic. When the topic is missing it is created first, and the answer
-  is COORDINATOR_NOT_AVAILABLE only if that fails.
-- Share keys are for brokers: group, topic id and partition, with colons in between.
+- The coordinator is the leader of the key's partition of the internal topic. A missing topic is created in the
+  background (`auto_creation`), and the response is COORDINATOR_NOT_AVAILABLE at once.
+- Share keys are used by brokers: group, topic id and partition, separated by colons.
 Versions
-- 0 asks for a group. 1: the type of the key. 4: several keys, each with its error. 6: share keys.
+- 0: groups only. 1: key types. 4: several keys, each with its error. 6: share keys.
 """
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Mapping
+from collections.abc import Mapping
 from enum import IntEnum
 from typing import Final
 
@@ -26,13 +26,15 @@ from millbeck.kernel.errors import (
 from millbeck.kernel.ids import parse_uuid
 from millbeck.kernel.names import CONSUMER_OFFSETS_TOPIC, SHARE_GROUP_STATE_TOPIC, TRANSACTION_STATE_TOPIC
 from millbeck.security.authorizer import CLUSTER_NAME, Operation, ResourceType
-from millbeck.server.call import Call
-from millbeck.server.dispatch import handles
-from millbeck.wire.messages.find_coordinator import Coordinator, FindCoordinatorRequest, FindCoordinatorResponse
+from millbeck.server.network.call import Call
+from millbeck.server.network.route import Need, handles
+from millbeck.wire.messages.groups import Coordinator, FindCoordinatorRequest, FindCoordinatorResponse
 
 BATCHED_VERSION = 4
 SHARE_VERSION = 6
 NO_NODE = -1
+NO_ERROR = "NONE"
+"""The error message of versions 1 to 3 on success: Kafka sends the name of the error."""
 
 
 class KeyType(IntEnum):
@@ -46,7 +48,7 @@ TOPICS: Final[Mapping[int, str]] = {
     KeyType.TRANSACTION: TRANSACTION_STATE_TOPIC,
     KeyType.SHARE: SHARE_GROUP_STATE_TOPIC,
 }
-"""The internal topic whose partitions' leaders coordinate keys of a type."""
+"""The internal topic whose partition leaders are the coordinators, by key type."""
 
 
 def error_reply(
@@ -67,32 +69,26 @@ def _shape(coordinators: list[Coordinator], version: int) -> FindCoordinatorResp
         return FindCoordinatorResponse(coordinators=coordinators)
     one = coordinators[0]
     return FindCoordinatorResponse(
-        error_code=one.error_code, error_message=one.error_message, node_id=one.node_id, host=one.host, port=one.port
+        error_code=one.error_code,
+        error_message=one.error_message if one.error_code else NO_ERROR,
+        node_id=one.node_id,
+        host=one.host,
+        port=one.port,
     )
 
 
-@handles(10, error_reply=error_reply)
-def handle_find_coordinator(
-    call: Call, request: FindCoordinatorRequest
-) -> FindCoordinatorResponse | Awaitable[FindCoordinatorResponse]:
-    topic = TOPICS.get(request.key_type)
-    is_missing = topic is not None and call.broker.image.topics.named(topic) is None
-    if is_missing and any(_may_ask(call, request.key_type, key) for key in _keys_of(call, request)):
-        assert topic is not None
-        return _create_and_find(call, request, topic)
-    return _find_all(call, request)
-
-
-async def _create_and_find(call: Call, request: FindCoordinatorRequest, topic: str) -> FindCoordinatorResponse:
-    failures = await call.broker.auto_create([topic])
-    if topic in failures:
-        raise CoordinatorNotAvailable(str(failures[topic]))
-    return _find_all(call, request)
-
-
-def _find_all(call: Call, request: FindCoordinatorRequest) -> FindCoordinatorResponse:
+@handles(
+    10,
+    needs=[
+        Need(Operation.DESCRIBE, ResourceType.GROUP, when="the key is a group"),
+        Need(Operation.DESCRIBE, ResourceType.TRANSACTIONAL_ID, when="the key is a transactional id"),
+        Need(Operation.CLUSTER_ACTION, ResourceType.CLUSTER, when="the key is a share partition"),
+    ],
+    error_reply=error_reply,
+)
+def handle_find_coordinator(call: Call, request: FindCoordinatorRequest) -> FindCoordinatorResponse:
     found = []
-    for key in _keys_of(call, request):
+    for key in request.coordinator_keys if call.version >= BATCHED_VERSION else [request.key]:
         try:
             found.append(_find(call, request.key_type, key))
         except ApiError as error:
@@ -100,15 +96,12 @@ def _find_all(call: Call, request: FindCoordinatorRequest) -> FindCoordinatorRes
     return _shape(found, call.version)
 
 
-def _keys_of(call: Call, request: FindCoordinatorRequest) -> list[str]:
-    return request.coordinator_keys if call.version >= BATCHED_VERSION else [request.key]
-
-
 def _find(call: Call, key_type: int, key: str) -> Coordinator:
     _check(call, key_type, key)
     broker = call.broker
     topic = broker.image.topics.named(TOPICS[key_type])
     if topic is None:
+        broker.auto_creation.request([TOPICS[key_type]])
         raise CoordinatorNotAvailable
     registration = topic.partitions.get(partition_for(key, len(topic.partitions)))
     leader = None if registration is None else broker.image.cluster.broker(registration.leader)
@@ -118,16 +111,8 @@ def _find(call: Call, key_type: int, key: str) -> Coordinator:
     return Coordinator(key, leader.broker_id, *address)
 
 
-def _may_ask(call: Call, key_type: int, key: str) -> bool:
-    try:
-        _check(call, key_type, key)
-    except ApiError:
-        return False
-    return True
-
-
 def _check(call: Call, key_type: int, key: str) -> None:
-    """Whether this client may ask about the key, and the key is one of its type."""
+    """Check that this client may ask for the key and that the key has the format of its type."""
     match key_type:
         case KeyType.GROUP:
             if not call.may(Operation.DESCRIBE, ResourceType.GROUP, key):
@@ -137,16 +122,16 @@ def _check(call: Call, key_type: int, key: str) -> None:
                 raise TransactionalIdAuthorizationFailed
         case KeyType.SHARE:
             if call.version < SHARE_VERSION:
-                raise InvalidRequest(f"version {call.version} has no share keys")
+                raise InvalidRequest(f"version {call.version} does not support share keys")
             if not call.may(Operation.CLUSTER_ACTION, ResourceType.CLUSTER, CLUSTER_NAME):
                 raise ClusterAuthorizationFailed
             _check_share_key(key)
         case _:
-            raise InvalidRequest(f"keys of type {key_type} are unknown")
+            raise InvalidRequest(f"unknown key type {key_type}")
 
 
 def _check_share_key(key: str) -> None:
-    # From its end, as a group's id may have colons of its own.
+    # Split from the end, as a group id may contain colons.
     group_and_topic, _, partition = key.rpartition(":")
     group_id, _, topic_id = group_and_topic.rpartition(":")
     try:
@@ -155,4 +140,4 @@ def _check_share_key(key: str) -> None:
     except ValueError:
         is_right = False
     if not is_right:
-        raise InvalidRequest("a share key is a group's id, a topic's id and a partition, with colons in between")
+        raise InvalidRequest("a share key must be groupId:topicId:partition")

@@ -1,20 +1,22 @@
-"""ListOffsets: where a log begins, ends, or stands at a time.
+"""ListOffsets: the first and the last offset of a partition, or the offset for a timestamp.
 
 Behaviour
 - -1 latest: the high watermark, or the last stable offset for read_committed. -2 earliest, -3 the record with the
   largest timestamp, -4 earliest on local disk, -5 latest tiered, -6 earliest not yet uploaded. Without tiered storage
   -4 is the log's start, and -5 and -6 are unknown.
-- A time: the first record not older. Offset and timestamp are -1 when that record, or the one with the largest
-  timestamp, is not below what the reader may see.
-- A partition named twice is INVALID_REQUEST. Only the leader answers, in the epoch that the client believes in.
-- A new leader that does not know yet what was committed before it says so instead of going back: OFFSET_NOT_AVAILABLE,
-  or LEADER_NOT_AVAILABLE before version 5.
-- A follower, on the brokers' own listener, is told where the log ends; so is a replica id of -2, which reads anywhere.
-- Looking for a time reads batches. A request that asks it of many partitions gives way to the loop between them, and
-  what is not in memory is brought in by a thread.
+- A timestamp: the first record with that timestamp or a later one. Offset and timestamp are -1 when that record, or the
+  one with the largest timestamp, is at or above the latest offset of the reader.
+- A partition named twice is INVALID_REQUEST. Only the leader answers, and only in the leader epoch that the request
+  names.
+- A new leader whose high watermark has not reached its epoch's start yet answers with an error instead of an offset
+  that would go back: OFFSET_NOT_AVAILABLE, or LEADER_NOT_AVAILABLE before version 5.
+- A follower, on the inter-broker listener, gets the log end offset; so does the debugging replica id -2, which may ask
+  any replica.
+- A timestamp lookup reads batches. A request with many partitions yields to the event loop between them, and a thread
+  reads data that is not in the page cache.
 Versions
-- 1 is the oldest. 4: leader epochs, fencing. 7: -3. 8: -4. 9: -5. 11: -6. Special timestamps a version does not have
-  are UNSUPPORTED_VERSION.
+- 1 is the oldest. 4: leader epochs, fencing. 7: -3. 8: -4. 9: -5. 11: -6. Special timestamps that a version does not
+  define are UNSUPPORTED_VERSION.
 """
 
 from __future__ import annotations
@@ -33,11 +35,11 @@ from millbeck.kernel.errors import (
     UnsupportedVersion,
 )
 from millbeck.security.authorizer import Operation, ResourceType
-from millbeck.server.call import Call
-from millbeck.server.dispatch import handles
-from millbeck.server.turns import Turns
+from millbeck.server.loop.tasks import TimeSlices
+from millbeck.server.network.call import Call
+from millbeck.server.network.route import Need, handles
 from millbeck.storage.segment import ColdRead
-from millbeck.wire.messages.list_offsets import (
+from millbeck.wire.messages.log_offsets import (
     ListOffsetsPartition,
     ListOffsetsPartitionResponse,
     ListOffsetsRequest,
@@ -59,7 +61,8 @@ OFFSET_NOT_AVAILABLE_FROM: Final = 5
 CONSUMER: Final = -1
 DEBUGGING: Final = -2
 WARMINGS_MAX: Final = 8
-"""How often the search in one partition sends for what is not in memory; then it goes on as if it were."""
+"""How often a thread reads missing data of one partition into the page cache; then the lookup goes on as if all were
+cached."""
 
 log = logging.getLogger(__name__)
 
@@ -78,7 +81,7 @@ def error_reply(request: ListOffsetsRequest | None, version: int, error: ApiErro
     )
 
 
-@handles(2, error_reply=error_reply)
+@handles(2, needs=[Need(Operation.DESCRIBE, ResourceType.TOPIC)], error_reply=error_reply)
 def handle_list_offsets(
     call: Call, request: ListOffsetsRequest
 ) -> ListOffsetsResponse | Awaitable[ListOffsetsResponse]:
@@ -95,19 +98,19 @@ def handle_list_offsets(
     ) -> ListOffsetsPartitionResponse:
         try:
             if not (
-                call.may_replicate()
+                call.is_cluster_action_allowed()
                 if request.replica_id >= 0
                 else call.may(Operation.DESCRIBE, ResourceType.TOPIC, topic.name)
             ):
                 raise TopicAuthorizationFailed
             if seen[topic.name, asked.partition_index] > 1:
-                raise InvalidRequest("the partition is named more than once")
+                raise InvalidRequest("duplicate partition in the request")
             return _answer(call, request, topic, asked, nowait)
         except ApiError as error:
             return ListOffsetsPartitionResponse(asked.partition_index, error.code)
 
     if searches:
-        return _answer_in_turns(call, request, answer)
+        return _answer_in_slices(call, request, answer)
     return ListOffsetsResponse(
         topics=[
             ListOffsetsTopicResponse(topic.name, [answer(topic, asked) for asked in topic.partitions])
@@ -120,17 +123,17 @@ class Answer(Protocol):
     def __call__(
         self, topic: ListOffsetsTopic, asked: ListOffsetsPartition, nowait: bool
     ) -> ListOffsetsPartitionResponse:
-        """Answer for one partition; with ``nowait`` raises `ColdRead` rather than wait for the disk."""
+        """The result of one partition; with ``nowait`` raises `ColdRead` rather than wait for the disk."""
 
 
-async def _answer_in_turns(call: Call, request: ListOffsetsRequest, answer: Answer) -> ListOffsetsResponse:
-    turns = Turns(call.broker.environment.clock)
+async def _answer_in_slices(call: Call, request: ListOffsetsRequest, answer: Answer) -> ListOffsetsResponse:
+    slices = TimeSlices(call.broker.environment.clock)
     answers = []
     for topic in request.topics:
         partitions = []
         for asked in topic.partitions:
             partitions.append(await _answer_warm(call, topic, asked, answer))
-            await turns.give_way()
+            await slices.give_way()
         answers.append(ListOffsetsTopicResponse(topic.name, partitions))
     return ListOffsetsResponse(topics=answers)
 
@@ -146,7 +149,7 @@ async def _answer_warm(
         try:
             await call.broker.in_thread(job)
         except OSError as error:
-            log.error("%s-%s cannot be read: %s", topic.name, asked.partition_index, error)
+            log.error("cannot read %s-%s: %s", topic.name, asked.partition_index, error)
             return ListOffsetsPartitionResponse(asked.partition_index, KafkaStorageError.code)
         finally:
             release()
@@ -158,15 +161,15 @@ def _answer(
 ) -> ListOffsetsPartitionResponse:
     timestamp = asked.timestamp
     if timestamp < 0 and call.version < VERSION_OF.get(timestamp, 1 if timestamp >= EARLIEST else 2**15):
-        raise UnsupportedVersion(f"timestamp {timestamp} is not known in version {call.version}")
+        raise UnsupportedVersion(f"timestamp {timestamp} is not supported in version {call.version}")
     partition = call.broker.topics.partition(topic.name, asked.partition_index)
     if request.replica_id == DEBUGGING:
         partition.check_leader_epoch(asked.current_leader_epoch)
     else:
-        partition.check_leads(asked.current_leader_epoch)
+        partition.check_is_leader(asked.current_leader_epoch)
     end_offset = partition.log.end_offset
     if request.replica_id == CONSUMER:
-        end_offset = partition.readable_end(committed_only=request.isolation_level == READ_COMMITTED)
+        end_offset = partition.fetch_upper_bound(committed_only=request.isolation_level == READ_COMMITTED)
         if not partition.knows_committed and timestamp not in (EARLIEST, EARLIEST_LOCAL):
             raise OffsetNotAvailable if call.version >= OFFSET_NOT_AVAILABLE_FROM else LeaderNotAvailable
     index = asked.partition_index
@@ -188,7 +191,7 @@ def _answer(
 
 
 def _found(call: Call, index: int, timestamp: int, offset: int, leader_epoch: int) -> ListOffsetsPartitionResponse:
-    # Older versions cannot carry the epoch, and refuse to be encoded with one.
+    # Older versions have no field for the epoch; the encoder refuses one.
     return ListOffsetsPartitionResponse(
         index, 0, timestamp, offset, leader_epoch if call.version >= LEADER_EPOCH_FROM else -1
     )

@@ -1,19 +1,21 @@
-"""OffsetForLeaderEpoch: where a leader epoch ended, so that a reader can tell whether its history is still ours.
+"""OffsetForLeaderEpoch: the end offset of a leader epoch, by which a reader detects that its log diverged.
 
 Behaviour
-- The largest epoch not above the one asked for, and the offset after its last record; -1 and -1 when it is unknown.
-- A current epoch that is not ours is FENCED_LEADER_EPOCH or UNKNOWN_LEADER_EPOCH. Only the leader answers.
+- The response has the largest epoch not above the requested one and the offset after its last record, or -1 and -1 when
+  it is unknown.
+- A current leader epoch other than this leader's is FENCED_LEADER_EPOCH or UNKNOWN_LEADER_EPOCH. Only the leader
+  answers.
 Versions
-- 3: the replica id; a follower must come by the brokers' own listener.
+- 3: the replica id; a follower must use the inter-broker listener.
 """
 
 from __future__ import annotations
 
 from millbeck.kernel.errors import ApiError, TopicAuthorizationFailed
 from millbeck.security.authorizer import Operation, ResourceType
-from millbeck.server.call import Call
-from millbeck.server.dispatch import handles
-from millbeck.wire.messages.offset_for_leader_epoch import (
+from millbeck.server.network.call import Call
+from millbeck.server.network.route import Need, handles
+from millbeck.wire.messages.log_offsets import (
     EpochEndOffset,
     OffsetForLeaderEpochRequest,
     OffsetForLeaderEpochResponse,
@@ -37,7 +39,13 @@ def error_reply(
     )
 
 
-@handles(23, error_reply=error_reply)
+@handles(
+    23,
+    needs=[
+        Need(Operation.CLUSTER_ACTION, ResourceType.CLUSTER, denied="29") | Need(Operation.DESCRIBE, ResourceType.TOPIC)
+    ],
+    error_reply=error_reply,
+)
 def handle_offset_for_leader_epoch(call: Call, request: OffsetForLeaderEpochRequest) -> OffsetForLeaderEpochResponse:
     return OffsetForLeaderEpochResponse(
         topics=[
@@ -51,11 +59,15 @@ def handle_offset_for_leader_epoch(call: Call, request: OffsetForLeaderEpochRequ
 
 def _answer(call: Call, replica_id: int, topic: str, asked: OffsetForLeaderPartition) -> EpochEndOffset:
     try:
-        may = call.may_replicate() if replica_id >= 0 else call.may(Operation.DESCRIBE, ResourceType.TOPIC, topic)
+        may = (
+            call.is_cluster_action_allowed()
+            if replica_id >= 0
+            else call.may(Operation.DESCRIBE, ResourceType.TOPIC, topic)
+        )
         if not may:
             raise TopicAuthorizationFailed
         partition = call.broker.topics.partition(topic, asked.partition)
-        partition.check_leads(asked.current_leader_epoch)
+        partition.check_is_leader(asked.current_leader_epoch)
         epoch, end_offset = partition.log.end_offset_for_epoch(asked.leader_epoch)
         return EpochEndOffset(0, asked.partition, epoch, end_offset)
     except ApiError as error:

@@ -1,19 +1,21 @@
-"""OffsetCommit, OffsetFetch, OffsetDelete: how far groups have come.
+"""OffsetCommit, OffsetFetch, OffsetDelete: the committed offsets of groups.
 
 Behaviour
-- A commit for a topic or partition that does not exist is refused for that partition; the others are stored together.
-- Fetching for an unknown group, or what was never committed, gives offset -1 and no error.
-- A group, topic or partition that is asked about twice is answered once.
+- A commit to a topic or partition that does not exist is refused for that partition; the others are written in one
+  batch.
+- OffsetFetch of an unknown group or of a partition without a commit returns offset -1 and no error.
+- A group, topic or partition that is named twice is answered once.
 - ``require_stable`` waits for pending commits and answers UNSTABLE_OFFSET_COMMIT where a transaction is open.
 Versions
-- OffsetCommit 2-4: a retention of its own. 6: leader epochs. 7: static members. 9: GROUP_ID_NOT_FOUND. 10: topic ids.
-- OffsetFetch 1: errors only for each partition. 2: null topics mean all. 7: ``require_stable``. 8: several groups.
-  10: topic ids.
+- OffsetCommit 2-4: a retention time per commit. 6: leader epochs. 7: static members. 9: GROUP_ID_NOT_FOUND. 10: topic
+  ids.
+- OffsetFetch 1: errors per partition only. 2: null topics mean all. 7: ``require_stable``. 8: several groups. 10: topic
+  ids.
 """
 
 from __future__ import annotations
 
-from millbeck.coordinator.runtime.result import Reply
+from millbeck.coordinator.runtime.result import ResponseCallback
 from millbeck.kernel.errors import (
     ApiError,
     CoordinatorNotAvailable,
@@ -25,26 +27,22 @@ from millbeck.kernel.errors import (
 )
 from millbeck.kernel.ids import ZERO_UUID
 from millbeck.security.authorizer import Operation, ResourceType
-from millbeck.server.call import Call
-from millbeck.server.dispatch import handles
-from millbeck.server.handlers.gather import Gather
-from millbeck.wire.messages.offset_commit import (
+from millbeck.server.loop.gather import ResultCollector
+from millbeck.server.network.call import Call
+from millbeck.server.network.route import Need, handles
+from millbeck.wire.messages.group_offsets import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
     OffsetCommitRequestTopic,
     OffsetCommitResponse,
     OffsetCommitResponsePartition,
     OffsetCommitResponseTopic,
-)
-from millbeck.wire.messages.offset_delete import (
     OffsetDeleteRequest,
     OffsetDeleteRequestPartition,
     OffsetDeleteRequestTopic,
     OffsetDeleteResponse,
     OffsetDeleteResponsePartition,
     OffsetDeleteResponseTopic,
-)
-from millbeck.wire.messages.offset_fetch import (
     OffsetFetchRequest,
     OffsetFetchRequestGroup,
     OffsetFetchRequestTopics,
@@ -77,7 +75,11 @@ def _commit_refused(topic: OffsetCommitRequestTopic, error: ApiError) -> OffsetC
     return OffsetCommitResponseTopic(topic.name, topic.topic_id, partitions)
 
 
-@handles(8, error_reply=commit_error_reply)
+@handles(
+    8,
+    needs=[Need(Operation.READ, ResourceType.GROUP), Need(Operation.READ, ResourceType.TOPIC)],
+    error_reply=commit_error_reply,
+)
 def handle_offset_commit(call: Call, request: OffsetCommitRequest) -> OffsetCommitResponse | None:
     broker = call.broker
     if not call.may(Operation.READ, ResourceType.GROUP, request.group_id):
@@ -107,13 +109,13 @@ def handle_offset_commit(call: Call, request: OffsetCommitRequest) -> OffsetComm
     broker.groups.write(
         request.group_id,
         lambda shard: shard.commit_offsets(request, call.version, broker.now_ms()),
-        Reply(finish, fail),
+        ResponseCallback(finish, fail),
     )
     return None
 
 
 def _resolve_commit(call: Call, topic: OffsetCommitRequestTopic) -> None:
-    """Give the topic both its name and its id, if this client may read it."""
+    """Set both name and id of the topic, after authorizing the client to READ it."""
     topics = call.broker.image.topics
     if call.version >= COMMIT_TOPIC_ID_VERSION:
         found = topics.with_id(topic.topic_id)
@@ -150,7 +152,7 @@ def _split_commit(
 def _merged(
     answered: list[OffsetCommitResponseTopic], refused: list[OffsetCommitResponseTopic]
 ) -> list[OffsetCommitResponseTopic]:
-    """One entry for each topic, also where some of its partitions were refused before the coordinator was asked."""
+    """Merge results per topic, including partitions that were refused before the coordinator was called."""
     by_topic = {(topic.name, topic.topic_id): topic for topic in answered}
     for topic in refused:
         found = by_topic.get((topic.name, topic.topic_id))
@@ -172,7 +174,7 @@ def fetch_error_reply(request: OffsetFetchRequest | None, version: int, error: A
 
 
 def _groups_of(request: OffsetFetchRequest, version: int) -> list[OffsetFetchRequestGroup]:
-    """The groups asked about, each once; older versions ask about one."""
+    """The requested groups, each once; older versions name one group."""
     if version >= FETCH_GROUPS_VERSION:
         groups: dict[str, OffsetFetchRequestGroup] = {}
         for group in request.groups:
@@ -191,7 +193,7 @@ def _groups_of(request: OffsetFetchRequest, version: int) -> list[OffsetFetchReq
 
 
 def _each_once(topics: list[OffsetFetchRequestTopics] | None) -> list[OffsetFetchRequestTopics] | None:
-    """Every partition once: four bytes that name it again would earn the 4 KiB of its metadata again."""
+    """Each partition once: four bytes that name it again would return its 4 KiB of metadata again."""
     if topics is None:
         return None
     indexes: dict[tuple[str, bytes], dict[int, None]] = {}
@@ -232,16 +234,25 @@ def _shape_fetch(groups: list[OffsetFetchResponseGroup], version: int) -> Offset
     return OffsetFetchResponse(topics=topics, error_code=groups[0].error_code)
 
 
-@handles(9, error_reply=fetch_error_reply)
+@handles(
+    9,
+    needs=[
+        Need(Operation.DESCRIBE, ResourceType.GROUP),
+        Need(Operation.DESCRIBE, ResourceType.TOPIC, denied="29; topics that were not named are left out"),
+    ],
+    error_reply=fetch_error_reply,
+)
 def handle_offset_fetch(call: Call, request: OffsetFetchRequest) -> None:
-    gather: Gather[OffsetFetchResponseGroup] = Gather(lambda groups: call.reply(_shape_fetch(groups, call.version)))
+    gather: ResultCollector[OffsetFetchResponseGroup] = ResultCollector(
+        lambda groups: call.reply(_shape_fetch(groups, call.version))
+    )
     for group in _groups_of(request, call.version):
         _ask_offsets(call, group, request.require_stable, gather)
     gather.close()
 
 
 def _ask_offsets(
-    call: Call, group: OffsetFetchRequestGroup, require_stable: bool, gather: Gather[OffsetFetchResponseGroup]
+    call: Call, group: OffsetFetchRequestGroup, require_stable: bool, gather: ResultCollector[OffsetFetchResponseGroup]
 ) -> None:
     reply = gather.ask(lambda error: _fetch_refused(group, call.version, _fetch_error(error)))
     if not call.may(Operation.DESCRIBE, ResourceType.GROUP, group.group_id):
@@ -253,7 +264,7 @@ def _ask_offsets(
         response.topics = _shown(call, response.topics) + refused
         reply.reply(response)
 
-    answer = Reply(finish, reply.fail)
+    answer = ResponseCallback(finish, reply.fail)
     groups = call.broker.groups
     if require_stable:
         groups.write(group.group_id, lambda shard: shard.fetch_stable_offsets(group), answer)
@@ -262,12 +273,13 @@ def _ask_offsets(
 
 
 def _fetch_error(error: ApiError) -> ApiError:
-    # Consumers before 3.9 do not expect COORDINATOR_NOT_AVAILABLE here; NOT_COORDINATOR makes them look again.
+    # Consumers before 3.9 do not expect COORDINATOR_NOT_AVAILABLE here; NOT_COORDINATOR makes them find the coordinator
+    # again.
     return NotCoordinator() if isinstance(error, CoordinatorNotAvailable) else error
 
 
 def _resolve_fetch(call: Call, group: OffsetFetchRequestGroup) -> list[OffsetFetchResponseTopics]:
-    """Leave in the request what this client may ask about, under names; answers for the rest."""
+    """Keep in the request only topics this client may describe, by name; returns error results for the others."""
     if group.topics is None:
         return []
     kept: list[OffsetFetchRequestTopics] = []
@@ -288,10 +300,10 @@ def _resolve_fetch(call: Call, group: OffsetFetchRequestGroup) -> list[OffsetFet
 
 
 def _shown(call: Call, topics: list[OffsetFetchResponseTopics]) -> list[OffsetFetchResponseTopics]:
-    """The topics the client may see; from version 10 on only those that have an id to be shown under."""
+    """The topics the client may describe; from version 10 on only those that have an id."""
     shown = []
     for topic in topics:
-        if not call.may(Operation.DESCRIBE, ResourceType.TOPIC, topic.name):
+        if not call.may(Operation.DESCRIBE, ResourceType.TOPIC, topic.name, is_filter=True):
             continue
         if call.version >= FETCH_TOPIC_ID_VERSION and topic.topic_id == ZERO_UUID:
             found = call.broker.image.topics.named(topic.name)
@@ -305,7 +317,7 @@ def _shown(call: Call, topics: list[OffsetFetchResponseTopics]) -> list[OffsetFe
 # OffsetDelete
 
 
-@handles(47)
+@handles(47, needs=[Need(Operation.DELETE, ResourceType.GROUP), Need(Operation.READ, ResourceType.TOPIC)])
 def handle_offset_delete(call: Call, request: OffsetDeleteRequest) -> None:
     if not call.may(Operation.DELETE, ResourceType.GROUP, request.group_id):
         raise GroupAuthorizationFailed
@@ -324,7 +336,9 @@ def handle_offset_delete(call: Call, request: OffsetDeleteRequest) -> None:
         call.reply(response)
 
     accepted = OffsetDeleteRequest(request.group_id, kept)
-    call.broker.groups.write(request.group_id, lambda shard: shard.delete_offsets(accepted), Reply(finish, call.fail))
+    call.broker.groups.write(
+        request.group_id, lambda shard: shard.delete_offsets(accepted), ResponseCallback(finish, call.fail)
+    )
 
 
 def _split_delete(

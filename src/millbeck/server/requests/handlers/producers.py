@@ -1,8 +1,8 @@
-"""DescribeProducers: who writes to a partition, and which transaction each has open.
+"""DescribeProducers: the active producers of a partition and their open transactions.
 
 Behaviour
-- The leader answers from its producer state; a partition it does not have is UNKNOWN_TOPIC_OR_PARTITION.
-- A partition that is named twice is answered once.
+- The leader answers from its producer state; a partition without a replica here is UNKNOWN_TOPIC_OR_PARTITION.
+- A partition named twice is answered once.
 Versions
 - 0 only.
 """
@@ -11,10 +11,10 @@ from __future__ import annotations
 
 from millbeck.kernel.errors import ApiError, TopicAuthorizationFailed
 from millbeck.security.authorizer import Operation, ResourceType
-from millbeck.server.call import Call
-from millbeck.server.dispatch import handles
-from millbeck.server.turns import Turns
-from millbeck.wire.messages.describe_producers import (
+from millbeck.server.loop.tasks import TimeSlices
+from millbeck.server.network.call import Call
+from millbeck.server.network.route import Need, handles
+from millbeck.wire.messages.transactions import (
     DescribeProducersPartition,
     DescribeProducersRequest,
     DescribeProducersResponse,
@@ -39,10 +39,10 @@ def error_reply(
     )
 
 
-@handles(61, error_reply=error_reply)
+@handles(61, needs=[Need(Operation.READ, ResourceType.TOPIC)], error_reply=error_reply)
 async def handle_describe_producers(call: Call, request: DescribeProducersRequest) -> DescribeProducersResponse:
-    turns = Turns(call.broker.environment.clock)
-    # Four bytes name a partition, and its thousands of producers take megabytes: none is described twice.
+    slices = TimeSlices(call.broker.environment.clock)
+    # Four bytes name a partition whose thousands of producers take megabytes: none is described twice.
     wanted: dict[str, dict[int, None]] = {}
     for topic in request.topics:
         wanted.setdefault(topic.name, {}).update(dict.fromkeys(topic.partition_indexes))
@@ -51,7 +51,7 @@ async def handle_describe_producers(call: Call, request: DescribeProducersReques
         partitions = []
         for index in indexes:
             partitions.append(_describe(call, name, index))
-            await turns.give_way()
+            await slices.give_way()
         topics.append(DescribeProducersTopicResponse(name, partitions))
     return DescribeProducersResponse(topics=topics)
 

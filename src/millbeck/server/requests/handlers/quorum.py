@@ -1,11 +1,11 @@
-"""The metadata quorum and the cluster's features: DescribeQuorum and UpdateFeatures.
+"""DescribeQuorum and UpdateFeatures: the metadata quorum and the cluster's features.
 
 Behaviour
-- The only topic with a quorum is ``__cluster_metadata``, partition 0. Its leader knows how far the others are; asked of
-  another node, it is NOT_LEADER_OR_FOLLOWER.
-- UpdateFeatures changes all levels it names or none; every node must know the new ones.
+- The only partition with a quorum is ``__cluster_metadata-0``. Only its leader knows the progress of the others;
+  another node answers NOT_LEADER_OR_FOLLOWER.
+- UpdateFeatures changes all levels of the request or none; every node must support the new levels.
 Versions
-- DescribeQuorum 1: times; 2: nodes and directory ids. UpdateFeatures 1: kinds of downgrade; 2: one outcome.
+- DescribeQuorum 1: timestamps; 2: nodes and directory ids. UpdateFeatures 1: upgrade types; 2: only a top-level error.
 """
 
 from __future__ import annotations
@@ -17,10 +17,11 @@ from millbeck.kernel.errors import ClusterAuthorizationFailed, NotLeaderOrFollow
 from millbeck.kernel.ids import ZERO_UUID
 from millbeck.kernel.names import CLUSTER_METADATA_TOPIC
 from millbeck.security.authorizer import CLUSTER_NAME, Operation, ResourceType
-from millbeck.server.call import Call
-from millbeck.server.dispatch import handles
-from millbeck.server.drivers.quorum_description import QuorumDescription, ReplicaDescription
-from millbeck.wire.messages.describe_quorum import (
+from millbeck.server.metadata.quorum_description import QuorumDescription, ReplicaDescription
+from millbeck.server.network.call import Call
+from millbeck.server.network.route import Need, handles
+from millbeck.wire.messages.nodes import UpdateFeaturesRequest, UpdateFeaturesResponse
+from millbeck.wire.messages.quorum import (
     DescribeQuorumPartition,
     DescribeQuorumRequest,
     DescribeQuorumResponse,
@@ -29,14 +30,13 @@ from millbeck.wire.messages.describe_quorum import (
     QuorumNode,
     QuorumReplica,
 )
-from millbeck.wire.messages.update_features import UpdateFeaturesRequest, UpdateFeaturesResponse
 
 METADATA_PARTITION: Final = 0
 DIRECTORIES_FROM: Final = 2
-"""The version of DescribeQuorum from which it tells of directories and listeners."""
+"""The first version of DescribeQuorum with directory ids and listeners."""
 
 
-@handles(55)
+@handles(55, needs=[Need(Operation.DESCRIBE, ResourceType.CLUSTER)])
 def handle_describe_quorum(call: Call, request: DescribeQuorumRequest) -> DescribeQuorumResponse:
     if not call.may(Operation.DESCRIBE, ResourceType.CLUSTER, CLUSTER_NAME):
         raise ClusterAuthorizationFailed
@@ -80,7 +80,7 @@ def _replica(call: Call, replica: ReplicaDescription) -> QuorumReplica:
 
 
 def _nodes(call: Call, quorum: QuorumDescription) -> list[QuorumNode]:
-    """Where the voters listen; a node that is alone may have no listener for that, and is where it was asked."""
+    """The listeners of the voters; a node that is alone may have none, and then gives the address it was asked at."""
     if not quorum.endpoints:
         host, port = call.broker.address_for(call.connection)
         return [QuorumNode(call.broker.node_id, [QuorumListener(call.connection.listener.address.name, host, port)])]
@@ -90,7 +90,7 @@ def _nodes(call: Call, quorum: QuorumDescription) -> list[QuorumNode]:
     ]
 
 
-@handles(57)
+@handles(57, needs=[Need(Operation.ALTER, ResourceType.CLUSTER)])
 async def handle_update_features(call: Call, request: UpdateFeaturesRequest) -> UpdateFeaturesResponse:
     if not call.may(Operation.ALTER, ResourceType.CLUSTER, CLUSTER_NAME):
         raise ClusterAuthorizationFailed

@@ -1,11 +1,11 @@
-"""What the members of the metadata quorum say to each other, on the controllers' listeners alone: Vote,
-BeginQuorumEpoch, EndQuorumEpoch, Fetch and FetchSnapshot of the metadata log, and UpdateRaftVoter.
+"""Requests between members of the metadata quorum, on controller listeners only: Vote, BeginQuorumEpoch,
+EndQuorumEpoch, Fetch and FetchSnapshot of the metadata log, and UpdateRaftVoter.
 
 Behaviour
-- All of them need CLUSTER_ACTION. A request of another cluster is INCONSISTENT_CLUSTER_ID, one that is not about the
-  metadata log INVALID_REQUEST; both stand at the top of the response.
-- Fetch here is the quorum's replication: only the leader answers it with records, and may hold it for a while. It has
-  nothing to do with the Fetch of the listeners for clients.
+- All of them require CLUSTER_ACTION. A request with another cluster id is INCONSISTENT_CLUSTER_ID, one for another
+  partition than the metadata log's INVALID_REQUEST; both are top-level errors.
+- Fetch here is the quorum's replication: only the leader answers it with records, and may delay the response. It is
+  unrelated to Fetch on client listeners.
 Versions
 - Vote 1: directory ids; 2: pre-vote. Fetch 17: directory ids; 18: the follower's high watermark.
 """
@@ -16,15 +16,15 @@ from typing import Any, Final
 
 from millbeck.kernel.errors import ApiError, ClusterAuthorizationFailed
 from millbeck.security.authorizer import CLUSTER_NAME, Operation, ResourceType
-from millbeck.server.call import Call
-from millbeck.server.dispatch import ErrorReply, Route, handles
+from millbeck.server.network.call import Call
+from millbeck.server.network.route import ErrorReply, Need, Route, handles
 from millbeck.wire.api_keys import APIS
 
 FETCH: Final = 1
 
 
 def error_reply(api_key: int) -> ErrorReply:
-    """The message is loaded when there is an error to be told: a node that is alone has no use for it."""
+    """The error reply of an API; imports the message only on an error, as a single-node cluster never needs it."""
 
     def reply(request: Any, version: int, error: ApiError) -> Any:
         response = APIS[api_key].response()
@@ -37,42 +37,42 @@ def error_reply(api_key: int) -> ErrorReply:
 
 
 async def ask_quorum(call: Call, request: Any, operation: Operation) -> Any:
-    """Put a request to this node's member of the quorum."""
-    # Loaded with the first of them: it brings a dozen messages along.
-    from millbeck.server.drivers import raft_wire
+    """Pass a request to this node's member of the quorum."""
+    # Imported on the first request: it brings a dozen message modules along.
+    from millbeck.server.metadata import raft_messages
 
     if not call.may(operation, ResourceType.CLUSTER, CLUSTER_NAME):
         raise ClusterAuthorizationFailed
-    ask = raft_wire.ask_of(request, call.broker.cluster_id)
-    return raft_wire.response_of(request, await call.broker.quorum.ask(ask))
+    ask = raft_messages.ask_of(request, call.broker.cluster_id)
+    return raft_messages.to_wire_response(request, await call.broker.quorum.ask(ask))
 
 
-@handles(52, error_reply=error_reply(52))
+@handles(52, needs=[Need(Operation.CLUSTER_ACTION, ResourceType.CLUSTER)], error_reply=error_reply(52))
 async def handle_vote(call: Call, request: Any) -> Any:
     return await ask_quorum(call, request, Operation.CLUSTER_ACTION)
 
 
-@handles(53, error_reply=error_reply(53))
+@handles(53, needs=[Need(Operation.CLUSTER_ACTION, ResourceType.CLUSTER)], error_reply=error_reply(53))
 async def handle_begin_quorum_epoch(call: Call, request: Any) -> Any:
     return await ask_quorum(call, request, Operation.CLUSTER_ACTION)
 
 
-@handles(54, error_reply=error_reply(54))
+@handles(54, needs=[Need(Operation.CLUSTER_ACTION, ResourceType.CLUSTER)], error_reply=error_reply(54))
 async def handle_end_quorum_epoch(call: Call, request: Any) -> Any:
     return await ask_quorum(call, request, Operation.CLUSTER_ACTION)
 
 
-@handles(FETCH, error_reply=error_reply(FETCH))
+@handles(FETCH, needs=[Need(Operation.CLUSTER_ACTION, ResourceType.CLUSTER)], error_reply=error_reply(FETCH))
 async def handle_raft_fetch(call: Call, request: Any) -> Any:
     return await ask_quorum(call, request, Operation.CLUSTER_ACTION)
 
 
-@handles(59, error_reply=error_reply(59))
+@handles(59, needs=[Need(Operation.CLUSTER_ACTION, ResourceType.CLUSTER)], error_reply=error_reply(59))
 async def handle_fetch_snapshot(call: Call, request: Any) -> Any:
     return await ask_quorum(call, request, Operation.CLUSTER_ACTION)
 
 
-@handles(82, error_reply=error_reply(82))
+@handles(82, needs=[Need(Operation.CLUSTER_ACTION, ResourceType.CLUSTER)], error_reply=error_reply(82))
 async def handle_update_raft_voter(call: Call, request: Any) -> Any:
     return await ask_quorum(call, request, Operation.CLUSTER_ACTION)
 
@@ -85,4 +85,4 @@ RAFT_ROUTES: Final[tuple[Route, ...]] = (
     handle_fetch_snapshot,
     handle_update_raft_voter,
 )
-"""For the controllers' listeners."""
+"""The raft APIs of controller listeners."""

@@ -1,29 +1,27 @@
-"""Partitions move to other brokers: AlterPartitionReassignments, ListPartitionReassignments.
+"""AlterPartitionReassignments, ListPartitionReassignments: move partitions to other brokers.
 
 Behaviour
-- A move is answered when it has begun, not when it is complete: that is what listing is for.
-- Each partition moves or is refused by itself; null replicas cancel a move.
+- The response is sent when a reassignment has started, not when it is complete: list the reassignments to see that.
+- Each partition is accepted or refused on its own; null replicas cancel a reassignment.
 Versions
-- AlterPartitionReassignments 1: a request may forbid that the number of replicas changes.
+- AlterPartitionReassignments 1: a request may forbid a change of the replication factor.
 """
 
 from __future__ import annotations
 
 from millbeck.kernel.errors import ClusterAuthorizationFailed, NotController
 from millbeck.security.authorizer import CLUSTER_NAME, Operation, ResourceType
-from millbeck.server.call import Call
-from millbeck.server.dispatch import handles
-from millbeck.wire.messages.alter_partition_reassignments import (
+from millbeck.server.network.call import Call
+from millbeck.server.network.route import Need, handles
+from millbeck.wire.messages.replicas import (
     AlterPartitionReassignmentsRequest,
     AlterPartitionReassignmentsResponse,
-)
-from millbeck.wire.messages.list_partition_reassignments import (
     ListPartitionReassignmentsRequest,
     ListPartitionReassignmentsResponse,
 )
 
 
-@handles(45)
+@handles(45, needs=[Need(Operation.ALTER, ResourceType.CLUSTER)])
 async def handle_alter_partition_reassignments(
     call: Call, request: AlterPartitionReassignmentsRequest
 ) -> AlterPartitionReassignmentsResponse:
@@ -33,7 +31,7 @@ async def handle_alter_partition_reassignments(
     return await broker.quorum.submit(lambda image: broker.controller.alter_partition_reassignments(image, request))
 
 
-@handles(46)
+@handles(46, needs=[Need(Operation.DESCRIBE, ResourceType.CLUSTER)])
 def handle_list_partition_reassignments(
     call: Call, request: ListPartitionReassignmentsRequest
 ) -> ListPartitionReassignmentsResponse:

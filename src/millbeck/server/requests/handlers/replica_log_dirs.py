@@ -1,11 +1,11 @@
 """AlterReplicaLogDirs: move replicas between the log directories of this node.
 
 Behaviour
-- The answer says that a move has begun, or that there is nothing to move; DescribeLogDirs shows how far it is.
-- A directory that is not in ``log.dirs`` is LOG_DIR_NOT_FOUND, a partition that has no replica here
-  REPLICA_NOT_AVAILABLE, anything offline KAFKA_STORAGE_ERROR.
+- The response means that a move has started or that there is nothing to move; DescribeLogDirs shows its progress.
+- A directory that is not in ``log.dirs`` is LOG_DIR_NOT_FOUND, a partition without a replica here
+  REPLICA_NOT_AVAILABLE, an offline directory or replica KAFKA_STORAGE_ERROR.
 Versions
-- 1 and 2 differ in their encoding alone.
+- 1 and 2 differ only in their encoding.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from millbeck.kernel.errors import (
     UnknownTopicOrPartition,
 )
 from millbeck.security.authorizer import CLUSTER_NAME, Operation, ResourceType
-from millbeck.server.call import Call
-from millbeck.server.dispatch import handles
-from millbeck.wire.messages.alter_replica_log_dirs import (
+from millbeck.server.network.call import Call
+from millbeck.server.network.route import Need, handles
+from millbeck.wire.messages.replicas import (
     AlterReplicaLogDirPartitionResult,
     AlterReplicaLogDirsRequest,
     AlterReplicaLogDirsResponse,
@@ -36,7 +36,7 @@ def error_reply(
     return None if request is None else _answer(request, lambda path, topic, index: error.code)
 
 
-@handles(34, error_reply=error_reply)
+@handles(34, needs=[Need(Operation.ALTER, ResourceType.CLUSTER)], error_reply=error_reply)
 def handle_alter_replica_log_dirs(call: Call, request: AlterReplicaLogDirsRequest) -> AlterReplicaLogDirsResponse:
     if not call.may(Operation.ALTER, ResourceType.CLUSTER, CLUSTER_NAME):
         raise ClusterAuthorizationFailed

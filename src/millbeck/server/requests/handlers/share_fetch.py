@@ -1,14 +1,15 @@
-"""ShareFetch and ShareAcknowledge: records for the members of share groups, and what they say of them (KIP-932).
+"""ShareFetch and ShareAcknowledge: records for members of share groups, and their acknowledgements (KIP-932).
 
 Behaviour
-- A session per member and broker: epoch 0 begins one (and carries no acknowledgements), every further request carries
-  the next epoch, -1 ends it: what the member says is taken, everything else it holds is released, nothing is fetched.
-- A fetch without anything to be had waits for ``max_wait_ms``, in line with the others, and holds its connection.
-- When the connection is lost, so is the session.
-- With share.version 0 all of this is UNSUPPORTED_VERSION.
+- One share session per member and broker: epoch 0 opens it (without acknowledgements), every further request carries
+  the next epoch, and -1 closes it: acknowledgements are processed, all other acquired records are released, and nothing
+  is fetched.
+- A fetch without available records waits up to ``max_wait_ms``, queued behind earlier ones, and holds its connection.
+- A lost connection closes the session.
+- With share.version 0 both are UNSUPPORTED_VERSION.
 Versions
-- ShareFetch 2: an acquire mode (1: never more than ``max_records``); renewals, which fetch nothing. ShareAcknowledge 2:
-  renewals.
+- ShareFetch 2: an acquire mode (1: never more than ``max_records``); renew acknowledgements, which fetch nothing.
+  ShareAcknowledge 2: renew acknowledgements.
 """
 
 from __future__ import annotations
@@ -24,21 +25,21 @@ from millbeck.kernel.errors import (
 )
 from millbeck.metadata.features import SHARE_VERSION
 from millbeck.security.authorizer import Operation, ResourceType
-from millbeck.server.call import Call
-from millbeck.server.dispatch import handles
-from millbeck.server.leader_hints import ABOUT_LEADERS, addresses_of, leader_of
-from millbeck.server.share.acknowledging import Acknowledging
-from millbeck.server.share.fetching import ShareFetching
+from millbeck.server.network.call import Call
+from millbeck.server.network.route import Need, handles
+from millbeck.server.replicas.leader_hints import ABOUT_LEADERS, addresses_of, leader_of
+from millbeck.server.share.acknowledgements import PendingAcknowledgements
+from millbeck.server.share.delayed_share_fetch import DelayedShareFetch
 from millbeck.server.share.sessions import FINAL_EPOCH, INITIAL_EPOCH, Place, ShareSession
-from millbeck.wire.messages.share_acknowledge import (
+from millbeck.wire.messages.share_fetch import (
     LeaderIdAndEpoch,
-    NodeEndpoint,
     ShareAcknowledgePartitionResult,
     ShareAcknowledgeRequest,
     ShareAcknowledgeResponse,
     ShareAcknowledgeTopicResponse,
+    ShareFetchRequest,
 )
-from millbeck.wire.messages.share_fetch import ShareFetchRequest
+from millbeck.wire.messages.shared import NodeEndpoint
 
 RECORD_LIMIT_MODE: Final = 1
 RENEWAL_VERSION: Final = 2
@@ -46,37 +47,37 @@ NO_LEADER: Final = -1
 
 
 def check_share_groups_are_on(call: Call) -> None:
-    """Raises UNSUPPORTED_VERSION while share.version is 0."""
+    """Raise UNSUPPORTED_VERSION while share.version is 0."""
     if not call.broker.image.features.level(SHARE_VERSION):
-        raise UnsupportedVersion("share groups are off: share.version is 0")
+        raise UnsupportedVersion("share groups are not enabled: share.version is 0")
 
 
 def _check(call: Call, request: ShareFetchRequest | ShareAcknowledgeRequest) -> tuple[str, str]:
     check_share_groups_are_on(call)
     if not request.group_id:
-        raise InvalidRequest("a group must be named")
+        raise InvalidRequest("group id must be set")
     if not request.member_id:
-        raise InvalidRequest("a member must be named")
+        raise InvalidRequest("member id must be set")
     if not call.may(Operation.READ, ResourceType.GROUP, request.group_id):
         raise GroupAuthorizationFailed
     return request.group_id, request.member_id
 
 
-@handles(78)
+@handles(78, needs=[Need(Operation.READ, ResourceType.GROUP), Need(Operation.READ, ResourceType.TOPIC)])
 def handle_share_fetch(call: Call, request: ShareFetchRequest) -> None:
     group_id, member_id = _check(call, request)
     epoch = request.share_session_epoch
     says_something = any(each.acknowledgement_batches for topic in request.topics for each in topic.partitions)
     if epoch == INITIAL_EPOCH and says_something:
-        raise InvalidRequest("a session does not begin with acknowledgements")
+        raise InvalidRequest("the first request of a share session must not contain acknowledgements")
     if request.is_renew_ack and (request.max_bytes or request.max_records or request.max_wait_ms or request.min_bytes):
-        raise InvalidRequest("a renewal fetches nothing")
+        raise InvalidRequest("a request with renew acknowledgements must not fetch records")
     shares = call.broker.shares
     session = shares.session(group_id, member_id, epoch, call.connection)
     if epoch != FINAL_EPOCH:
         session.add((topic.topic_id, each.partition_index) for topic in request.topics for each in topic.partitions)
         session.forget((topic.topic_id, index) for topic in request.forgotten_topics_data for index in topic.partitions)
-    acknowledging = Acknowledging(call, group_id, member_id)
+    acknowledging = PendingAcknowledgements(call, group_id, member_id)
     for topic in request.topics:
         for each in topic.partitions:
             if each.acknowledgement_batches:
@@ -88,23 +89,23 @@ def handle_share_fetch(call: Call, request: ShareFetchRequest) -> None:
     is_last = epoch == FINAL_EPOCH
     if is_last:
         shares.close_session(session)
-    fetching = ShareFetching(
+    fetching = DelayedShareFetch(
         call, request, session, acknowledging, is_strict=request.share_acquire_mode == RECORD_LIMIT_MODE
     )
     fetching.start(wants_records=not is_last and not request.is_renew_ack and request.max_records > 0)
 
 
-@handles(79)
+@handles(79, needs=[Need(Operation.READ, ResourceType.GROUP), Need(Operation.READ, ResourceType.TOPIC)])
 def handle_share_acknowledge(call: Call, request: ShareAcknowledgeRequest) -> None:
     group_id, member_id = _check(call, request)
     epoch = request.share_session_epoch
     if epoch == INITIAL_EPOCH:
-        raise InvalidShareSessionEpoch("a session begins with a fetch")
+        raise InvalidShareSessionEpoch("a share session must be opened by a ShareFetch request")
     shares = call.broker.shares
     session = shares.session(group_id, member_id, epoch, call.connection)
     shares.counters.acknowledge_requests += 1
     call.hold()
-    acknowledging = Acknowledging(call, group_id, member_id)
+    acknowledging = PendingAcknowledgements(call, group_id, member_id)
     for topic in request.topics:
         for each in topic.partitions:
             acknowledging.ask(

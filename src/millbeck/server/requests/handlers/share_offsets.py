@@ -1,10 +1,11 @@
-"""Describe-, Alter- and DeleteShareGroupOffsets: where share groups stand, and setting that anew.
+"""DescribeShareGroupOffsets, AlterShareGroupOffsets, DeleteShareGroupOffsets: start offsets of share groups.
 
 Behaviour
-- Describe: the start offset of each share partition, -1 where the group has not begun, and how many records are left
-  (the end of the partition, less the start, less what is settled beyond it). Without topics: all that have begun.
-- Alter and Delete: only while the group has no members, NON_EMPTY_GROUP otherwise. What is set begins in a new state
-  epoch, so that nothing written before can come back. Alter creates a group that is not there.
+- Describe: the start offset of each share partition, -1 where the group has none yet, and the lag (the end of the
+  partition minus the start offset, minus the records completed after it). Without topics: all share partitions with a
+  state.
+- Alter and Delete: only while the group has no members, NON_EMPTY_GROUP otherwise. The new offset starts a new state
+  epoch, so that earlier writes cannot take effect. Alter creates a missing group.
 Versions
 - Describe 1: the lag.
 """
@@ -15,8 +16,8 @@ import asyncio
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from millbeck.coordinator.group.share.groups import Beginning, StartsAt
-from millbeck.coordinator.runtime.result import Reply
+from millbeck.coordinator.group.share.groups import StartOffset, StateInitialization
+from millbeck.coordinator.runtime.result import ResponseCallback
 from millbeck.coordinator.share.shard import ShareKey
 from millbeck.kernel.errors import (
     ApiError,
@@ -26,35 +27,31 @@ from millbeck.kernel.errors import (
 )
 from millbeck.kernel.ids import ZERO_UUID
 from millbeck.security.authorizer import Operation, ResourceType
-from millbeck.server.call import Call
-from millbeck.server.dispatch import handles
-from millbeck.server.handlers.share_fetch import check_share_groups_are_on
-from millbeck.server.share.errands import Stored
-from millbeck.wire.messages.alter_share_group_offsets import (
+from millbeck.server.network.call import Call
+from millbeck.server.network.route import Need, handles
+from millbeck.server.requests.handlers.share_fetch import check_share_groups_are_on
+from millbeck.server.share.persister_requests import PersistedState
+from millbeck.wire.messages.log_offsets import (
+    ListOffsetsPartition,
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+    ListOffsetsTopic,
+)
+from millbeck.wire.messages.share_groups import (
     AlterShareGroupOffsetsRequest,
     AlterShareGroupOffsetsRequestTopic,
     AlterShareGroupOffsetsResponse,
     AlterShareGroupOffsetsResponsePartition,
     AlterShareGroupOffsetsResponseTopic,
-)
-from millbeck.wire.messages.delete_share_group_offsets import (
     DeleteShareGroupOffsetsRequest,
     DeleteShareGroupOffsetsResponse,
     DeleteShareGroupOffsetsResponseTopic,
-)
-from millbeck.wire.messages.describe_share_group_offsets import (
     DescribeShareGroupOffsetsRequest,
     DescribeShareGroupOffsetsRequestGroup,
     DescribeShareGroupOffsetsResponse,
     DescribeShareGroupOffsetsResponseGroup,
     DescribeShareGroupOffsetsResponsePartition,
     DescribeShareGroupOffsetsResponseTopic,
-)
-from millbeck.wire.messages.list_offsets import (
-    ListOffsetsPartition,
-    ListOffsetsRequest,
-    ListOffsetsResponse,
-    ListOffsetsTopic,
 )
 
 if TYPE_CHECKING:
@@ -69,11 +66,11 @@ PURPOSE: Final = "share-lag"
 ANSWER_SECONDS_MAX: Final = 10.0
 
 
-async def answer_of(ask: Callable[[Reply[T]], None]) -> T:
-    """What a reply gets, for those who wait; raises what it fails with."""
+async def answer_of(ask: Callable[[ResponseCallback[T]], None]) -> T:
+    """Await the result passed to a response callback; raises the error it fails with."""
     future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
     ask(
-        Reply(
+        ResponseCallback(
             lambda value: None if future.done() else future.set_result(value),
             lambda error: None if future.done() else future.set_exception(error),
         )
@@ -81,7 +78,7 @@ async def answer_of(ask: Callable[[Reply[T]], None]) -> T:
     return await future
 
 
-# Describe
+# DescribeShareGroupOffsets
 
 
 def describe_error_reply(
@@ -98,7 +95,11 @@ def _refused_group(group_id: str, error: ApiError) -> DescribeShareGroupOffsetsR
     )
 
 
-@handles(90, error_reply=describe_error_reply)
+@handles(
+    90,
+    needs=[Need(Operation.DESCRIBE, ResourceType.GROUP), Need(Operation.DESCRIBE, ResourceType.TOPIC)],
+    error_reply=describe_error_reply,
+)
 async def handle_describe_share_group_offsets(
     call: Call, request: DescribeShareGroupOffsetsRequest
 ) -> DescribeShareGroupOffsetsResponse:
@@ -154,7 +155,7 @@ async def _describe_topic(
     for index in indexes:
         key = ShareKey(group_id, topic.topic_id, index)
         try:
-            stored: Stored = await answer_of(lambda reply, key=key: broker.shares.persister.summary(key, reply))  # type: ignore[misc]
+            stored: PersistedState = await answer_of(lambda reply, key=key: broker.shares.persister.summary(key, reply))  # type: ignore[misc]
         except ApiError as error:
             partitions.append(result(index, UNKNOWN, 0, UNKNOWN, error.code, str(error) or None))
             continue
@@ -166,7 +167,7 @@ async def _describe_topic(
 
 
 async def _ends_of(call: Call, name: str, indexes: list[int]) -> dict[int, int]:
-    """Where these partitions end; those whose leader does not say are left out."""
+    """The end offsets of these partitions; those whose leader does not answer are left out."""
     broker = call.broker
     topic = broker.image.topics.named(name)
     ends: dict[int, int] = {}
@@ -196,10 +197,10 @@ async def _ends_of(call: Call, name: str, indexes: list[int]) -> dict[int, int]:
     return ends
 
 
-# Alter
+# AlterShareGroupOffsets
 
 
-@handles(91)
+@handles(91, needs=[Need(Operation.READ, ResourceType.GROUP), Need(Operation.READ, ResourceType.TOPIC)])
 async def handle_alter_share_group_offsets(
     call: Call, request: AlterShareGroupOffsetsRequest
 ) -> AlterShareGroupOffsetsResponse:
@@ -208,12 +209,12 @@ async def handle_alter_share_group_offsets(
         raise GroupAuthorizationFailed
     broker, group_id = call.broker, request.group_id
     refusals: dict[tuple[str, int], ApiError] = {}
-    starts: list[StartsAt] = []
+    starts: list[StartOffset] = []
     for topic in request.topics:
         starts += _starts_in(call, topic, refusals)
     outcomes: dict[Place, ApiError | None] = {}
     if starts:
-        beginning: Beginning = await answer_of(
+        beginning: StateInitialization = await answer_of(
             lambda reply: broker.groups.write(group_id, lambda shard: shard.set_share_starts(group_id, starts), reply)
         )
         outcomes = await _outcomes(
@@ -236,7 +237,7 @@ async def handle_alter_share_group_offsets(
 
 def _starts_in(
     call: Call, topic: AlterShareGroupOffsetsRequestTopic, refusals: dict[tuple[str, int], ApiError]
-) -> list[StartsAt]:
+) -> list[StartOffset]:
     image = call.broker.image.topics.named(topic.topic_name)
     may_read = call.may(Operation.READ, ResourceType.TOPIC, topic.topic_name)
     found = []
@@ -246,7 +247,7 @@ def _starts_in(
         elif image is None or each.partition_index not in image.partitions:
             refusals[topic.topic_name, each.partition_index] = UnknownTopicOrPartition()
         else:
-            found.append(StartsAt(image.topic_id, topic.topic_name, each.partition_index, each.start_offset))
+            found.append(StartOffset(image.topic_id, topic.topic_name, each.partition_index, each.start_offset))
     return found
 
 
@@ -256,10 +257,10 @@ async def _outcomes(ask: Callable[[Any], None]) -> dict[Place, ApiError | None]:
     return await future
 
 
-# Delete
+# DeleteShareGroupOffsets
 
 
-@handles(92)
+@handles(92, needs=[Need(Operation.DELETE, ResourceType.GROUP), Need(Operation.READ, ResourceType.TOPIC)])
 async def handle_delete_share_group_offsets(
     call: Call, request: DeleteShareGroupOffsetsRequest
 ) -> DeleteShareGroupOffsetsResponse:

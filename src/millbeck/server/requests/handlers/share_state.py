@@ -1,10 +1,10 @@
-"""What share coordinators serve to other brokers: Initialize, Read, Write, Delete and ReadSummary of share group state.
+"""The share coordinator's APIs for other brokers: Initialize, Read, Write, Delete and ReadSummary of share group state.
 
 Behaviour
-- Only brokers ask: CLUSTER_AUTHORIZATION_FAILED for everybody else.
-- Each share partition has its own outcome. Only what is to be deleted may be of a topic that does not exist.
+- For brokers only: CLUSTER_AUTHORIZATION_FAILED for other clients.
+- Each share partition has its own result. The topic must exist, except for a delete.
 Versions
-- Write 1 and ReadSummary 1: how many deliveries are complete.
+- Write 1 and ReadSummary 1: the number of completed deliveries.
 """
 
 from __future__ import annotations
@@ -12,27 +12,21 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from millbeck.coordinator.runtime.result import Reply
-from millbeck.coordinator.share.shard import ShareKey, Written
+from millbeck.coordinator.runtime.result import ResponseCallback
+from millbeck.coordinator.share.shard import ShareKey, StateWrite
 from millbeck.coordinator.share.states import StateBatch
 from millbeck.kernel.errors import ApiError, ClusterAuthorizationFailed, InvalidRequest, UnknownTopicOrPartition
-from millbeck.security.authorizer import CLUSTER_NAME, Operation, ResourceType
-from millbeck.server.call import Call
-from millbeck.server.dispatch import ErrorReply, handles
-from millbeck.server.handlers.gather import Gather
-from millbeck.server.handlers.share_fetch import check_share_groups_are_on
-from millbeck.server.share import errands
-from millbeck.server.share.errands import Errand, Kind, Stored
-from millbeck.wire.messages import (
-    delete_share_group_state,
-    initialize_share_group_state,
-    read_share_group_state,
-    read_share_group_state_summary,
-    write_share_group_state,
-)
+from millbeck.security.authorizer import Operation, ResourceType
+from millbeck.server.loop.gather import ResultCollector
+from millbeck.server.network.call import Call
+from millbeck.server.network.route import ErrorReply, Need, handles
+from millbeck.server.requests.handlers.share_fetch import check_share_groups_are_on
+from millbeck.server.share import persister_requests
+from millbeck.server.share.persister_requests import PersistedState, PersisterOperation, PersisterRequest
+from millbeck.wire.messages import share_state as share_state_messages
 
 Shape = Callable[[int, Any], Any]
-"""From a partition and what was found to its result."""
+"""Builds the result of one partition from its number and the coordinator's answer."""
 
 
 def _error_reply(response: type[Any], topic_result: type[Any], result: type[Any]) -> ErrorReply:
@@ -55,17 +49,17 @@ def _error_reply(response: type[Any], topic_result: type[Any], result: type[Any]
 def _serve(
     call: Call,
     request: Any,
-    kind: Kind,
+    kind: PersisterOperation,
     argument: Callable[[Any], Any],
     topic_result: type[Any],
     result: type[Any],
     shape: Shape,
 ) -> None:
     check_share_groups_are_on(call)
-    if not call.may(Operation.CLUSTER_ACTION, ResourceType.CLUSTER, CLUSTER_NAME):
+    if not call.is_cluster_action_allowed():
         raise ClusterAuthorizationFailed
     if not request.group_id:
-        raise InvalidRequest("a group must be named")
+        raise InvalidRequest("group id must be set")
 
     def finish(found: list[tuple[bytes, Any]]) -> None:
         topics: dict[bytes, list[Any]] = {}
@@ -74,7 +68,7 @@ def _serve(
         call.reply(kind.response([topic_result(topic_id, results) for topic_id, results in topics.items()]))
 
     call.hold()
-    gather: Gather[tuple[bytes, Any]] = Gather(finish)
+    gather: ResultCollector[tuple[bytes, Any]] = ResultCollector(finish)
     for topic in request.topics:
         for each in topic.partitions:
             _ask(call, request.group_id, topic.topic_id, each, kind, argument(each), result, shape, gather)
@@ -86,40 +80,50 @@ def _ask(
     group_id: str,
     topic_id: bytes,
     asked: Any,
-    kind: Kind,
+    kind: PersisterOperation,
     argument: Any,
     result: type[Any],
     shape: Shape,
-    gather: Gather[tuple[bytes, Any]],
+    gather: ResultCollector[tuple[bytes, Any]],
 ) -> None:
     broker = call.broker
     place = gather.ask(lambda error: (topic_id, result(asked.partition, error.code, str(error) or None)))
     topic = broker.image.topics.with_id(topic_id)
-    if kind is not errands.DELETE and (topic is None or asked.partition not in topic.partitions):
+    if kind is not persister_requests.DELETE and (topic is None or asked.partition not in topic.partitions):
         place.fail(UnknownTopicOrPartition())
         return
-    reply: Reply[Any] = Reply(lambda found: place.reply((topic_id, shape(asked.partition, found))), place.fail)
+    reply: ResponseCallback[Any] = ResponseCallback(
+        lambda found: place.reply((topic_id, shape(asked.partition, found))), place.fail
+    )
     key = ShareKey(group_id, topic_id, asked.partition)
-    kind.run_here(broker.share_state, Errand(kind, key, argument, reply), reply, broker.now_ms())
+    kind.run_here(broker.share_state, PersisterRequest(kind, key, argument, reply), reply, broker.now_ms())
 
 
 @handles(
     83,
+    needs=[
+        Need(
+            Operation.CLUSTER_ACTION,
+            ResourceType.CLUSTER,
+            when="on the inter-broker listener only",
+            denied="31 in every partition",
+        )
+    ],
     error_reply=_error_reply(
-        initialize_share_group_state.InitializeShareGroupStateResponse,
-        initialize_share_group_state.InitializeStateResult,
-        initialize_share_group_state.InitializeShareGroupStatePartitionResult,
+        share_state_messages.InitializeShareGroupStateResponse,
+        share_state_messages.InitializeStateResult,
+        share_state_messages.InitializeShareGroupStatePartitionResult,
     ),
 )
 def handle_initialize_share_group_state(
-    call: Call, request: initialize_share_group_state.InitializeShareGroupStateRequest
+    call: Call, request: share_state_messages.InitializeShareGroupStateRequest
 ) -> None:
-    messages = initialize_share_group_state
+    messages = share_state_messages
     result = messages.InitializeShareGroupStatePartitionResult
     _serve(
         call,
         request,
-        errands.INITIALIZE,
+        persister_requests.INITIALIZE,
         lambda asked: (asked.state_epoch, asked.start_offset),
         messages.InitializeStateResult,
         result,
@@ -129,37 +133,61 @@ def handle_initialize_share_group_state(
 
 @handles(
     84,
+    needs=[
+        Need(
+            Operation.CLUSTER_ACTION,
+            ResourceType.CLUSTER,
+            when="on the inter-broker listener only",
+            denied="31 in every partition",
+        )
+    ],
     error_reply=_error_reply(
-        read_share_group_state.ReadShareGroupStateResponse,
-        read_share_group_state.ReadStateResult,
-        read_share_group_state.ReadShareGroupStatePartitionResult,
+        share_state_messages.ReadShareGroupStateResponse,
+        share_state_messages.ReadStateResult,
+        share_state_messages.ReadShareGroupStatePartitionResult,
     ),
 )
-def handle_read_share_group_state(call: Call, request: read_share_group_state.ReadShareGroupStateRequest) -> None:
-    messages = read_share_group_state
+def handle_read_share_group_state(call: Call, request: share_state_messages.ReadShareGroupStateRequest) -> None:
+    messages = share_state_messages
     result = messages.ReadShareGroupStatePartitionResult
 
-    def shape(partition: int, stored: Stored) -> Any:
+    def shape(partition: int, stored: PersistedState) -> Any:
         batches = [messages.StateBatch(*batch) for batch in stored.batches]
         return result(partition, 0, None, stored.state_epoch, stored.start_offset, batches)
 
-    _serve(call, request, errands.READ, lambda asked: asked.leader_epoch, messages.ReadStateResult, result, shape)
+    _serve(
+        call,
+        request,
+        persister_requests.READ,
+        lambda asked: asked.leader_epoch,
+        messages.ReadStateResult,
+        result,
+        shape,
+    )
 
 
 @handles(
     85,
+    needs=[
+        Need(
+            Operation.CLUSTER_ACTION,
+            ResourceType.CLUSTER,
+            when="on the inter-broker listener only",
+            denied="31 in every partition",
+        )
+    ],
     error_reply=_error_reply(
-        write_share_group_state.WriteShareGroupStateResponse,
-        write_share_group_state.WriteStateResult,
-        write_share_group_state.WriteShareGroupStatePartitionResult,
+        share_state_messages.WriteShareGroupStateResponse,
+        share_state_messages.WriteStateResult,
+        share_state_messages.WriteShareGroupStatePartitionResult,
     ),
 )
-def handle_write_share_group_state(call: Call, request: write_share_group_state.WriteShareGroupStateRequest) -> None:
-    messages = write_share_group_state
+def handle_write_share_group_state(call: Call, request: share_state_messages.WriteShareGroupStateRequest) -> None:
+    messages = share_state_messages
     result = messages.WriteShareGroupStatePartitionResult
 
-    def written(asked: write_share_group_state.WriteShareGroupStatePartition) -> Written:
-        return Written(
+    def written(asked: share_state_messages.WriteShareGroupStatePartition) -> StateWrite:
+        return StateWrite(
             state_epoch=asked.state_epoch,
             leader_epoch=asked.leader_epoch,
             start_offset=asked.start_offset,
@@ -173,7 +201,7 @@ def handle_write_share_group_state(call: Call, request: write_share_group_state.
     _serve(
         call,
         request,
-        errands.WRITE,
+        persister_requests.WRITE,
         written,
         messages.WriteStateResult,
         result,
@@ -183,19 +211,27 @@ def handle_write_share_group_state(call: Call, request: write_share_group_state.
 
 @handles(
     86,
+    needs=[
+        Need(
+            Operation.CLUSTER_ACTION,
+            ResourceType.CLUSTER,
+            when="on the inter-broker listener only",
+            denied="31 in every partition",
+        )
+    ],
     error_reply=_error_reply(
-        delete_share_group_state.DeleteShareGroupStateResponse,
-        delete_share_group_state.DeleteStateResult,
-        delete_share_group_state.DeleteShareGroupStatePartitionResult,
+        share_state_messages.DeleteShareGroupStateResponse,
+        share_state_messages.DeleteStateResult,
+        share_state_messages.DeleteShareGroupStatePartitionResult,
     ),
 )
-def handle_delete_share_group_state(call: Call, request: delete_share_group_state.DeleteShareGroupStateRequest) -> None:
-    messages = delete_share_group_state
+def handle_delete_share_group_state(call: Call, request: share_state_messages.DeleteShareGroupStateRequest) -> None:
+    messages = share_state_messages
     result = messages.DeleteShareGroupStatePartitionResult
     _serve(
         call,
         request,
-        errands.DELETE,
+        persister_requests.DELETE,
         lambda _: None,
         messages.DeleteStateResult,
         result,
@@ -205,19 +241,27 @@ def handle_delete_share_group_state(call: Call, request: delete_share_group_stat
 
 @handles(
     87,
+    needs=[
+        Need(
+            Operation.CLUSTER_ACTION,
+            ResourceType.CLUSTER,
+            when="on the inter-broker listener only",
+            denied="31 in every partition",
+        )
+    ],
     error_reply=_error_reply(
-        read_share_group_state_summary.ReadShareGroupStateSummaryResponse,
-        read_share_group_state_summary.ReadStateSummaryResult,
-        read_share_group_state_summary.ReadShareGroupStateSummaryPartitionResult,
+        share_state_messages.ReadShareGroupStateSummaryResponse,
+        share_state_messages.ReadStateSummaryResult,
+        share_state_messages.ReadShareGroupStateSummaryPartitionResult,
     ),
 )
 def handle_read_share_group_state_summary(
-    call: Call, request: read_share_group_state_summary.ReadShareGroupStateSummaryRequest
+    call: Call, request: share_state_messages.ReadShareGroupStateSummaryRequest
 ) -> None:
-    messages = read_share_group_state_summary
+    messages = share_state_messages
     result = messages.ReadShareGroupStateSummaryPartitionResult
 
-    def shape(partition: int, stored: Stored) -> Any:
+    def shape(partition: int, stored: PersistedState) -> Any:
         return result(
             partition,
             0,
@@ -228,4 +272,4 @@ def handle_read_share_group_state_summary(
             stored.delivery_complete_count,
         )
 
-    _serve(call, request, errands.SUMMARY, lambda _: None, messages.ReadStateSummaryResult, result, shape)
+    _serve(call, request, persister_requests.SUMMARY, lambda _: None, messages.ReadStateSummaryResult, result, shape)

@@ -1,48 +1,55 @@
-"""Topics come, grow, shrink at their start, and go: CreateTopics, DeleteTopics, CreatePartitions, DeleteRecords.
+"""CreateTopics, DeleteTopics, CreatePartitions, DeleteRecords.
 
 Behaviour
-- What a client may not do is refused topic by topic and left out of what the controller is asked; the rest goes on.
-  The refusal does not tell whether there is such a topic, nor the name behind an id.
-- Replies leave when the change is committed; ``validate_only`` changes nothing.
-- DeleteRecords moves a log's start; offset -1 is the high watermark, which is also as far as it may go.
+- Topics the client is not authorized for are refused one by one; the others go to the controller. A refusal does not
+  reveal whether a topic exists, nor the name of a topic id.
+- Responses are sent when the change is committed; ``validate_only`` changes nothing.
+- A quota of partition changes counts every partition that is created or deleted (KIP-599).
+- DeleteRecords advances the log start offset; offset -1 means the high watermark, which is also the maximum.
 Versions
-- CreateTopics 5: the settings of what was created; 7: topic ids. DeleteTopics 6: by id.
+- CreateTopics 5: the configs of the created topic; 7: topic ids. DeleteTopics 6: by id.
 """
 
 from __future__ import annotations
+
+from typing import Final
 
 from millbeck.kernel.errors import (
     ApiError,
     InvalidTopic,
     OffsetOutOfRange,
     PolicyViolation,
+    ThrottlingQuotaExceeded,
     TopicAuthorizationFailed,
 )
 from millbeck.kernel.names import is_internal_topic
 from millbeck.security.authorizer import CLUSTER_NAME, Operation, ResourceType
-from millbeck.server.call import Call
-from millbeck.server.dispatch import handles
-from millbeck.wire.messages.create_partitions import (
+from millbeck.server.network.call import Call
+from millbeck.server.network.route import Need, handles
+from millbeck.server.quotas.client_quotas import UNLIMITED, Mutations
+from millbeck.wire.messages.topics import (
+    CreatableTopicResult,
     CreatePartitionsRequest,
     CreatePartitionsResponse,
     CreatePartitionsTopicResult,
-)
-from millbeck.wire.messages.create_topics import CreatableTopicResult, CreateTopicsRequest, CreateTopicsResponse
-from millbeck.wire.messages.delete_records import (
+    CreateTopicsRequest,
+    CreateTopicsResponse,
+    DeletableTopicResult,
     DeleteRecordsPartition,
     DeleteRecordsPartitionResult,
     DeleteRecordsRequest,
     DeleteRecordsResponse,
     DeleteRecordsTopicResult,
-)
-from millbeck.wire.messages.delete_topics import (
-    DeletableTopicResult,
     DeleteTopicsRequest,
     DeleteTopicsResponse,
     DeleteTopicState,
 )
 
 HIGH_WATERMARK = -1
+STRICT_CREATION_FROM: Final = 6
+STRICT_DELETION_FROM: Final = 5
+STRICT_GROWTH_FROM: Final = 3
+"""Versions from which requests over the quota of partition changes are refused, not only throttled (KIP-599)."""
 
 
 def create_error(request: CreateTopicsRequest | None, version: int, error: ApiError) -> CreateTopicsResponse | None:
@@ -54,19 +61,38 @@ def create_error(request: CreateTopicsRequest | None, version: int, error: ApiEr
     return CreateTopicsResponse(topics=results)
 
 
-@handles(19, error_reply=create_error)
+@handles(
+    19,
+    needs=[
+        Need(Operation.CREATE, ResourceType.CLUSTER, denied="29") | Need(Operation.CREATE, ResourceType.TOPIC),
+        Need(
+            Operation.DESCRIBE_CONFIGS,
+            ResourceType.TOPIC,
+            when="for the configs in the response",
+            denied="29 in topic_config_error_code",
+        ),
+    ],
+    error_reply=create_error,
+)
 async def handle_create_topics(call: Call, request: CreateTopicsRequest) -> CreateTopicsResponse:
-    may_create_all = call.may(Operation.CREATE, ResourceType.CLUSTER, CLUSTER_NAME)
+    may_create_all = call.may(Operation.CREATE, ResourceType.CLUSTER, CLUSTER_NAME, is_filter=True)
     refused: list[CreatableTopicResult] = []
     allowed = []
     for topic in request.topics:
         if may_create_all or call.may(Operation.CREATE, ResourceType.TOPIC, topic.name):
             allowed.append(topic)
         else:
-            error = TopicAuthorizationFailed()
+            error = TopicAuthorizationFailed("Authorization failed.")
             refused.append(CreatableTopicResult(topic.name, error_code=error.code, error_message=error.message))
-    request.topics = allowed
     broker = call.broker
+    mutations = _mutations(call, STRICT_CREATION_FROM)
+    request.topics = []
+    for topic in allowed:
+        try:
+            mutations.take(len(topic.assignments) or _partition_count(call, topic.num_partitions))
+            request.topics.append(topic)
+        except ThrottlingQuotaExceeded as error:
+            refused.append(CreatableTopicResult(topic.name, error_code=error.code, error_message=error.message))
     response = await broker.quorum.submit(
         lambda image: broker.controller.create_topics(
             image,
@@ -75,7 +101,18 @@ async def handle_create_topics(call: Call, request: CreateTopicsRequest) -> Crea
         )
     )
     response.topics += refused
+    response.throttle_time_ms = mutations.wait_ms()
     return response
+
+
+def _mutations(call: Call, strict_from: int) -> Mutations:
+    """What this client may change; requests of older versions are never refused for it."""
+    quotas = call.broker.quotas
+    return UNLIMITED if quotas is None else quotas.mutations(call, is_strict=call.version >= strict_from)
+
+
+def _partition_count(call: Call, asked: int) -> int:
+    return asked if asked > 0 else call.broker.config.topic_defaults.num_partitions
 
 
 def delete_error(request: DeleteTopicsRequest | None, version: int, error: ApiError) -> DeleteTopicsResponse | None:
@@ -91,30 +128,59 @@ def delete_error(request: DeleteTopicsRequest | None, version: int, error: ApiEr
     return DeleteTopicsResponse(responses=results)
 
 
-@handles(20, error_reply=delete_error)
+@handles(
+    20,
+    needs=[
+        Need(Operation.DELETE, ResourceType.CLUSTER, denied="29") | Need(Operation.DELETE, ResourceType.TOPIC),
+        Need(
+            Operation.DESCRIBE,
+            ResourceType.TOPIC,
+            when="to be told the name of a topic given by id",
+            denied="the name is null",
+        ),
+    ],
+    error_reply=delete_error,
+)
 async def handle_delete_topics(call: Call, request: DeleteTopicsRequest) -> DeleteTopicsResponse:
     broker = call.broker
     refused: list[DeletableTopicResult] = []
     allowed: list[DeleteTopicState] = []
-    may_delete_all = call.may(Operation.DELETE, ResourceType.CLUSTER, CLUSTER_NAME)
+    may_delete_all = call.may(Operation.DELETE, ResourceType.CLUSTER, CLUSTER_NAME, is_filter=True)
     for state in request.topics or [DeleteTopicState(name=name) for name in request.topic_names]:
         refusal = None if may_delete_all else _deletion_refusal(call, state)
         if refusal is None:
             allowed.append(state)
         else:
             refused.append(refusal)
-    request.topics, request.topic_names = allowed, []
+    mutations = _mutations(call, STRICT_DELETION_FROM)
+    request.topics, request.topic_names = [], []
+    for state in allowed:
+        try:
+            mutations.take(_partitions_of(call, state))
+            request.topics.append(state)
+        except ThrottlingQuotaExceeded as error:
+            refused.append(DeletableTopicResult(state.name, state.topic_id, error.code, error.message))
     response = await broker.quorum.submit(lambda image: broker.controller.delete_topics(image, request))
     response.responses += refused
+    response.throttle_time_ms = mutations.wait_ms()
     return response
 
 
+def _partitions_of(call: Call, state: DeleteTopicState) -> int:
+    topics = call.broker.image.topics
+    topic = topics.with_id(state.topic_id) if state.name is None else topics.named(state.name)
+    return 0 if topic is None else len(topic.partitions)
+
+
 def _deletion_refusal(call: Call, state: DeleteTopicState) -> DeletableTopicResult | None:
-    name = state.name
+    """Who may describe a topic is told that it does not exist, by the controller; others are refused all the same."""
+    name, topics = state.name, call.broker.image.topics
     if name is None:
-        topic = call.broker.image.topics.with_id(state.topic_id)
+        topic = topics.with_id(state.topic_id)
         name = None if topic is None else topic.name
     if name is None or call.may(Operation.DELETE, ResourceType.TOPIC, name):
+        return None
+    if topics.named(name) is None and call.may(Operation.DESCRIBE, ResourceType.TOPIC, name):
         return None
     error = TopicAuthorizationFailed()
     shown = state.name
@@ -132,7 +198,7 @@ def partitions_error(
     return CreatePartitionsResponse(results=results)
 
 
-@handles(37, error_reply=partitions_error)
+@handles(37, needs=[Need(Operation.ALTER, ResourceType.TOPIC)], error_reply=partitions_error)
 async def handle_create_partitions(call: Call, request: CreatePartitionsRequest) -> CreatePartitionsResponse:
     broker = call.broker
     refused: list[CreatePartitionsTopicResult] = []
@@ -143,9 +209,18 @@ async def handle_create_partitions(call: Call, request: CreatePartitionsRequest)
         else:
             error = TopicAuthorizationFailed()
             refused.append(CreatePartitionsTopicResult(topic.name, error.code, error.message))
-    request.topics = allowed
+    mutations = _mutations(call, STRICT_GROWTH_FROM)
+    request.topics = []
+    for topic in allowed:
+        known = broker.image.topics.named(topic.name)
+        try:
+            mutations.take(0 if known is None else max(0, topic.count - len(known.partitions)))
+            request.topics.append(topic)
+        except ThrottlingQuotaExceeded as throttled:
+            refused.append(CreatePartitionsTopicResult(topic.name, throttled.code, throttled.message))
     response = await broker.quorum.submit(lambda image: broker.controller.create_partitions(image, request))
     response.results += refused
+    response.throttle_time_ms = mutations.wait_ms()
     return response
 
 
@@ -163,7 +238,7 @@ def records_error(request: DeleteRecordsRequest | None, version: int, error: Api
     )
 
 
-@handles(21, error_reply=records_error)
+@handles(21, needs=[Need(Operation.DELETE, ResourceType.TOPIC)], error_reply=records_error)
 def handle_delete_records(call: Call, request: DeleteRecordsRequest) -> DeleteRecordsResponse:
     return DeleteRecordsResponse(
         topics=[
@@ -179,13 +254,13 @@ def _delete(call: Call, name: str, asked: DeleteRecordsPartition) -> DeleteRecor
             raise TopicAuthorizationFailed
         topic = call.broker.topics.topic(name)
         if is_internal_topic(name):
-            raise InvalidTopic(f"records of the internal topic {name} are not removed by hand")
+            raise InvalidTopic(f"records of the internal topic {name} cannot be deleted")
         partition = call.broker.topics.led_partition(name, asked.partition_index)
         if not topic.config.is_deleted:
-            raise PolicyViolation(f"records of {name} are removed by compaction, not by hand")
+            raise PolicyViolation(f"records of {name} cannot be deleted: its cleanup.policy is compact, without delete")
         offset = partition.high_watermark if asked.offset == HIGH_WATERMARK else asked.offset
         if offset > partition.high_watermark:
-            raise OffsetOutOfRange(f"offset {offset} is beyond the high watermark {partition.high_watermark}")
+            raise OffsetOutOfRange(f"offset {offset} is above the high watermark {partition.high_watermark}")
         start_offset = partition.log.delete_records(offset)
         partition.log_start_moved()
         return DeleteRecordsPartitionResult(asked.partition_index, start_offset, 0)

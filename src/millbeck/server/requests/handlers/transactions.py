@@ -1,15 +1,17 @@
-"""AddPartitionsToTxn, AddOffsetsToTxn, EndTxn: a transaction's life, and how it is listed and described.
+"""AddPartitionsToTxn, AddOffsetsToTxn, EndTxn, DescribeTransactions, ListTransactions.
 
 Behaviour
-- Only the coordinator of a transactional id answers; others say NOT_COORDINATOR.
-- A partition that cannot be added keeps the others of the request from being added: OPERATION_NOT_ATTEMPTED.
-- The offsets of a group join a transaction as the partition of ``__consumer_offsets`` that keeps them.
-- EndTxn is answered when the decision is committed; its markers follow.
+- Only the coordinator of a transactional id answers; other brokers answer NOT_COORDINATOR.
+- If one partition cannot be added, none is: the others are OPERATION_NOT_ATTEMPTED.
+- AddOffsetsToTxn adds the group's partition of ``__consumer_offsets`` to the transaction.
+- EndTxn is answered when the decision is committed; its markers are written afterwards.
 Versions
-- AddPartitionsToTxn 4 is for brokers: several transactions, added to or only verified. 5: transaction version 2.
-- EndTxn 5 is transaction version 2: the epoch goes up, and the answer has the id and epoch to go on with.
-- Below version 2, PRODUCER_FENCED is told as INVALID_PRODUCER_EPOCH.
-- ListTransactions 1: by duration. 2: by pattern.
+- AddPartitionsToTxn 4 is for brokers: several transactions, to add partitions or only verify them. 5: transaction
+  version 2.
+- EndTxn 5 is transaction version 2: the epoch is bumped, and the response has the producer id and epoch to continue
+  with.
+- Below version 2, PRODUCER_FENCED is answered as INVALID_PRODUCER_EPOCH.
+- ListTransactions 1: filter by duration. 2: filter by pattern.
 """
 
 from __future__ import annotations
@@ -17,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from millbeck.coordinator.runtime.result import Reply
+from millbeck.coordinator.runtime.result import ResponseCallback
 from millbeck.coordinator.transaction.ending import Ending
 from millbeck.coordinator.transaction.listing import Filters
 from millbeck.coordinator.transaction.patterns import matcher
@@ -36,13 +38,14 @@ from millbeck.kernel.errors import (
     UnknownTopicOrPartition,
 )
 from millbeck.kernel.ids import TopicPartition
-from millbeck.kernel.names import CONSUMER_OFFSETS_TOPIC
-from millbeck.security.authorizer import CLUSTER_NAME, Operation, ResourceType
-from millbeck.server.call import Call
-from millbeck.server.dispatch import handles
-from millbeck.server.handlers.gather import Gather
-from millbeck.wire.messages.add_offsets_to_txn import AddOffsetsToTxnRequest, AddOffsetsToTxnResponse
-from millbeck.wire.messages.add_partitions_to_txn import (
+from millbeck.kernel.names import CONSUMER_OFFSETS_TOPIC, is_internal_topic
+from millbeck.security.authorizer import Operation, ResourceType
+from millbeck.server.loop.gather import ResultCollector
+from millbeck.server.network.call import Call
+from millbeck.server.network.route import Need, handles
+from millbeck.wire.messages.transactions import (
+    AddOffsetsToTxnRequest,
+    AddOffsetsToTxnResponse,
     AddPartitionsToTxnPartitionResult,
     AddPartitionsToTxnRequest,
     AddPartitionsToTxnResponse,
@@ -50,14 +53,14 @@ from millbeck.wire.messages.add_partitions_to_txn import (
     AddPartitionsToTxnTopic,
     AddPartitionsToTxnTopicResult,
     AddPartitionsToTxnTransaction,
-)
-from millbeck.wire.messages.describe_transactions import (
     DescribeTransactionsRequest,
     DescribeTransactionsResponse,
-    TransactionState,
+    EndTxnRequest,
+    EndTxnResponse,
+    ListTransactionsRequest,
+    ListTransactionsResponse,
+    TransactionDescription,
 )
-from millbeck.wire.messages.end_txn import EndTxnRequest, EndTxnResponse
-from millbeck.wire.messages.list_transactions import ListTransactionsRequest, ListTransactionsResponse
 
 FENCED_FROM: Final = 2
 BROKERS_VERSION: Final = 4
@@ -67,7 +70,7 @@ DURATION_FROM: Final = 1
 PATTERN_FROM: Final = 2
 
 
-def _told(error: ApiError, version: int) -> int:
+def _error_for_version(error: ApiError, version: int) -> int:
     return InvalidProducerEpoch.code if isinstance(error, ProducerFenced) and version < FENCED_FROM else error.code
 
 
@@ -75,7 +78,7 @@ def _require_write(call: Call, transactional_id: str) -> None:
     if not call.may(Operation.WRITE, ResourceType.TRANSACTIONAL_ID, transactional_id):
         raise TransactionalIdAuthorizationFailed
     if not transactional_id:
-        raise InvalidRequest("a transactional id must not be empty")
+        raise InvalidRequest("transactional id must not be empty")
 
 
 def _partitions_of(topics: list[AddPartitionsToTxnTopic]) -> list[TopicPartition]:
@@ -108,11 +111,23 @@ def add_partitions_error_reply(
     if version >= BROKERS_VERSION:
         return AddPartitionsToTxnResponse(error_code=error.code)
     topics = request.v3_and_below_topics
-    codes = dict.fromkeys(_partitions_of(topics), _told(error, version))
+    codes = dict.fromkeys(_partitions_of(topics), _error_for_version(error, version))
     return AddPartitionsToTxnResponse(results_by_topic_v3_and_below=_topic_results(topics, codes))
 
 
-@handles(24, error_reply=add_partitions_error_reply)
+@handles(
+    24,
+    needs=[
+        Need(Operation.WRITE, ResourceType.TRANSACTIONAL_ID, when="versions 0 to 3", denied="53 in every partition"),
+        Need(Operation.WRITE, ResourceType.TOPIC, when="versions 0 to 3", denied="29; the other partitions get 55"),
+        Need(
+            Operation.CLUSTER_ACTION,
+            ResourceType.CLUSTER,
+            when="version 4 and later; on the inter-broker listener only",
+        ),
+    ],
+    error_reply=add_partitions_error_reply,
+)
 def handle_add_partitions_to_txn(call: Call, request: AddPartitionsToTxnRequest) -> AddPartitionsToTxnResponse | None:
     if call.version >= BROKERS_VERSION:
         _add_for_brokers(call, request)
@@ -140,7 +155,7 @@ def handle_add_partitions_to_txn(call: Call, request: AddPartitionsToTxnRequest)
             client_version=0,
             now_ms=call.broker.now_ms(),
         ),
-        Reply(finish, call.fail),
+        ResponseCallback(finish, call.fail),
     )
     return None
 
@@ -148,7 +163,8 @@ def handle_add_partitions_to_txn(call: Call, request: AddPartitionsToTxnRequest)
 def _refused(call: Call, partitions: list[TopicPartition]) -> dict[TopicPartition, int]:
     refused: dict[TopicPartition, int] = {}
     for name in partitions:
-        if not call.may(Operation.WRITE, ResourceType.TOPIC, name.topic):
+        # As Kafka answers: clients do not write to internal topics.
+        if is_internal_topic(name.topic) or not call.may(Operation.WRITE, ResourceType.TOPIC, name.topic):
             refused[name] = TopicAuthorizationFailed.code
         elif call.broker.image.topics.partition(*name) is None:
             refused[name] = UnknownTopicOrPartition.code
@@ -156,9 +172,9 @@ def _refused(call: Call, partitions: list[TopicPartition]) -> dict[TopicPartitio
 
 
 def _add_for_brokers(call: Call, request: AddPartitionsToTxnRequest) -> None:
-    if not call.may(Operation.CLUSTER_ACTION, ResourceType.CLUSTER, CLUSTER_NAME):
+    if not call.is_cluster_action_allowed():
         raise ClusterAuthorizationFailed
-    gather: Gather[AddPartitionsToTxnResult] = Gather(
+    gather: ResultCollector[AddPartitionsToTxnResult] = ResultCollector(
         lambda results: call.reply(AddPartitionsToTxnResponse(results_by_transaction=results))
     )
     for transaction in request.transactions:
@@ -166,7 +182,9 @@ def _add_for_brokers(call: Call, request: AddPartitionsToTxnRequest) -> None:
     gather.close()
 
 
-def _add_for_broker(call: Call, asked: AddPartitionsToTxnTransaction, gather: Gather[AddPartitionsToTxnResult]) -> None:
+def _add_for_broker(
+    call: Call, asked: AddPartitionsToTxnTransaction, gather: ResultCollector[AddPartitionsToTxnResult]
+) -> None:
     partitions = _partitions_of(asked.topics)
 
     def result(codes: Mapping[TopicPartition, int]) -> AddPartitionsToTxnResult:
@@ -180,7 +198,7 @@ def _add_for_broker(call: Call, asked: AddPartitionsToTxnTransaction, gather: Ga
             lambda shard: shard.verify_partitions(
                 asked.transactional_id, asked.producer_id, asked.producer_epoch, partitions
             ),
-            Reply(lambda codes: reply.reply(result(codes)), reply.fail),
+            ResponseCallback(lambda codes: reply.reply(result(codes)), reply.fail),
         )
         return
     transactions.write(
@@ -193,7 +211,7 @@ def _add_for_broker(call: Call, asked: AddPartitionsToTxnTransaction, gather: Ga
             client_version=2 if call.version >= ADDING_VERSION else 0,
             now_ms=call.broker.now_ms(),
         ),
-        Reply(lambda code: reply.reply(result(dict.fromkeys(partitions, code))), reply.fail),
+        ResponseCallback(lambda code: reply.reply(result(dict.fromkeys(partitions, code))), reply.fail),
     )
 
 
@@ -203,10 +221,14 @@ def _add_for_broker(call: Call, asked: AddPartitionsToTxnTransaction, gather: Ga
 def add_offsets_error_reply(
     request: AddOffsetsToTxnRequest | None, version: int, error: ApiError
 ) -> AddOffsetsToTxnResponse:
-    return AddOffsetsToTxnResponse(error_code=_told(error, version))
+    return AddOffsetsToTxnResponse(error_code=_error_for_version(error, version))
 
 
-@handles(25, error_reply=add_offsets_error_reply)
+@handles(
+    25,
+    needs=[Need(Operation.WRITE, ResourceType.TRANSACTIONAL_ID), Need(Operation.READ, ResourceType.GROUP)],
+    error_reply=add_offsets_error_reply,
+)
 def handle_add_offsets_to_txn(call: Call, request: AddOffsetsToTxnRequest) -> None:
     _require_write(call, request.transactional_id)
     if not call.may(Operation.READ, ResourceType.GROUP, request.group_id):
@@ -223,7 +245,7 @@ def handle_add_offsets_to_txn(call: Call, request: AddOffsetsToTxnRequest) -> No
             client_version=0,
             now_ms=broker.now_ms(),
         ),
-        Reply(lambda code: call.reply(AddOffsetsToTxnResponse(error_code=code)), call.fail),
+        ResponseCallback(lambda code: call.reply(AddOffsetsToTxnResponse(error_code=code)), call.fail),
     )
 
 
@@ -231,10 +253,10 @@ def handle_add_offsets_to_txn(call: Call, request: AddOffsetsToTxnRequest) -> No
 
 
 def end_error_reply(request: EndTxnRequest | None, version: int, error: ApiError) -> EndTxnResponse:
-    return EndTxnResponse(error_code=_told(error, version))
+    return EndTxnResponse(error_code=_error_for_version(error, version))
 
 
-@handles(26, error_reply=end_error_reply)
+@handles(26, needs=[Need(Operation.WRITE, ResourceType.TRANSACTIONAL_ID)], error_reply=end_error_reply)
 async def handle_end_txn(call: Call, request: EndTxnRequest) -> EndTxnResponse:
     _require_write(call, request.transactional_id)
     version = 2 if call.version >= END_BUMPS_FROM else 0
@@ -267,14 +289,21 @@ def describe_error_reply(
         return None
     return DescribeTransactionsResponse(
         transaction_states=[
-            TransactionState(error_code=error.code, transactional_id=each) for each in request.transactional_ids
+            TransactionDescription(error_code=error.code, transactional_id=each) for each in request.transactional_ids
         ]
     )
 
 
-@handles(65, error_reply=describe_error_reply)
+@handles(
+    65,
+    needs=[
+        Need(Operation.DESCRIBE, ResourceType.TRANSACTIONAL_ID),
+        Need(Operation.DESCRIBE, ResourceType.TOPIC, denied="left out of the response"),
+    ],
+    error_reply=describe_error_reply,
+)
 def handle_describe_transactions(call: Call, request: DescribeTransactionsRequest) -> None:
-    gather: Gather[TransactionState] = Gather(
+    gather: ResultCollector[TransactionDescription] = ResultCollector(
         lambda states: call.reply(DescribeTransactionsResponse(transaction_states=states))
     )
     for transactional_id in dict.fromkeys(request.transactional_ids):
@@ -282,29 +311,33 @@ def handle_describe_transactions(call: Call, request: DescribeTransactionsReques
     gather.close()
 
 
-def _ask_description(call: Call, transactional_id: str, gather: Gather[TransactionState]) -> None:
-    reply = gather.ask(lambda error: TransactionState(error_code=error.code, transactional_id=transactional_id))
+def _ask_description(call: Call, transactional_id: str, gather: ResultCollector[TransactionDescription]) -> None:
+    reply = gather.ask(lambda error: TransactionDescription(error_code=error.code, transactional_id=transactional_id))
 
-    def finish(state: TransactionState) -> None:
-        state.topics = [each for each in state.topics if call.may(Operation.DESCRIBE, ResourceType.TOPIC, each.topic)]
+    def finish(state: TransactionDescription) -> None:
+        state.topics = [
+            each
+            for each in state.topics
+            if call.may(Operation.DESCRIBE, ResourceType.TOPIC, each.topic, is_filter=True)
+        ]
         reply.reply(state)
 
     if not call.may(Operation.DESCRIBE, ResourceType.TRANSACTIONAL_ID, transactional_id):
         reply.fail(TransactionalIdAuthorizationFailed())
     elif not transactional_id:
-        reply.fail(InvalidRequest("a transactional id must not be empty"))
+        reply.fail(InvalidRequest("transactional id must not be empty"))
     else:
         call.broker.transactions.read(
             transactional_id,
             lambda shard, at: shard.describe_transaction(transactional_id, at),
-            Reply(finish, reply.fail),
+            ResponseCallback(finish, reply.fail),
         )
 
 
 # ListTransactions
 
 
-@handles(66)
+@handles(66, needs=[Need(Operation.DESCRIBE, ResourceType.TRANSACTIONAL_ID, denied="left out of the response")])
 def handle_list_transactions(call: Call, request: ListTransactionsRequest) -> ListTransactionsResponse:
     known = [BY_NAME[name] for name in request.state_filters if name in BY_NAME]
     pattern = request.transactional_id_pattern if call.version >= PATTERN_FROM else None
@@ -320,6 +353,8 @@ def handle_list_transactions(call: Call, request: ListTransactionsRequest) -> Li
         error_code=NONE,
         unknown_state_filters=[name for name in request.state_filters if name not in BY_NAME],
         transaction_states=[
-            each for each in found if call.may(Operation.DESCRIBE, ResourceType.TRANSACTIONAL_ID, each.transactional_id)
+            each
+            for each in found
+            if call.may(Operation.DESCRIBE, ResourceType.TRANSACTIONAL_ID, each.transactional_id, is_filter=True)
         ],
     )

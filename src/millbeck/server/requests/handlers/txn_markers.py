@@ -1,25 +1,25 @@
-"""WriteTxnMarkers: a transaction's end, written into the partitions that this node leads.
+"""WriteTxnMarkers: write commit or abort markers to the partitions this node leads.
 
 Behaviour
-- From a transaction coordinator, or from an administrator that ends a hanging transaction.
-- Answered when every marker is committed, or refused; errors are per partition.
-- In ``__consumer_offsets`` a marker also applies or drops what the transaction has committed for groups.
+- Sent by a transaction coordinator, or by an administrator that aborts a hanging transaction.
+- Answered when every marker is committed or has failed; errors are per partition.
+- In ``__consumer_offsets`` a marker also applies or drops the transaction's pending offset commits.
 Versions
-- 2: the transaction version; from transaction version 2 on the epoch must be above the one the records carry.
+- 2: the transaction version; from transaction version 2 on the marker's epoch must be above that of the records.
 """
 
 from __future__ import annotations
 
-from millbeck.coordinator.runtime.host import TransactionEnd
-from millbeck.coordinator.runtime.result import Reply
+from millbeck.coordinator.runtime.result import ResponseCallback
+from millbeck.coordinator.runtime.shard_runner import TransactionEnd
 from millbeck.kernel.errors import NONE, ApiError, ClusterAuthorizationFailed
 from millbeck.kernel.ids import TopicPartition
 from millbeck.security.authorizer import CLUSTER_NAME, Operation, ResourceType
-from millbeck.server.call import Call
-from millbeck.server.dispatch import handles
-from millbeck.server.handlers.gather import Gather
-from millbeck.server.marker_writing import write_marker
-from millbeck.wire.messages.write_txn_markers import (
+from millbeck.server.loop.gather import ResultCollector
+from millbeck.server.network.call import Call
+from millbeck.server.network.route import Need, handles
+from millbeck.server.transactions.marker_writer import write_marker
+from millbeck.wire.messages.transactions import (
     WritableTxnMarker,
     WritableTxnMarkerPartitionResult,
     WritableTxnMarkerResult,
@@ -61,13 +61,18 @@ def _shape(codes: list[Code]) -> WriteTxnMarkersResponse:
     )
 
 
-@handles(27, error_reply=error_reply)
+@handles(
+    27,
+    needs=[
+        Need(Operation.ALTER, ResourceType.CLUSTER)
+        | Need(Operation.CLUSTER_ACTION, ResourceType.CLUSTER, when="on the inter-broker listener only")
+    ],
+    error_reply=error_reply,
+)
 def handle_write_txn_markers(call: Call, request: WriteTxnMarkersRequest) -> None:
-    if not call.may(Operation.ALTER, ResourceType.CLUSTER, CLUSTER_NAME) and not call.may(
-        Operation.CLUSTER_ACTION, ResourceType.CLUSTER, CLUSTER_NAME
-    ):
+    if not call.may(Operation.ALTER, ResourceType.CLUSTER, CLUSTER_NAME) and not call.is_cluster_action_allowed():
         raise ClusterAuthorizationFailed
-    gather: Gather[Code] = Gather(lambda codes: call.reply(_shape(codes)))
+    gather: ResultCollector[Code] = ResultCollector(lambda codes: call.reply(_shape(codes)))
     for marker in request.markers:
         end = TransactionEnd(
             marker.producer_id,
@@ -81,10 +86,10 @@ def handle_write_txn_markers(call: Call, request: WriteTxnMarkersRequest) -> Non
     gather.close()
 
 
-def _write(call: Call, name: TopicPartition, end: TransactionEnd, gather: Gather[Code]) -> None:
+def _write(call: Call, name: TopicPartition, end: TransactionEnd, gather: ResultCollector[Code]) -> None:
     reply = gather.ask(lambda error: (end.producer_id, name, error.code))
 
     def succeed(_: bool) -> None:
         reply.reply((end.producer_id, name, NONE))
 
-    write_marker(call.broker, name, end, Reply(succeed, reply.fail))
+    write_marker(call.broker, name, end, ResponseCallback(succeed, reply.fail))

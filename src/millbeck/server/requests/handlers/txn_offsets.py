@@ -1,12 +1,12 @@
-"""TxnOffsetCommit: a group's offsets as part of a transaction.
+"""TxnOffsetCommit: commit a group's offsets as part of a transaction.
 
 Behaviour
-- The group's coordinator stores them beside the group's offsets; they count once the transaction is committed, and are
-  dropped when it is aborted. Until then whoever asks for stable offsets is told UNSTABLE_OFFSET_COMMIT.
-- The transaction's coordinator is asked first (KIP-890); the connection is held meanwhile.
-- A topic or partition that does not exist is refused; the others are stored together.
+- The group coordinator stores them as pending; they take effect when the transaction commits and are dropped when it
+  aborts. Until then an OffsetFetch with ``require_stable`` gets UNSTABLE_OFFSET_COMMIT.
+- The transaction coordinator verifies the partition first (KIP-890); the connection is held meanwhile.
+- A topic or partition that does not exist is refused; the others are written in one batch.
 Versions
-- 3: the member's identity. 4: TRANSACTION_ABORTABLE. 5: the offsets join the transaction on the way.
+- 3: the member's identity. 4: TRANSACTION_ABORTABLE. 5: the partition is added to the transaction implicitly.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ import asyncio
 from typing import Final
 
 from millbeck.client.errors import ConnectFailed, Disconnected, RequestTimeout
-from millbeck.coordinator.runtime.host import Producer
-from millbeck.coordinator.runtime.result import Reply
+from millbeck.coordinator.runtime.result import ResponseCallback
+from millbeck.coordinator.runtime.shard_runner import ProducerIdAndEpoch
 from millbeck.kernel.errors import (
     ApiError,
     ConcurrentTransactions,
@@ -36,15 +36,15 @@ from millbeck.kernel.ids import TopicPartition
 from millbeck.kernel.names import CONSUMER_OFFSETS_TOPIC
 from millbeck.replication.partition import Partition
 from millbeck.security.authorizer import Operation, ResourceType
-from millbeck.server.call import Call
-from millbeck.server.dispatch import handles
-from millbeck.wire.messages.offset_commit import (
+from millbeck.server.network.call import Call
+from millbeck.server.network.route import Need, handles
+from millbeck.wire.messages.group_offsets import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
     OffsetCommitRequestTopic,
     OffsetCommitResponse,
 )
-from millbeck.wire.messages.txn_offset_commit import (
+from millbeck.wire.messages.transactions import (
     TxnOffsetCommitRequest,
     TxnOffsetCommitRequestTopic,
     TxnOffsetCommitResponse,
@@ -55,9 +55,9 @@ from millbeck.wire.messages.txn_offset_commit import (
 ABORTABLE_FROM: Final = 4
 ADDS_FROM: Final = 5
 NO_SEQUENCE: Final = -1
-_ELSEWHERE: Final = (ConnectFailed, Disconnected, RequestTimeout, NotCoordinator)
-"""The transaction's coordinator could not be asked: to come back is enough, it is not for the client to look for it. Of
-the group's own coordinator a client must hear where it is not, or it would ask here for ever."""
+_UNREACHABLE: Final = (ConnectFailed, Disconnected, RequestTimeout, NotCoordinator)
+"""Failures to reach the transaction coordinator, answered as retriable: the client need not look for that coordinator.
+NOT_COORDINATOR of the group coordinator is passed on, or the client would ask here forever."""
 
 
 def error_reply(
@@ -65,11 +65,11 @@ def error_reply(
 ) -> TxnOffsetCommitResponse | None:
     if request is None:
         return None
-    return _refused(request.topics, _told(error, version))
+    return _refused(request.topics, _error_for_version(error, version))
 
 
-def _told(error: ApiError, version: int) -> ApiError:
-    """What a client of this version can make something of."""
+def _error_for_version(error: ApiError, version: int) -> ApiError:
+    """Map an error to one that this request version defines."""
     if isinstance(error, TransactionAbortable) and version < ABORTABLE_FROM:
         return InvalidTxnState(error.message)
     if isinstance(error, ProducerFenced):
@@ -91,7 +91,15 @@ def _refused(topics: list[TxnOffsetCommitRequestTopic], error: ApiError) -> TxnO
     )
 
 
-@handles(28, error_reply=error_reply)
+@handles(
+    28,
+    needs=[
+        Need(Operation.WRITE, ResourceType.TRANSACTIONAL_ID),
+        Need(Operation.READ, ResourceType.GROUP),
+        Need(Operation.READ, ResourceType.TOPIC),
+    ],
+    error_reply=error_reply,
+)
 async def handle_txn_offset_commit(call: Call, request: TxnOffsetCommitRequest) -> TxnOffsetCommitResponse:
     if not call.may(Operation.WRITE, ResourceType.TRANSACTIONAL_ID, request.transactional_id):
         raise TransactionalIdAuthorizationFailed
@@ -123,7 +131,7 @@ async def handle_txn_offset_commit(call: Call, request: TxnOffsetCommitRequest) 
 def _accepted(
     call: Call, request: TxnOffsetCommitRequest, codes: dict[TopicPartition, int]
 ) -> list[OffsetCommitRequestTopic]:
-    """The offsets that can be stored, under names and ids; errors for the others."""
+    """The valid offsets, with topic names and ids; errors for the others."""
     accepted: list[OffsetCommitRequestTopic] = []
     for topic in request.topics:
         is_allowed = call.may(Operation.READ, ResourceType.TOPIC, topic.name)
@@ -153,13 +161,13 @@ async def _commit(
 ) -> OffsetCommitResponse:
     broker = call.broker
     partition = _partition_of(call, request.group_id)
-    producer = Producer(request.producer_id, request.producer_epoch)
+    producer = ProducerIdAndEpoch(request.producer_id, request.producer_epoch)
     adds = call.version >= ADDS_FROM
     guard = broker.verification.start(partition, *producer, NO_SEQUENCE, adds=adds)
     if guard is not None:
         outcomes = await broker.verification.ask(request.transactional_id, [guard])
         error = outcomes[partition.name]
-        if isinstance(error, _ELSEWHERE):
+        if isinstance(error, _UNREACHABLE):
             raise CoordinatorLoadInProgress(error.message)
         if error is not None:
             raise error
@@ -184,7 +192,7 @@ async def _commit(
     broker.groups.write(
         request.group_id,
         lambda shard: shard.commit_in_transaction(commit, broker.now_ms()),
-        Reply(succeed, fail),
+        ResponseCallback(succeed, fail),
         producer,
     )
     return await answer

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from asking import deny, in_house
-from controlling import ask, broker_of
-from house import Client, House
-
 from millbeck.kernel.environment import Environment
 from millbeck.kernel.errors import ClusterAuthorizationFailed, StaleBrokerEpoch
-from millbeck.server.handlers.allocate_producer_ids import handle_allocate_producer_ids
-from millbeck.wire.messages.allocate_producer_ids import AllocateProducerIdsRequest
+from millbeck.server.requests.handlers.broker_requests import handle_allocate_producer_ids
+from millbeck.wire.messages.nodes import AllocateProducerIdsRequest
+from tests.unit.server.harness.broker_harness import BrokerHarness, Client
+from tests.unit.server.harness.client_requests import deny, in_house
+from tests.unit.server.harness.controller_requests import ask, broker_of
 
 
 def test_blocks_follow_each_other() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         epoch = broker_of(house).quorum.image.cluster.brokers[1].epoch
         request = AllocateProducerIdsRequest(1, epoch)
         first, second = [await ask(house, handle_allocate_producer_ids, request) for _ in range(2)]

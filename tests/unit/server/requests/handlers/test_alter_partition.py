@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 import pytest
-from asking import create, deny, in_house
-from controlling import ask, broker_of
-from house import Client, House
 
 from millbeck.kernel.environment import Environment
 from millbeck.kernel.errors import ClusterAuthorizationFailed, FencedLeaderEpoch, StaleBrokerEpoch
-from millbeck.server.handlers.alter_partition import handle_alter_partition
-from millbeck.wire.messages.alter_partition import (
+from millbeck.server.requests.handlers.broker_requests import handle_alter_partition
+from millbeck.wire.messages.replicas import (
     AlterPartitionPartition,
     AlterPartitionRequest,
     AlterPartitionTopic,
     BrokerState,
 )
+from tests.unit.server.harness.broker_harness import BrokerHarness, Client
+from tests.unit.server.harness.client_requests import create, deny, in_house
+from tests.unit.server.harness.controller_requests import ask, broker_of
 
 
-def altering(house: House, topic_id: bytes, version: int, *, older: int = 0) -> AlterPartitionRequest:
+def altering(house: BrokerHarness, topic_id: bytes, version: int, *, older: int = 0) -> AlterPartitionRequest:
     broker = broker_of(house)
     partition = broker.quorum.image.topics.by_id[topic_id].partitions[0]
     asked = AlterPartitionPartition(
@@ -34,7 +34,7 @@ def altering(house: House, topic_id: bytes, version: int, *, older: int = 0) -> 
 
 @pytest.mark.parametrize("version", [2, 3])
 def test_every_version_answers_with_the_state_of_the_partition(version: int) -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         topic_id = await create(client)
         answer = await ask(house, handle_alter_partition, altering(house, topic_id, version), version)
         (partition,) = answer.topics[0].partitions
@@ -46,7 +46,7 @@ def test_every_version_answers_with_the_state_of_the_partition(version: int) -> 
 
 
 def test_a_process_that_is_gone_is_refused_as_a_whole() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         request = altering(house, await create(client), 3)
         request.broker_epoch -= 1
         answer = await ask(house, handle_alter_partition, request)

@@ -6,17 +6,17 @@ import asyncio
 import struct
 
 import pytest
-from asking import in_house
-from house import Client, House
 
 from millbeck.kernel.environment import Environment
 from millbeck.kernel.errors import InvalidRequest, UnsupportedVersion
 from millbeck.metadata.features import FROM_THE_START, LATEST_METADATA_VERSION, MINIMUM_METADATA_VERSION
 from millbeck.metadata.image import EMPTY
-from millbeck.server.handlers import api_versions
-from millbeck.server.routes import ROUTES
+from millbeck.server.requests.handlers import api_versions
+from millbeck.server.requests.routes import ROUTES
 from millbeck.wire.framing import request_prefix
-from millbeck.wire.messages.api_versions import ApiVersionsRequest
+from millbeck.wire.messages.metadata import ApiVersionsRequest
+from tests.unit.server.harness.broker_harness import BrokerHarness, Client
+from tests.unit.server.harness.client_requests import in_house
 
 
 def named(name: str = "test", version: str = "1.0") -> ApiVersionsRequest:
@@ -25,7 +25,7 @@ def named(name: str = "test", version: str = "1.0") -> ApiVersionsRequest:
 
 @pytest.mark.parametrize("version", range(5))
 def test_every_version_lists_exactly_what_is_served(version: int) -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         response = await client.ask(named(), version)
         assert response.error_code == 0
         listed = {each.api_key: (each.min_version, each.max_version) for each in response.api_keys}
@@ -39,7 +39,7 @@ def test_every_version_lists_exactly_what_is_served(version: int) -> None:
 
 @pytest.mark.parametrize("version", [3, 4])
 def test_features_are_told_with_their_levels(version: int) -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         response = await client.ask(named(), version)
         supported = {each.name: (each.min_version, each.max_version) for each in response.supported_features}
         assert supported.pop("metadata.version") == (MINIMUM_METADATA_VERSION, LATEST_METADATA_VERSION)
@@ -75,9 +75,9 @@ def test_the_quorums_own_level_is_shown_once_it_is_raised(level: int, shown: lis
 
 @pytest.mark.parametrize("version", [5, 99, 32767, -1])
 def test_a_version_we_do_not_have_is_answered_in_version_zero_and_the_connection_stays(version: int) -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         received: list[bytes] = []
-        client.data_received = received.append  # type: ignore[method-assign]
+        client.data_received = received.append  # type: ignore[method-assign,assignment]
         body = b"whatever a newer client may say"
         client.write(request_prefix(18, 3, 77, "new", len(body))[:6] + struct.pack(">h", version) + _rest(body))
         await asyncio.sleep(1)
@@ -85,7 +85,7 @@ def test_a_version_we_do_not_have_is_answered_in_version_zero_and_the_connection
         size, correlation_id, error, count = struct.unpack_from(">iihi", frame)
         assert (correlation_id, error, count) == (77, UnsupportedVersion.code, len(ROUTES))
         assert size == len(frame) - 4 == 4 + 2 + 4 + 6 * count
-        del client.data_received  # type: ignore[method-assign]
+        del client.data_received
         assert (await client.ask(named(), 3)).error_code == 0
 
     in_house(scenario)
@@ -97,7 +97,7 @@ def _rest(body: bytes) -> bytes:
 
 @pytest.mark.parametrize("software", ["", "-a", "a-", ".x", "a b", "ä", "a" * 10 + "\n", "a_b"])
 def test_clients_have_to_name_themselves_decently_from_version_three_on(software: str) -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         for request in (named(name=software), named(version=software)):
             assert (await client.ask(request, 3)).error_code == InvalidRequest.code
         assert (await client.ask(named(name=software), 2)).error_code == 0
@@ -106,7 +106,7 @@ def test_clients_have_to_name_themselves_decently_from_version_three_on(software
 
 
 def test_the_name_is_remembered() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         await client.ask(named("librdkafka", "2.3.0-rc.1"), 3)
         assert house.node is not None
         (connection,) = house.node.listeners[0].connections.values()

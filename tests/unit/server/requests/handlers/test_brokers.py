@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from asking import deny, in_house
-from controlling import ask, broker_of, registering
-from house import Client, House
 
 from millbeck.kernel.environment import Environment
 from millbeck.kernel.errors import (
@@ -15,18 +12,20 @@ from millbeck.kernel.errors import (
     InconsistentClusterId,
     StaleBrokerEpoch,
 )
-from millbeck.server.handlers.brokers import (
+from millbeck.server.requests.handlers.brokers import (
     handle_broker_heartbeat,
     handle_broker_registration,
     handle_unregister_broker,
 )
-from millbeck.wire.messages.broker_heartbeat import BrokerHeartbeatRequest
-from millbeck.wire.messages.unregister_broker import UnregisterBrokerRequest
+from millbeck.wire.messages.nodes import BrokerHeartbeatRequest, UnregisterBrokerRequest
+from tests.unit.server.harness.broker_harness import BrokerHarness, Client
+from tests.unit.server.harness.client_requests import deny, in_house
+from tests.unit.server.harness.controller_requests import ask, broker_of, registering
 
 
 @pytest.mark.parametrize("version", range(2, 5))
 def test_every_version_registers_a_broker_and_heartbeats_unfence_it(version: int) -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         broker = broker_of(house)
         registered = await ask(house, handle_broker_registration, registering(house, rack="r"), version)
         assert registered.error_code == 0
@@ -48,7 +47,7 @@ def test_every_version_registers_a_broker_and_heartbeats_unfence_it(version: int
 
 
 def test_who_may_not_register_is_told_why() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         elsewhere = registering(house, cluster_id="another cluster-------")
         assert (await ask(house, handle_broker_registration, elsewhere)).error_code == InconsistentClusterId.code
         migrating = registering(house, is_migrating_zk_broker=True)
@@ -61,7 +60,7 @@ def test_who_may_not_register_is_told_why() -> None:
 
 
 def test_an_administrator_sends_a_broker_away() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         await ask(house, handle_broker_registration, registering(house))
         gone = await ask(house, handle_unregister_broker, UnregisterBrokerRequest(2))
         assert (gone.error_code, gone.error_message) == (0, None)
@@ -73,7 +72,7 @@ def test_an_administrator_sends_a_broker_away() -> None:
 
 
 def test_all_need_permission() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         requests = [
             (handle_broker_registration, registering(house)),
             (handle_broker_heartbeat, BrokerHeartbeatRequest(1, 0, 0)),

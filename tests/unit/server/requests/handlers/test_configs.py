@@ -5,8 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from asking import create, deny, in_house, partition_of
-from house import Client, House
 
 from millbeck.kernel.environment import Environment
 from millbeck.kernel.errors import (
@@ -22,11 +20,12 @@ from millbeck.kernel.errors import (
 )
 from millbeck.kernel.options import ConfigSource
 from millbeck.security.authorizer import Operation
-from millbeck.server.handlers import configs
+from millbeck.server.requests.handlers import configs
 from millbeck.storage.config import TOPIC_OPTIONS
-from millbeck.wire.messages import alter_configs, incremental_alter_configs
-from millbeck.wire.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
-from millbeck.wire.messages.list_config_resources import ListConfigResourcesRequest
+from millbeck.wire.messages import configs as configs_messages
+from millbeck.wire.messages.configs import DescribeConfigsRequest, DescribeConfigsResource, ListConfigResourcesRequest
+from tests.unit.server.harness.broker_harness import BrokerHarness, Client
+from tests.unit.server.harness.client_requests import create, deny, in_house, partition_of
 
 TOPIC, BROKER, LOGGER, METRICS, GROUP = 2, 4, 8, 16, 32
 SET, DELETE, APPEND, SUBTRACT = 0, 1, 2, 3
@@ -45,10 +44,10 @@ async def described(client: Client, kind: int, name: str, version: int = 4, **op
 
 
 async def change(client: Client, kind: int, name: str, *changes: tuple[str, int, str | None], **options: Any) -> Any:
-    resource = incremental_alter_configs.AlterConfigsResource(
-        kind, name, [incremental_alter_configs.AlterableConfig(*each) for each in changes]
+    resource = configs_messages.IncrementalAlterConfigsResource(
+        kind, name, [configs_messages.IncrementalAlterableConfig(*each) for each in changes]
     )
-    request = incremental_alter_configs.IncrementalAlterConfigsRequest(resources=[resource], **options)
+    request = configs_messages.IncrementalAlterConfigsRequest(resources=[resource], **options)
     (answer,) = (await client.ask(request, 1)).responses
     return answer
 
@@ -58,7 +57,7 @@ async def change(client: Client, kind: int, name: str, *changes: tuple[str, int,
 
 @pytest.mark.parametrize("version", range(1, 5))
 def test_every_version_lists_every_option_of_a_topic(version: int) -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         await create(client, retention_ms="1000")
         entries = await described(client, TOPIC, "t", version)
         assert set(entries) == {option.name for option in TOPIC_OPTIONS if not option.internal}
@@ -71,7 +70,7 @@ def test_every_version_lists_every_option_of_a_topic(version: int) -> None:
 
 
 def test_only_the_asked_keys_are_shown_and_none_for_none() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         await create(client)
         assert list(await described(client, TOPIC, "t", keys=["retention.ms", "nothing"])) == ["retention.ms"]
         assert await described(client, TOPIC, "t", keys=[]) == {}
@@ -80,7 +79,7 @@ def test_only_the_asked_keys_are_shown_and_none_for_none() -> None:
 
 
 def test_so_many_groups_are_described_and_no_more() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         count = configs.GROUPS_DESCRIBED_MAX + 5
         asked = [(GROUP, f"g{number}") for number in range(count)]
         answer = await client.ask(describing(*asked, (BROKER, "1")), 4)
@@ -91,7 +90,7 @@ def test_so_many_groups_are_described_and_no_more() -> None:
 
 
 def test_a_resource_named_many_times_is_described_once() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         answer = await client.ask(describing(*[(BROKER, "1"), (BROKER, "")] * 1000), 4)
         assert [(result.resource_type, result.resource_name) for result in answer.results] == [
             (BROKER, "1"),
@@ -102,7 +101,7 @@ def test_a_resource_named_many_times_is_described_once() -> None:
 
 
 def test_synonyms_and_documentation_come_on_request() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         await create(client, retention_ms="1000")
         entries = await described(client, TOPIC, "t", include_synonyms=True, include_documentation=True)
         entry = entries["retention.ms"]
@@ -123,7 +122,7 @@ def test_synonyms_and_documentation_come_on_request() -> None:
 
 @pytest.mark.parametrize("retention_ms", [None, "5000"])
 def test_values_in_other_units_are_shown_only_behind_the_one_in_milliseconds(retention_ms: str | None) -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         await create(client)
         entry = (await described(client, TOPIC, "t", include_synonyms=True))["retention.ms"]
         shown = [(each.name, each.source) for each in entry.synonyms]
@@ -139,7 +138,7 @@ def test_values_in_other_units_are_shown_only_behind_the_one_in_milliseconds(ret
 
 
 def test_a_broker_speaks_for_itself_and_for_the_default_of_all() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         entries = await described(client, BROKER, "1")
         assert (entries["num.partitions"].value, entries["num.partitions"].config_source) == (
             "7",
@@ -160,7 +159,7 @@ def test_a_broker_speaks_for_itself_and_for_the_default_of_all() -> None:
 
 
 def test_secrets_are_not_shown() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         entry = (await described(client, BROKER, "1", include_synonyms=True))["ssl.key.password"]
         assert (entry.value, entry.is_sensitive) == (None, True)
         assert all(each.value is None for each in entry.synonyms)
@@ -169,7 +168,7 @@ def test_secrets_are_not_shown() -> None:
 
 
 def test_groups_loggers_and_metrics_may_be_asked_about() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         assert "consumer.session.timeout.ms" in await described(client, GROUP, "g")
         assert await described(client, LOGGER, "1") == {}
         assert await described(client, METRICS, "m") == {}
@@ -178,7 +177,7 @@ def test_groups_loggers_and_metrics_may_be_asked_about() -> None:
 
 
 def test_each_resource_has_its_own_error() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         await create(client)
         request = describing((TOPIC, "t"), (TOPIC, "nowhere"), (TOPIC, "../x"), (77, "t"), (0, "t"))
         response = await client.ask(request, 4)
@@ -198,17 +197,17 @@ def test_each_resource_has_its_own_error() -> None:
 
 @pytest.mark.parametrize("version", range(2))
 def test_every_version_changes_single_settings_and_the_log_obeys(version: int) -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         await create(client, retention_ms="1000")
-        resource = incremental_alter_configs.AlterConfigsResource(
+        resource = configs_messages.IncrementalAlterConfigsResource(
             TOPIC,
             "t",
             [
-                incremental_alter_configs.AlterableConfig("max.message.bytes", SET, "555"),
-                incremental_alter_configs.AlterableConfig("retention.ms", DELETE, None),
+                configs_messages.IncrementalAlterableConfig("max.message.bytes", SET, "555"),
+                configs_messages.IncrementalAlterableConfig("retention.ms", DELETE, None),
             ],
         )
-        request = incremental_alter_configs.IncrementalAlterConfigsRequest(resources=[resource], validate_only=True)
+        request = configs_messages.IncrementalAlterConfigsRequest(resources=[resource], validate_only=True)
         assert [each.error_code for each in (await client.ask(request, version)).responses] == [0]
         assert partition_of(house).log.config.retention_ms == 1000
         request.validate_only = False
@@ -223,12 +222,12 @@ def test_every_version_changes_single_settings_and_the_log_obeys(version: int) -
 
 @pytest.mark.parametrize("version", range(3))
 def test_every_version_replaces_all_settings(version: int) -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         await create(client, retention_ms="1000")
-        resource = alter_configs.AlterConfigsResource(
-            TOPIC, "t", [alter_configs.AlterableConfig("max.message.bytes", "555")]
+        resource = configs_messages.AlterConfigsResource(
+            TOPIC, "t", [configs_messages.AlterableConfig("max.message.bytes", "555")]
         )
-        request = alter_configs.AlterConfigsRequest(resources=[resource], validate_only=True)
+        request = configs_messages.AlterConfigsRequest(resources=[resource], validate_only=True)
         assert [each.error_code for each in (await client.ask(request, version)).responses] == [0]
         assert partition_of(house).log.config.max_message_bytes != 555
         request.validate_only = False
@@ -240,7 +239,7 @@ def test_every_version_replaces_all_settings(version: int) -> None:
 
 
 def test_changes_that_cannot_be_are_refused_and_change_nothing() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         await create(client)
         for changes, error in (
             ([("no.such", SET, "1")], InvalidConfig),
@@ -260,8 +259,20 @@ def test_changes_that_cannot_be_are_refused_and_change_nothing() -> None:
     in_house(scenario)
 
 
+@pytest.mark.parametrize("name", ["log.message.format.version", "zookeeper.connect", "remote.log.copy.disable"])
+def test_what_a_file_may_not_have_is_not_stored_for_a_broker(name: str) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+        for broker in ("1", ""):
+            refused = await change(client, BROKER, broker, (name, SET, "true"))
+            assert (refused.error_code, name in refused.error_message) == (InvalidRequest.code, True)
+            assert name not in await described(client, BROKER, broker)
+            assert (await change(client, BROKER, broker, (name, DELETE, None))).error_code == 0
+
+    BrokerHarness().run(scenario)
+
+
 def test_a_brokers_default_reaches_topics_that_have_no_setting_of_their_own() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         await create(client, "plain")
         await create(client, "own", retention_ms="1000")
         await change(client, BROKER, "", ("log.retention.ms", SET, "7000"))
@@ -276,7 +287,7 @@ def test_a_brokers_default_reaches_topics_that_have_no_setting_of_their_own() ->
 
 
 def test_settings_are_there_after_a_restart() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         await create(client)
         await change(client, TOPIC, "t", ("retention.ms", SET, "4321"))
         await change(client, BROKER, "", ("log.segment.bytes", SET, "2000000"))
@@ -292,7 +303,7 @@ def test_settings_are_there_after_a_restart() -> None:
 
 
 def test_resources_are_listed_by_type() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         await create(client, "b")
         await create(client, "a")
 
@@ -315,7 +326,7 @@ def test_resources_are_listed_by_type() -> None:
 
 
 def test_each_kind_of_resource_has_its_own_refusal() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         await create(client)
         deny(house)
         kinds = {
@@ -329,8 +340,8 @@ def test_each_kind_of_resource_has_its_own_refusal() -> None:
         assert all(not each.configs for each in response.results)
         for kind, error in kinds.items():
             assert (await change(client, kind, "t", ("retention.ms", SET, "1"))).error_code == error.code
-            resource = alter_configs.AlterConfigsResource(kind, "t", [])
-            request = alter_configs.AlterConfigsRequest(resources=[resource])
+            resource = configs_messages.AlterConfigsResource(kind, "t", [])
+            request = configs_messages.AlterConfigsRequest(resources=[resource])
             assert [each.error_code for each in (await client.ask(request, 2)).responses] == [error.code]
         listing = await client.ask(ListConfigResourcesRequest(resource_types=[]), 1)
         assert (listing.error_code, listing.config_resources) == (ClusterAuthorizationFailed.code, [])
@@ -339,13 +350,15 @@ def test_each_kind_of_resource_has_its_own_refusal() -> None:
 
 
 def test_what_is_allowed_goes_on_beside_what_is_not() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         await create(client, "a")
         await create(client, "b")
         deny(house, Operation.ALTER_CONFIGS, names=("a",))
-        change_of = incremental_alter_configs.AlterableConfig("retention.ms", SET, "77")
-        request = incremental_alter_configs.IncrementalAlterConfigsRequest(
-            resources=[incremental_alter_configs.AlterConfigsResource(TOPIC, name, [change_of]) for name in ("a", "b")]
+        change_of = configs_messages.IncrementalAlterableConfig("retention.ms", SET, "77")
+        request = configs_messages.IncrementalAlterConfigsRequest(
+            resources=[
+                configs_messages.IncrementalAlterConfigsResource(TOPIC, name, [change_of]) for name in ("a", "b")
+            ]
         )
         answers = {each.resource_name: each.error_code for each in (await client.ask(request, 1)).responses}
         assert answers == {"a": TopicAuthorizationFailed.code, "b": 0}
@@ -364,13 +377,15 @@ def test_an_error_for_the_whole_is_said_for_every_resource() -> None:
     assert shown is not None
     assert [(each.resource_name, each.error_code) for each in shown.results] == [("a", -1)]
     replaced = configs.alter_error(
-        alter_configs.AlterConfigsRequest(resources=[alter_configs.AlterConfigsResource(TOPIC, "a", [])]), 2, error
+        configs_messages.AlterConfigsRequest(resources=[configs_messages.AlterConfigsResource(TOPIC, "a", [])]),
+        2,
+        error,
     )
     assert replaced is not None
     assert [(each.resource_name, each.error_code) for each in replaced.responses] == [("a", -1)]
     changed = configs.incremental_error(
-        incremental_alter_configs.IncrementalAlterConfigsRequest(
-            resources=[incremental_alter_configs.AlterConfigsResource(TOPIC, "a", [])]
+        configs_messages.IncrementalAlterConfigsRequest(
+            resources=[configs_messages.IncrementalAlterConfigsResource(TOPIC, "a", [])]
         ),
         1,
         error,

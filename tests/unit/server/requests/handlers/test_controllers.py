@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from asking import deny, in_house
-from controlling import ask, broker_of
-from house import Client, House
-
 from millbeck.kernel.environment import Environment
 from millbeck.kernel.errors import ClusterAuthorizationFailed, UnsupportedVersion
-from millbeck.server.handlers.controllers import handle_controller_registration
-from millbeck.wire.messages.controller_registration import ControllerRegistrationRequest, Feature, Listener
+from millbeck.server.requests.handlers.controllers import handle_controller_registration
+from millbeck.wire.messages.nodes import ControllerRegistrationRequest, Feature, Listener
+from tests.unit.server.harness.broker_harness import BrokerHarness, Client
+from tests.unit.server.harness.client_requests import deny, in_house
+from tests.unit.server.harness.controller_requests import ask, broker_of
 
 REQUEST = ControllerRegistrationRequest(
     controller_id=7,
@@ -22,7 +21,7 @@ REQUEST = ControllerRegistrationRequest(
 
 
 def test_a_controller_is_known_with_its_address_and_features() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         answer = await ask(house, handle_controller_registration, REQUEST)
         assert (answer.error_code, answer.error_message) == (0, None)
         controller = broker_of(house).quorum.image.cluster.controllers[7]
@@ -33,7 +32,7 @@ def test_a_controller_is_known_with_its_address_and_features() -> None:
 
 
 def test_old_clusters_have_no_place_for_it() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         quorum = broker_of(house).quorum
         features = replace(quorum.image.features, levels={"metadata.version": 14})
         quorum.image = replace(quorum.image, features=features)
@@ -44,7 +43,7 @@ def test_old_clusters_have_no_place_for_it() -> None:
 
 
 def test_it_needs_permission() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         deny(house)
         answer = await ask(house, handle_controller_registration, REQUEST)
         assert answer.error_code == ClusterAuthorizationFailed.code

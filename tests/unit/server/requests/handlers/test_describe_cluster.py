@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import pytest
-from asking import deny, in_house
-from house import Client, House
 
 from millbeck.kernel.environment import Environment
 from millbeck.kernel.errors import MismatchedEndpointType, UnsupportedEndpointType
 from millbeck.security.authorizer import OPERATIONS_NOT_ASKED, SUPPORTED_OPERATIONS, Operation, ResourceType
-from millbeck.wire.messages.describe_cluster import DescribeClusterRequest
+from millbeck.wire.messages.metadata import DescribeClusterRequest
+from tests.unit.server.harness.broker_harness import BrokerHarness, Client
+from tests.unit.server.harness.client_requests import deny, in_house
 
 
 @pytest.mark.parametrize("version", range(3))
 def test_every_version_names_the_brokers(version: int) -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         assert house.node is not None
         response = await client.ask(DescribeClusterRequest(), version)
         assert (response.error_code, response.cluster_id, response.controller_id) == (0, house.node.cluster_id, 1)
@@ -27,7 +27,7 @@ def test_every_version_names_the_brokers(version: int) -> None:
 
 
 def test_fenced_brokers_are_shown_on_request() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         assert house.node is not None
         broker = house.node.broker
         from dataclasses import replace
@@ -44,7 +44,7 @@ def test_fenced_brokers_are_shown_on_request() -> None:
 
 
 def test_controllers_are_asked_elsewhere() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         for kind, error in ((2, MismatchedEndpointType), (0, UnsupportedEndpointType), (77, UnsupportedEndpointType)):
             response = await client.ask(DescribeClusterRequest(endpoint_type=kind), 1)
             assert response.error_code == error.code
@@ -54,7 +54,7 @@ def test_controllers_are_asked_elsewhere() -> None:
 
 
 def test_authorized_operations_are_told_on_request() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         request = DescribeClusterRequest(include_cluster_authorized_operations=True)
         everything = sum(1 << each for each in SUPPORTED_OPERATIONS[ResourceType.CLUSTER])
         assert (await client.ask(request, 0)).cluster_authorized_operations == everything

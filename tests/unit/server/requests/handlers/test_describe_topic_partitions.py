@@ -5,8 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from asking import create, deny, in_house
-from house import Client, House
 
 from millbeck.kernel.environment import Environment
 from millbeck.kernel.errors import (
@@ -17,12 +15,10 @@ from millbeck.kernel.errors import (
     UnknownTopicOrPartition,
 )
 from millbeck.security.authorizer import SUPPORTED_OPERATIONS, Operation, ResourceType
-from millbeck.server.handlers.describe_topic_partitions import error_reply
-from millbeck.wire.messages.describe_topic_partitions import (
-    Cursor,
-    DescribeTopicPartitionsRequest,
-    DescribeTopicPartitionsTopic,
-)
+from millbeck.server.requests.handlers.describe_topic_partitions import error_reply
+from millbeck.wire.messages.metadata import Cursor, DescribeTopicPartitionsRequest, DescribeTopicPartitionsTopic
+from tests.unit.server.harness.broker_harness import BrokerHarness, Client
+from tests.unit.server.harness.client_requests import create, deny, in_house
 
 
 def asking(*names: str, limit: int = 2000, cursor: Cursor | None = None) -> DescribeTopicPartitionsRequest:
@@ -37,7 +33,7 @@ def shown(response: Any) -> list[tuple[str, int, list[int]]]:
 
 
 def test_named_topics_come_sorted_with_everything_about_them() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         await create(client, "b", partitions=2)
         topic_id = await create(client, "a")
         response = await client.ask(asking("b", "a", "b"), 0)
@@ -60,7 +56,7 @@ def test_named_topics_come_sorted_with_everything_about_them() -> None:
 
 @pytest.mark.parametrize("limit", [1, 2, 3, 4, 6, 7, 100])
 def test_pages_of_any_size_show_every_partition_once(limit: int) -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         for name, count in (("a", 3), ("b", 1), ("c", 2)):
             await create(client, name, partitions=count)
         seen: list[tuple[str, int]] = []
@@ -79,7 +75,7 @@ def test_pages_of_any_size_show_every_partition_once(limit: int) -> None:
 
 
 def test_the_brokers_limit_and_a_limit_of_nothing() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         await create(client, "a", partitions=5)
         response = await client.ask(asking(), 0)
         assert shown(response) == [("a", 0, [0, 1])]
@@ -91,7 +87,7 @@ def test_the_brokers_limit_and_a_limit_of_nothing() -> None:
 
 
 def test_a_cursor_may_point_at_what_is_gone() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         await create(client, "a")
         await create(client, "c", partitions=3)
         assert shown(await client.ask(asking(cursor=Cursor("b", 5)), 0)) == [("c", 0, [0, 1, 2])]
@@ -104,7 +100,7 @@ def test_a_cursor_may_point_at_what_is_gone() -> None:
 
 
 def test_missing_and_impossible_names_are_told_apart() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         response = await client.ask(asking("nowhere", "../x"), 0)
         assert shown(response) == [("../x", InvalidTopic.code, []), ("nowhere", UnknownTopicOrPartition.code, [])]
 
@@ -112,7 +108,7 @@ def test_missing_and_impossible_names_are_told_apart() -> None:
 
 
 def test_what_may_not_be_described_is_left_out_of_all_and_refused_by_name() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         for name in ("a", "b"):
             await create(client, name)
         deny(house, Operation.DESCRIBE, names=("a", "nowhere"))

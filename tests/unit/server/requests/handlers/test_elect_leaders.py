@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from asking import create, deny, in_house
-from controlling import ask
-from house import Client, House
 
 from millbeck.kernel.environment import Environment
 from millbeck.kernel.errors import (
@@ -14,8 +11,11 @@ from millbeck.kernel.errors import (
     InvalidRequest,
     UnknownTopicOrPartition,
 )
-from millbeck.server.handlers.elect_leaders import elect_error, handle_elect_leaders
-from millbeck.wire.messages.elect_leaders import ElectLeadersRequest, ElectLeadersTopicPartitions
+from millbeck.server.requests.handlers.elect_leaders import elect_error, handle_elect_leaders
+from millbeck.wire.messages.replicas import ElectLeadersRequest, ElectLeadersTopicPartitions
+from tests.unit.server.harness.broker_harness import BrokerHarness, Client
+from tests.unit.server.harness.client_requests import create, deny, in_house
+from tests.unit.server.harness.controller_requests import ask
 
 NAMED = ElectLeadersRequest(
     topic_partitions=[ElectLeadersTopicPartitions("t", [0]), ElectLeadersTopicPartitions("x", [0])]
@@ -24,7 +24,7 @@ NAMED = ElectLeadersRequest(
 
 @pytest.mark.parametrize("version", range(3))
 def test_every_version_tells_of_each_partition(version: int) -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         await create(client)
         answer = await ask(house, handle_elect_leaders, NAMED, version)
         codes = [topic.partition_result[0].error_code for topic in answer.replica_election_results]
@@ -37,7 +37,7 @@ def test_every_version_tells_of_each_partition(version: int) -> None:
 
 @pytest.mark.parametrize("version", range(3))
 def test_a_refusal_names_the_partitions_and_where_it_can_itself(version: int) -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         deny(house)
         answer = await ask(house, handle_elect_leaders, NAMED, version)
         code = ClusterAuthorizationFailed.code

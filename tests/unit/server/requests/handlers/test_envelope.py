@@ -5,8 +5,6 @@ from __future__ import annotations
 from typing import Any, cast
 
 import pytest
-from asking import Denies, in_house
-from house import Client, House
 
 from millbeck.kernel.environment import Environment
 from millbeck.kernel.errors import (
@@ -22,9 +20,11 @@ from millbeck.security.principal import ANONYMOUS, Principal
 from millbeck.security.principal_bytes import encode_principal
 from millbeck.wire import codec
 from millbeck.wire.framing import read_response_header, request_prefix
-from millbeck.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest, CreateTopicsResponse
-from millbeck.wire.messages.envelope import EnvelopeRequest
-from millbeck.wire.messages.list_groups import ListGroupsRequest
+from millbeck.wire.messages.groups import ListGroupsRequest
+from millbeck.wire.messages.nodes import EnvelopeRequest
+from millbeck.wire.messages.topics import CreatableTopic, CreateTopicsRequest, CreateTopicsResponse
+from tests.unit.server.harness.broker_harness import BrokerHarness, Client
+from tests.unit.server.harness.client_requests import Denies, in_house
 
 TWO: dict[str, str] = {"listeners": "PLAINTEXT://:9092,CTL://:9093", "controller_listener_names": "CTL"}
 
@@ -48,7 +48,7 @@ async def at_controller(environment: Environment) -> Client:
 
 
 def test_the_answer_inside_has_the_clients_correlation_id() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         controller = await at_controller(environment)
         answer = await controller.ask(EnvelopeRequest(**GOOD), 0)
         assert answer.error_code == 0
@@ -62,7 +62,7 @@ def test_the_answer_inside_has_the_clients_correlation_id() -> None:
 
 
 def test_principal_and_address_are_the_clients() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         assert house.node is not None
         seen: list[tuple[Principal, str]] = []
 
@@ -99,7 +99,7 @@ BAD: dict[str, tuple[dict[str, Any], type[ApiError]]] = {
 
 @pytest.mark.parametrize(("changes", "error"), BAD.values(), ids=BAD.keys())
 def test_what_does_not_belong_in_an_envelope_is_refused(changes: dict[str, Any], error: type[ApiError]) -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         assert house.node is not None
         controller = await at_controller(environment)
         answer = await controller.ask(EnvelopeRequest(**GOOD | changes), 0)
@@ -110,7 +110,7 @@ def test_what_does_not_belong_in_an_envelope_is_refused(changes: dict[str, Any],
 
 
 def test_only_nodes_send_envelopes() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         assert house.node is not None
         house.node.broker.authorizer = Denies(lambda operation, *_: operation is Operation.CLUSTER_ACTION)
         controller = await at_controller(environment)
@@ -121,13 +121,13 @@ def test_only_nodes_send_envelopes() -> None:
 
 
 def test_a_controller_that_is_not_active_says_so_outside() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         assert house.node is not None
 
         async def elsewhere(_: Any) -> Any:
             raise NotController
 
-        house.node.broker.quorum.submit = elsewhere  # type: ignore[method-assign]
+        house.node.broker.quorum.submit = elsewhere  # type: ignore[method-assign,assignment]
         controller = await at_controller(environment)
         answer = await controller.ask(EnvelopeRequest(**GOOD), 0)
         assert (answer.error_code, answer.response_data) == (NotController.code, None)

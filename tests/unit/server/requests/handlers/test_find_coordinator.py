@@ -2,36 +2,44 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import pytest
-from house import Client, House
 
 from millbeck.coordinator.partitioner import partition_for
 from millbeck.kernel.environment import Environment
 from millbeck.kernel.errors import (
     ApiError,
     ClusterAuthorizationFailed,
+    CoordinatorNotAvailable,
     GroupAuthorizationFailed,
     InvalidRequest,
     TransactionalIdAuthorizationFailed,
 )
 from millbeck.kernel.ids import uuid_text
 from millbeck.security.authorizer import AllowAll, ResourceType
-from millbeck.wire.messages.find_coordinator import FindCoordinatorRequest
+from millbeck.wire.messages.groups import FindCoordinatorRequest
 from millbeck.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
+from tests.unit.server.harness.broker_harness import BrokerHarness, Client
+from tests.unit.server.harness.client_requests import find_coordinator
 
 
 @pytest.mark.parametrize("version", range(7))
 def test_every_version_finds_the_node_and_makes_the_topic(version: int) -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         request = FindCoordinatorRequest()
         if version >= 4:
             request.coordinator_keys = ["g", "h"]
         else:
             request.key = "g"
-        response = await client.ask(request, version)
-        found = response.coordinators if version >= 4 else [response]
+        for expected_error in (CoordinatorNotAvailable.code, 0):
+            response = await client.ask(request, version)
+            found = response.coordinators if version >= 4 else [response]
+            assert [one.error_code for one in found] == [expected_error] * len(found)
+            await asyncio.sleep(0.5)
+        if 1 <= version <= 3:
+            assert response.error_message == "NONE"
         (broker,) = (await client.ask(MetadataRequest(topics=[]), 9)).brokers
         expected = (0, broker.node_id, broker.host, broker.port)
         assert [(one.error_code, one.node_id, one.host, one.port) for one in found] == [expected] * len(found)
@@ -40,12 +48,12 @@ def test_every_version_finds_the_node_and_makes_the_topic(version: int) -> None:
         topics = (await client.ask(MetadataRequest(topics=[MetadataRequestTopic(name="__consumer_offsets")]), 9)).topics
         assert (topics[0].is_internal, len(topics[0].partitions)) == (True, 3)
 
-    House().run(scenario)
+    BrokerHarness().run(scenario)
 
 
 @pytest.mark.parametrize(("key_type", "refusal"), [(2, InvalidRequest), (9, InvalidRequest)])
 def test_other_types_of_keys_are_refused(key_type: int, refusal: type[ApiError]) -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         response = await client.ask(FindCoordinatorRequest(key_type=key_type, coordinator_keys=["k"]), 6)
         one = response.coordinators[0]
         assert (one.error_code, one.node_id) == (refusal.code, -1)
@@ -53,7 +61,7 @@ def test_other_types_of_keys_are_refused(key_type: int, refusal: type[ApiError])
         single = await client.ask(FindCoordinatorRequest(key_type=key_type, key="k"), 3)
         assert (single.error_code, single.node_id) == (refusal.code, -1)
 
-    House().run(scenario)
+    BrokerHarness().run(scenario)
 
 
 def test_transactional_ids_have_a_coordinator() -> None:
@@ -61,9 +69,10 @@ def test_transactional_ids_have_a_coordinator() -> None:
         def authorize(self, principal: Any, host: str, operation: Any, resource_type: Any, resource_name: str) -> bool:
             return resource_type is not ResourceType.TRANSACTIONAL_ID or resource_name == "mine"
 
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         assert house.node is not None
         house.node.broker.authorizer = OnlyOne()
+        await find_coordinator(client, "mine", key_type=1)
         response = await client.ask(FindCoordinatorRequest(key_type=1, coordinator_keys=["mine", "yours"]), 4)
         refused = TransactionalIdAuthorizationFailed.code
         assert [one.error_code for one in response.coordinators] == [0, refused]
@@ -71,14 +80,15 @@ def test_transactional_ids_have_a_coordinator() -> None:
         assert topic is not None
         assert len(topic.partitions) == 50
 
-    House(transaction_state_log_replication_factor="1").run(scenario)
+    BrokerHarness(transaction_state_log_replication_factor="1").run(scenario)
 
 
 SHARE_KEY = f"my:group:{uuid_text(bytes(range(16)))}:3"
 
 
 def test_the_state_of_a_share_partition_has_a_coordinator() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+        await find_coordinator(client, SHARE_KEY, key_type=2)
         keys = [SHARE_KEY, "g", "g:t:1", f"{SHARE_KEY}x", SHARE_KEY.replace("my:group", "")]
         response = await client.ask(FindCoordinatorRequest(key_type=2, coordinator_keys=keys), 6)
         assert [one.error_code for one in response.coordinators] == [0] + [InvalidRequest.code] * 4
@@ -89,7 +99,7 @@ def test_the_state_of_a_share_partition_has_a_coordinator() -> None:
         older = await client.ask(FindCoordinatorRequest(key_type=2, coordinator_keys=[SHARE_KEY]), 5)
         assert older.coordinators[0].error_code == InvalidRequest.code
 
-    House(share_coordinator_state_topic_replication_factor="1").run(scenario)
+    BrokerHarness(share_coordinator_state_topic_replication_factor="1").run(scenario)
 
 
 def test_only_brokers_ask_about_share_keys_and_others_make_no_topic() -> None:
@@ -97,14 +107,15 @@ def test_only_brokers_ask_about_share_keys_and_others_make_no_topic() -> None:
         def authorize(self, principal: Any, host: str, operation: Any, resource_type: Any, resource_name: str) -> bool:
             return resource_type is not ResourceType.CLUSTER
 
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         assert house.node is not None
         house.node.broker.authorizer = NoBroker()
         response = await client.ask(FindCoordinatorRequest(key_type=2, coordinator_keys=[SHARE_KEY]), 6)
         assert response.coordinators[0].error_code == ClusterAuthorizationFailed.code
+        await asyncio.sleep(0.5)
         assert house.node.broker.image.topics.named("__share_group_state") is None
 
-    House(share_coordinator_state_topic_replication_factor="1").run(scenario)
+    BrokerHarness(share_coordinator_state_topic_replication_factor="1").run(scenario)
 
 
 def test_each_key_is_authorised_by_itself() -> None:
@@ -112,18 +123,19 @@ def test_each_key_is_authorised_by_itself() -> None:
         def authorize(self, principal: Any, host: str, operation: Any, resource_type: Any, resource_name: str) -> bool:
             return resource_type is not ResourceType.GROUP or resource_name == "mine"
 
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         assert house.node is not None
         house.node.broker.authorizer = OnlyOne()
+        await find_coordinator(client, "mine")
         response = await client.ask(FindCoordinatorRequest(coordinator_keys=["mine", "yours"]), 4)
         assert [one.error_code for one in response.coordinators] == [0, GroupAuthorizationFailed.code]
 
-    House().run(scenario)
+    BrokerHarness().run(scenario)
 
 
 def test_groups_are_spread_over_the_partitions_there_are() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
-        await client.ask(FindCoordinatorRequest(coordinator_keys=["g"]), 4)
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+        await find_coordinator(client)
         assert house.node is not None
         groups = house.node.broker.groups
         assert groups.partition_count == 3
@@ -131,4 +143,4 @@ def test_groups_are_spread_over_the_partitions_there_are() -> None:
             partition_for(f"g{index}", 3) for index in range(9)
         ]
 
-    House().run(scenario)
+    BrokerHarness().run(scenario)

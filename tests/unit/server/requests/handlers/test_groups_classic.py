@@ -6,23 +6,27 @@ import asyncio
 from typing import Any
 
 import pytest
-from house import Client, House
 
 from millbeck.kernel import errors
 from millbeck.kernel.environment import Environment
 from millbeck.security.authorizer import AllowAll, Operation, ResourceType
-from millbeck.wire.messages.delete_groups import DeleteGroupsRequest
-from millbeck.wire.messages.describe_groups import DescribeGroupsRequest
-from millbeck.wire.messages.find_coordinator import FindCoordinatorRequest
-from millbeck.wire.messages.heartbeat import HeartbeatRequest
-from millbeck.wire.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
-from millbeck.wire.messages.leave_group import LeaveGroupRequest, MemberIdentity
-from millbeck.wire.messages.list_groups import ListGroupsRequest
-from millbeck.wire.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
+from millbeck.wire.messages.classic_groups import (
+    DescribeGroupsRequest,
+    HeartbeatRequest,
+    JoinGroupRequest,
+    JoinGroupRequestProtocol,
+    LeaveGroupRequest,
+    MemberIdentity,
+    SyncGroupRequest,
+    SyncGroupRequestAssignment,
+)
+from millbeck.wire.messages.groups import DeleteGroupsRequest, ListGroupsRequest
+from tests.unit.server.harness.broker_harness import BrokerHarness, Client
+from tests.unit.server.harness.client_requests import find_coordinator
 
 
 async def find(client: Client) -> None:
-    await client.ask(FindCoordinatorRequest(coordinator_keys=["g"]), 4)
+    await find_coordinator(client, "g")
 
 
 def join_request(member_id: str = "", instance: str | None = None) -> JoinGroupRequest:
@@ -67,7 +71,7 @@ async def stable(client: Client) -> Any:
 
 @pytest.mark.parametrize("version", range(10))
 def test_every_version_of_join_and_sync(version: int) -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         await find(client)
         joined = await join(client, version)
         assert joined.generation_id == 1
@@ -81,12 +85,12 @@ def test_every_version_of_join_and_sync(version: int) -> None:
             beat = await client.ask(HeartbeatRequest("g", 1, joined.member_id), heartbeat_version)
             assert beat.error_code == 0
 
-    House().run(scenario)
+    BrokerHarness().run(scenario)
 
 
 @pytest.mark.parametrize("version", range(6))
 def test_every_version_of_leave(version: int) -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         joined = await stable(client)
         request = LeaveGroupRequest(group_id="g")
         if version >= 3:
@@ -97,11 +101,11 @@ def test_every_version_of_leave(version: int) -> None:
         assert left.error_code == 0
         assert [one.error_code for one in left.members] == ([0, errors.UnknownMemberId.code] if version >= 3 else [])
 
-    House().run(scenario)
+    BrokerHarness().run(scenario)
 
 
 def test_a_rebalance_holds_its_members_and_nobody_else() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         first = await stable(client)
         other = await house.connect(environment)
         given = await other.ask(join_request(), 9)
@@ -119,18 +123,18 @@ def test_a_rebalance_holds_its_members_and_nobody_else() -> None:
         assert (joined.generation_id, joined.members, joined.leader) == (2, [], rejoined.leader)
         assert (await behind).error_code == 0
 
-    House().run(scenario)
+    BrokerHarness().run(scenario)
 
 
 def test_sessions_end_on_the_loop_s_own_timers() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         await stable(client)
         await asyncio.sleep(9.5)
         assert (await described(client)).group_state == "Stable"
         await asyncio.sleep(1)
         assert (await described(client)).group_state == "Empty"
 
-    House().run(scenario)
+    BrokerHarness().run(scenario)
 
 
 async def described(client: Client, group: str = "g", version: int = 6, **details: Any) -> Any:
@@ -139,7 +143,7 @@ async def described(client: Client, group: str = "g", version: int = 6, **detail
 
 @pytest.mark.parametrize("version", range(7))
 def test_every_version_of_describe(version: int) -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         joined = await stable(client)
         group = await described(client, version=version)
         assert (group.error_code, group.group_state, group.protocol_type) == (0, "Stable", "consumer")
@@ -154,12 +158,12 @@ def test_every_version_of_describe(version: int) -> None:
             asked = await described(client, version=version, include_authorized_operations=True)
             assert asked.authorized_operations > 0
 
-    House().run(scenario)
+    BrokerHarness().run(scenario)
 
 
 @pytest.mark.parametrize("version", range(6))
 def test_every_version_of_list(version: int) -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         assert (await client.ask(ListGroupsRequest(), version)).groups == []
         await stable(client)
         listed = (await client.ask(ListGroupsRequest(), version)).groups
@@ -170,12 +174,12 @@ def test_every_version_of_list(version: int) -> None:
         if version >= 5:
             assert (await client.ask(ListGroupsRequest(types_filter=["share"]), version)).groups == []
 
-    House().run(scenario)
+    BrokerHarness().run(scenario)
 
 
 @pytest.mark.parametrize("version", range(3))
 def test_every_version_of_delete(version: int) -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         joined = await stable(client)
         request = DeleteGroupsRequest(["g", "missing", "also missing", "g"])
         results = (await client.ask(request, version)).results
@@ -189,11 +193,11 @@ def test_every_version_of_delete(version: int) -> None:
         assert [one.error_code for one in results] == [0]
         assert (await client.ask(ListGroupsRequest(), 5)).groups == []
 
-    House().run(scenario)
+    BrokerHarness().run(scenario)
 
 
 def test_a_group_survives_a_crash() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         joined = await stable(client)
         house.machine.crash()
         await house.start()
@@ -202,28 +206,28 @@ def test_a_group_survives_a_crash() -> None:
         synced = await again.ask(sync_request(joined), 5)
         assert (synced.error_code, synced.assignment) == (0, b"work")
 
-    House().run(scenario)
+    BrokerHarness().run(scenario)
 
 
 def test_before_the_topic_is_there_nobody_coordinates() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         for request, version in ((join_request(), 9), (HeartbeatRequest("g"), 4), (LeaveGroupRequest("g"), 2)):
             assert (await client.ask(request, version)).error_code == errors.NotCoordinator.code
         assert (await described(client)).error_code == errors.NotCoordinator.code
         deleted = (await client.ask(DeleteGroupsRequest(["g"]), 2)).results
         assert deleted[0].error_code == errors.NotCoordinator.code
 
-    House().run(scenario)
+    BrokerHarness().run(scenario)
 
 
 def test_a_sync_must_name_its_protocol_from_version_5_on() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         joined = await stable(client)
         request = SyncGroupRequest(group_id="g", generation_id=1, member_id=joined.member_id)
         assert (await client.ask(request, 5)).error_code == errors.InconsistentGroupProtocol.code
         assert (await client.ask(request, 4)).error_code == 0
 
-    House().run(scenario)
+    BrokerHarness().run(scenario)
 
 
 class Denying(AllowAll):
@@ -239,7 +243,7 @@ class Denying(AllowAll):
 
 
 def test_who_may_not_read_a_group_may_not_be_in_it() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         joined = await stable(client)
         assert house.node is not None
         house.node.broker.authorizer = Denying(Operation.READ)
@@ -251,11 +255,11 @@ def test_who_may_not_read_a_group_may_not_be_in_it() -> None:
         ):
             assert (await client.ask(request, version)).error_code == errors.GroupAuthorizationFailed.code
 
-    House().run(scenario)
+    BrokerHarness().run(scenario)
 
 
 def test_who_may_not_describe_or_delete_a_group_does_not_see_it() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         await stable(client)
         assert house.node is not None
         house.node.broker.authorizer = Denying(Operation.DESCRIBE, Operation.DELETE)
@@ -264,13 +268,13 @@ def test_who_may_not_describe_or_delete_a_group_does_not_see_it() -> None:
         deleted = (await client.ask(DeleteGroupsRequest(["g", "h"]), 2)).results
         assert [one.error_code for one in deleted] == [errors.GroupAuthorizationFailed.code] * 2
 
-    House().run(scenario)
+    BrokerHarness().run(scenario)
 
 
 def test_a_group_that_is_named_often_is_described_once() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         await find(client)
         answer = await client.ask(DescribeGroupsRequest(["a", "b"] * 500), 5)
         assert [group.group_id for group in answer.groups] == ["a", "b"]
 
-    House().run(scenario)
+    BrokerHarness().run(scenario)

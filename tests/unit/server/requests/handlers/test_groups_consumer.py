@@ -6,26 +6,29 @@ import asyncio
 from typing import Any
 
 import pytest
-from house import Client, House
 
 from millbeck.kernel import errors
 from millbeck.kernel.environment import Environment
 from millbeck.security.authorizer import AllowAll, Operation, ResourceType
-from millbeck.wire.messages.consumer_group_describe import ConsumerGroupDescribeRequest
-from millbeck.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
-from millbeck.wire.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
-from millbeck.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
-from millbeck.wire.messages.find_coordinator import FindCoordinatorRequest
-from millbeck.wire.messages.incremental_alter_configs import (
-    AlterableConfig,
-    AlterConfigsResource,
+from millbeck.wire.messages.configs import (
+    IncrementalAlterableConfig,
     IncrementalAlterConfigsRequest,
+    IncrementalAlterConfigsResource,
 )
-from millbeck.wire.messages.update_features import FeatureUpdateKey, UpdateFeaturesRequest
+from millbeck.wire.messages.consumer_groups import ConsumerGroupDescribeRequest, ConsumerGroupHeartbeatRequest
+from millbeck.wire.messages.nodes import FeatureUpdateKey, UpdateFeaturesRequest
+from millbeck.wire.messages.topics import (
+    CreatableTopic,
+    CreatePartitionsRequest,
+    CreatePartitionsTopic,
+    CreateTopicsRequest,
+)
+from tests.unit.server.harness.broker_harness import BrokerHarness, Client
+from tests.unit.server.harness.client_requests import find_coordinator
 
 
 async def prepare(client: Client, *topics: str) -> None:
-    await client.ask(FindCoordinatorRequest(coordinator_keys=["g"]), 4)
+    await find_coordinator(client, "g")
     wanted = [CreatableTopic(name, num_partitions=2, replication_factor=1) for name in topics or ("t",)]
     await client.ask(CreateTopicsRequest(topics=wanted), 7)
 
@@ -43,11 +46,11 @@ def partitions(response: Any) -> list[int]:
 
 
 def test_a_member_joins_grows_with_its_topic_and_is_described() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         await prepare(client)
         joined = await client.ask(beat(), 1)
         assert (joined.error_code, joined.member_epoch, partitions(joined)) == (0, 1, [0, 1])
-        await client.ask(CreatePartitionsRequest(topics=[CreatePartitionsTopic("t", 3, None)]), 3)
+        await client.ask(CreatePartitionsRequest([CreatePartitionsTopic("t", 3, None)], 5000), 3)
         await asyncio.sleep(1.5)
         grown = await client.ask(beat(epoch=1), 1)
         assert (grown.member_epoch, partitions(grown)) == (2, [0, 1, 2])
@@ -58,11 +61,24 @@ def test_a_member_joins_grows_with_its_topic_and_is_described() -> None:
         assert found.authorized_operations > 0
         assert missing.error_code == errors.GroupIdNotFound.code
 
-    House().run(scenario)
+    BrokerHarness().run(scenario)
+
+
+def test_version_0_describes_a_group_with_members() -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+        await prepare(client)
+        await client.ask(beat(), 1)
+        (newest,) = (await client.ask(ConsumerGroupDescribeRequest(["g"]), 1)).groups
+        (oldest,) = (await client.ask(ConsumerGroupDescribeRequest(["g"]), 0)).groups
+        assert (oldest.error_code, newest.members[0].member_type) == (0, 1)
+        newest.members[0].member_type = -1
+        assert oldest == newest
+
+    BrokerHarness().run(scenario)
 
 
 def test_an_expression_is_resolved_off_the_loop_and_follows_new_topics() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         await prepare(client, "one-1", "two-1")
         joined = await client.ask(beat(subscribed_topic_regex="one-.*"), 1)
         assert (joined.error_code, partitions(joined)) == (0, [])
@@ -78,22 +94,22 @@ def test_an_expression_is_resolved_off_the_loop_and_follows_new_topics() -> None
         assert refused.error_code == errors.InvalidRegularExpression.code
         assert "missing )" in refused.error_message
 
-    House().run(scenario)
+    BrokerHarness().run(scenario)
 
 
 def test_settings_of_one_group_take_effect_at_once() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         await prepare(client)
         assert (await client.ask(beat(), 1)).heartbeat_interval_ms == 5000
-        change = AlterableConfig("consumer.heartbeat.interval.ms", 0, "6000")
-        await client.ask(IncrementalAlterConfigsRequest([AlterConfigsResource(32, "g", [change])]), 1)
+        change = IncrementalAlterableConfig("consumer.heartbeat.interval.ms", 0, "6000")
+        await client.ask(IncrementalAlterConfigsRequest([IncrementalAlterConfigsResource(32, "g", [change])]), 1)
         assert (await client.ask(beat(epoch=1), 1)).heartbeat_interval_ms == 6000
 
-    House().run(scenario)
+    BrokerHarness().run(scenario)
 
 
 def test_level_0_knows_no_consumer_groups() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         await prepare(client)
         update = FeatureUpdateKey("group.version", 0, False, 2)
         answer = await client.ask(UpdateFeaturesRequest(feature_updates=[update]), 1)
@@ -102,7 +118,7 @@ def test_level_0_knows_no_consumer_groups() -> None:
         described = await client.ask(ConsumerGroupDescribeRequest(["g"]), 1)
         assert described.groups[0].error_code == errors.UnsupportedVersion.code
 
-    House().run(scenario)
+    BrokerHarness().run(scenario)
 
 
 class Without(AllowAll):
@@ -131,11 +147,12 @@ DENIED = {
 
 @pytest.mark.parametrize(("operation", "resource", "request_made", "error"), DENIED.values(), ids=DENIED.keys())
 def test_not_without_permission(operation: Any, resource: Any, request_made: Any, error: Any) -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         await prepare(client)
+        assert house.node is not None
         house.node.broker.authorizer = Without(operation, resource)
         answer = await client.ask(request_made, 1)
         found = answer.groups[0] if hasattr(answer, "groups") else answer
         assert found.error_code == error.code
 
-    House().run(scenario)
+    BrokerHarness().run(scenario)

@@ -6,9 +6,6 @@ import asyncio
 from typing import Any
 
 import pytest
-from asking import Denies, in_house
-from house import Client, House
-from transacting import Transacting, denying, settled, stable_offset, statuses, transaction_house
 
 from millbeck.kernel.environment import Environment
 from millbeck.kernel.errors import (
@@ -22,14 +19,24 @@ from millbeck.kernel.errors import (
     UnsupportedVersion,
 )
 from millbeck.security.authorizer import Operation, ResourceType
-from millbeck.wire.messages.api_versions import ApiVersionsRequest
-from millbeck.wire.messages.init_producer_id import InitProducerIdRequest
-from millbeck.wire.messages.update_features import FeatureUpdateKey, UpdateFeaturesRequest
+from millbeck.wire.messages.metadata import ApiVersionsRequest
+from millbeck.wire.messages.nodes import FeatureUpdateKey, UpdateFeaturesRequest
+from millbeck.wire.messages.transactions import InitProducerIdRequest
+from tests.unit.server.harness.broker_harness import BrokerHarness, Client
+from tests.unit.server.harness.client_requests import Denies, in_house
+from tests.unit.server.harness.transactional_producer import (
+    Transacting,
+    denying,
+    settled,
+    stable_offset,
+    statuses,
+    transaction_house,
+)
 
 
 @pytest.mark.parametrize("version", range(6))
 def test_every_version_gives_a_new_id_with_epoch_zero(version: int) -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         answers = [await client.ask(InitProducerIdRequest(transactional_id=None), version) for _ in range(3)]
         assert [(each.error_code, each.producer_epoch) for each in answers] == [(0, 0)] * 3
         assert len({each.producer_id for each in answers}) == 3
@@ -38,7 +45,7 @@ def test_every_version_gives_a_new_id_with_epoch_zero(version: int) -> None:
 
 
 def test_ids_are_never_given_twice_not_even_after_a_crash() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         request = InitProducerIdRequest(transactional_id=None)
         given = [(await client.ask(request, 4)).producer_id for _ in range(1500)]
         house.machine.power_loss()
@@ -51,21 +58,24 @@ def test_ids_are_never_given_twice_not_even_after_a_crash() -> None:
 
 
 def test_a_producer_that_names_what_it_has_gets_another_id() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         first = await client.ask(InitProducerIdRequest(transactional_id=None), 4)
         again = InitProducerIdRequest(transactional_id=None, producer_id=first.producer_id, producer_epoch=0)
         second = await client.ask(again, 4)
         assert (second.error_code, second.producer_epoch) == (0, 0)
         assert second.producer_id != first.producer_id
-        for halves in ({"producer_id": 5}, {"producer_epoch": 5}):
-            half: Any = InitProducerIdRequest(transactional_id=None, **halves)
-            assert (await client.ask(half, 4)).error_code == InvalidRequest.code
+        for half in (
+            InitProducerIdRequest(transactional_id=None, producer_id=5),
+            InitProducerIdRequest(transactional_id=None, producer_epoch=5),
+        ):
+            refused = await client.ask(half, 4)
+            assert (refused.error_code, refused.producer_id, refused.producer_epoch) == (InvalidRequest.code, -1, -1)
 
     in_house(scenario)
 
 
 def test_a_transactional_id_belongs_to_whoever_asked_last() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         producer = await Transacting(client).prepare()
         first_id, first_epoch = producer.producer_id, producer.epoch
         assert await producer.init() == 0
@@ -82,7 +92,7 @@ def test_a_transactional_id_belongs_to_whoever_asked_last() -> None:
 
 
 def test_a_transactional_id_needs_a_name_and_a_timeout_within_bounds() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         await Transacting(client).prepare()
         for name, timeout_ms, error in [
             ("", 1000, InvalidRequest),
@@ -96,7 +106,7 @@ def test_a_transactional_id_needs_a_name_and_a_timeout_within_bounds() -> None:
 
 
 def test_who_may_write_nowhere_gets_no_id() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         assert house.node is not None
         broker = house.node.broker
 
@@ -130,8 +140,8 @@ async def newest_version(client: Client) -> int:
         ({"unstable_feature_versions_enable": "true"}, 6),
     ],
 )
-def test_version_6_is_offered_where_unstable_versions_are(settings: dict[str, str], newest: int) -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+def test_version_6_is_offered_where_unstable_versions_are(settings: dict[str, Any], newest: int) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         assert await newest_version(client) == newest
         update = UpdateFeaturesRequest(feature_updates=[FeatureUpdateKey("transaction.version", 3, upgrade_type=1)])
         raised = await client.ask(update, 2)
@@ -140,9 +150,9 @@ def test_version_6_is_offered_where_unstable_versions_are(settings: dict[str, st
     transaction_house(**settings).run(scenario)
 
 
-def two_phase_house(**settings: str) -> House:
-    settings = {"unstable_feature_versions_enable": "true"} | settings
-    return transaction_house(**({"transaction_two_phase_commit_enable": "true"} | settings))
+def two_phase_house(**settings: Any) -> BrokerHarness:
+    enabled = {"unstable_feature_versions_enable": "true", "transaction_two_phase_commit_enable": "true"}
+    return transaction_house(**(enabled | settings))
 
 
 def asked(*, enables: bool = True, keeps: bool = False, producer: tuple[int, int] = (-1, -1)) -> InitProducerIdRequest:
@@ -155,7 +165,7 @@ async def raise_to_3(client: Client) -> None:
 
 
 def test_two_phase_commit_must_be_allowed_by_the_broker_and_for_the_principal() -> None:
-    async def refused(house: House, client: Client, environment: Environment) -> None:
+    async def refused(house: BrokerHarness, client: Client, environment: Environment) -> None:
         await Transacting(client).prepare()
         answer = await client.ask(asked(), 6)
         assert answer.error_code == TransactionalIdAuthorizationFailed.code
@@ -163,7 +173,7 @@ def test_two_phase_commit_must_be_allowed_by_the_broker_and_for_the_principal() 
 
     two_phase_house(transaction_two_phase_commit_enable="false").run(refused)
 
-    async def denied(house: House, client: Client, environment: Environment) -> None:
+    async def denied(house: BrokerHarness, client: Client, environment: Environment) -> None:
         await Transacting(client).prepare()
         assert house.node is not None
         assert (await client.ask(asked(), 6)).error_code == 0
@@ -175,7 +185,7 @@ def test_two_phase_commit_must_be_allowed_by_the_broker_and_for_the_principal() 
 
 
 def test_prepared_transactions_are_kept_from_transaction_version_3_on() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         await Transacting(client).prepare()
         assert (await client.ask(asked(keeps=True), 6)).error_code == UnsupportedVersion.code
         await raise_to_3(client)
@@ -188,7 +198,7 @@ def test_prepared_transactions_are_kept_from_transaction_version_3_on() -> None:
 
 
 def test_a_prepared_transaction_waits_for_its_decision_over_restarts_and_any_time() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         producer = await Transacting(client).prepare()
         await raise_to_3(client)
         producer.adopt(await client.ask(asked(), 6))

@@ -6,18 +6,6 @@ import asyncio
 from typing import Any
 
 import pytest
-from asking import (
-    NOW_MS,
-    append_straight,
-    create,
-    deny,
-    end_of_transaction,
-    in_house,
-    in_transaction,
-    partition_of,
-    produce,
-)
-from house import Client, House
 
 from millbeck.kernel.environment import Environment
 from millbeck.kernel.errors import (
@@ -34,13 +22,25 @@ from millbeck.kernel.errors import (
     UnsupportedVersion,
 )
 from millbeck.security.authorizer import Operation
-from millbeck.server import turns
-from millbeck.server.handlers import list_offsets
-from millbeck.server.handlers.list_offsets import error_reply
-from millbeck.storage.producer_state import Origin
-from millbeck.testing.sim.disk_faults import DiskCall
-from millbeck.testing.sim.files import SimFile
-from millbeck.wire.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
+from millbeck.server.loop import tasks
+from millbeck.server.requests.handlers import list_offsets
+from millbeck.server.requests.handlers.list_offsets import error_reply
+from millbeck.simulation.environment.disk_faults import DiskCall
+from millbeck.simulation.environment.files import SimFile
+from millbeck.storage.producer_state import AppendOrigin
+from millbeck.wire.messages.log_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
+from tests.unit.server.harness.broker_harness import BrokerHarness, Client
+from tests.unit.server.harness.client_requests import (
+    NOW_MS,
+    append_straight,
+    create,
+    deny,
+    end_of_transaction,
+    in_house,
+    in_transaction,
+    partition_of,
+    produce,
+)
 
 
 def asking(*timestamps: int, topic: str = "t", index: int = 0, epoch: int = -1, committed: bool = False) -> Any:
@@ -66,7 +66,7 @@ async def three(client: Client) -> None:
 
 @pytest.mark.parametrize("version", range(1, 12))
 def test_every_version_knows_its_special_timestamps_and_no_others(version: int) -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         await three(client)
         partition_of(house).log.delete_records(1)
         known = {-1: (0, -1, 4), -2: (0, -1, 1), -3: (0, 5000, 1), -4: (0, -1, 1), -5: (0, -1, -1), -6: (0, -1, -1)}
@@ -80,7 +80,7 @@ def test_every_version_knows_its_special_timestamps_and_no_others(version: int) 
 
 
 def test_a_time_finds_the_first_record_that_is_not_older() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         await three(client)
         for timestamp, expected in (
             (0, (0, 1000, 0)),
@@ -100,7 +100,7 @@ def test_a_time_finds_the_first_record_that_is_not_older() -> None:
 
 
 def test_an_empty_log_has_ends_but_no_times() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         await create(client)
         assert [await offset_at(client, timestamp) for timestamp in (-1, -2, -3, 0)] == [
             (0, -1, 0),
@@ -113,7 +113,7 @@ def test_an_empty_log_has_ends_but_no_times() -> None:
 
 
 def test_leader_epochs_are_told_and_fence_from_version_four_on() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         await create(client)
         await produce(client, b"a", timestamp=1000)
         partition_of(house).lead(4, 1)
@@ -133,7 +133,7 @@ def test_leader_epochs_are_told_and_fence_from_version_four_on() -> None:
 
 
 def test_a_reader_of_committed_records_sees_no_further_than_the_last_stable_offset() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         await create(client)
         await produce(client, b"plain", timestamp=1000)
         partition = partition_of(house)
@@ -144,7 +144,7 @@ def test_a_reader_of_committed_records_sees_no_further_than_the_last_stable_offs
         assert await offset_at(client, 2000, committed=True) == (0, -1, -1)
         assert await offset_at(client, -3) == (0, NOW_MS, 1)
         assert await offset_at(client, -3, committed=True) == (0, -1, -1)
-        append_straight(partition, end_of_transaction(7, committed=True), origin=Origin.COORDINATOR)
+        append_straight(partition, end_of_transaction(7, committed=True), origin=AppendOrigin.COORDINATOR)
         assert await offset_at(client, -1, committed=True) == (0, -1, 3)
         assert await offset_at(client, -3, committed=True) == (0, NOW_MS, 1)
 
@@ -152,7 +152,7 @@ def test_a_reader_of_committed_records_sees_no_further_than_the_last_stable_offs
 
 
 def test_what_is_wrong_with_one_partition_stays_with_it() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         await create(client, partitions=2)
         request = ListOffsetsRequest(
             replica_id=-1,
@@ -174,14 +174,14 @@ def test_what_is_wrong_with_one_partition_stays_with_it() -> None:
             ("t", 9, UnknownTopicOrPartition.code),
             ("nowhere", 0, UnknownTopicOrPartition.code),
         ]
-        partition_of(house).log.go_offline("a test")
+        partition_of(house).log.mark_offline("a test")
         assert (await offset_at(client, -1))[0] == KafkaStorageError.code
 
     in_house(scenario)
 
 
 def test_a_topic_that_may_not_be_described_is_refused_whatever_is_asked() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         await create(client)
         deny(house, Operation.DESCRIBE)
         for timestamp in (-1, -9, 0):
@@ -204,11 +204,11 @@ def test_an_error_for_the_whole_is_said_for_every_partition() -> None:
 def test_a_search_of_many_partitions_gives_way_to_the_loop(
     timestamp: int, gives_way: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         await create(client, partitions=20)
         for index in range(20):
             await produce(client, b"x", index=index)
-        monkeypatch.setattr(turns, "TURN_SECONDS", -1.0)
+        monkeypatch.setattr(tasks, "TURN_SECONDS", -1.0)
         given: list[float] = []
         sleep = asyncio.sleep
 
@@ -233,7 +233,7 @@ def test_what_is_not_in_memory_is_brought_in_by_a_thread(timestamp: int, monkeyp
     read_on_loop: list[str] = []
     read = SimFile.read
 
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         await create(client, internal_segment_bytes="200", index_interval_bytes="0")
         for number in range(9):
             await produce(client, b"x" * 30, timestamp=1000 + 400 * number)
@@ -242,10 +242,10 @@ def test_what_is_not_in_memory_is_brought_in_by_a_thread(timestamp: int, monkeyp
         for segment in log.segments[:-1]:
             segment.drop_indexes()
             segment.max_timestamp = None
-        threads = house.machine.run.environment.threads  # type: ignore[union-attr]
+        threads: Any = house.machine.run.environment.threads  # type: ignore[union-attr]
 
         def read_anywhere(file: SimFile, size: int, position: int) -> bytes:
-            if not threads.meter.is_in_job:  # type: ignore[attr-defined]
+            if not threads.meter.is_in_job:
                 read_on_loop.append(file.path)
             warm.add((file.path, position))
             return read(file, size, position)
@@ -265,7 +265,7 @@ def test_what_is_not_in_memory_is_brought_in_by_a_thread(timestamp: int, monkeyp
 
 
 def test_what_a_thread_cannot_read_is_a_storage_error() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         await three(client)
         house.machine.disk.faults.cold_read = 1.0
         house.machine.disk.fail_next(DiskCall.READ, path_part=".log")
@@ -276,7 +276,7 @@ def test_what_a_thread_cannot_read_is_a_storage_error() -> None:
 
 
 def test_only_the_leader_answers_and_a_new_one_not_before_it_knows() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         await three(client)
         partition = partition_of(house)
         partition.follow(2, 3, 3)
@@ -288,7 +288,7 @@ def test_only_the_leader_answers_and_a_new_one_not_before_it_knows() -> None:
         assert (await offset_at(client, -1, version=4))[0] == LeaderNotAvailable.code
         assert (await offset_at(client, 4000, version=5))[0] == OffsetNotAvailable.code
         assert await offset_at(client, -2) == (0, -1, 0)
-        partition.follower_fetches(2, -1, 4, 0, None)
+        partition.update_follower_fetch_state(2, -1, 4, 0, None)
         partition.advance_high_watermark()
         assert await offset_at(client, -1) == (0, -1, 4)
 
@@ -296,7 +296,7 @@ def test_only_the_leader_answers_and_a_new_one_not_before_it_knows() -> None:
 
 
 def test_followers_and_those_who_debug_are_told_the_end_of_the_log() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         await three(client)
         partition = partition_of(house)
         partition.high_watermark = 1

@@ -5,26 +5,26 @@ from __future__ import annotations
 import asyncio
 
 import pytest
-from asking import create, deny, in_house, partition_of, produce
-from house import Client, House
 
 from millbeck.kernel.environment import Environment
 from millbeck.kernel.errors import ClusterAuthorizationFailed, KafkaStorageError
-from millbeck.testing.sim.files import SimFiles
+from millbeck.simulation.environment.files import SimFiles
 from millbeck.wire import codec
 from millbeck.wire.framing import read_response_header
-from millbeck.wire.messages.api_versions import ApiVersionsRequest
-from millbeck.wire.messages.describe_log_dirs import (
+from millbeck.wire.messages.metadata import ApiVersionsRequest
+from millbeck.wire.messages.replicas import (
     DescribableLogDirTopic,
     DescribeLogDirsRequest,
     DescribeLogDirsResponse,
+    DescribeLogDirsResponseWithDirtyRatio,
 )
-from millbeck.wire.messages.log_dirs_with_dirt import LogDirsWithDirt
+from tests.unit.server.harness.broker_harness import BrokerHarness, Client
+from tests.unit.server.harness.client_requests import create, deny, in_house, partition_of, produce
 
 
 @pytest.mark.parametrize("version", range(1, 6))
 def test_every_version_tells_sizes(version: int) -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         await create(client, partitions=2)
         await produce(client, b"x" * 1000)
         response = await client.ask(DescribeLogDirsRequest(topics=None), version)
@@ -42,7 +42,7 @@ def test_every_version_tells_sizes(version: int) -> None:
 
 
 def test_only_what_is_asked_for_is_listed() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         await create(client, "a", partitions=2)
         await create(client, "b")
         request = DescribeLogDirsRequest(topics=[DescribableLogDirTopic("a", [1]), DescribableLogDirTopic("c", [0])])
@@ -56,7 +56,7 @@ def test_only_what_is_asked_for_is_listed() -> None:
 
 
 def test_several_directories_share_the_logs_and_one_may_fail() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         await create(client, partitions=4)
         response = await client.ask(DescribeLogDirsRequest(topics=None), 4)
         counts = {each.log_dir: sum(len(topic.partitions) for topic in each.topics) for each in response.results}
@@ -73,7 +73,7 @@ def test_several_directories_share_the_logs_and_one_may_fail() -> None:
 
 
 def test_a_volume_that_cannot_be_asked_is_an_error_of_its_directory(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         def refuse(*_: object) -> int:
             raise OSError(5, "no")
 
@@ -85,7 +85,7 @@ def test_a_volume_that_cannot_be_asked_is_an_error_of_its_directory(monkeypatch:
 
 
 def test_it_needs_permission_to_describe_the_cluster() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         deny(house)
         for version in (2, 3):
             response = await client.ask(DescribeLogDirsRequest(topics=None), version)
@@ -99,7 +99,7 @@ def test_it_needs_permission_to_describe_the_cluster() -> None:
 def test_only_our_own_tools_are_told_how_dirty_a_compacted_log_is(
     software: str, is_told: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         await create(client, "table", cleanup_policy="compact", internal_segment_bytes="100")
         await create(client, "plain")
         for _ in range(3):
@@ -108,13 +108,17 @@ def test_only_our_own_tools_are_told_how_dirty_a_compacted_log_is(
         await client.ask(ApiVersionsRequest(client_software_name=software, client_software_version="1"), 3)
         received: list[bytes] = []
         listen = client.data_received
-        monkeypatch.setattr(client, "data_received", lambda data: (received.append(data), listen(data)))
+
+        def noted(data: bytes) -> None:
+            received.append(data)
+            listen(data)
+
+        monkeypatch.setattr(client, "data_received", noted)
         await client.ask(DescribeLogDirsRequest(topics=None), 4)
         frame = b"".join(received)[4:]
         data = frame[read_response_header(35, 4, frame)[1] :]
-        (told, size), (plain, plain_size) = (
-            codec.decoder(cls, 4)(data) for cls in (LogDirsWithDirt, DescribeLogDirsResponse)
-        )
+        told, size = codec.decoder(DescribeLogDirsResponseWithDirtyRatio, 4)(data)
+        plain, plain_size = codec.decoder(DescribeLogDirsResponse, 4)(data)
         assert size == plain_size == len(data)
         assert len(plain.results[0].topics) == 2
         ratios = {topic.name: topic.partitions[0].dirty_ratio for topic in told.results[0].topics}

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from asking import create, deny, in_house, partition_of, produce
-from house import Client, House
 
 from millbeck.kernel.environment import Environment
 from millbeck.kernel.errors import (
@@ -17,12 +15,14 @@ from millbeck.kernel.errors import (
     UnknownTopicOrPartition,
 )
 from millbeck.security.authorizer import Operation
-from millbeck.server.handlers.offset_for_leader_epoch import error_reply
-from millbeck.wire.messages.offset_for_leader_epoch import (
+from millbeck.server.requests.handlers.offset_for_leader_epoch import error_reply
+from millbeck.wire.messages.log_offsets import (
     OffsetForLeaderEpochRequest,
     OffsetForLeaderPartition,
     OffsetForLeaderTopic,
 )
+from tests.unit.server.harness.broker_harness import BrokerHarness, Client
+from tests.unit.server.harness.client_requests import create, deny, in_house, partition_of, produce
 
 
 def asking(epoch: int, *, current: int = -1, topic: str = "t", index: int = 0) -> OffsetForLeaderEpochRequest:
@@ -37,7 +37,7 @@ async def told(client: Client, request: OffsetForLeaderEpochRequest, version: in
     return answer.error_code, answer.leader_epoch, answer.end_offset
 
 
-async def two_epochs(house: House, client: Client) -> None:
+async def two_epochs(house: BrokerHarness, client: Client) -> None:
     await create(client)
     partition_of(house).lead(2, 1)
     await produce(client, b"a", b"b")
@@ -47,7 +47,7 @@ async def two_epochs(house: House, client: Client) -> None:
 
 @pytest.mark.parametrize("version", [2, 3, 4])
 def test_every_version_tells_the_largest_epoch_not_above_and_its_end(version: int) -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         await two_epochs(house, client)
         for epoch, expected in ((2, (0, 2, 2)), (4, (0, 2, 2)), (6, (0, 6, 3)), (7, (0, -1, -1)), (-1, (0, -1, -1))):
             assert await told(client, asking(epoch), version) == expected
@@ -56,7 +56,7 @@ def test_every_version_tells_the_largest_epoch_not_above_and_its_end(version: in
 
 
 def test_readers_of_another_epoch_are_fenced() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         await two_epochs(house, client)
         assert await told(client, asking(2, current=6)) == (0, 2, 2)
         assert await told(client, asking(2, current=5)) == (FencedLeaderEpoch.code, -1, -1)
@@ -66,11 +66,11 @@ def test_readers_of_another_epoch_are_fenced() -> None:
 
 
 def test_what_is_not_there_or_not_allowed_or_broken_is_told_apart() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         await two_epochs(house, client)
         for request in (asking(2, topic="nowhere"), asking(2, index=4)):
             assert await told(client, request) == (UnknownTopicOrPartition.code, -1, -1)
-        partition_of(house).log.go_offline("a test")
+        partition_of(house).log.mark_offline("a test")
         assert (await told(client, asking(2)))[0] == KafkaStorageError.code
         deny(house, Operation.DESCRIBE)
         for topic in ("t", "nowhere"):
@@ -87,7 +87,7 @@ def test_an_error_for_the_whole_is_said_for_every_partition() -> None:
 
 
 def test_only_the_leader_answers_and_followers_need_leave() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         await create(client)
 
         async def asked(replica_id: int) -> int:

@@ -6,37 +6,32 @@ import asyncio
 from typing import Any
 
 import pytest
-from house import Client, House
 
 from millbeck.kernel import errors
 from millbeck.kernel.environment import Environment
 from millbeck.security.authorizer import AllowAll, ResourceType
-from millbeck.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
-from millbeck.wire.messages.delete_topics import DeleteTopicsRequest
-from millbeck.wire.messages.find_coordinator import FindCoordinatorRequest
-from millbeck.wire.messages.offset_commit import (
+from millbeck.wire.messages.group_offsets import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
     OffsetCommitRequestTopic,
-)
-from millbeck.wire.messages.offset_delete import (
     OffsetDeleteRequest,
     OffsetDeleteRequestPartition,
     OffsetDeleteRequestTopic,
-)
-from millbeck.wire.messages.offset_fetch import (
     OffsetFetchRequest,
     OffsetFetchRequestGroup,
     OffsetFetchRequestTopic,
     OffsetFetchRequestTopics,
 )
+from millbeck.wire.messages.topics import CreatableTopic, CreateTopicsRequest, DeleteTopicsRequest
+from tests.unit.server.harness.broker_harness import BrokerHarness, Client
+from tests.unit.server.harness.client_requests import find_coordinator
 
 UNKNOWN = errors.UnknownTopicOrPartition.code
 
 
 async def prepare(client: Client, name: str = "t") -> bytes:
     """A topic of two partitions, and a coordinator."""
-    await client.ask(FindCoordinatorRequest(coordinator_keys=["g"]), 4)
+    await find_coordinator(client, "g")
     request = CreateTopicsRequest(topics=[CreatableTopic(name, num_partitions=2, replication_factor=1)])
     topic_id: bytes = (await client.ask(request, 7)).topics[0].topic_id
     return topic_id
@@ -89,17 +84,17 @@ async def fetch(
 
 @pytest.mark.parametrize("version", range(2, 11))
 def test_every_version_of_commit(version: int) -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         topic_id = await prepare(client)
         assert await commit(client, {0: 5, 1: 6}, version=version, topic_id=topic_id) == {0: 0, 1: 0}
         assert await fetch(client, [0, 1]) == [(0, 5, "note", 0), (1, 6, "note", 0)]
 
-    House().run(scenario)
+    BrokerHarness().run(scenario)
 
 
 @pytest.mark.parametrize("version", range(1, 11))
 def test_every_version_of_fetch(version: int) -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         topic_id = await prepare(client)
         await commit(client, {0: 5})
         both = [(0, 5, "note", 0), (1, -1, "", 0)]
@@ -111,11 +106,11 @@ def test_every_version_of_fetch(version: int) -> None:
         if version >= 7:
             assert await fetch(client, [0, 1], version=version, topic_id=topic_id, stable=True) == both
 
-    House().run(scenario)
+    BrokerHarness().run(scenario)
 
 
 def test_several_groups_are_answered_in_one_reply_each_with_its_error() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         await prepare(client)
         await commit(client, {0: 5})
         await commit(client, {1: 7}, group_id="h")
@@ -129,12 +124,12 @@ def test_several_groups_are_answered_in_one_reply_each_with_its_error() -> None:
         }
         assert list(found.items()) == [("h", [(1, 7)]), ("g", [(0, 5)]), ("none", [])]
 
-    House().run(scenario)
+    BrokerHarness().run(scenario)
 
 
 @pytest.mark.parametrize("version", [7, 9])
 def test_what_is_asked_for_often_is_answered_once(version: int) -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         await prepare(client)
         await commit(client, {0: 5})
         assert await fetch(client, [0] * 1000, version=version) == [(0, 5, "note", 0)]
@@ -149,11 +144,11 @@ def test_what_is_asked_for_often_is_answered_once(version: int) -> None:
         (group,) = (await client.ask(OffsetFetchRequest(groups=asked), version)).groups
         assert len(group.topics) == 1
 
-    House().run(scenario)
+    BrokerHarness().run(scenario)
 
 
 def test_what_does_not_exist_is_refused_and_the_rest_is_stored() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         topic_id = await prepare(client)
         assert await commit(client, {0: 5, 9: 1}) == {0: 0, 9: UNKNOWN}
         assert await commit(client, {0: 6, 9: 1}, version=10, topic_id=topic_id) == {0: 0, 9: UNKNOWN}
@@ -163,23 +158,23 @@ def test_what_does_not_exist_is_refused_and_the_rest_is_stored() -> None:
         unknown = await fetch(client, [0], version=10, topic_id=b"x" * 16)
         assert unknown == [(0, -1, "", errors.UnknownTopicId.code)]
 
-    House().run(scenario)
+    BrokerHarness().run(scenario)
 
 
 def test_a_refused_commit_names_every_partition() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         await prepare(client)
         codes = await commit(client, {0: 5, 9: 1}, member_id="m", generation_id_or_member_epoch=3)
         assert codes == dict.fromkeys((0, 9), errors.GroupIdNotFound.code)
         codes = await commit(client, {0: 5}, version=8, member_id="m", generation_id_or_member_epoch=3)
         assert codes == {0: errors.IllegalGeneration.code}
 
-    House().run(scenario)
+    BrokerHarness().run(scenario)
 
 
 @pytest.mark.parametrize("loses_power", [False, True])
 def test_committed_offsets_survive_a_crash(loses_power: bool) -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         await prepare(client)
         for offset in range(50):
             await commit(client, {0: offset, 1: offset * 2})
@@ -196,25 +191,25 @@ def test_committed_offsets_survive_a_crash(loses_power: bool) -> None:
         assert await fetch(again, [0, 1]) == [(0, 49, "note", 0), (1, 98, "note", 0)]
         assert await commit(again, {0: 50}) == {0: 0}
 
-    House().run(scenario)
+    BrokerHarness().run(scenario)
 
 
 def test_offsets_go_with_their_topic() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         await prepare(client)
         await prepare(client, "u")
         await commit(client, {0: 5})
         await commit(client, {0: 6}, topic="u")
-        await client.ask(DeleteTopicsRequest(topic_names=["t"]), 5)
+        await client.ask(DeleteTopicsRequest(topic_names=["t"], timeout_ms=5000), 5)
         await prepare(client)
         assert await fetch(client, [0]) == [(0, -1, "", 0)]
         assert await fetch(client, None) == [(0, 6, "note", 0)]
 
-    House().run(scenario)
+    BrokerHarness().run(scenario)
 
 
 def test_a_full_disk_refuses_commits_and_keeps_what_was_committed() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         await prepare(client)
         assert await commit(client, {0: 5}) == {0: 0}
         disk = house.machine.disk
@@ -226,11 +221,11 @@ def test_a_full_disk_refuses_commits_and_keeps_what_was_committed() -> None:
         assert await commit(client, {0: 8}) == {0: 0}
         assert await fetch(client, None) == [(0, 8, "note", 0)]
 
-    House().run(scenario)
+    BrokerHarness().run(scenario)
 
 
 def test_offsets_are_deleted_on_request() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         await prepare(client)
         await commit(client, {0: 5, 1: 6})
         topics = [
@@ -246,7 +241,7 @@ def test_offsets_are_deleted_on_request() -> None:
         missing = await client.ask(OffsetDeleteRequest("missing", topics), 0)
         assert missing.error_code == errors.GroupIdNotFound.code
 
-    House().run(scenario)
+    BrokerHarness().run(scenario)
 
 
 class Denying(AllowAll):
@@ -258,7 +253,7 @@ class Denying(AllowAll):
 
 
 def test_a_group_one_may_not_use() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         await prepare(client)
         await commit(client, {0: 5})
         assert house.node is not None
@@ -272,11 +267,11 @@ def test_a_group_one_may_not_use() -> None:
         assert oldest.topics[0].partitions[0].error_code == code
         assert (await client.ask(OffsetDeleteRequest("g", []), 0)).error_code == code
 
-    House().run(scenario)
+    BrokerHarness().run(scenario)
 
 
 def test_a_topic_one_may_not_read() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         await prepare(client)
         await commit(client, {0: 5})
         assert house.node is not None
@@ -288,13 +283,13 @@ def test_a_topic_one_may_not_read() -> None:
         request = OffsetDeleteRequest("g", [OffsetDeleteRequestTopic("t", [OffsetDeleteRequestPartition(0)])])
         assert (await client.ask(request, 0)).topics[0].partitions[0].error_code == code
 
-    House().run(scenario)
+    BrokerHarness().run(scenario)
 
 
 def test_an_unavailable_coordinator_is_told_as_one_to_look_for_again() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         groups = [OffsetFetchRequestGroup(group_id="g", topics=None)]
         response = await client.ask(OffsetFetchRequest(groups=groups), 9)
         assert response.groups[0].error_code == errors.NotCoordinator.code
 
-    House().run(scenario)
+    BrokerHarness().run(scenario)

@@ -7,7 +7,6 @@ import random
 from typing import Any
 
 import pytest
-from house import Client, House, one_batch
 
 from millbeck.kernel.environment import Environment
 from millbeck.kernel.errors import (
@@ -27,11 +26,12 @@ from millbeck.kernel.errors import (
 from millbeck.records import batch as batches
 from millbeck.records.compression import Codec
 from millbeck.records.header import read_header
-from millbeck.server.heavy_batches import RAW_BYTES_MAX
-from millbeck.wire.messages.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
+from millbeck.server.requests.heavy_batches import RAW_BYTES_MAX
 from millbeck.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic
-from millbeck.wire.messages.init_producer_id import InitProducerIdRequest
 from millbeck.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
+from millbeck.wire.messages.topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
+from millbeck.wire.messages.transactions import InitProducerIdRequest
+from tests.unit.server.harness.broker_harness import BrokerHarness, Client, one_batch
 
 
 def produce(
@@ -45,7 +45,7 @@ def produce(
     )
 
 
-async def create(client: Client, name: str = "t", partitions: int = 1, **configs: str) -> bytes:
+async def create(client: Client, name: str = "t", partitions: int = 1, **configs: Any) -> bytes:
     settings = [CreatableTopicConfig(key.replace("_", "."), value) for key, value in configs.items()]
     request = CreateTopicsRequest(
         topics=[CreatableTopic(name, num_partitions=partitions, replication_factor=1, configs=settings)]
@@ -72,13 +72,13 @@ def result_of(response: Any) -> Any:
     return response.responses[0].partition_responses[0]
 
 
-def in_house(scenario: Any, **settings: str) -> Any:
-    return House(**settings).run(scenario)
+def in_house(scenario: Any, **settings: Any) -> Any:
+    return BrokerHarness(**settings).run(scenario)
 
 
 @pytest.mark.parametrize("version", range(3, 14))
 def test_every_version_appends_and_answers_with_the_offset(version: int) -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         topic_id = await create(client)
         for expected in (0, 2):
             request = produce(one_batch(b"a", b"b"))
@@ -94,7 +94,7 @@ def test_every_version_appends_and_answers_with_the_offset(version: int) -> None
 
 @pytest.mark.parametrize("acks", [1, -1])
 def test_requests_on_one_connection_take_effect_and_are_answered_in_order(acks: int) -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         await create(client)
         replies = [client.send(produce(one_batch(b"%d" % number), acks=acks), 9) for number in range(200)]
         offsets = [result_of(await reply).base_offset for reply in replies]
@@ -104,7 +104,7 @@ def test_requests_on_one_connection_take_effect_and_are_answered_in_order(acks: 
 
 
 def test_acks_zero_is_not_answered_and_its_error_ends_the_connection() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         await create(client)
         client.send(produce(one_batch(b"quiet"), acks=0), 9, expects_reply=False)
         assert b"quiet" in await stored(client)
@@ -116,7 +116,7 @@ def test_acks_zero_is_not_answered_and_its_error_ends_the_connection() -> None:
 
 
 def test_acks_all_waits_for_the_disk_where_flush_messages_is_one() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         await create(client, flush_messages="1")
         assert house.node is not None
         partition = house.node.broker.topics.partition("t", 0)
@@ -130,7 +130,7 @@ def test_acks_all_waits_for_the_disk_where_flush_messages_is_one() -> None:
 
 @pytest.mark.parametrize("is_heavy", [False, True])
 def test_an_append_that_takes_too_long_is_told_so_and_the_others_are_not(is_heavy: bool) -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         await create(client, "slow", flush_messages="1")
         await create(client, "fast")
         house.machine.disk.faults.sync_cost_s = 5
@@ -219,7 +219,7 @@ def _with_count(count: int) -> bytes:
 
 @pytest.mark.parametrize(("make", "error"), REFUSED.values(), ids=REFUSED.keys())
 def test_what_is_refused_changes_nothing_and_says_why(make: Any, error: Any) -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         await create(client)
         assert (await refusal(client, make())).error_code == error.code
         assert await stored(client) == b""
@@ -229,7 +229,7 @@ def test_what_is_refused_changes_nothing_and_says_why(make: Any, error: Any) -> 
 
 
 def test_an_unknown_topic_id_is_named_as_such() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         request = produce(one_batch(b"x"))
         request.topic_data[0].topic_id = bytes(range(16))
         assert (await refusal(client, request, 13)).error_code == UnknownTopicId.code
@@ -238,7 +238,7 @@ def test_an_unknown_topic_id_is_named_as_such() -> None:
 
 
 def test_internal_topics_are_written_by_the_node_alone() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         assert house.node is not None
         await house.node.broker.auto_create(["__consumer_offsets"])
         answer = await refusal(client, produce(one_batch(b"x", key=b"k"), topic="__consumer_offsets"))
@@ -248,7 +248,7 @@ def test_internal_topics_are_written_by_the_node_alone() -> None:
 
 
 def test_zstd_is_refused_below_version_seven() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         await create(client)
         data = one_batch(b"x" * 100, codec=Codec.ZSTD)
         assert (await refusal(client, produce(data), 6)).error_code == UnsupportedCompressionType.code
@@ -258,7 +258,7 @@ def test_zstd_is_refused_below_version_seven() -> None:
 
 
 def test_one_bad_partition_does_not_harm_the_others() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         await create(client, partitions=2)
         request = produce(one_batch(b"good"))
         request.topic_data[0].partition_data.append(PartitionProduceData(1, b"garbage"))
@@ -270,7 +270,7 @@ def test_one_bad_partition_does_not_harm_the_others() -> None:
 
 
 def test_a_repeated_batch_of_a_producer_gets_its_old_offset_and_a_gap_is_refused() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         await create(client)
         producer_id = (await client.ask(InitProducerIdRequest(transactional_id=None), 5)).producer_id
 
@@ -286,7 +286,7 @@ def test_a_repeated_batch_of_a_producer_gets_its_old_offset_and_a_gap_is_refused
 
 
 def test_repeats_within_one_turn_are_found_too() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         await create(client)
         data = one_batch(b"once", producer_id=5, producer_epoch=0, base_sequence=0)
         replies = [client.send(produce(data, acks=-1), 9) for _ in range(5)]
@@ -297,7 +297,7 @@ def test_repeats_within_one_turn_are_found_too() -> None:
 
 
 def test_a_large_compressed_batch_is_checked_on_a_thread_and_keeps_its_place() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         await create(client, max_message_bytes="10000000")
         noise = random.Random(5).randbytes(200_000)
         large = one_batch(noise, codec=Codec.GZIP)
@@ -309,7 +309,7 @@ def test_a_large_compressed_batch_is_checked_on_a_thread_and_keeps_its_place() -
 
 
 def test_a_short_batch_that_holds_much_goes_to_a_thread_and_keeps_its_place() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         await create(client)
         dense = one_batch(bytes(RAW_BYTES_MAX), codec=Codec.ZSTD)
         assert len(dense) < 1000
@@ -320,7 +320,7 @@ def test_a_short_batch_that_holds_much_goes_to_a_thread_and_keeps_its_place() ->
 
 
 def test_log_append_time_is_stamped_and_told() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         await create(client, message_timestamp_type="LogAppendTime")
         answer = result_of(await client.ask(produce(one_batch(b"x", timestamp=12345)), 9))
         (record,) = batches.records_of(await stored(client))
@@ -330,16 +330,20 @@ def test_log_append_time_is_stamped_and_told() -> None:
 
 
 def test_a_full_disk_refuses_appends_and_takes_them_again_when_there_is_room() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+        assert house.node is not None
         await create(client)
         assert result_of(await client.ask(produce(one_batch(b"before")), 9)).error_code == 0
         disk = house.machine.disk
         disk.faults.capacity_bytes = disk.used_bytes + 10
         refused = await refusal(client, produce(one_batch(b"x" * 5000)))
         assert refused.error_code == 56
+        counts = house.node.broker.topics.by_name["t"].counts
+        assert counts.produce_failed == 1, "what an alert looks at"
         assert b"before" in await stored(client)
         disk.faults.capacity_bytes = disk.used_bytes + 10_000_000
         await asyncio.sleep(0.1)
         assert result_of(await client.ask(produce(one_batch(b"after")), 9)).base_offset == 1
+        assert counts.produce_failed == 1
 
     in_house(scenario)

@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from asking import (
+from millbeck.kernel.environment import Environment
+from millbeck.kernel.errors import TopicAuthorizationFailed, UnknownServerError, UnknownTopicOrPartition
+from millbeck.security.authorizer import Operation
+from millbeck.server.requests.handlers.producers import error_reply
+from millbeck.storage.producer_state import AppendOrigin
+from millbeck.wire.messages.transactions import DescribeProducersRequest, DescribeProducersTopic
+from tests.unit.server.harness.broker_harness import BrokerHarness, Client
+from tests.unit.server.harness.client_requests import (
     NOW_MS,
     append_straight,
     create,
@@ -15,14 +22,6 @@ from asking import (
     partition_of,
     produce,
 )
-from house import Client, House
-
-from millbeck.kernel.environment import Environment
-from millbeck.kernel.errors import TopicAuthorizationFailed, UnknownServerError, UnknownTopicOrPartition
-from millbeck.security.authorizer import Operation
-from millbeck.server.handlers.producers import error_reply
-from millbeck.storage.producer_state import Origin
-from millbeck.wire.messages.describe_producers import DescribeProducersRequest, DescribeProducersTopic
 
 
 def asking(*indexes: int, topic: str = "t") -> DescribeProducersRequest:
@@ -35,7 +34,7 @@ async def told(client: Client, *indexes: int, topic: str = "t") -> list[Any]:
 
 
 def test_idempotent_and_transactional_producers_are_described() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         await create(client)
         await produce(client, b"plain")
         await produce(client, b"a", b"b", producer_id=5, producer_epoch=2, base_sequence=0)
@@ -53,7 +52,7 @@ def test_idempotent_and_transactional_producers_are_described() -> None:
             for each in partition.active_producers
         ]
         assert rows == [(5, 2, 1, NOW_MS, -1), (7, 0, 0, NOW_MS, 3)]
-        append_straight(partition_of(house), end_of_transaction(7, committed=True), origin=Origin.COORDINATOR)
+        append_straight(partition_of(house), end_of_transaction(7, committed=True), origin=AppendOrigin.COORDINATOR)
         (partition,) = await told(client, 0)
         ended = partition.active_producers[1]
         assert (ended.current_txn_start_offset, ended.coordinator_epoch) == (-1, 1)
@@ -62,7 +61,7 @@ def test_idempotent_and_transactional_producers_are_described() -> None:
 
 
 def test_a_partition_named_often_is_described_once() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         await create(client, partitions=2)
         asked = [DescribeProducersTopic("t", [0, 1, 0] * 100), DescribeProducersTopic("t", [1])]
         (topic,) = (await client.ask(DescribeProducersRequest(topics=asked), 0)).topics
@@ -72,7 +71,7 @@ def test_a_partition_named_often_is_described_once() -> None:
 
 
 def test_partitions_that_are_not_there_or_not_to_be_read_are_refused() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         await create(client)
         assert [each.error_code for each in await told(client, 0, 4)] == [0, UnknownTopicOrPartition.code]
         assert [each.error_code for each in await told(client, 0, topic="no")] == [UnknownTopicOrPartition.code]

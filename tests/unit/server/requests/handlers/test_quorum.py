@@ -5,8 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from asking import create, deny, in_house
-from house import Client, House
 
 from millbeck.kernel.environment import Environment
 from millbeck.kernel.errors import (
@@ -15,12 +13,14 @@ from millbeck.kernel.errors import (
     UnknownTopicOrPartition,
 )
 from millbeck.metadata.features import LATEST_METADATA_VERSION
-from millbeck.wire.messages.describe_quorum import (
+from millbeck.wire.messages.nodes import FeatureUpdateKey, UpdateFeaturesRequest
+from millbeck.wire.messages.quorum import (
     DescribeQuorumRequest,
     DescribeQuorumRequestPartition,
     DescribeQuorumRequestTopic,
 )
-from millbeck.wire.messages.update_features import FeatureUpdateKey, UpdateFeaturesRequest
+from tests.unit.server.harness.broker_harness import BrokerHarness, Client
+from tests.unit.server.harness.client_requests import create, deny, in_house
 
 
 def asking(topic: str = "__cluster_metadata", index: int = 0) -> DescribeQuorumRequest:
@@ -29,7 +29,7 @@ def asking(topic: str = "__cluster_metadata", index: int = 0) -> DescribeQuorumR
 
 @pytest.mark.parametrize("version", range(3))
 def test_every_version_describes_the_one_voter(version: int) -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         assert house.node is not None
         await create(client)
         response = await client.ask(asking(), version)
@@ -49,7 +49,7 @@ def test_every_version_describes_the_one_voter(version: int) -> None:
 
 
 def test_there_is_one_quorum_only() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         await create(client)
         for request in (asking("t"), asking(index=1)):
             (partition,) = (await client.ask(request, 2)).topics[0].partitions
@@ -59,7 +59,7 @@ def test_there_is_one_quorum_only() -> None:
 
 
 def test_the_epoch_rises_with_every_start() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         epochs = []
         for _ in range(3):
             (partition,) = (await client.ask(asking(), 0)).topics[0].partitions
@@ -80,7 +80,7 @@ def updating(feature: str, level: int, *, validate_only: bool = False, **fields:
 
 @pytest.mark.parametrize("version", range(3))
 def test_every_version_changes_what_can_be_changed(version: int) -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         async def outcome(request: UpdateFeaturesRequest) -> int:
             response = await client.ask(request, version)
             code: int = response.error_code
@@ -109,7 +109,7 @@ def test_every_version_changes_what_can_be_changed(version: int) -> None:
 
 
 def test_both_need_permission() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         deny(house)
         described = await client.ask(asking(), 2)
         assert (described.error_code, described.topics) == (ClusterAuthorizationFailed.code, [])

@@ -9,23 +9,23 @@ from typing import Any
 import pytest
 
 from millbeck.kernel.errors import ClusterAuthorizationFailed, InconsistentClusterId
-from millbeck.raft.messages import Ask, BeginEpochAsk, Reply
+from millbeck.raft.messages import BeginEpochRequest, Request, Response
 from millbeck.raft.voters import Leader
 from millbeck.security.authorizer import Operation
-from millbeck.server.drivers import raft_wire
-from millbeck.server.handlers.raft import RAFT_ROUTES, handle_begin_quorum_epoch, handle_update_raft_voter
-from millbeck.wire.messages.begin_quorum_epoch import BeginQuorumEpochResponse
+from millbeck.server.metadata import raft_messages
+from millbeck.server.requests.handlers.raft import RAFT_ROUTES, handle_begin_quorum_epoch, handle_update_raft_voter
+from millbeck.wire.messages.quorum import BeginQuorumEpochResponse
 
-ASK = BeginEpochAsk(epoch=4, leader_id=2)
+ASK = BeginEpochRequest(epoch=4, leader_id=2)
 
 
 class Quorum:
     def __init__(self) -> None:
-        self.asked: list[Ask] = []
+        self.asked: list[Request] = []
 
-    async def ask(self, ask: Ask) -> Reply:
+    async def ask(self, ask: Request) -> Response:
         self.asked.append(ask)
-        return Reply(error_code=74, leader=Leader(node_id=3, epoch=9))
+        return Response(error_code=74, leader=Leader(node_id=3, epoch=9))
 
 
 def calling(quorum: Quorum, *allowed: Operation, cluster_id: str = "c") -> Any:
@@ -34,7 +34,9 @@ def calling(quorum: Quorum, *allowed: Operation, cluster_id: str = "c") -> Any:
 
 
 def request() -> Any:
-    return raft_wire.question(ASK, cluster_id="c", fetch_bytes_max=1, snapshot_bytes_max=1, wait_ms=1).message
+    return raft_messages.to_wire_request(
+        ASK, cluster_id="c", fetch_bytes_max=1, snapshot_bytes_max=1, wait_ms=1
+    ).message
 
 
 def test_the_quorum_is_asked_and_its_answer_is_given() -> None:

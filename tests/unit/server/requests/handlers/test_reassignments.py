@@ -3,23 +3,23 @@
 from __future__ import annotations
 
 import pytest
-from asking import create, deny, in_house
-from controlling import ask, broker_of, registering
-from house import Client, House
 
 from millbeck.kernel.environment import Environment
 from millbeck.kernel.errors import ClusterAuthorizationFailed, NotController, UnknownTopicOrPartition
-from millbeck.server.handlers.brokers import handle_broker_registration
-from millbeck.server.handlers.reassignments import (
+from millbeck.server.requests.handlers.brokers import handle_broker_registration
+from millbeck.server.requests.handlers.reassignments import (
     handle_alter_partition_reassignments,
     handle_list_partition_reassignments,
 )
-from millbeck.wire.messages.alter_partition_reassignments import (
+from millbeck.wire.messages.replicas import (
     AlterPartitionReassignmentsRequest,
+    ListPartitionReassignmentsRequest,
     ReassignablePartition,
     ReassignableTopic,
 )
-from millbeck.wire.messages.list_partition_reassignments import ListPartitionReassignmentsRequest
+from tests.unit.server.harness.broker_harness import BrokerHarness, Client
+from tests.unit.server.harness.client_requests import create, deny, in_house
+from tests.unit.server.harness.controller_requests import ask, broker_of, registering
 
 
 def moving(replicas: list[int] | None, topic: str = "t") -> AlterPartitionReassignmentsRequest:
@@ -28,7 +28,7 @@ def moving(replicas: list[int] | None, topic: str = "t") -> AlterPartitionReassi
 
 @pytest.mark.parametrize("version", [0, 1])
 def test_a_move_is_listed_until_it_is_cancelled(version: int) -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         await create(client)
         await ask(house, handle_broker_registration, registering(house))
         for replicas, listed in (([2], [([2, 1], [2], [1])]), (None, [])):
@@ -49,7 +49,7 @@ def test_a_move_is_listed_until_it_is_cancelled(version: int) -> None:
 
 
 def test_both_need_permission() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         deny(house)
         answer = await ask(house, handle_alter_partition_reassignments, moving([1]))
         assert answer.error_code == ClusterAuthorizationFailed.code
@@ -60,7 +60,7 @@ def test_both_need_permission() -> None:
 
 
 def test_only_the_active_controller_knows_what_moves() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         await broker_of(house).quorum.stop()
         with pytest.raises(NotController):
             await ask(house, handle_list_partition_reassignments, ListPartitionReassignmentsRequest())

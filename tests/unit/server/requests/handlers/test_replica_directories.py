@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-from asking import create, deny, in_house
-from controlling import ask, broker_of
-from house import Client, House
-
 from millbeck.kernel.environment import Environment
 from millbeck.kernel.errors import ClusterAuthorizationFailed, UnknownTopicOrPartition
-from millbeck.server.handlers.replica_directories import handle_assign_replicas_to_dirs
-from millbeck.wire.messages.assign_replicas_to_dirs import (
+from millbeck.server.requests.handlers.broker_requests import handle_assign_replicas_to_dirs
+from millbeck.wire.messages.replicas import (
     AssignReplicasToDirsDirectory,
     AssignReplicasToDirsPartition,
     AssignReplicasToDirsRequest,
     AssignReplicasToDirsTopic,
 )
+from tests.unit.server.harness.broker_harness import BrokerHarness, Client
+from tests.unit.server.harness.client_requests import create, deny, in_house
+from tests.unit.server.harness.controller_requests import ask, broker_of
 
 
 def test_replicas_are_assigned_one_by_one() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         topic_id = await create(client)
         registration = broker_of(house).quorum.image.cluster.brokers[1]
         directory = registration.directories[0]

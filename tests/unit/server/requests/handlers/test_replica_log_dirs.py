@@ -5,19 +5,18 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from asking import create, deny, partition_of, produce
-from house import Client, House
-
 from millbeck.kernel import errors
 from millbeck.kernel.environment import Environment
 from millbeck.security.authorizer import Operation
-from millbeck.server.handlers.replica_log_dirs import error_reply
-from millbeck.wire.messages.alter_replica_log_dirs import (
+from millbeck.server.requests.handlers.replica_log_dirs import error_reply
+from millbeck.wire.messages.replicas import (
     AlterReplicaLogDir,
     AlterReplicaLogDirsRequest,
     AlterReplicaLogDirTopic,
+    DescribeLogDirsRequest,
 )
-from millbeck.wire.messages.describe_log_dirs import DescribeLogDirsRequest
+from tests.unit.server.harness.broker_harness import BrokerHarness, Client
+from tests.unit.server.harness.client_requests import create, deny, partition_of, produce
 
 
 def asking(path: str, *indexes: int, topic: str = "t") -> AlterReplicaLogDirsRequest:
@@ -29,7 +28,7 @@ def codes(response: Any) -> list[int]:
 
 
 def test_a_move_is_begun_shown_and_done() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         await create(client)
         await produce(client, b"x")
         assert house.node is not None
@@ -51,11 +50,11 @@ def test_a_move_is_begun_shown_and_done() -> None:
         assert after is not None
         assert after.path == target
 
-    House(log_dirs="/one,/two").run(scenario)
+    BrokerHarness(log_dirs="/one,/two").run(scenario)
 
 
 def test_each_partition_has_its_own_outcome() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         await create(client)
         assert codes(await client.ask(asking("/data", 0, 7), 1)) == [0, errors.ReplicaNotAvailable.code]
         assert codes(await client.ask(asking("/none", 0), 2)) == [errors.LogDirNotFound.code]
@@ -63,7 +62,7 @@ def test_each_partition_has_its_own_outcome() -> None:
         deny(house, Operation.ALTER)
         assert codes(await client.ask(asking("/data", 0), 2)) == [errors.ClusterAuthorizationFailed.code]
 
-    House().run(scenario)
+    BrokerHarness().run(scenario)
 
 
 def test_an_error_of_the_whole_is_one_of_each() -> None:

@@ -5,8 +5,14 @@ from __future__ import annotations
 import asyncio
 
 import pytest
-from house import Client, House
-from sharing import (
+
+from millbeck.kernel import errors
+from millbeck.kernel.environment import Environment
+from millbeck.security.authorizer import AllowAll, Operation, ResourceType
+from millbeck.wire.messages.nodes import FeatureUpdateKey, UpdateFeaturesRequest
+from millbeck.wire.messages.topics import DeleteRecordsPartition, DeleteRecordsRequest, DeleteRecordsTopic
+from tests.unit.server.harness.broker_harness import BrokerHarness, Client
+from tests.unit.server.harness.share_member import (
     ACCEPT,
     REJECT,
     RELEASE,
@@ -23,15 +29,9 @@ from sharing import (
     values,
 )
 
-from millbeck.kernel import errors
-from millbeck.kernel.environment import Environment
-from millbeck.security.authorizer import AllowAll, Operation, ResourceType
-from millbeck.wire.messages.delete_records import DeleteRecordsPartition, DeleteRecordsRequest, DeleteRecordsTopic
-from millbeck.wire.messages.update_features import FeatureUpdateKey, UpdateFeaturesRequest
-
 
 def test_what_is_accepted_is_over_and_what_is_released_comes_back() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         member, topic_id = await begin(house, client, environment)
         answer = await settled(member, topic_id)
         assert acquired(answer) == [(0, 9, 1)]
@@ -47,7 +47,7 @@ def test_what_is_accepted_is_over_and_what_is_released_comes_back() -> None:
 
 
 def test_the_oldest_versions_are_served_too() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         member, topic_id = await begin(house, client, environment)
         assert acquired(await member.fetch(topic_id, version=1, max_wait_ms=500)) == [(0, 9, 1)]
         said = await member.acknowledge(topic_id, (0, 9, [ACCEPT]), version=1)
@@ -57,7 +57,7 @@ def test_the_oldest_versions_are_served_too() -> None:
 
 
 def test_a_fetch_carries_acknowledgements() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         member, topic_id = await begin(house, client, environment)
         await settled(member, topic_id)
         answer = await member.fetch(topic_id, said={0: [(0, 9, [RELEASE])]}, max_wait_ms=500)
@@ -70,7 +70,7 @@ def test_a_fetch_carries_acknowledgements() -> None:
 
 
 def test_a_fetch_waits_for_records() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         member, topic_id = await begin(house, client, environment, count=0)
         await member.fetch(topic_id)
         waiting = asyncio.ensure_future(member.fetch(topic_id, max_wait_ms=60_000))
@@ -86,7 +86,7 @@ def test_a_fetch_waits_for_records() -> None:
 
 
 def test_a_fetch_waits_for_as_many_bytes_as_it_wants_and_no_longer_than_it_says() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         member, topic_id = await begin(house, client, environment, count=0)
         await member.fetch(topic_id)
         waiting = asyncio.ensure_future(member.fetch(topic_id, max_wait_ms=60_000, min_bytes=1000))
@@ -105,7 +105,7 @@ def test_a_fetch_waits_for_as_many_bytes_as_it_wants_and_no_longer_than_it_says(
 
 
 def test_a_fetch_of_no_bytes_gets_no_records() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         member, topic_id = await begin(house, client, environment)
         started = environment.clock.monotonic()
         reply = await member.fetch(topic_id, max_bytes=0, max_wait_ms=500)
@@ -117,7 +117,7 @@ def test_a_fetch_of_no_bytes_gets_no_records() -> None:
 
 
 def test_two_members_never_hold_the_same_record() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         member, topic_id = await begin(house, client, environment)
         other = Member(await house.connect(environment), "m2")
         await other.join("t")
@@ -131,7 +131,7 @@ def test_two_members_never_hold_the_same_record() -> None:
 
 
 def test_a_lock_runs_out_and_the_record_is_given_to_another() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         member, topic_id = await begin(house, client, environment)
         await settled(member, topic_id)
         started = environment.clock.monotonic()
@@ -146,7 +146,7 @@ def test_a_lock_runs_out_and_the_record_is_given_to_another() -> None:
 
 
 def test_a_lock_can_be_renewed() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         member, topic_id = await begin(house, client, environment)
         await settled(member, topic_id)
         for _ in range(4):
@@ -164,7 +164,7 @@ def test_a_lock_can_be_renewed() -> None:
 
 
 def test_the_records_of_a_lost_connection_come_back_at_once() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         member, topic_id = await begin(house, client, environment)
         doomed = Member(await house.connect(environment), "m2")
         await doomed.join("t")
@@ -179,7 +179,7 @@ def test_the_records_of_a_lost_connection_come_back_at_once() -> None:
 
 
 def test_a_session_has_epochs() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         member, topic_id = await begin(house, client, environment)
         assert (await member.fetch(topic_id, epoch=1)).error_code == errors.ShareSessionNotFound.code
         assert (await member.acknowledge(topic_id, epoch=0)).error_code == errors.InvalidShareSessionEpoch.code
@@ -199,7 +199,7 @@ def test_a_session_has_epochs() -> None:
 
 
 def test_sessions_are_limited() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         member, topic_id = await begin(house, client, environment)
         await member.fetch(topic_id)
         other = Member(client, "m2")
@@ -211,7 +211,7 @@ def test_sessions_are_limited() -> None:
 
 
 def test_a_poison_record_is_given_up_after_the_limit() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         member, topic_id = await begin(house, client, environment, count=3)
         assert await configure(client, "g", share_delivery_count_limit="2") == 0
         deliveries = []
@@ -229,7 +229,7 @@ def test_a_poison_record_is_given_up_after_the_limit() -> None:
 
 
 def test_what_is_gone_from_the_log_is_not_waited_for() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         member, topic_id = await begin(house, client, environment)
         await member.fetch(topic_id)
         await asyncio.sleep(0.2)
@@ -242,7 +242,7 @@ def test_what_is_gone_from_the_log_is_not_waited_for() -> None:
 
 
 def test_read_committed_leaves_out_what_was_aborted() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         topic_id = await create(client)
         await configure(client, "g", share_auto_offset_reset="earliest", share_isolation_level="read_committed")
         member = Member(client)
@@ -265,7 +265,7 @@ class Denying(AllowAll):
 
     def authorize(
         self, principal: object, host: str, operation: Operation, resource_type: ResourceType, name: str
-    ) -> bool:  # type: ignore[override]
+    ) -> bool:
         return resource_type is not self._type
 
 
@@ -277,7 +277,7 @@ class Denying(AllowAll):
     ],
 )
 def test_reading_must_be_allowed(denied: ResourceType, code: int) -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         member, topic_id = await begin(house, client, environment)
         assert house.node is not None
         house.node.broker.authorizer = Denying(denied)
@@ -288,7 +288,7 @@ def test_reading_must_be_allowed(denied: ResourceType, code: int) -> None:
 
 
 def test_unknown_topics_and_partitions_are_told() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         member, topic_id = await begin(house, client, environment)
         answer = await member.fetch(bytes(16))
         assert answer.responses[0].partitions[0].error_code == errors.UnknownTopicId.code
@@ -301,7 +301,7 @@ def test_unknown_topics_and_partitions_are_told() -> None:
 
 
 def test_with_share_version_0_nothing_is_served() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         member, topic_id = await begin(house, client, environment)
         update = UpdateFeaturesRequest(10_000, [FeatureUpdateKey("share.version", 0, upgrade_type=2)])
         assert (await client.ask(update, 2)).error_code == 0

@@ -4,20 +4,18 @@ from __future__ import annotations
 
 import asyncio
 
-from house import Client, House
-from sharing import Member, begin, configure, create, share_house
-
 from millbeck.kernel import errors
 from millbeck.kernel.environment import Environment
-from millbeck.wire.messages.delete_groups import DeleteGroupsRequest
-from millbeck.wire.messages.find_coordinator import FindCoordinatorRequest
-from millbeck.wire.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
-from millbeck.wire.messages.list_groups import ListGroupsRequest
-from millbeck.wire.messages.share_group_describe import ShareGroupDescribeRequest
+from millbeck.wire.messages.classic_groups import JoinGroupRequest, JoinGroupRequestProtocol
+from millbeck.wire.messages.groups import DeleteGroupsRequest, ListGroupsRequest
+from millbeck.wire.messages.share_groups import ShareGroupDescribeRequest
+from tests.unit.server.harness.broker_harness import BrokerHarness, Client
+from tests.unit.server.harness.client_requests import find_coordinator
+from tests.unit.server.harness.share_member import Member, begin, configure, create, share_house
 
 
 def test_members_get_the_partitions_of_their_topics() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         topic_id = await create(client, partitions=3)
         member = Member(client)
         joined = await member.join("t")
@@ -33,7 +31,7 @@ def test_members_get_the_partitions_of_their_topics() -> None:
         described = (await client.ask(ShareGroupDescribeRequest(["g", "none"], True), 1)).groups
         assert [(each.group_id, each.group_state, each.error_code) for each in described] == [
             ("g", "Stable", 0),
-            ("none", "Dead", errors.GroupIdNotFound.code),
+            ("none", "", errors.GroupIdNotFound.code),
         ]
         assert described[0].assignor_name == "simple"
         assert described[0].authorized_operations > 0
@@ -45,7 +43,7 @@ def test_members_get_the_partitions_of_their_topics() -> None:
 
 
 def test_a_member_that_is_not_heard_of_is_removed() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         member, _ = await begin(house, client, environment)
         await asyncio.sleep(46)
         assert (await member.heartbeat()).error_code == errors.UnknownMemberId.code
@@ -54,7 +52,7 @@ def test_a_member_that_is_not_heard_of_is_removed() -> None:
 
 
 def test_a_group_lives_on_when_the_node_is_started_anew() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         member, topic_id = await begin(house, client, environment)
         house.machine.crash()
         await house.start()
@@ -67,7 +65,7 @@ def test_a_group_lives_on_when_the_node_is_started_anew() -> None:
 
 
 def test_an_id_is_one_kind_of_group() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         await begin(house, client, environment)
         joining = JoinGroupRequest(
             "g", 10_000, 10_000, "", None, "consumer", [JoinGroupRequestProtocol("range", b"\0\0\0\0\0\0")]
@@ -78,7 +76,7 @@ def test_an_id_is_one_kind_of_group() -> None:
 
 
 def test_a_group_is_deleted_with_its_state_and_may_begin_again() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         member, topic_id = await begin(house, client, environment)
         deleting = DeleteGroupsRequest(["g"])
         assert (await client.ask(deleting, 2)).results[0].error_code == errors.NonEmptyGroup.code
@@ -96,8 +94,8 @@ def test_a_group_is_deleted_with_its_state_and_may_begin_again() -> None:
 
 
 def test_a_deleted_topic_is_taken_from_its_readers() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
-        from millbeck.wire.messages.delete_topics import DeleteTopicsRequest
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+        from millbeck.wire.messages.topics import DeleteTopicsRequest
 
         member, _ = await begin(house, client, environment)
         assert (await client.ask(DeleteTopicsRequest(topic_names=["t"], timeout_ms=1000), 5)).responses[
@@ -114,7 +112,7 @@ def test_a_deleted_topic_is_taken_from_its_readers() -> None:
 
 
 def test_settings_of_a_group_count() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         await create(client)
         assert await configure(client, "g", share_heartbeat_interval_ms="7000") == 0
         member = Member(client)
@@ -124,9 +122,8 @@ def test_settings_of_a_group_count() -> None:
 
 
 def test_share_groups_have_a_coordinator_for_their_state() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         key = "g:AAAAAAAAAAAAAAAAAAAAAQ:0"
-        answer = await client.ask(FindCoordinatorRequest(key_type=2, coordinator_keys=[key]), 6)
-        assert answer.coordinators[0].error_code == 0
+        assert (await find_coordinator(client, key, key_type=2)).error_code == 0
 
     share_house().run(scenario)

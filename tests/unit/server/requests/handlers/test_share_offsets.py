@@ -5,24 +5,27 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from house import Client, House
-from sharing import ACCEPT, Member, abort_a_transaction, acquired, begin, settled, share_house
-
 from millbeck.kernel import errors
 from millbeck.kernel.environment import Environment
-from millbeck.wire.messages.alter_share_group_offsets import (
+from millbeck.wire.messages.share_groups import (
     AlterShareGroupOffsetsRequest,
     AlterShareGroupOffsetsRequestPartition,
     AlterShareGroupOffsetsRequestTopic,
-)
-from millbeck.wire.messages.delete_share_group_offsets import (
     DeleteShareGroupOffsetsRequest,
     DeleteShareGroupOffsetsRequestTopic,
-)
-from millbeck.wire.messages.describe_share_group_offsets import (
     DescribeShareGroupOffsetsRequest,
     DescribeShareGroupOffsetsRequestGroup,
     DescribeShareGroupOffsetsRequestTopic,
+)
+from tests.unit.server.harness.broker_harness import BrokerHarness, Client
+from tests.unit.server.harness.share_member import (
+    ACCEPT,
+    Member,
+    abort_a_transaction,
+    acquired,
+    begin,
+    settled,
+    share_house,
 )
 
 
@@ -52,7 +55,7 @@ async def leave(member: Member, topic_id: bytes) -> None:
 
 
 def test_the_lag_is_what_is_not_settled() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         member, topic_id = await begin(house, client, environment)
         await settled(member, topic_id)
         await member.acknowledge(topic_id, (0, 1, [ACCEPT]), (5, 7, [ACCEPT]))
@@ -68,7 +71,7 @@ def test_the_lag_is_what_is_not_settled() -> None:
 
 
 def test_a_group_begins_where_it_was_set() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         member, topic_id = await begin(house, client, environment)
         await settled(member, topic_id)
         await member.acknowledge(topic_id, (0, 9, [ACCEPT]))
@@ -87,7 +90,7 @@ def test_a_group_begins_where_it_was_set() -> None:
 
 
 def test_a_start_may_be_set_before_the_group_is_there() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         await begin(house, client, environment)
         answer = await client.ask(altering(4, group="new"), 0)
         assert (answer.error_code, answer.responses[0].partitions[0].error_code) == (0, 0)
@@ -97,7 +100,7 @@ def test_a_start_may_be_set_before_the_group_is_there() -> None:
 
 
 def test_what_is_deleted_begins_anew() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         member, topic_id = await begin(house, client, environment)
         deleting = DeleteShareGroupOffsetsRequest("g", [DeleteShareGroupOffsetsRequestTopic("t")])
         assert (await client.ask(deleting, 0)).error_code == errors.NonEmptyGroup.code
@@ -113,7 +116,7 @@ def test_what_is_deleted_begins_anew() -> None:
 
 
 def test_markers_at_the_end_are_no_lag() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         member, topic_id = await begin(house, client, environment, count=1)
         await settled(member, topic_id)
         await member.acknowledge(topic_id, (0, 0, [ACCEPT]))

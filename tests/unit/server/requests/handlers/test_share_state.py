@@ -4,38 +4,29 @@ from __future__ import annotations
 
 from typing import Any
 
-from house import Client, House
-from sharing import begin, share_house
-
 from millbeck.kernel import errors
 from millbeck.kernel.environment import Environment
 from millbeck.security.authorizer import AllowAll, Operation, ResourceType
-from millbeck.wire.messages.delete_share_group_state import (
+from millbeck.wire.messages.share_state import (
     DeleteShareGroupStatePartition,
     DeleteShareGroupStateRequest,
     DeleteStateData,
-)
-from millbeck.wire.messages.initialize_share_group_state import (
     InitializeShareGroupStatePartition,
     InitializeShareGroupStateRequest,
     InitializeStateData,
-)
-from millbeck.wire.messages.read_share_group_state import (
     ReadShareGroupStatePartition,
     ReadShareGroupStateRequest,
-    ReadStateData,
-)
-from millbeck.wire.messages.read_share_group_state_summary import (
     ReadShareGroupStateSummaryPartition,
     ReadShareGroupStateSummaryRequest,
+    ReadStateData,
     ReadStateSummaryData,
-)
-from millbeck.wire.messages.write_share_group_state import (
     StateBatch,
     WriteShareGroupStatePartition,
     WriteShareGroupStateRequest,
     WriteStateData,
 )
+from tests.unit.server.harness.broker_harness import BrokerHarness, Client
+from tests.unit.server.harness.share_member import begin, share_house
 
 
 async def result(client: Client, request: Any, version: int = 0) -> Any:
@@ -52,7 +43,7 @@ def writing(topic_id: bytes, state_epoch: int = 3, leader_epoch: int = 5) -> Wri
 
 
 def test_state_is_initialised_written_read_and_deleted() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         _, topic_id = await begin(house, client, environment, count=0)
         beginning = InitializeShareGroupStateRequest(
             "h", [InitializeStateData(topic_id, [InitializeShareGroupStatePartition(0, 3, 10)])]
@@ -84,12 +75,12 @@ def test_state_is_initialised_written_read_and_deleted() -> None:
 class NoCluster(AllowAll):
     def authorize(
         self, principal: object, host: str, operation: Operation, resource_type: ResourceType, name: str
-    ) -> bool:  # type: ignore[override]
+    ) -> bool:
         return resource_type is not ResourceType.CLUSTER
 
 
 def test_only_brokers_ask() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         _, topic_id = await begin(house, client, environment, count=0)
         assert house.node is not None
         house.node.broker.authorizer = NoCluster()

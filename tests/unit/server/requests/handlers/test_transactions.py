@@ -5,25 +5,33 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from house import Client, House
-from transacting import Transacting, aborted, denying, settled, stable_offset, statuses, transaction_house
 
 from millbeck.kernel import errors
 from millbeck.kernel.environment import Environment
 from millbeck.security.authorizer import Operation, ResourceType
-from millbeck.wire.messages.add_partitions_to_txn import (
+from millbeck.wire.messages.transactions import (
     AddPartitionsToTxnRequest,
     AddPartitionsToTxnTopic,
     AddPartitionsToTxnTransaction,
+    DescribeTransactionsRequest,
+    EndTxnRequest,
+    ListTransactionsRequest,
 )
-from millbeck.wire.messages.describe_transactions import DescribeTransactionsRequest
-from millbeck.wire.messages.end_txn import EndTxnRequest
-from millbeck.wire.messages.list_transactions import ListTransactionsRequest
+from tests.unit.server.harness.broker_harness import BrokerHarness, Client
+from tests.unit.server.harness.transactional_producer import (
+    Transacting,
+    aborted,
+    denying,
+    settled,
+    stable_offset,
+    statuses,
+    transaction_house,
+)
 
 
 @pytest.mark.parametrize("version", [0, 2])
 def test_transactions_are_committed_and_aborted(version: int) -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         producer = await Transacting(client, version=version).prepare()
         first_id, first_epoch = producer.producer_id, producer.epoch
         for is_committed in (True, False, True):
@@ -45,7 +53,7 @@ def test_transactions_are_committed_and_aborted(version: int) -> None:
 
 
 async def _end(client: Client, partition: int) -> int:
-    from millbeck.wire.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
+    from millbeck.wire.messages.log_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 
     topics = [ListOffsetsTopic("t", [ListOffsetsPartition(partition, timestamp=-1)])]
     answer = await client.ask(ListOffsetsRequest(replica_id=-1, topics=topics), 6)
@@ -53,7 +61,7 @@ async def _end(client: Client, partition: int) -> int:
 
 
 def test_a_delayed_end_touches_nothing_later() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         producer = await Transacting(client).prepare()
         epoch = producer.epoch
         assert await producer.produce(b"a") == 0
@@ -69,7 +77,7 @@ def test_a_delayed_end_touches_nothing_later() -> None:
 
 
 def test_one_partition_that_cannot_be_added_keeps_the_others_out() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         producer = await Transacting(client, version=0).prepare()
         unknown, skipped = errors.UnknownTopicOrPartition.code, errors.OperationNotAttempted.code
         assert await producer.add(0, 7) == [skipped, unknown]
@@ -88,7 +96,7 @@ def test_one_partition_that_cannot_be_added_keeps_the_others_out() -> None:
 
 
 def test_brokers_add_and_verify_for_many_transactions() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         one = await Transacting(client, "one").prepare()
         other = await Transacting(client, "other").prepare()
         topics = [AddPartitionsToTxnTopic("t", [0, 1])]
@@ -118,7 +126,7 @@ def test_brokers_add_and_verify_for_many_transactions() -> None:
 
 
 def test_an_open_transaction_of_the_one_before_is_aborted() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         old = await Transacting(client).prepare()
         assert await old.produce(b"zombie") == 0
         new = Transacting(client)
@@ -134,7 +142,7 @@ def test_an_open_transaction_of_the_one_before_is_aborted() -> None:
 
 
 def test_a_transaction_that_takes_too_long_is_aborted() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         producer = await Transacting(client).prepare()
         assert await producer.init(timeout_ms=2000) == 0
         assert await producer.produce(b"slow") == 0
@@ -149,7 +157,7 @@ def test_a_transaction_that_takes_too_long_is_aborted() -> None:
 
 
 def test_a_crash_leaves_nothing_half_done() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         producer = await Transacting(client).prepare()
         assert await producer.produce(b"a") == 0
         assert await producer.end(True) == 0
@@ -168,7 +176,7 @@ def test_a_crash_leaves_nothing_half_done() -> None:
 
 
 def test_transactions_are_listed_and_described() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         producer = await Transacting(client, "app-1").prepare()
         await Transacting(client, "app-2").prepare()
         assert await producer.produce(b"a", partition=1) == 0

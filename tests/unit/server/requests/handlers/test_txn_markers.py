@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from house import Client, House
-from transacting import Denying, Transacting, aborted, stable_offset, transaction_house
-
 from millbeck.kernel import errors
 from millbeck.kernel.environment import Environment
 from millbeck.security.authorizer import ResourceType
-from millbeck.wire.messages.write_txn_markers import (
-    WritableTxnMarker,
-    WritableTxnMarkerTopic,
-    WriteTxnMarkersRequest,
+from millbeck.wire.messages.transactions import WritableTxnMarker, WritableTxnMarkerTopic, WriteTxnMarkersRequest
+from tests.unit.server.harness.broker_harness import BrokerHarness, Client
+from tests.unit.server.harness.transactional_producer import (
+    Denying,
+    Transacting,
+    aborted,
+    stable_offset,
+    transaction_house,
 )
 
 
@@ -30,7 +31,7 @@ async def codes(client: Client, request: WriteTxnMarkersRequest, version: int = 
 
 
 def test_a_marker_ends_what_is_open_and_an_older_one_is_refused() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         producer = await Transacting(client).prepare()
         unknown = errors.UnknownTopicOrPartition.code
         assert await producer.produce(b"a") == 0
@@ -49,7 +50,7 @@ def test_a_marker_ends_what_is_open_and_an_older_one_is_refused() -> None:
 
 
 def test_not_everybody_may_write_markers() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         producer = await Transacting(client).prepare()
         assert house.node is not None
         house.node.broker.authorizer = Denying(lambda operation, kind, name: kind is ResourceType.CLUSTER)

@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 import pytest
-from house import Client, House
-from transacting import Transacting, denying, settled, transaction_house
 
 from millbeck.client.errors import ConnectFailed, Disconnected, RequestTimeout
 from millbeck.kernel import errors
 from millbeck.kernel.environment import Environment
 from millbeck.security.authorizer import Operation, ResourceType
-from millbeck.server.transaction_verification import Guard, Outcomes
-from millbeck.wire.messages.offset_fetch import OffsetFetchRequest, OffsetFetchRequestGroup, OffsetFetchRequestTopics
-from millbeck.wire.messages.txn_offset_commit import TxnOffsetCommitRequestPartition, TxnOffsetCommitRequestTopic
+from millbeck.server.transactions.write_verification import Outcomes, VerificationGuard
+from millbeck.wire.messages.group_offsets import OffsetFetchRequest, OffsetFetchRequestGroup, OffsetFetchRequestTopics
+from millbeck.wire.messages.transactions import TxnOffsetCommitRequestPartition, TxnOffsetCommitRequestTopic
+from tests.unit.server.harness.broker_harness import BrokerHarness, Client
+from tests.unit.server.harness.transactional_producer import Transacting, denying, settled, transaction_house
 
 
 async def fetch(client: Client, group: str, *, stable: bool) -> tuple[int, int]:
@@ -28,7 +28,7 @@ async def fetch(client: Client, group: str, *, stable: bool) -> tuple[int, int]:
 @pytest.mark.parametrize("version", [0, 2])
 @pytest.mark.parametrize("is_committed", [True, False])
 def test_offsets_follow_their_transaction(version: int, is_committed: bool) -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         producer = await Transacting(client, version=version).prepare()
         if version == 0:
             assert await producer.add_offsets("g") == 0
@@ -44,7 +44,7 @@ def test_offsets_follow_their_transaction(version: int, is_committed: bool) -> N
 
 @pytest.mark.parametrize("is_committed", [True, False])
 def test_offsets_survive_a_crash_before_and_after_the_end(is_committed: bool) -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         producer = await Transacting(client).prepare()
         assert await producer.commit_offset("g", 5) == 0
         for _ in range(2):
@@ -66,7 +66,7 @@ def test_offsets_survive_a_crash_before_and_after_the_end(is_committed: bool) ->
 
 
 def test_who_may_not_commit_is_told_why() -> None:
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         producer = await Transacting(client, version=0).prepare()
         # Not part of the transaction: a client of this version must have added them first.
         assert await producer.commit_offset("g", 5) == errors.TransactionAbortable.code
@@ -91,7 +91,7 @@ def test_who_may_not_commit_is_told_why() -> None:
 def test_where_the_group_is_not_the_client_is_sent_away(monkeypatch: pytest.MonkeyPatch) -> None:
     """It would come back for ever if it were told to wait, as it is when only the transaction's coordinator is away."""
 
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         producer = await Transacting(client).prepare()
         assert house.node is not None
         broker = house.node.broker
@@ -103,7 +103,7 @@ def test_where_the_group_is_not_the_client_is_sent_away(monkeypatch: pytest.Monk
             RequestTimeout("late"),
         ]
 
-        async def ask(transactional_id: str, guards: Sequence[Guard]) -> Outcomes:
+        async def ask(transactional_id: str, guards: Sequence[VerificationGuard]) -> Outcomes:
             error = away.pop()
             return {guard.partition.name: error for guard in guards}
 

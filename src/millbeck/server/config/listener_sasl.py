@@ -1,0 +1,108 @@
+"""The SASL settings of one listener: its mechanisms, and what each of them is configured with.
+
+A setting for one mechanism of one listener precedes one for the listener, which precedes the general one:
+``listener.name.<listener>.<mechanism>.<setting>``, ``listener.name.<listener>.<setting>``, ``<setting>``, with listener
+and mechanism in lower case.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from millbeck.kernel.errors import InvalidConfig
+from millbeck.kernel.options import ConfigLayers, Option, resolve_value
+from millbeck.security.sasl.exchange import PLAIN
+from millbeck.security.sasl.jaas import LOGIN_MODULES, JaasEntry, parse_jaas, plain_users
+from millbeck.server.config.broker_options import listener_key
+from millbeck.server.config.sections.sasl import SaslOptions
+from millbeck.server.config.sections.sockets import SocketOptions
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MechanismSettings:
+    name: str
+    jaas: JaasEntry | None
+    jaas_setting: str
+    """The name of the JAAS setting, for messages."""
+    reauthenticate_ms: int
+    verifies_with_scram: bool = False
+    """PLAIN: passwords are checked against the users' SCRAM credentials."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListenerSasl:
+    mechanisms: Mapping[str, MechanismSettings] = field(default_factory=dict)
+    receive_bytes_max: int
+
+
+def listener_sasl(listener: str, texts: Mapping[str, str]) -> ListenerSasl:
+    """The settings of a listener with SASL; raises `InvalidConfig` naming the setting."""
+    enabled: tuple[str, ...] = _value(SaslOptions.enabled_mechanisms, texts, listener)
+    if not enabled:
+        raise InvalidConfig(f"sasl.enabled.mechanisms: listener {listener} needs at least one mechanism")
+    return ListenerSasl(
+        mechanisms={
+            name: _mechanism(name, listener, texts, SaslOptions.enabled_mechanisms.name, is_server=True)
+            for name in enabled
+        },
+        receive_bytes_max=_value(SaslOptions.server_receive_bytes_max, texts, listener),
+    )
+
+
+def peer_credentials(listener: str, mechanism: str, texts: Mapping[str, str], setting: str) -> MechanismSettings:
+    """The settings by which this node logs in to a listener of another node; ``setting`` names the mechanism."""
+    settings = _mechanism(mechanism, listener, texts, setting, is_server=False)
+    options = {} if settings.jaas is None else settings.jaas.options
+    if not options.get("username") or "password" not in options:
+        raise InvalidConfig(
+            f"{settings.jaas_setting}: username and password must be set: with them this node logs in to the other "
+            f"nodes by {mechanism}"
+        )
+    return settings
+
+
+def _mechanism(
+    name: str, listener: str, texts: Mapping[str, str], named_by: str, *, is_server: bool
+) -> MechanismSettings:
+    module = LOGIN_MODULES.get(name)
+    if module is None:
+        raise InvalidConfig(
+            f"{named_by}: {name} is not available in this release: use {', '.join(LOGIN_MODULES)} (listener {listener})"
+        )
+    text = _value(SaslOptions.jaas_config, texts, listener, name)
+    setting = _mechanism_key(listener, name, SaslOptions.jaas_config.name)
+    jaas = None if text is None else parse_jaas(text.reveal(), setting)
+    if jaas is not None and jaas.module is not module:
+        raise InvalidConfig(f"{setting}: {jaas.module.value} cannot be used with {name}: use {module.value}")
+    verifies_with_scram = name == PLAIN and _value(SaslOptions.plain_verify, texts, listener, name) == "scram"
+    if is_server and name == PLAIN and not verifies_with_scram and (jaas is None or not plain_users(jaas)):
+        raise InvalidConfig(
+            f'{setting}: PLAIN needs users, as user_<name>="<password>" of {module.value}; or set '
+            "millbeck.plain.verify=scram to use the passwords of the SCRAM credentials"
+        )
+    return MechanismSettings(
+        name=name,
+        jaas=jaas,
+        jaas_setting=setting,
+        reauthenticate_ms=_value(SocketOptions.connections_max_reauth_ms, texts, listener, name),
+        verifies_with_scram=verifies_with_scram,
+    )
+
+
+def _mechanism_key(listener: str, mechanism: str, name: str) -> str:
+    return listener_key(listener, f"{mechanism.lower()}.{name}")
+
+
+def _value(option: Option[Any], texts: Mapping[str, str], listener: str, mechanism: str | None = None) -> Any:
+    """The value of an option for a listener, or for one mechanism of it."""
+    names = [listener_key(listener, option.name), option.name]
+    if mechanism is not None:
+        names.insert(0, _mechanism_key(listener, mechanism, option.name))
+    set_by = next((name for name in names if name in texts), option.name)
+    given = {option.name: texts[set_by]} if set_by in texts else {}
+    try:
+        return resolve_value(option, ConfigLayers(static=given))
+    except InvalidConfig as error:
+        raise InvalidConfig(f"{set_by}: {error.message}") from error

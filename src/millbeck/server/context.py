@@ -1,0 +1,82 @@
+"""What the parts of a node share, without knowing each other: its environment, configuration, metadata and topics.
+
+`Broker` adds the parts themselves, for request handlers. A part that also needs a few others names them in a context of
+its room: `replicas.context`, `transactions.context`, `share.context`.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Coroutine, Mapping
+from typing import Any, TypeVar, TypeVarTuple
+
+from millbeck.kernel.environment import Environment
+from millbeck.kernel.event_batch import EventBatch
+from millbeck.kernel.isolation import Isolation
+from millbeck.kernel.options import ConfigLayers
+from millbeck.metadata.image import EMPTY, MetadataImage
+from millbeck.security.authorizer import Authorizer
+from millbeck.server.config import NodeConfig
+from millbeck.server.local_topics import LocalTopics
+from millbeck.server.loop.deadlines import Deadlines
+from millbeck.server.loop.tasks import run_off_loop
+
+T = TypeVar("T")
+Ts = TypeVarTuple("Ts")
+
+log = logging.getLogger(__name__)
+
+
+class NodeContext:
+    def __init__(
+        self,
+        environment: Environment,
+        config: NodeConfig,
+        *,
+        turn: EventBatch,
+        deadlines: Deadlines,
+        authorizer: Authorizer,
+        node_id: int,
+        cluster_id: str,
+        spawn: Callable[[Coroutine[Any, Any, None]], object],
+    ) -> None:
+        self.environment = environment
+        self.config = config
+        self.turn = turn
+        self.deadlines = deadlines
+        self.authorizer = authorizer
+        self.node_id = node_id
+        self.cluster_id = cluster_id
+        self.spawn = spawn
+        self.image: MetadataImage = EMPTY
+        self.default_texts = config.option_set.default_texts()
+        self.topics = LocalTopics()
+        self.unexpected_errors = 0
+        self.isolation = Isolation(self._count_unexpected)
+        """Isolates failures in loops of coordinators and the controller over many entities."""
+
+    def now_ms(self) -> int:
+        """The wall clock in milliseconds, for timestamps."""
+        return self.environment.clock.wall_ns() // 1_000_000
+
+    async def in_thread(self, job: Callable[[*Ts], T], *arguments: *Ts) -> T:
+        """Run a job on the thread pool, waiting for room when its queue is full."""
+        return await run_off_loop(self.environment.threads, job, *arguments)
+
+    def report(self, error: Exception, where: str = "unexpected error") -> None:
+        """Log and count an unexpected exception; it is not returned to any client."""
+        self._count_unexpected()
+        log.error("%s", where, exc_info=error)
+
+    def _count_unexpected(self) -> None:
+        self.unexpected_errors += 1
+
+    def layers(self, image: MetadataImage, overrides: Mapping[str, str]) -> ConfigLayers:
+        """The configuration layers in order of precedence: topic or group overrides, then this node's configuration."""
+        return ConfigLayers(
+            overrides=overrides,
+            dynamic_broker=image.configs.of_broker(self.node_id),
+            dynamic_default=image.configs.of_all_brokers(),
+            static=self.config.texts,
+            defaults=self.default_texts,
+        )

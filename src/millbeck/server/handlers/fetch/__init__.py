@@ -1,1 +1,0 @@
-"""Fetch: long-poll reads, whole or by session."""

@@ -1,0 +1,102 @@
+"""Decisions of the authorizer on behalf of calls: Kafka's log line for each, counts of them, and the dry run.
+
+In a dry run (``millbeck.authorizer.dry.run``) the decisions are made, counted and logged as always, but everything is
+allowed.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, Protocol
+
+from millbeck.security.acls import name_of
+from millbeck.security.authorizer import (
+    CLUSTER_NAME,
+    AllowAll,
+    Operation,
+    ResourceType,
+    authorized_operations,
+)
+from millbeck.security.principal import Principal
+from millbeck.security.standard_authorizer import StandardAuthorizer
+
+if TYPE_CHECKING:
+    from millbeck.server.context import NodeContext
+
+log: Final = logging.getLogger("kafka.authorizer.logger")
+"""The name under which Kafka logs decisions."""
+
+
+class Asking(Protocol):
+    """The part of a call that a decision is about."""
+
+    @property
+    def principal(self) -> Principal: ...
+
+    @property
+    def peer_host(self) -> str: ...
+
+    @property
+    def api_name(self) -> str: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    operation: Operation
+    resource_type: ResourceType
+    name: str
+    is_filter: bool = False
+    """Whether a refusal only leaves something out of a response."""
+
+
+class Authorization:
+    def __init__(self, broker: NodeContext, *, is_dry_run: bool) -> None:
+        self._broker = broker
+        self.is_dry_run = is_dry_run
+        self.logs_allowed = log.isEnabledFor(logging.DEBUG)
+        """Read once: decisions that allow are made on the data path."""
+        self.denied_count = 0
+
+    def decided(self, call: Asking, asked: Asked, *, is_allowed: bool) -> bool:
+        """Log and count a decision, and return what is done: in a dry run everything is allowed."""
+        if not is_allowed:
+            self.denied_count += 1
+        if log.isEnabledFor(logging.DEBUG if is_allowed or asked.is_filter else logging.INFO):
+            self._log(call, asked, is_allowed)
+        return is_allowed or self.is_dry_run
+
+    def is_any_allowed(self, call: Asking, operation: Operation, resource_type: ResourceType) -> bool:
+        authorizer = self._broker.authorizer
+        return self.is_dry_run or authorizer.authorize_any(call.principal, call.peer_host, operation, resource_type)
+
+    def allowed_operations(self, call: Asking, resource_type: ResourceType, name: str) -> int:
+        """The bit field of operations that a client may do on a resource; 0 for the cluster if it may not describe
+        it."""
+        authorizer = AllowAll() if self.is_dry_run else self._broker.authorizer
+        if resource_type is ResourceType.CLUSTER and not authorizer.authorize(
+            call.principal, call.peer_host, Operation.DESCRIBE, resource_type, CLUSTER_NAME
+        ):
+            return 0
+        return authorized_operations(authorizer, call.principal, call.peer_host, resource_type, name)
+
+    def _log(self, call: Asking, asked: Asked, is_allowed: bool) -> None:
+        authorizer = self._broker.authorizer
+        based_on = ""
+        if isinstance(authorizer, StandardAuthorizer):
+            rule = authorizer.explain(call.principal, call.peer_host, asked.operation, asked.resource_type, asked.name)
+            based_on = f" based on rule {rule}"
+        log.log(
+            logging.DEBUG if is_allowed or asked.is_filter else logging.INFO,
+            "Principal = %s is %s operation = %s from host = %s on resource = %s:LITERAL:%s for request = %s with "
+            "resourceRefCount = 1%s%s",
+            call.principal,
+            "Allowed" if is_allowed else "Denied",
+            name_of(Operation, asked.operation),
+            call.peer_host,
+            asked.resource_type.name.replace("_", " ").title().replace(" ", ""),
+            asked.name,
+            call.api_name,
+            based_on,
+            ", allowed in this dry run" if self.is_dry_run and not is_allowed else "",
+        )

@@ -1,0 +1,84 @@
+"""This node's own connections to other nodes: TLS, and the credentials by which it logs in."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from millbeck.client.errors import ConnectFailed
+from millbeck.kernel.errors import IllegalSaslState, SaslAuthenticationFailed, UnsupportedSaslMechanism
+from millbeck.kernel.tls import TlsSource
+from millbeck.security.principal import ANONYMOUS, USER_TYPE, Principal
+
+if TYPE_CHECKING:
+    from millbeck.client.addresses import Address
+    from millbeck.client.connection import Connection, ConnectionSettings
+    from millbeck.client.sasl import SaslCredentials
+    from millbeck.kernel.environment import Environment, Network
+    from millbeck.server.config import NodeConfig
+    from millbeck.server.network.node_tls import NodeTls
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PeerSecurity:
+    """For connections to one listener of other nodes."""
+
+    tls: TlsSource | None = None
+    sasl: SaslCredentials | None = None
+    principal: Principal = ANONYMOUS
+    """Who this node is on that listener, as far as it knows: with TLS alone the certificate says it."""
+
+
+NO_SECURITY = PeerSecurity()
+
+
+class LoginRefused(ConnectFailed):
+    """Another node refused the login of this one. Retried, because either may be restarted with other credentials."""
+
+
+async def connect_to_peer(network: Network, address: Address, settings: ConnectionSettings) -> Connection:
+    """As `Connection.open`, for a node: that its own login failed must not look like the failure of a client's."""
+    # Imported late: a single-node cluster never gets here and starts faster without it.
+    from millbeck.client.connection import Connection
+
+    try:
+        return await Connection.open(network, address, settings)
+    except (SaslAuthenticationFailed, UnsupportedSaslMechanism, IllegalSaslState) as error:
+        raise LoginRefused(error.message) from error
+
+
+class NodePeers:
+    """Made on first use: a node that is alone has no connections to others, and needs no credentials for them."""
+
+    def __init__(self, environment: Environment, config: NodeConfig, tls: NodeTls) -> None:
+        self._environment = environment
+        self._config = config
+        self._tls = tls
+
+    @cached_property
+    def brokers(self) -> PeerSecurity:
+        """For connections to the inter-broker listener. Raises `InvalidConfig`."""
+        config = self._config
+        return self._security(*config.brokers_protocol(), config.sasl_options.mechanism_inter_broker_protocol)
+
+    @cached_property
+    def controllers(self) -> PeerSecurity:
+        """For connections to controllers. Raises `InvalidConfig`."""
+        config = self._config
+        return self._security(*config.controllers_protocol(), config.sasl_options.mechanism_controller_protocol)
+
+    def _security(self, listener: str, protocol: str, mechanism: str) -> PeerSecurity:
+        tls = self._tls.of_peers(listener) if protocol.endswith("SSL") else None
+        if not protocol.startswith("SASL"):
+            return PeerSecurity(tls=tls)
+        # Imported late: a node without SASL starts faster without it.
+        from millbeck.client.sasl import jaas_credentials
+
+        settings = self._config.peer_sasl(listener, mechanism)
+        assert settings.jaas is not None
+        return PeerSecurity(
+            tls=tls,
+            sasl=jaas_credentials(self._environment, mechanism, settings.jaas, settings.jaas_setting),
+            principal=Principal(USER_TYPE, settings.jaas.options["username"]),
+        )

@@ -1,0 +1,231 @@
+"""The quotas of a broker's clients: bytes produced and fetched, time of the event loop, and changes of partitions.
+
+A request over its quota is answered at once, with the time to wait in the response, and its connection is muted for
+that time (KIP-219): nothing is read from it, dropped or reordered. A fetch over its quota is answered without records,
+and its bytes do not count, since the client gets them later.
+
+`Broker.quotas` is None while no quota is set: then nothing here is called.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING, Final, Protocol, TypeVar
+
+from millbeck.controller.client_quotas import (
+    CONSUMER_BYTE_RATE,
+    CONTROLLER_MUTATION_RATE,
+    PRODUCER_BYTE_RATE,
+    REQUEST_PERCENTAGE,
+)
+from millbeck.kernel.errors import ThrottlingQuotaExceeded
+from millbeck.metadata.image.client_quotas import ClientQuotasImage
+from millbeck.server.config.sections.quotas import QuotaOptions
+from millbeck.server.quotas.connections import ConnectionRates
+from millbeck.server.quotas.limits import Bucket, Limit, Limits
+from millbeck.server.quotas.rates import TokenBucket, WindowedRate
+
+if TYPE_CHECKING:
+    from millbeck.security.principal import Principal
+    from millbeck.server.loop.deadlines import Deadlines
+
+B = TypeVar("B", bound=Bucket)
+
+EXEMPT_APIS: Final = frozenset({17, 18, 27, 36, 83, 84, 85, 86, 87})
+"""Log-in, the versions of APIs, and what only brokers ask."""
+
+
+class Client(Protocol):
+    """The part of a call that says whose quota counts."""
+
+    @property
+    def principal(self) -> Principal: ...
+
+    @property
+    def client_id(self) -> str | None: ...
+
+
+class Api(Protocol):
+    """The part of a handler that matters here."""
+
+    @property
+    def api_key(self) -> int: ...
+
+
+class Call(Client, Protocol):
+    """The part of a request in flight that matters here."""
+
+    @property
+    def handler(self) -> Api: ...
+
+
+class Connection(Protocol):
+    """The part of a connection that matters here."""
+
+    muted_until_ms: int
+    is_lost: bool
+
+    def mute(self, until_ms: int) -> None: ...
+
+    def unmute(self) -> None: ...
+
+
+class ClientQuotas:
+    def __init__(self, options: QuotaOptions, deadlines: Deadlines) -> None:
+        self._deadlines = deadlines
+        make_rate = partial(
+            WindowedRate, samples=options.quota_window_num, window_ms=options.quota_window_size_seconds * 1000
+        )
+        self.produce: Limits[WindowedRate] = Limits(PRODUCER_BYTE_RATE, make_rate)
+        self.fetch: Limits[WindowedRate] = Limits(CONSUMER_BYTE_RATE, make_rate)
+        self.request: Limits[WindowedRate] = Limits(REQUEST_PERCENTAGE, make_rate)
+        self.mutation: Limits[TokenBucket] = Limits(
+            CONTROLLER_MUTATION_RATE,
+            partial(
+                TokenBucket,
+                samples=options.controller_quota_window_num,
+                window_ms=options.controller_quota_window_size_seconds * 1000,
+            ),
+        )
+        self.connections = ConnectionRates(make_rate, deadlines.now_ms)
+        self._fetch_window_s = (options.quota_window_num - 1) * options.quota_window_size_seconds
+        self._request_throttle_ms_max = options.quota_window_size_seconds * 1000
+        self._image: ClientQuotasImage | None = None
+        self.throttled_count = 0
+        self.throttled_ms = 0
+        self.muted_count = 0
+
+    def follow(self, image: ClientQuotasImage) -> None:
+        if image is not self._image:
+            self._image = image
+            for limits in (self.produce, self.fetch, self.request, self.mutation):
+                limits.follow(image.by_entity)
+            self.connections.follow(image.by_entity)
+
+    @property
+    def is_set(self) -> bool:
+        return self.produce.is_set or self.fetch.is_set or self.request.is_set or self.mutation.is_set
+
+    # produce and fetch
+
+    def produced(self, call: Call, size_bytes: int, *, is_answered: bool) -> int:
+        """Count the bytes of a produce request; how long its client has to wait."""
+        now_ms = self._deadlines.now_ms()
+        limit = _limit_of(self.produce, call, now_ms)
+        wait_ms = 0
+        if limit is not None:
+            limit.bucket.record(size_bytes, now_ms)
+            wait_ms = limit.bucket.throttle_ms(limit.quota, now_ms)
+        return max(wait_ms, self.request_wait_ms(call)) if is_answered else wait_ms
+
+    def fetch_bytes_max(self, call: Call) -> int | None:
+        """The most that one fetch may return: what the quota gives in all full windows. None: any number."""
+        limit = _limit_of(self.fetch, call, self._deadlines.now_ms())
+        return None if limit is None else max(1, int(limit.quota * self._fetch_window_s))
+
+    def fetched(self, call: Call, size_bytes: int) -> int:
+        """Count the bytes of a fetch response, unless the client has to wait; how long.
+
+        A batch larger than all the quota gives in its windows passes when nothing else was fetched in them.
+        """
+        now_ms = self._deadlines.now_ms()
+        limit = _limit_of(self.fetch, call, now_ms)
+        wait_ms = self.request_wait_ms(call)
+        if limit is not None:
+            is_first = not limit.bucket.rate(now_ms)
+            limit.bucket.record(size_bytes, now_ms)
+            if not is_first:
+                wait_ms = max(wait_ms, limit.bucket.throttle_ms(limit.quota, now_ms))
+            if wait_ms:
+                limit.bucket.record(-size_bytes, now_ms)
+        return wait_ms
+
+    def share_fetched(self, call: Call, size_bytes: int) -> int:
+        """Count the bytes of a share fetch's response, which is sent: its records are locked for the client already."""
+        now_ms = self._deadlines.now_ms()
+        limit = _limit_of(self.fetch, call, now_ms)
+        if limit is None:
+            return 0
+        limit.bucket.record(size_bytes, now_ms)
+        return limit.bucket.throttle_ms(limit.quota, now_ms)
+
+    # time of the event loop
+
+    def handled(self, call: Call, seconds: float) -> None:
+        """Count the time that handling a request took on the event loop; 100 is all of it."""
+        if call.handler.api_key in EXEMPT_APIS:
+            return
+        now_ms = self._deadlines.now_ms()
+        limit = _limit_of(self.request, call, now_ms)
+        if limit is not None:
+            limit.bucket.record(seconds * 100, now_ms)
+
+    def request_wait_ms(self, call: Call) -> int:
+        """How long a client has to wait for the time that its requests have taken, this one not included."""
+        if call.handler.api_key in EXEMPT_APIS:
+            return 0
+        now_ms = self._deadlines.now_ms()
+        limit = _limit_of(self.request, call, now_ms)
+        if limit is None:
+            return 0
+        return min(limit.bucket.throttle_ms(limit.quota, now_ms), self._request_throttle_ms_max)
+
+    # partitions created and deleted
+
+    def mutations(self, client: Client, *, is_strict: bool) -> Mutations:
+        limit = _limit_of(self.mutation, client, self._deadlines.now_ms())
+        return Mutations(limit, self._deadlines.now_ms, is_strict=is_strict)
+
+    # waiting
+
+    def mute(self, connection: Connection, wait_ms: int) -> None:
+        """Read nothing from a connection for this long; a longer wait that has begun goes on."""
+        until_ms = self._deadlines.now_ms() + wait_ms
+        self.throttled_count += 1
+        self.throttled_ms += wait_ms
+        if connection.is_lost or until_ms <= connection.muted_until_ms:
+            return
+        if not connection.muted_until_ms:
+            self.muted_count += 1
+        connection.mute(until_ms)
+        self._deadlines.after(wait_ms, partial(self._unmute, connection, until_ms))
+
+    def _unmute(self, connection: Connection, until_ms: int) -> None:
+        if connection.muted_until_ms == until_ms:
+            self.muted_count -= 1
+            connection.unmute()
+
+
+class Mutations:
+    """What one request may change: a permit for each partition that is created or deleted (KIP-599).
+
+    Strict: while the bucket is below zero, topics are refused with THROTTLING_QUOTA_EXCEEDED. Otherwise, for older
+    clients, all is accepted, and they have to wait after it.
+    """
+
+    def __init__(self, limit: Limit[TokenBucket] | None, now_ms: Callable[[], int], *, is_strict: bool) -> None:
+        self._limit = limit
+        self._now_ms = now_ms
+        self._is_strict = is_strict
+
+    def take(self, partition_count: int) -> None:
+        """Raises `ThrottlingQuotaExceeded`."""
+        limit = self._limit
+        if limit is None:
+            return
+        now_ms = self._now_ms()
+        if self._is_strict and limit.bucket.tokens(limit.quota, now_ms) < 0:
+            raise ThrottlingQuotaExceeded("The throttling quota has been exceeded.")
+        limit.bucket.take(partition_count, limit.quota, now_ms)
+
+    def wait_ms(self) -> int:
+        """How long the client has to wait after this request."""
+        return 0 if self._limit is None else self._limit.bucket.throttle_ms(self._limit.quota, self._now_ms())
+
+
+UNLIMITED: Final = Mutations(None, lambda: 0, is_strict=False)
+
+
+def _limit_of(limits: Limits[B], client: Client, now_ms: int) -> Limit[B] | None:
+    return limits.of(client.principal.name, client.client_id or "", now_ms) if limits.is_set else None

@@ -1,0 +1,57 @@
+"""Quotas of new connections by address (KIP-612): ``connection_creation_rate`` of an address, or of each other one.
+
+A connection over the quota is closed before TLS, and does not count. Kafka closes it after the time to wait; here it is
+closed at once, so that it costs no memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from millbeck.controller.client_quotas import CONNECTION_CREATION_RATE, IP
+from millbeck.metadata.image.client_quotas import QuotaEntity
+from millbeck.server.quotas.rates import WindowedRate
+
+ADDRESSES_MAX = 10_000
+"""How many addresses are counted; the one counted first goes first."""
+
+
+class ConnectionRates:
+    def __init__(self, make_rate: Callable[[], WindowedRate], now_ms: Callable[[], int]) -> None:
+        self._make_rate = make_rate
+        self._now_ms = now_ms
+        self._quotas: dict[str | None, float] = {}
+        self._rates: dict[str, WindowedRate] = {}
+        self.refused_count = 0
+
+    @property
+    def is_set(self) -> bool:
+        return bool(self._quotas)
+
+    def follow(self, by_entity: Mapping[QuotaEntity, Mapping[str, float]]) -> None:
+        """Take the quotas of a metadata image; what was counted so far stays."""
+        self._quotas = {
+            entity[0][1]: quotas[CONNECTION_CREATION_RATE]
+            for entity, quotas in by_entity.items()
+            if entity[0][0] == IP and CONNECTION_CREATION_RATE in quotas
+        }
+        if not self._quotas:
+            self._rates.clear()
+
+    def admits(self, host: str) -> bool:
+        """Whether an address may open one more connection now; counts it if so."""
+        quota = self._quotas.get(host, self._quotas.get(None))
+        if quota is None:
+            return True
+        rate = self._rates.get(host)
+        if rate is None:
+            if len(self._rates) >= ADDRESSES_MAX:
+                del self._rates[next(iter(self._rates))]
+            rate = self._rates[host] = self._make_rate()
+        now_ms = self._now_ms()
+        rate.record(1, now_ms)
+        if rate.throttle_ms(quota, now_ms):
+            rate.record(-1, now_ms)
+            self.refused_count += 1
+            return False
+        return True

@@ -1,0 +1,108 @@
+"""The limit that applies to a client, of all quotas of one kind, and the bucket it is counted in.
+
+Of the entities with a quota the most specific one applies: user and client id, user and default client id, user,
+default user and client id, default user and default client id, default user, client id, default client id. Clients for
+which the same entity applies share a bucket: all clients of a user, if the quota is the user's. A default is an
+allowance for each of those it applies to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Final, Generic, Protocol, TypeVar
+
+from millbeck.controller.client_quotas import CLIENT_ID, USER
+from millbeck.metadata.image.client_quotas import QuotaEntity
+
+IDLE_MS_MAX: Final = 3_600_000
+"""After an hour without use a bucket is dropped, as in Kafka."""
+BUCKETS_MAX: Final = 10_000
+"""Clients choose their ids: there may be no more buckets than this, and the oldest go first."""
+DEFAULT: Final = None
+
+
+class Bucket(Protocol):
+    used_ms: int
+
+
+B = TypeVar("B", bound=Bucket)
+
+
+class Limit(Generic[B]):
+    """A quota and the bucket in which its use is counted."""
+
+    __slots__ = ("bucket", "quota")
+
+    def __init__(self, quota: float, bucket: B) -> None:
+        self.quota = quota
+        self.bucket = bucket
+
+
+class Limits(Generic[B]):
+    def __init__(self, key: str, make_bucket: Callable[[], B]) -> None:
+        """``key`` is the quota's name, such as ``producer_byte_rate``."""
+        self.key = key
+        self._make_bucket = make_bucket
+        self._quotas: dict[tuple[tuple[str, str | None], ...], float] = {}
+        self._found: dict[tuple[str, str], Limit[B] | None] = {}
+        self._buckets: dict[tuple[str | None, str | None], B] = {}
+
+    @property
+    def is_set(self) -> bool:
+        return bool(self._quotas)
+
+    @property
+    def bucket_count(self) -> int:
+        return len(self._buckets)
+
+    def follow(self, by_entity: Mapping[QuotaEntity, Mapping[str, float]]) -> None:
+        """Take the quotas of a metadata image; what was counted so far stays."""
+        self._quotas = {entity: quotas[self.key] for entity, quotas in by_entity.items() if self.key in quotas}
+        self._found.clear()
+        if not self._quotas:
+            self._buckets.clear()
+
+    def of(self, user: str, client_id: str, now_ms: int) -> Limit[B] | None:
+        """The limit of a client; None if it has none."""
+        client = (user, client_id)
+        if client in self._found:
+            limit = self._found[client]
+            if limit is not None:
+                limit.bucket.used_ms = now_ms
+            return limit
+        if len(self._found) >= BUCKETS_MAX:
+            self._found.clear()
+        limit = self._found[client] = self._find(user, client_id, now_ms)
+        return limit
+
+    def _find(self, user: str, client_id: str, now_ms: int) -> Limit[B] | None:
+        for entity, owner in (
+            (((CLIENT_ID, client_id), (USER, user)), (user, client_id)),
+            (((CLIENT_ID, DEFAULT), (USER, user)), (user, client_id)),
+            (((USER, user),), (user, None)),
+            (((CLIENT_ID, client_id), (USER, DEFAULT)), (user, client_id)),
+            (((CLIENT_ID, DEFAULT), (USER, DEFAULT)), (user, client_id)),
+            (((USER, DEFAULT),), (user, None)),
+            (((CLIENT_ID, client_id),), (None, client_id)),
+            (((CLIENT_ID, DEFAULT),), (None, client_id)),
+        ):
+            quota = self._quotas.get(entity)
+            if quota is not None:
+                return Limit(quota, self._bucket(owner, now_ms))
+        return None
+
+    def _bucket(self, owner: tuple[str | None, str | None], now_ms: int) -> B:
+        bucket = self._buckets.get(owner)
+        if bucket is None:
+            if len(self._buckets) >= BUCKETS_MAX:
+                self._make_room(now_ms)
+            bucket = self._buckets[owner] = self._make_bucket()
+        bucket.used_ms = now_ms
+        return bucket
+
+    def _make_room(self, now_ms: int) -> None:
+        self._found.clear()
+        kept = {owner: each for owner, each in self._buckets.items() if now_ms - each.used_ms < IDLE_MS_MAX}
+        while len(kept) >= BUCKETS_MAX:
+            del kept[next(iter(kept))]
+        self._buckets = kept

@@ -1,0 +1,111 @@
+"""The SASL mechanisms of a node's listeners: built from its configuration and the credentials in the metadata."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
+
+from millbeck.metadata.image.credentials import ScramCredential, ScramImage
+from millbeck.security.delegation_tokens import is_expired, token_credential
+from millbeck.security.principal import parse_principal
+from millbeck.security.sasl.authentication import Mechanism
+from millbeck.security.sasl.exchange import PLAIN, Work
+from millbeck.security.sasl.jaas import plain_users
+from millbeck.security.sasl.plain import ListedPasswords, PlainServer
+from millbeck.security.sasl.scram import (
+    Credential,
+    KnownUser,
+    ScramServer,
+    StoredCredential,
+    VerifiedPasswords,
+    decoy_credential,
+    user_principal,
+)
+from millbeck.security.sasl.scram_messages import BY_NAME, ScramMechanism
+
+if TYPE_CHECKING:
+    from millbeck.kernel.environment import Randomness
+    from millbeck.server.broker import Broker
+    from millbeck.server.config.listener_sasl import ListenerSasl, MechanismSettings
+
+_NONCE_BITS: Final = 160
+DERIVED_MAX: Final = 1000
+
+
+def make_nonce(randomness: Randomness) -> str:
+    return f"{randomness.below(1 << _NONCE_BITS):040x}"
+
+
+def mechanisms_of(broker: Broker, settings: ListenerSasl) -> dict[str, Mechanism]:
+    """The mechanisms of a listener, by name."""
+    return {
+        name: Mechanism(begin=_begin(broker, mechanism), reauthenticate_ms=mechanism.reauthenticate_ms)
+        for name, mechanism in settings.mechanisms.items()
+    }
+
+
+def _begin(broker: Broker, settings: MechanismSettings) -> Callable[[], PlainServer | ScramServer]:
+    users = MetadataCredentials(broker)
+    if settings.name == PLAIN:
+        if settings.verifies_with_scram:
+            return partial(PlainServer, VerifiedPasswords(users))
+        assert settings.jaas is not None
+        return partial(PlainServer, ListedPasswords(plain_users(settings.jaas)))
+    return partial(ScramServer, BY_NAME[settings.name], users, partial(make_nonce, broker.environment.randomness))
+
+
+class MetadataCredentials:
+    """The SCRAM credentials in the metadata image, for one mechanism of a listener."""
+
+    def __init__(self, broker: Broker) -> None:
+        self._broker = broker
+        self._samples = _Samples()
+        self._derived: dict[str, Credential] = {}
+        """The credentials of delegation tokens for one mechanism, by token id."""
+
+    def user(self, mechanism: ScramMechanism, name: str) -> KnownUser | None:
+        credential = self._broker.image.scram.by_user.get((mechanism.number, name))
+        return None if credential is None else KnownUser(credential=credential, principal=user_principal(name))
+
+    def token(self, mechanism: ScramMechanism, token_id: str) -> KnownUser | Work | None:
+        """Its credential is derived at the first login: that takes as long as a login would without SCRAM's keys."""
+        secret, now_ms = self._broker.config.token_secret, self._broker.environment.clock.wall_ms()
+        token = self._broker.image.delegation_tokens.by_id.get(token_id)
+        if not secret or token is None or is_expired(token, now_ms):
+            return None
+        owner = replace(parse_principal(token.owner), is_token=True)
+
+        def known(credential: Credential) -> Any:
+            if len(self._derived) >= DERIVED_MAX:
+                self._derived.clear()
+            self._derived[token_id] = credential
+            return KnownUser(credential=credential, principal=owner, expires_at_ms=token.expiration_timestamp)
+
+        derived = self._derived.get(token_id)
+        return Work(token_credential, (secret, token_id, mechanism), known) if derived is None else known(derived)
+
+    def decoy(self, mechanism: ScramMechanism, name: str) -> StoredCredential:
+        sample = self._samples.of(self._broker.image.scram, mechanism)
+        # Clients know the cluster id. A stored key they do not know, and it is the same on every node.
+        secret = self._broker.cluster_id.encode() + (b"" if sample is None else sample.server_key)
+        return decoy_credential(mechanism, name, secret=secret, like=sample)
+
+
+class _Samples:
+    """One real credential of each mechanism, that of the first user by name, found once per metadata image."""
+
+    def __init__(self) -> None:
+        self._found_in: ScramImage | None = None
+        self._samples: Mapping[int, ScramCredential] = {}
+
+    def of(self, image: ScramImage, mechanism: ScramMechanism) -> ScramCredential | None:
+        if image is not self._found_in:
+            first: dict[int, str] = {}
+            for number, name in image.by_user:
+                if number not in first or name < first[number]:
+                    first[number] = name
+            self._samples = {number: image.by_user[number, name] for number, name in first.items()}
+            self._found_in = image
+        return self._samples.get(mechanism.number)

@@ -1,0 +1,1 @@
+"""Transactions on the partitions this node leads: verification of writes, and markers."""

@@ -1,8 +1,0 @@
-"""The harness of whole-node tests is importable from every test below this directory."""
-
-from __future__ import annotations
-
-import sys
-from pathlib import Path
-
-sys.path.insert(0, str(Path(__file__).parent))

@@ -1,0 +1,114 @@
+"""Topics are created in the background: each once, one request after another, and none waits for ever."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+from typing import Any, cast
+
+import pytest
+
+from millbeck.kernel.environment import Environment
+from millbeck.kernel.errors import ApiError, RequestTimedOut
+from millbeck.server.broker import Broker
+from millbeck.server.metadata.auto_creation import NAMES_MAX, SECONDS_MAX, AutoCreation
+from tests.unit.server.harness.broker_harness import BrokerHarness, Client
+from tests.unit.server.harness.client_requests import create, in_house
+
+
+class Controller:
+    """Stands in for the broker: creations wait until it is there."""
+
+    def __init__(self, house: BrokerHarness, environment: Environment) -> None:
+        assert house.node is not None
+        self.environment = environment
+        self.spawn = house.node.spawn
+        self.asked: list[list[str]] = []
+        self.reported: list[Exception] = []
+        self.is_there = asyncio.Event()
+        self.error: Exception | None = None
+
+    async def create_missing(self, names: Iterable[str], *, timeout_s: float) -> dict[str, ApiError]:
+        self.asked.append(list(names))
+        try:
+            async with asyncio.timeout(timeout_s):
+                await self.is_there.wait()
+        except TimeoutError:
+            return dict.fromkeys(names, RequestTimedOut())
+        if self.error is not None:
+            raise self.error
+        return {}
+
+    def report(self, error: Exception, where: str) -> None:
+        self.reported.append(error)
+
+
+def creating(house: BrokerHarness, environment: Environment) -> tuple[AutoCreation, Controller]:
+    controller = Controller(house, environment)
+    return AutoCreation(cast(Broker, cast(Any, controller))), controller
+
+
+def test_a_topic_is_asked_for_once_at_a_time() -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+        creation, controller = creating(house, environment)
+        creation.request(["a", "b", "a"])
+        creation.request(["a"])
+        creation.request(["b", "c"])
+        await asyncio.sleep(1)
+        assert controller.asked == [["a", "b"]]
+        controller.is_there.set()
+        await asyncio.sleep(1)
+        assert controller.asked == [["a", "b"], ["c"]]
+        creation.request(["a"])
+        await asyncio.sleep(1)
+        assert controller.asked == [["a", "b"], ["c"], ["a"]]
+
+    in_house(scenario)
+
+
+def test_no_more_than_a_bound_wait_and_each_is_forgotten_in_time(caplog: pytest.LogCaptureFixture) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+        creation, controller = creating(house, environment)
+        creation.request(f"t{number}" for number in range(NAMES_MAX - 1))
+        await asyncio.sleep(SECONDS_MAX / 2)
+        creation.request(["last", "too-many"])
+        creation.request(["too-many"])
+        await asyncio.sleep(SECONDS_MAX / 2 + 1)
+        assert controller.asked[1:] == [["last"]]
+        creation.request(["t0"])
+        await asyncio.sleep(SECONDS_MAX / 2)
+        assert controller.asked[2:] == [["t0"]]
+        controller.is_there.set()
+        creation.request(["too-many"])
+        await asyncio.sleep(1)
+        assert controller.asked[3:] == [["too-many"]]
+
+    in_house(scenario)
+    assert "topic last could not be created on first use: REQUEST_TIMED_OUT" in caplog.text
+
+
+def test_what_fails_unexpectedly_does_not_stop_the_others() -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+        creation, controller = creating(house, environment)
+        controller.error = ZeroDivisionError("oh")
+        controller.is_there.set()
+        creation.request(["a"])
+        creation.request(["b"])
+        await asyncio.sleep(1)
+        assert controller.asked == [["a"], ["b"]]
+        assert len(controller.reported) == 2
+
+    in_house(scenario)
+
+
+def test_a_refusal_is_logged_once_however_often_clients_ask(caplog: pytest.LogCaptureFixture) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+        assert house.node is not None
+        await create(client, "a.b")
+        for _ in range(5):
+            house.node.broker.auto_creation.request(["a_b", "fine"])
+            await asyncio.sleep(0.5)
+        assert house.node.broker.image.topics.named("fine") is not None
+
+    in_house(scenario)
+    assert caplog.text.count("topic a_b could not be created on first use: INVALID_TOPIC_EXCEPTION") == 1
