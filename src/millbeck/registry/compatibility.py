@@ -1,0 +1,32 @@
+"""Compatibility levels: which schema must read what which other has written."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from millbeck.registry.formats.interface import NEW_READS_OLD, OLD_READS_NEW, Incompatibility, ParsedSchema
+
+BACKWARD_LEVELS = ("BACKWARD", "BACKWARD_TRANSITIVE", "FULL", "FULL_TRANSITIVE")
+FORWARD_LEVELS = ("FORWARD", "FORWARD_TRANSITIVE", "FULL", "FULL_TRANSITIVE")
+
+
+def problems_between(new: ParsedSchema, old: ParsedSchema, level: str) -> list[Incompatibility]:
+    """Why the level does not allow the new schema beside the old one; both are of one format."""
+    problems: list[Incompatibility] = []
+    if level in BACKWARD_LEVELS:
+        problems += new.problems_reading(old, NEW_READS_OLD)
+    if level in FORWARD_LEVELS:
+        problems += old.problems_reading(new, OLD_READS_NEW)
+    return problems
+
+
+def messages_of(problems: Sequence[Incompatibility], *, version: int, old_text: str, level: str) -> list[str]:
+    """The messages of a verbose answer: each problem, then what it was compared with."""
+    if not problems:
+        return []
+    return [
+        *map(str, problems),
+        f"{{oldSchemaVersion: {version}}}",
+        f"{{oldSchema: '{old_text}'}}",
+        f"{{compatibility: '{level}'}}",
+    ]

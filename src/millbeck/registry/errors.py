@@ -1,0 +1,129 @@
+"""The errors of the registry: the HTTP status and the ``error_code`` under which clients know each of them.
+
+Clients decide by the code, so codes are those of Confluent's public API reference. The message says what to do where
+that is not obvious.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+
+class RegistryError(Exception):
+    """An expected failure of a request. Subclasses set the code; the status is its first three digits."""
+
+    code: ClassVar[int]
+    status: ClassVar[int]
+
+    def __init_subclass__(cls, *, code: int = 0) -> None:
+        if code:
+            cls.code = code
+            cls.status = int(str(code)[:3])
+
+    @property
+    def message(self) -> str:
+        return str(self)
+
+
+class SubjectNotFound(RegistryError, code=40401):
+    """The subject has no versions."""
+
+
+class VersionNotFound(RegistryError, code=40402):
+    """The subject has no such version."""
+
+
+class SchemaNotFound(RegistryError, code=40403):
+    """No schema has this id, or the subject has no such schema."""
+
+
+class SubjectSoftDeleted(RegistryError, code=40404):
+    """The subject was soft-deleted already."""
+
+
+class SubjectNotSoftDeleted(RegistryError, code=40405):
+    """A subject must be soft-deleted before it is deleted permanently."""
+
+
+class VersionSoftDeleted(RegistryError, code=40406):
+    """The version was soft-deleted already."""
+
+
+class VersionNotSoftDeleted(RegistryError, code=40407):
+    """A version must be soft-deleted before it is deleted permanently."""
+
+
+class CompatibilityNotConfigured(RegistryError, code=40408):
+    """The subject has no settings of its own."""
+
+
+class ModeNotConfigured(RegistryError, code=40409):
+    """The subject has no mode of its own."""
+
+
+class IncompatibleSchema(RegistryError, code=409):
+    """The schema breaks the compatibility that the subject demands."""
+
+
+class InvalidSchema(RegistryError, code=42201):
+    """The text is not a schema of its type, or a reference of it does not exist."""
+
+
+class InvalidVersion(RegistryError, code=42202):
+    """The version is neither a positive number nor ``latest``."""
+
+
+class InvalidCompatibility(RegistryError, code=42203):
+    """There is no such compatibility level."""
+
+
+class InvalidMode(RegistryError, code=42204):
+    """There is no such mode."""
+
+
+class OperationNotPermitted(RegistryError, code=42205):
+    """The mode of the subject does not allow this."""
+
+
+class ReferenceExists(RegistryError, code=42206):
+    """Other schemas refer to the version."""
+
+
+class IdDoesNotMatch(RegistryError, code=42207):
+    """The id belongs to another schema."""
+
+
+class InvalidSubject(RegistryError, code=42208):
+    """The subject's name is empty or has characters that cannot be in a name."""
+
+
+class SchemaTooLarge(RegistryError, code=42209):
+    """The schema exceeds a limit on size, depth or references."""
+
+
+class InvalidRuleSet(RegistryError, code=42210):
+    """The rule set is malformed."""
+
+
+class ContextNotEmpty(RegistryError, code=42211):
+    """The context still has subjects."""
+
+
+class UnreadableBody(RegistryError, code=422):
+    """The body is not the JSON object that this call expects."""
+
+
+class StoreFailed(RegistryError, code=50001):
+    """The log refused the write."""
+
+
+class StoreTimeout(RegistryError, code=50002):
+    """The log did not confirm the write in time; it may have been made."""
+
+
+class ForwardingFailed(RegistryError, code=50003):
+    """The leader did not answer a forwarded request."""
+
+
+class UnknownLeader(RegistryError, code=50004):
+    """No instance leads now."""

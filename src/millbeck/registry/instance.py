@@ -1,0 +1,290 @@
+"""One instance of the registry: it reads the log, takes part in the election, and writes while it leads.
+
+    following ──elected──▶ opening ──fenced and read──▶ leading ──write failed, another elected──▶ following
+
+Writes are decided and written one after the other. A request that comes while the leader opens its writer waits, for at
+most the session timeout: that is how long a failover takes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Coroutine, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final, TypeVar
+
+from millbeck.client.cluster import Cluster
+from millbeck.client.config import ClientConfig, Value
+from millbeck.kernel.environment import Environment
+from millbeck.kernel.errors import ApiError, InvalidProducerEpoch, ProducerFenced
+from millbeck.registry.decision import Decision
+from millbeck.registry.election import Elected, Election, ElectionSettings, Identity
+from millbeck.registry.errors import RegistryError, StoreFailed, StoreTimeout, UnknownLeader
+from millbeck.registry.log_records import LogRecord
+from millbeck.registry.reader import Reader
+from millbeck.registry.state import BACKWARD, RegistryState
+from millbeck.registry.topic import ensure_topic
+from millbeck.registry.writer import NOOP, Writer
+
+log = logging.getLogger(__name__)
+
+A = TypeVar("A")
+
+_RETRY_SECONDS: Final = 0.2
+_WRITES_WAITING_MAX: Final = 1000
+
+
+class NotLeader(Exception):
+    """Another instance leads: the request is to be forwarded to it."""
+
+    def __init__(self, leader: Identity) -> None:
+        super().__init__(leader.url)
+        self.leader = leader
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InstanceSettings:
+    client: Mapping[str, Value]
+    """The settings of the clients: bootstrap.servers and security."""
+    topic: str = "_schemas"
+    replication_factor: int = 3
+    timeout_s: float = 10.0
+    init_timeout_s: float = 60.0
+    compatibility: str = BACKWARD
+    """The level where none is set."""
+    has_mutable_mode: bool = True
+    election: ElectionSettings = field(default_factory=ElectionSettings)
+
+
+class Instance:
+    """Create it inside a running event loop; `start` it, and `stop` it."""
+
+    def __init__(self, environment: Environment, identity: Identity, settings: InstanceSettings) -> None:
+        self.identity = identity
+        self.settings = settings
+        self.leader: Identity | None = None
+        """The instance that leads, as the group says."""
+        self.failure: BaseException | None = None
+        self._environment = environment
+        self._cluster: Cluster | None = None
+        self._election: Election | None = None
+        self._reader = Reader(environment, settings.client, settings.topic, on_replaced=self._begin_again)
+        self._writer: Writer | None = None
+        self._is_elected = False
+        self._elected = asyncio.Event()
+        self._settled = asyncio.Event()
+        """Set while it is known who decides requests: this instance with an open writer, or another one."""
+        self._writing = asyncio.Lock()
+        self._waiting_count = 0
+        self._tasks: dict[asyncio.Task[None], None] = {}
+        self._reopen_s = 0.0
+        """When a writer may be opened again after another one has taken over."""
+
+    @property
+    def state(self) -> RegistryState:
+        return self._reader.state
+
+    @property
+    def offset(self) -> int:
+        """The offset of the last record in the state."""
+        return self._reader.offset
+
+    @property
+    def is_leading(self) -> bool:
+        """Whether requests that write are decided here."""
+        return self._writer is not None
+
+    @property
+    def is_writing(self) -> bool:
+        """Whether a request that writes is being decided or written."""
+        return self._writer is not None and self._writing.locked()
+
+    @property
+    def replay_lag(self) -> int:
+        """How many offsets the state is behind the end of the log as it was last known."""
+        return max(0, self._reader.end_offset - 1 - self._reader.offset)
+
+    async def start(self) -> None:
+        """Create the topic if it is missing, and begin to read; returns when the log has been read to its end."""
+        settings = self.settings
+        await ensure_topic(
+            self._environment,
+            settings.client,
+            settings.topic,
+            replication_factor=settings.replication_factor,
+            timeout_s=settings.init_timeout_s,
+        )
+        cluster = self._cluster = Cluster(self._environment, ClientConfig.parse(settings.client))
+        cluster.start_upkeep()
+        self._spawn(self._reader.run())
+        async with asyncio.timeout(settings.init_timeout_s):
+            while not self._reader.has_started:
+                await asyncio.sleep(0.01)
+        self._election = Election(cluster, self.identity, settings.election, self._on_election)
+        self._spawn(self._election.run())
+        self._spawn(self._lead())
+
+    def _spawn(self, coroutine: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.get_running_loop().create_task(coroutine)
+        task.add_done_callback(self._ended)
+        self._tasks[task] = None
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        self._tasks.pop(task, None)
+        if not task.cancelled() and task.exception() is not None:
+            self.failure = task.exception()
+            log.error("a task of the registry failed", exc_info=task.exception())
+
+    async def stop(self) -> None:
+        """Leave the group and end all tasks."""
+        tasks = list(self._tasks)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        if self._election is not None:
+            await self._election.leave()
+        await self._end_writer()
+        if self._cluster is not None:
+            await self._cluster.close()
+
+    # leading
+
+    def _on_election(self, elected: Elected | None) -> None:
+        self.leader = None if elected is None else elected.identity
+        self._is_elected = elected is not None and elected.is_me
+        if self._is_elected:
+            self._elected.set()
+            if self._writer is None:
+                self._settled.clear()
+            return
+        self._elected.clear()
+        if self._writer is not None:
+            writer, self._writer = self._writer, None
+            self._spawn(writer.close())
+        if self.leader is not None:
+            self._settled.set()
+        else:
+            self._settled.clear()
+
+    def _begin_again(self) -> None:
+        """The log was replaced under the state: what was fenced and read is void."""
+        if self._writer is not None:
+            writer, self._writer = self._writer, None
+            self._spawn(writer.close())
+            self._settled.clear()
+
+    async def _lead(self) -> None:
+        """Keep a writer open while this instance is elected."""
+        while True:
+            await self._elected.wait()
+            if self._writer is None and asyncio.get_running_loop().time() >= self._reopen_s:
+                await self._open_writer()
+            await asyncio.sleep(_RETRY_SECONDS)
+
+    async def _open_writer(self) -> None:
+        settings = self.settings
+        try:
+            writer = await Writer.open(
+                self._environment, settings.client, settings.topic, self._reader, timeout_s=settings.timeout_s
+            )
+        except (ApiError, StoreTimeout, TimeoutError) as error:
+            log.warning("elected, and cannot write to %s: %s", settings.topic, error)
+            return
+        if not self._is_elected:
+            await writer.close()
+            return
+        log.info("leading: %s is read up to offset %d", settings.topic, self.offset)
+        self._writer = writer
+        self._settled.set()
+
+    async def _end_writer(self) -> None:
+        writer, self._writer = self._writer, None
+        if writer is not None:
+            if self._is_elected:
+                self._settled.clear()
+            await writer.close()
+
+    # requests
+
+    async def wait_settled(self) -> None:
+        """Wait until requests that write can be decided, here or by forwarding. Raises `UnknownLeader`, `NotLeader`."""
+        try:
+            await asyncio.wait_for(self._settled.wait(), self.settings.election.session_timeout_ms / 1000)
+        except TimeoutError:
+            raise UnknownLeader("no instance leads now; try again") from None
+        if self._writer is None:
+            if self.leader is None or self.leader == self.identity:
+                raise UnknownLeader("no instance leads now; try again")
+            raise NotLeader(self.leader)
+
+    async def submit(self, decide: Callable[[RegistryState], Decision[A]]) -> tuple[A, int]:
+        """Decide a request and write its records; returns the answer and the offset that has to be read to see it.
+
+        Raises what ``decide`` raises, `NotLeader`, and `RegistryError` if it could not be written.
+        """
+        if self._waiting_count >= _WRITES_WAITING_MAX:
+            raise StoreTimeout(f"{_WRITES_WAITING_MAX} writes are waiting already; try again")
+        self._waiting_count += 1
+        try:
+            async with asyncio.timeout(2 * self.settings.timeout_s), self._writing:
+                await self.wait_settled()
+                writer = self._writer
+                assert writer is not None
+                try:
+                    decision = decide(self.state)
+                except RegistryError:
+                    await self._confirm(writer)
+                    raise
+                if not decision.records:
+                    await self._confirm(writer)
+                    return decision.answer, self.offset
+                return decision.answer, await self._write(writer, decision.records)
+        except TimeoutError:
+            raise StoreTimeout("writes that came before took too long; try again") from None
+        finally:
+            self._waiting_count -= 1
+
+    async def _confirm(self, writer: Writer) -> None:
+        """Check that an answer without a write is not that of a leader which others have replaced.
+
+        Nobody else is elected before the session ends; who may be past that asks the log.
+        """
+        if self._election is None or not self._election.has_lease:
+            await self._write(writer, [NOOP])
+
+    async def _write(self, writer: Writer, records: list[LogRecord]) -> int:
+        try:
+            return await writer.write(records)
+        except (ApiError, RegistryError, TimeoutError) as error:
+            await self._give_up(writer)
+            if isinstance(error, ProducerFenced | InvalidProducerEpoch):
+                # Let the group say first whether this instance is still elected.
+                wait_s = 2 * self.settings.election.heartbeat_interval_ms / 1000
+                self._reopen_s = asyncio.get_running_loop().time() + wait_s
+                log.warning(
+                    "another instance writes to %s. If it is of another group, give all instances one "
+                    "schema.registry.group.id (here: %s)",
+                    self.settings.topic,
+                    self.settings.election.group_id,
+                )
+                raise UnknownLeader("another instance has taken over; try again") from error
+            if isinstance(error, RegistryError):
+                raise
+            if isinstance(error, TimeoutError) or (isinstance(error, ApiError) and error.retriable):
+                raise StoreTimeout(f"the write was not confirmed in time, and may have been made: {error}") from error
+            raise StoreFailed(f"{self.settings.topic} cannot be written: {error}") from error
+        except asyncio.CancelledError:
+            await self._give_up(writer)
+            raise
+
+    async def _give_up(self, writer: Writer) -> None:
+        """Whether a write happened is not known: open another writer, which reads what is there."""
+        if self._writer is writer:
+            await self._end_writer()
+        else:
+            await writer.close()
+
+    async def has_seen(self, offset: int, timeout_s: float) -> bool:
+        """Wait until the state has the record at this offset; returns whether it has."""
+        return await self._reader.wait_for(offset, timeout_s)

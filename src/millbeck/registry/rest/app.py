@@ -1,0 +1,249 @@
+"""The ASGI application: finds the call of a request, forwards writes to the leader, and answers.
+
+Paths are matched by their undecoded segments, since a subject may have a slash in it. ``/contexts/.lab/subjects/a`` is
+``/subjects/:.lab:a``. A request by id without parameters is answered from bytes that were made before, as long as the
+log has not grown.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+from collections.abc import Iterable
+from typing import Final
+from urllib.parse import quote, unquote
+
+from starlette.requests import ClientDisconnect
+from starlette.requests import Request as HttpRequest
+from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
+
+from millbeck.kernel.errors import ApiError
+from millbeck.registry.errors import RegistryError, StoreTimeout, UnknownLeader
+from millbeck.registry.instance import NotLeader
+from millbeck.registry.log_records import Json, encode_json
+from millbeck.registry.rest import schemas, settings, subjects
+from millbeck.registry.rest.calls import Answer, Call
+from millbeck.registry.rest.forwarding import CONTENT_TYPE, FORWARDED_HEADER, OFFSET_HEADER, forward
+from millbeck.registry.rest.metrics import Metrics
+from millbeck.registry.rest.openapi import openapi
+from millbeck.registry.rest.requests import Request
+from millbeck.registry.service import SchemaService
+from millbeck.registry.subjects import DEFAULT_CONTEXT, normal_context
+
+log = logging.getLogger(__name__)
+
+CALLS: Final = (*schemas.CALLS.declared, *subjects.CALLS.declared, *settings.CALLS.declared)
+SEEN_SECONDS: Final = 1.0
+"""How long a read waits for the offset that it must have seen."""
+READY_MAX: Final = 10_000
+_START_LOOK_SECONDS: Final = 0.02
+_JSON: Final = "application/json"
+_ACCEPTED: Final = (
+    CONTENT_TYPE,
+    "application/vnd.schemaregistry+json",
+    _JSON,
+    "application/octet-stream",
+)
+_BY_ID: Final = b"/schemas/ids/"
+
+
+class HttpError(Exception):
+    """An error of HTTP itself."""
+
+    def __init__(self, status: int, reason: str) -> None:
+        super().__init__(f"HTTP {status} {reason}")
+        self.status = status
+
+
+class RegistryApp:
+    def __init__(
+        self, *, body_bytes_max: int = 4 * 1024 * 1024, forward_timeout_s: float = 30.0, start_timeout_s: float = 0.0
+    ) -> None:
+        """Requests that come before the log is read wait for ``start_timeout_s``."""
+        self.service: SchemaService | None = None
+        """None while the log is being read at start."""
+        self.metrics = Metrics(self)
+        self.last_request_s = 0.0
+        self._body_bytes_max = body_bytes_max
+        self._forward_timeout_s = forward_timeout_s
+        self._start_timeout_s = start_timeout_s
+        self._ready: dict[bytes, bytes] = {}
+        self._ready_offset = -1
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            return
+        self.last_request_s = asyncio.get_running_loop().time()
+        response = self._answered_before(scope)
+        if response is None:
+            response = await self._respond(HttpRequest(scope, receive))
+        await response(scope, receive, send)
+
+    # by id
+
+    def _answered_before(self, scope: Scope) -> Response | None:
+        service = self.service
+        path: bytes = scope.get("raw_path") or b""
+        if service is None or scope["method"] != "GET" or scope["query_string"] or not path.startswith(_BY_ID):
+            return None
+        if any(name == OFFSET_HEADER.encode() for name, _ in scope["headers"]):
+            return None
+        if service.instance.offset != self._ready_offset:
+            self._ready.clear()
+            self._ready_offset = service.instance.offset
+        body = self._ready.get(path)
+        if body is None:
+            return None
+        self.metrics.count("GET /schemas/ids/{id}", 200)
+        return Response(body, media_type=CONTENT_TYPE)
+
+    # any call
+
+    async def _respond(self, http: HttpRequest) -> Response:
+        route = ""
+        try:
+            if http.method == "GET" and (own := self._own(http.url.path)) is not None:
+                return own
+            call, variables, context = _find(http.method, _path(http))
+            route = f"{call.method} {call.path}"
+            answer = await self._answer(http, call, variables, context)
+            response = _response(http, answer)
+        except HttpError as error:
+            response = _error(error.status, error.status, str(error))
+        except RegistryError as error:
+            response = _error(error.status, error.code, error.message)
+        except (ApiError, ClientDisconnect) as error:
+            response = _error(500, 50001, f"the log does not answer: {error}")
+        except Exception:
+            log.exception("an unexpected error in %s", route or "routing")
+            response = _error(500, 500, "Internal Server Error")
+        self.metrics.count(route or "unknown", response.status_code)
+        return response
+
+    async def _answer(
+        self, http: HttpRequest, call: Call, variables: dict[str, str], context: str
+    ) -> Response | Answer:
+        service = await self._started_service()
+        raw_body = await self._body(http) if call.body is not None or http.method == "POST" else b""
+        await self._wait_for_offset(http, service)
+        request = Request(service, variables, http.url.query, raw_body, context)
+        try:
+            answer = await call.handler(request)
+        except NotLeader as error:
+            if FORWARDED_HEADER in http.headers:
+                raise UnknownLeader("the leader has changed; try again") from None
+            return await self._forward(http, error, raw_body, service)
+        if call.path == "/schemas/ids/{id}" and not http.url.query and service.instance.offset == self._ready_offset:
+            if len(self._ready) >= READY_MAX:
+                self._ready.clear()
+            self._ready[_path(http).encode()] = encode_json(answer.content)
+        return answer
+
+    async def _started_service(self) -> SchemaService:
+        loop = asyncio.get_running_loop()
+        end_s = loop.time() + self._start_timeout_s
+        while self.service is None:
+            if loop.time() >= end_s:
+                raise StoreTimeout("the registry has not read its log yet; try again")
+            await asyncio.sleep(_START_LOOK_SECONDS)
+        return self.service
+
+    async def _wait_for_offset(self, http: HttpRequest, service: SchemaService) -> None:
+        wanted = http.headers.get(OFFSET_HEADER, "")
+        if not wanted.isascii() or not wanted.isdecimal() or len(wanted) > 18:
+            return
+        if not await service.instance.has_seen(int(wanted), SEEN_SECONDS):
+            raise StoreTimeout(f"this instance has not read offset {wanted} yet; try again")
+
+    async def _forward(self, http: HttpRequest, error: NotLeader, body: bytes, service: SchemaService) -> Response:
+        target = _path(http) + (f"?{http.url.query}" if http.url.query else "")
+        found = await forward(error.leader, http.method, target, body, timeout_s=self._forward_timeout_s)
+        headers = {}
+        if found.offset is not None:
+            headers[OFFSET_HEADER] = str(found.offset)
+            # Who wrote through this instance reads its own write here.
+            await service.instance.has_seen(found.offset, SEEN_SECONDS)
+        return Response(found.body, status_code=found.status, media_type=CONTENT_TYPE, headers=headers)
+
+    async def _body(self, http: HttpRequest) -> bytes:
+        content_type = http.headers.get("content-type", "").partition(";")[0].strip().lower()
+        if content_type and content_type not in _ACCEPTED:
+            raise HttpError(415, f"Unsupported Media Type: send Content-Type: {CONTENT_TYPE}")
+        body = bytearray()
+        async for chunk in http.stream():
+            body += chunk
+            if len(body) > self._body_bytes_max:
+                raise HttpError(413, f"Request Entity Too Large: the limit is {self._body_bytes_max} bytes")
+        return bytes(body)
+
+    # what is not of the registry's API
+
+    def _own(self, path: str) -> Response | None:
+        match path:
+            case "/openapi.json":
+                return Response(json.dumps(openapi(CALLS)), media_type=_JSON)
+            case "/metrics":
+                return Response(self.metrics.render(), media_type="text/plain; version=0.0.4; charset=utf-8")
+            case "/health":
+                return self._health()
+        return None
+
+    def _health(self) -> Response:
+        if self.service is None:
+            return Response('{"status":"starting"}', status_code=503, media_type=_JSON)
+        instance = self.service.instance
+        members: Json = {
+            "status": "ok" if instance.failure is None else "failed",
+            "leader": None if instance.leader is None else instance.leader.url,
+            "is_leading": instance.is_leading,
+            "offset": instance.offset,
+        }
+        return Response(encode_json(members), status_code=200 if instance.failure is None else 503, media_type=_JSON)
+
+
+def _path(http: HttpRequest) -> str:
+    raw = http.scope.get("raw_path")
+    return raw.decode("latin-1") if raw else quote(http.url.path)
+
+
+def _find(method: str, path: str, calls: Iterable[Call] = CALLS) -> tuple[Call, dict[str, str], str]:
+    """The call of a path, its variables, and the context that the path begins with."""
+    segments = [segment for segment in path.split("/") if segment]
+    if segments[:1] == ["associations"]:
+        raise HttpError(404, "Not Found: this registry has no associations of subjects")
+    context = DEFAULT_CONTEXT
+    if segments[:1] == ["contexts"] and len(segments) > 2:
+        context, segments = normal_context(unquote(segments[1])), segments[2:]
+    found = [call for call in calls if _matches(call, segments)]
+    for call in found:
+        if call.method == method:
+            pairs = zip(call.segments, segments, strict=True)
+            return call, {name[1:-1]: unquote(each) for name, each in pairs if name.startswith("{")}, context
+    if found:
+        raise HttpError(405, "Method Not Allowed")
+    raise HttpError(404, "Not Found")
+
+
+def _matches(call: Call, segments: list[str]) -> bool:
+    if len(call.segments) != len(segments):
+        return False
+    return all(name.startswith("{") or name == each for name, each in zip(call.segments, segments, strict=True))
+
+
+def _response(http: HttpRequest, answer: Response | Answer) -> Response:
+    if isinstance(answer, Response):
+        return answer
+    accept = http.headers.get("accept", "")
+    media_type = _JSON if _JSON in accept and "vnd.schemaregistry" not in accept else CONTENT_TYPE
+    headers = {} if answer.offset is None else {OFFSET_HEADER: str(answer.offset)}
+    if answer.text is not None:
+        body = answer.text.encode("utf-8", "replace")
+        return Response(body, status_code=200 if body else 204, media_type=media_type, headers=headers)
+    return Response(encode_json(answer.content), media_type=media_type, headers=headers)
+
+
+def _error(status: int, code: int, message: str) -> Response:
+    body = encode_json({"error_code": code, "message": message})
+    return Response(body, status_code=status, media_type=CONTENT_TYPE)

@@ -1,0 +1,158 @@
+"""One request: its variables, parameters and body, read and checked."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field, replace
+from typing import Any, Final
+from urllib.parse import parse_qs
+
+from millbeck.registry.errors import InvalidSchema, InvalidVersion, UnreadableBody
+from millbeck.registry.log_records import Json, UnreadableRecord
+from millbeck.registry.schema import AVRO, Schema, json_text, references_of
+from millbeck.registry.service import SchemaService
+from millbeck.registry.settings import check_rule_set
+from millbeck.registry.state import Version
+from millbeck.registry.subjects import DEFAULT_CONTEXT, context_prefix, qualify
+
+VERSION_MAX: Final = 2**31 - 1
+LATEST: Final = ("latest", "-1")
+_PARAMETERS_MAX: Final = 100
+
+
+@dataclass(slots=True)
+class Request:
+    service: SchemaService
+    variables: dict[str, str]
+    query: str = ""
+    raw_body: bytes = b""
+    context: str = DEFAULT_CONTEXT
+    """From a path that begins with /contexts/."""
+    _parameters: dict[str, list[str]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        try:
+            self._parameters = parse_qs(self.query, keep_blank_values=True, max_num_fields=_PARAMETERS_MAX)
+        except ValueError:
+            raise UnreadableBody(f"the query has more than {_PARAMETERS_MAX} parameters") from None
+
+    # path
+
+    @property
+    def subject(self) -> str:
+        """The qualified name of the subject in the path, or the one that it is an alias of."""
+        return self.service.state.aliased(self.own_subject)
+
+    @property
+    def own_subject(self) -> str:
+        """The qualified name of the subject in the path."""
+        return qualify(self.context, self.variables["subject"])
+
+    @property
+    def settings_subject(self) -> str | None:
+        """The subject or context in the path whose settings are meant; None for the global settings."""
+        name = self.variables.get("subject")
+        if name is not None:
+            return qualify(self.context, name)
+        return None if self.context == DEFAULT_CONTEXT else context_prefix(self.context)
+
+    @property
+    def version(self) -> int | None:
+        """The version in the path; None: the latest."""
+        text = self.variables["version"]
+        if text in LATEST:
+            return None
+        if not text.isascii() or not text.isdecimal() or not 0 < int(text[:20]) <= VERSION_MAX:
+            raise InvalidVersion(
+                f"The specified version '{text[:100]}' is not a valid version id. Allowed values are between "
+                '[1, 2^31-1] and the string "latest"'
+            )
+        return int(text)
+
+    def number(self, name: str, text: str | None = None) -> int:
+        """A number in the path."""
+        found = self.variables[name] if text is None else text
+        if not found.lstrip("-").isdecimal() or not found.isascii() or len(found) > 19:
+            raise UnreadableBody(f"{name} must be a number, not {found[:100]!r}")
+        return int(found)
+
+    # query
+
+    def text(self, name: str, default: str = "") -> str:
+        return self._parameters.get(name, [default])[-1]
+
+    def texts(self, name: str) -> list[str]:
+        return self._parameters.get(name, [])
+
+    def flag(self, name: str) -> bool:
+        return self.text(name).lower() == "true"
+
+    def page(self, items: list[Any]) -> list[Any]:
+        """The part of a list that ``offset`` and ``limit`` ask for."""
+        offset = max(0, self.number("offset", self.text("offset", "0")))
+        limit = self.number("limit", self.text("limit", "-1"))
+        return items[offset:] if limit < 0 else items[offset : offset + limit]
+
+    # body
+
+    def body(self) -> Json:
+        try:
+            found = json.loads(self.raw_body)
+        except (ValueError, RecursionError) as error:
+            raise UnreadableBody(f"the body is not JSON: {str(error)[:200]}") from None
+        if not isinstance(found, dict):
+            raise UnreadableBody("the body must be a JSON object")
+        return found
+
+    def schema(self, body: Json) -> Schema:
+        """The schema in a body; a reference to version -1 is one to the latest."""
+        text, schema_type = body.get("schema"), body.get("schemaType") or AVRO
+        if not isinstance(text, str) or not text.strip():
+            raise InvalidSchema("Empty schema: the body needs a member schema, whose value is the schema as a string")
+        if not isinstance(schema_type, str):
+            raise UnreadableBody("schemaType must be a string")
+        try:
+            references = references_of(self._numbered(body.get("references")))
+            metadata, rules = json_text(body.get("metadata")), body.get("ruleSet")
+            if rules is not None:
+                check_rule_set(rules)
+            return Schema(schema_type, text, references, metadata, json_text(rules))
+        except UnreadableRecord as error:
+            raise UnreadableBody(str(error)) from None
+
+    def _numbered(self, references: Any) -> Any:
+        if not isinstance(references, list):
+            return references
+        return [self._latest(each) if _is_to_latest(each) else each for each in references]
+
+    def _latest(self, reference: Json) -> Json:
+        subject = qualify(self.context, str(reference.get("subject")))
+        return {**reference, "version": self.service.state.version(subject, None).version}
+
+    def optional_number(self, body: Json, name: str) -> int | None:
+        found = body.get(name)
+        if found is None or found in (-1, 0):
+            return None
+        if not isinstance(found, int) or isinstance(found, bool):
+            raise UnreadableBody(f"{name} must be a number")
+        return found
+
+
+def _is_to_latest(reference: Any) -> bool:
+    return isinstance(reference, dict) and reference.get("version") == -1
+
+
+def version_members(version: Version, text: str | None = None) -> Json:
+    """A version as answers show it; members with their default values are absent."""
+    schema = version.schema if text is None else replace(version.schema, text=text)
+    members: Json = {"subject": version.subject, "version": version.version, "id": version.schema_id}
+    members.update(guid=version.guid, **schema.members())
+    if version.is_deleted:
+        members["deleted"] = True
+    return members
+
+
+def schema_members(version: Version, text: str | None = None) -> Json:
+    """A schema as answers to its id show it."""
+    schema = version.schema if text is None else replace(version.schema, text=text)
+    return {**schema.members(), "guid": version.guid}

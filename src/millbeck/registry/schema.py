@@ -1,0 +1,112 @@
+"""A schema with all that belongs to its identity: type, text, references, metadata, rules."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, Final, NamedTuple
+
+from millbeck.registry.log_records import Json, UnreadableRecord, encode_json, positive
+
+AVRO: Final = "AVRO"
+JSON: Final = "JSON"
+PROTOBUF: Final = "PROTOBUF"
+
+
+class Reference(NamedTuple):
+    """``name`` is the name by which the text imports the version of the subject."""
+
+    name: str
+    subject: str
+    version: int
+
+
+@dataclass(frozen=True)
+class Schema:
+    """Equal schemas of a context have one id.
+
+    ``metadata`` and ``rule_set`` are JSON texts, since a value must be immutable; they are only carried along.
+    """
+
+    schema_type: str
+    text: str
+    references: tuple[Reference, ...] = ()
+    metadata: str | None = None
+    rule_set: str | None = None
+
+    @cached_property
+    def digest(self) -> bytes:
+        """Identifies the content."""
+        parts = [self.schema_type, self.text, [list(each) for each in self.references], self.metadata, self.rule_set]
+        return hashlib.md5(encode_json(parts), usedforsecurity=False).digest()
+
+    @property
+    def guid(self) -> str:
+        """The id of the content in any registry."""
+        digits = self.digest.hex()
+        return "-".join((digits[:8], digits[8:12], digits[12:16], digits[16:20], digits[20:]))
+
+    @property
+    def properties(self) -> Mapping[str, str]:
+        """The properties of the metadata."""
+        found = None if self.metadata is None else json.loads(self.metadata).get("properties")
+        return found if isinstance(found, dict) else {}
+
+    def same_text(self, other: Schema) -> bool:
+        """Whether it differs from the other at most in metadata and rules."""
+        return (self.schema_type, self.text, self.references) == (other.schema_type, other.text, other.references)
+
+    def with_data(self, *, metadata: str | None, rule_set: str | None) -> Schema:
+        return replace(self, metadata=metadata, rule_set=rule_set)
+
+    def members(self) -> Json:
+        """Its members in values of the log and in answers; absent where they have their defaults."""
+        members: Json = {}
+        if self.schema_type != AVRO:
+            members["schemaType"] = self.schema_type
+        if self.references:
+            members["references"] = [each._asdict() for each in self.references]
+        if self.metadata is not None:
+            members["metadata"] = json.loads(self.metadata)
+        if self.rule_set is not None:
+            members["ruleSet"] = json.loads(self.rule_set)
+        members["schema"] = self.text
+        return members
+
+    @classmethod
+    def from_members(cls, members: Json) -> Schema:
+        """Read from a value of the log; raises `UnreadableRecord`."""
+        text, schema_type = members.get("schema"), members.get("schemaType") or AVRO
+        if not isinstance(text, str) or not isinstance(schema_type, str):
+            raise UnreadableRecord("no schema")
+        return cls(
+            schema_type,
+            text,
+            references_of(members.get("references")),
+            json_text(members.get("metadata")),
+            json_text(members.get("ruleSet")),
+        )
+
+
+def references_of(listed: Any) -> tuple[Reference, ...]:
+    if not isinstance(listed, list | None):
+        raise UnreadableRecord("references are not a list")
+    references: list[Reference] = []
+    for each in listed or ():
+        if not isinstance(each, dict):
+            raise UnreadableRecord("a reference is not an object")
+        name, subject = each.get("name"), each.get("subject")
+        if not isinstance(name, str) or not isinstance(subject, str):
+            raise UnreadableRecord("a reference has no name or subject")
+        references.append(Reference(name, subject, positive(each.get("version"), "version")))
+    return tuple(references)
+
+
+def json_text(value: Any) -> str | None:
+    """Metadata or rules as text; None for an absent or empty object."""
+    if not isinstance(value, dict | None):
+        raise UnreadableRecord("metadata or rules are not an object")
+    return encode_json(value).decode() if value else None

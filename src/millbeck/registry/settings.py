@@ -1,0 +1,160 @@
+"""Settings and modes of the whole registry, of a context or of a subject."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from millbeck.registry.decision import IMPORT, MODES, Decision
+from millbeck.registry.errors import (
+    CompatibilityNotConfigured,
+    InvalidCompatibility,
+    InvalidMode,
+    InvalidRuleSet,
+    ModeNotConfigured,
+    OperationNotPermitted,
+    UnreadableBody,
+)
+from millbeck.registry.log_records import Json, KeyType, LogKey
+from millbeck.registry.state import BACKWARD, RegistryState
+from millbeck.registry.subjects import context_of, split
+
+LEVELS: Final = (
+    "NONE",
+    "BACKWARD",
+    "BACKWARD_TRANSITIVE",
+    "FORWARD",
+    "FORWARD_TRANSITIVE",
+    "FULL",
+    "FULL_TRANSITIVE",
+)
+_MEMBERS: Final = {
+    "alias": str,
+    "normalize": bool,
+    "validateFields": bool,
+    "validateNames": bool,
+    "compatibilityGroup": str,
+    "compatibilityPolicy": str,
+    "defaultMetadata": dict,
+    "overrideMetadata": dict,
+    "defaultRuleSet": dict,
+    "overrideRuleSet": dict,
+}
+"""The settings beside ``compatibility``, under the names that they have in requests, answers and the log."""
+_RULE_LISTS: Final = ("migrationRules", "domainRules", "encodingRules")
+
+
+def check_level(level: object) -> str:
+    name = level.upper() if isinstance(level, str) else ""
+    if name not in LEVELS:
+        raise InvalidCompatibility(
+            "Invalid compatibility level. Valid values are none, backward, forward, full, backward_transitive, "
+            "forward_transitive, and full_transitive"
+        )
+    return name
+
+
+def set_config(state: RegistryState, subject: str | None, changes: Json) -> Decision[Json]:
+    """Change settings: absent members stay, null removes. Returns the request with its values as they are stored."""
+    _check_mutable(state, subject)
+    members = dict(state.configs.get(subject, {}))
+    answer: Json = {}
+    if "compatibility" in changes:
+        level = changes["compatibility"]
+        if level is None:
+            members.pop("compatibilityLevel", None)
+        else:
+            members["compatibilityLevel"] = answer["compatibility"] = check_level(level)
+    for name, kind in _MEMBERS.items():
+        if name not in changes:
+            continue
+        value = changes[name]
+        if value is None:
+            members.pop(name, None)
+            continue
+        if not isinstance(value, kind):
+            raise UnreadableBody(f"{name} must be a {kind.__name__}")
+        if name.endswith("RuleSet"):
+            check_rule_set(value)
+        members[name] = answer[name] = value
+    if "compatibilityPolicy" in answer and answer["compatibilityPolicy"] not in ("STRICT", "LENIENT"):
+        raise UnreadableBody("compatibilityPolicy must be STRICT or LENIENT")
+    key = LogKey(KeyType.CONFIG, subject)
+    context = [] if subject is None else state.context_records(context_of(subject))
+    return Decision(answer, [*context, state.record(key, members)])
+
+
+def delete_config(state: RegistryState, subject: str | None) -> Decision[Json]:
+    """Return to the settings of the next level up; returns what was set."""
+    _check_mutable(state, subject)
+    found = state.configs.get(subject)
+    if found is None:
+        if subject is None:
+            return Decision({"compatibilityLevel": BACKWARD})
+        raise CompatibilityNotConfigured(f"Subject '{subject}' does not have subject-level compatibility configured")
+    return Decision(found, state.tombstones(LogKey(KeyType.CONFIG, subject)))
+
+
+def set_mode(state: RegistryState, subject: str | None, mode: object, *, force: bool) -> Decision[Json]:
+    """IMPORT is for a subject, context or registry without schemas, unless forced."""
+    name = mode.upper() if isinstance(mode, str) else ""
+    if name not in MODES:
+        raise InvalidMode(f"Invalid mode. Valid values are {', '.join(MODES)}")
+    if name == IMPORT and not force and state.mode(subject) != IMPORT and _has_schemas(state, subject):
+        where = "the registry" if subject is None else f"'{subject}'"
+        raise OperationNotPermitted(
+            f"Cannot import since found existing subjects in {where}; with force=true it is allowed"
+        )
+    context = [] if subject is None else state.context_records(context_of(subject))
+    return Decision({"mode": name}, [*context, state.record(LogKey(KeyType.MODE, subject), {"mode": name})])
+
+
+def delete_mode(state: RegistryState, subject: str | None, *, recursive: bool = False) -> Decision[Json]:
+    """Return to the mode of the next level up; ``recursive`` also for everything below."""
+    found = state.modes.get(subject)
+    below = [each for each in state.modes if recursive and each != subject and _is_below(each, subject)]
+    if found is None and not below and subject is not None:
+        raise ModeNotConfigured(f"Subject '{subject}' does not have subject-level mode configured")
+    removed = [*([] if found is None else [subject]), *below]
+    records = [record for each in removed for record in state.tombstones(LogKey(KeyType.MODE, each))]
+    return Decision({"mode": found or state.mode(subject)}, records)
+
+
+def check_rule_set(value: object) -> None:
+    """Check the form of a rule set; its rules are run by the serializers of clients."""
+    if not isinstance(value, dict):
+        raise InvalidRuleSet("a rule set is an object with migrationRules, domainRules or encodingRules")
+    for list_name in _RULE_LISTS:
+        rules = value.get(list_name)
+        if rules is None:
+            continue
+        if not isinstance(rules, list):
+            raise InvalidRuleSet(f"{list_name} is not a list")
+        names: list[str] = []
+        for rule in rules:
+            name = rule.get("name") if isinstance(rule, dict) else None
+            if not isinstance(name, str) or not name:
+                raise InvalidRuleSet(f"a rule of {list_name} has no name")
+            if name in names:
+                raise InvalidRuleSet(f"{list_name} has two rules named {name}")
+            if not isinstance(rule.get("type"), str):
+                raise InvalidRuleSet(f"rule {name} has no type")
+            names.append(name)
+
+
+def _check_mutable(state: RegistryState, subject: str | None) -> None:
+    mode = state.mode(subject)
+    if mode.startswith("READONLY"):
+        what = "The registry" if subject is None else f"Subject '{subject}'"
+        raise OperationNotPermitted(f"{what} is in {mode} mode, which refuses writes: see PUT /mode")
+
+
+def _has_schemas(state: RegistryState, subject: str | None) -> bool:
+    return any(_is_below(each, subject) or each == subject for each in state.subjects if state.versions(each))
+
+
+def _is_below(each: str | None, subject: str | None) -> bool:
+    """Whether settings of ``subject``, which may be a context's prefix or None, cover those of the other."""
+    if subject is None:
+        return each is not None
+    context, name = split(subject)
+    return each is not None and not name and context_of(each) == context

@@ -1,0 +1,388 @@
+"""What the records of ``_schemas`` add up to.
+
+`RegistryState.replay` is the only way to change it, on a leader as on any reader, live as on start. Two instances that
+have read the same records have equal states; so has one that has read the topic after compaction, which leaves the last
+record of each key.
+
+Three things outlive what they belong to. An id is never given again: the highest id of a context is kept in a record of
+its own when the schema with it is deleted for good (`id_floor_key`). Every byte form of a key that holds a value is
+remembered, since a delete must write a tombstone under each of them. And a key whose schema was deleted under one form
+while another form still holds a value is a leftover: it would come back with compaction, so the leader writes the
+tombstone that is missing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Final
+
+from millbeck.registry.errors import SubjectNotFound, VersionNotFound
+from millbeck.registry.log_records import (
+    TENANT,
+    Json,
+    KeyType,
+    LogKey,
+    LogRecord,
+    UnreadableRecord,
+    decode_json,
+    decode_key,
+    encode_json,
+    encode_key,
+    positive,
+)
+from millbeck.registry.schema import Schema
+from millbeck.registry.subjects import DEFAULT_CONTEXT, context_of, context_prefix, qualify, split
+
+ID_FLOOR_SUBJECT: Final = "__millbeck_ids"
+"""The subject whose settings keep the highest id of a context; Confluent's registry carries the record along."""
+ID_FLOOR_PROPERTY: Final = "millbeck.id.max"
+BACKWARD: Final = "BACKWARD"
+READWRITE: Final = "READWRITE"
+PROBLEMS_MAX: Final = 100
+_USUAL_MEMBERS: Final = (
+    "subject",
+    "version",
+    "id",
+    "guid",
+    "schemaType",
+    "references",
+    "metadata",
+    "ruleSet",
+    "schema",
+    "deleted",
+)
+
+
+@dataclass(slots=True)
+class Version:
+    """One version of a subject."""
+
+    subject: str
+    version: int
+    schema_id: int
+    schema: Schema
+    is_deleted: bool = False
+    """Soft-deleted: it answers only to who asks for deleted ones, and its id still answers."""
+    original: Json | None = None
+    """The value as it was read, if it has members that are not known here: they are kept when it is rewritten."""
+    given_guid: str | None = None
+    """The guid that another registry has given it, if it is not the one computed here."""
+
+    def value(self, *, is_deleted: bool) -> bytes:
+        """The value of its record."""
+        if self.original is not None:
+            return encode_json({**self.original, "deleted": is_deleted})
+        identity = {"subject": self.subject, "version": self.version, "id": self.schema_id, "guid": self.guid}
+        return encode_json({**identity, **self.schema.members(), "deleted": is_deleted})
+
+    @property
+    def key(self) -> LogKey:
+        return LogKey(KeyType.SCHEMA, self.subject, self.version)
+
+    @property
+    def guid(self) -> str:
+        return self.given_guid or self.schema.guid
+
+
+@dataclass(slots=True)
+class Context:
+    """The ids of one context."""
+
+    is_declared: bool = False
+    """Whether a record says that it exists."""
+    id_max: int = 0
+    """The highest id ever seen, deleted ones included."""
+    holders: dict[int, dict[tuple[str, int], Version]] = field(default_factory=dict)
+    """The versions of each id, by subject and version."""
+    ids: dict[bytes, tuple[int, ...]] = field(default_factory=dict)
+    """The ids of each content; more than one only in a log that was written with ids chosen by hand."""
+
+
+class RegistryState:
+    def __init__(self) -> None:
+        self.subjects: dict[str, dict[int, Version]] = {}
+        self.contexts: dict[str, Context] = {DEFAULT_CONTEXT: Context(is_declared=True)}
+        self.configs: dict[str | None, Json] = {}
+        """Settings by subject; None: of all subjects."""
+        self.modes: dict[str | None, str] = {}
+        self.forms: dict[LogKey, tuple[bytes, ...]] = {}
+        """Every byte form of a key that holds a value in the log."""
+        self.leftovers: dict[LogKey, None] = {}
+        """Keys that are deleted and still have a form with a value."""
+        self.referrers: dict[tuple[str, int], dict[tuple[str, int], None]] = {}
+        """By version of a subject, the versions that refer to it."""
+        self.guids: dict[str, dict[tuple[str, int], None]] = {}
+        self.unreadable_count = 0
+        self.problems: list[str] = []
+        """The first records that could not be read."""
+
+    # replay
+
+    def replay(self, key: bytes | None, value: bytes | None) -> None:
+        """Apply the next record. One that cannot be read is counted and passed over: it must not stop an instance."""
+        try:
+            self._replay(key, value)
+        except UnreadableRecord as error:
+            self.unreadable_count += 1
+            if len(self.problems) < PROBLEMS_MAX:
+                self.problems.append(str(error))
+
+    def _replay(self, raw: bytes | None, value: bytes | None) -> None:
+        if raw is None:
+            raise UnreadableRecord("a record without a key")
+        key = decode_key(raw)
+        if key.keytype is KeyType.NOOP:
+            return
+        if value is None:
+            self._forget(key)
+            forms = tuple(form for form in self.forms.get(key, ()) if form != raw)
+            if forms:
+                self.forms[key] = forms
+                self.leftovers[key] = None
+            else:
+                self.forms.pop(key, None)
+                self.leftovers.pop(key, None)
+            return
+        members = decode_json(value)
+        self._keep(key, members)
+        forms = self.forms.get(key, ())
+        if raw not in forms:
+            self.forms[key] = (*forms, raw)
+        self.leftovers.pop(key, None)
+
+    def _keep(self, key: LogKey, members: Json) -> None:
+        subject = key.subject
+        match key.keytype:
+            case KeyType.SCHEMA:
+                assert subject is not None
+                self._keep_version(subject, key.version, members)
+            case KeyType.CONFIG:
+                self.configs[subject] = members
+                if subject is not None and split(subject)[1] == ID_FLOOR_SUBJECT:
+                    self._raise_floor(context_of(subject), members)
+            case KeyType.MODE:
+                mode = members.get("mode")
+                if not isinstance(mode, str):
+                    raise UnreadableRecord("a mode is not a text")
+                self.modes[subject] = mode
+            case KeyType.CONTEXT:
+                assert subject is not None
+                self._context(subject).is_declared = True
+            case KeyType.DELETE_SUBJECT:
+                assert subject is not None
+                last = positive(members.get("version"), "version")
+                for version in self.subjects.get(subject, {}).values():
+                    if version.version <= last:
+                        version.is_deleted = True
+                        if version.original is not None:
+                            version.original["deleted"] = True
+            case KeyType.CLEAR_SUBJECT:
+                assert subject is not None
+                for number in list(self.subjects.get(subject, {})):
+                    self._forget_version(subject, number)
+                    cleared = LogKey(KeyType.SCHEMA, subject, number)
+                    if cleared in self.forms:
+                        self.leftovers[cleared] = None
+
+    def _keep_version(self, subject: str, number: int, members: Json) -> None:
+        schema = Schema.from_members(members)
+        schema_id = positive(members.get("id"), "id")
+        deleted = members.get("deleted", False)
+        if not isinstance(deleted, bool | None):
+            raise UnreadableRecord("deleted is neither true nor false")
+        self._forget_version(subject, number)
+        context = self._context(context_of(subject))
+        holders = context.holders.setdefault(schema_id, {})
+        known = next((each.schema for each in holders.values() if each.schema == schema), schema)
+        is_usual = all(name in _USUAL_MEMBERS for name in members)
+        guid = members.get("guid")
+        version = Version(subject, number, schema_id, known, bool(deleted), None if is_usual else members)
+        version.given_guid = guid if isinstance(guid, str) and guid != known.guid else None
+        where = (subject, number)
+        versions = self.subjects.setdefault(subject, {})
+        versions[number] = version
+        if next(reversed(versions)) != max(versions):
+            self.subjects[subject] = dict(sorted(versions.items()))
+        holders[where] = version
+        context.id_max = max(context.id_max, schema_id)
+        ids = context.ids.get(known.digest, ())
+        if schema_id not in ids:
+            context.ids[known.digest] = (*ids, schema_id)
+        self.guids.setdefault(version.guid, {})[where] = None
+        for target in self.targets(version):
+            self.referrers.setdefault(target, {})[where] = None
+
+    def targets(self, version: Version) -> list[tuple[str, int]]:
+        """The versions that a version refers to."""
+        context = context_of(version.subject)
+        return [(qualify(context, each.subject), each.version) for each in version.schema.references]
+
+    def _forget(self, key: LogKey) -> None:
+        subject = key.subject
+        match key.keytype:
+            case KeyType.SCHEMA:
+                assert subject is not None
+                self._forget_version(subject, key.version)
+            case KeyType.CONFIG:
+                self.configs.pop(subject, None)
+            case KeyType.MODE:
+                self.modes.pop(subject, None)
+            case KeyType.CONTEXT:
+                assert subject is not None
+                if subject in self.contexts and subject != DEFAULT_CONTEXT:
+                    self.contexts[subject].is_declared = False
+
+    def _forget_version(self, subject: str, number: int) -> None:
+        versions = self.subjects.get(subject, {})
+        version = versions.pop(number, None)
+        if version is None:
+            return
+        if not versions:
+            del self.subjects[subject]
+        where = (subject, number)
+        context = self._context(context_of(subject))
+        holders = context.holders[version.schema_id]
+        del holders[where]
+        if not any(each.schema == version.schema for each in holders.values()):
+            digest = version.schema.digest
+            ids = tuple(each for each in context.ids[digest] if each != version.schema_id)
+            if ids:
+                context.ids[digest] = ids
+            else:
+                del context.ids[digest]
+        if not holders:
+            del context.holders[version.schema_id]
+        named = self.guids[version.guid]
+        del named[where]
+        if not named:
+            del self.guids[version.guid]
+        for target in self.targets(version):
+            referrers = self.referrers.get(target, {})
+            referrers.pop(where, None)
+            if not referrers:
+                self.referrers.pop(target, None)
+
+    def _raise_floor(self, name: str, members: Json) -> None:
+        metadata = members.get("overrideMetadata")
+        properties = metadata.get("properties") if isinstance(metadata, dict) else None
+        text = properties.get(ID_FLOOR_PROPERTY) if isinstance(properties, dict) else None
+        if isinstance(text, str) and text.isascii() and text.isdecimal() and len(text) <= len(str(2**31)):
+            context = self._context(name)
+            context.id_max = max(context.id_max, int(text))
+
+    def _context(self, name: str) -> Context:
+        return self.contexts.setdefault(name, Context())
+
+    # questions
+
+    def context(self, name: str) -> Context:
+        return self.contexts.get(name, Context())
+
+    def versions(self, subject: str, *, deleted: bool = False) -> list[Version]:
+        """The versions of a subject in order, soft-deleted ones only with ``deleted``."""
+        return [each for each in self.subjects.get(subject, {}).values() if deleted or not each.is_deleted]
+
+    def version(self, subject: str, number: int | None, *, deleted: bool = False) -> Version:
+        """One version; None: the latest. Raises `SubjectNotFound` or `VersionNotFound`."""
+        versions = self.versions(subject, deleted=deleted)
+        if not versions:
+            raise SubjectNotFound(f"Subject '{subject}' not found.")
+        if number is None:
+            return versions[-1]
+        found = self.subjects[subject].get(number)
+        if found is None or (found.is_deleted and not deleted):
+            raise VersionNotFound(f"Version {number} not found.")
+        return found
+
+    def by_id(self, context: str, schema_id: int) -> Version | None:
+        """Any version with the id, one that is not deleted if there is one."""
+        holders = self.context(context).holders.get(schema_id)
+        if not holders:
+            return None
+        return next((each for each in holders.values() if not each.is_deleted), next(iter(holders.values())))
+
+    def latest_with(self, subject: str, properties: dict[str, str], *, deleted: bool = False) -> Version | None:
+        """The latest version whose metadata has all these properties."""
+        for version in reversed(self.versions(subject, deleted=deleted)):
+            if properties.items() <= dict(version.schema.properties).items():
+                return version
+        return None
+
+    def next_id(self, context: str) -> int:
+        return self.context(context).id_max + 1
+
+    def settings_chain(self, subject: str | None) -> Iterator[str | None]:
+        """Where the settings of a subject come from, the nearest first: it, its context, all subjects."""
+        if subject is not None:
+            yield subject
+            context, name = split(subject)
+            if context != DEFAULT_CONTEXT and name:
+                yield context_prefix(context)
+            yield None
+
+    def setting(self, subject: str | None, name: str) -> object:
+        """A setting in force, or None."""
+        chain = list(self.settings_chain(subject)) or [None]
+        return next((self.configs[each][name] for each in chain if name in self.configs.get(each, {})), None)
+
+    def compatibility(self, subject: str | None, default: str = BACKWARD) -> str:
+        found = self.setting(subject, "compatibilityLevel")
+        return found if isinstance(found, str) else default
+
+    def mode(self, subject: str | None) -> str:
+        chain = list(self.settings_chain(subject)) or [None]
+        return next((self.modes[each] for each in chain if each in self.modes), READWRITE)
+
+    def aliased(self, subject: str) -> str:
+        """The subject that this one is an alias of, or itself."""
+        alias = self.configs.get(subject, {}).get("alias")
+        return qualify(context_of(subject), alias) if isinstance(alias, str) and alias else subject
+
+    # records
+
+    def record(self, key: LogKey, members: Json) -> LogRecord:
+        return LogRecord(encode_key(key), encode_json(members))
+
+    def tombstones(self, key: LogKey) -> list[LogRecord]:
+        """What deletes a key: a tombstone under every form that holds a value."""
+        return [LogRecord(raw, None) for raw in self.forms.get(key, ())]
+
+    def leftover_tombstones(self) -> list[LogRecord]:
+        """What keeps deleted keys from coming back with compaction."""
+        return [record for key in self.leftovers for record in self.tombstones(key)]
+
+    def context_records(self, name: str) -> list[LogRecord]:
+        """What declares a context that has no record yet."""
+        if self.context(name).is_declared or name == DEFAULT_CONTEXT:
+            return []
+        key = LogKey(KeyType.CONTEXT, name)
+        return [self.record(key, {"tenant": TENANT, "context": name})]
+
+    def id_floor_records(self, removed: list[Version]) -> list[LogRecord]:
+        """What keeps the highest id of a context when these versions are deleted for good."""
+        records: list[LogRecord] = []
+        for name in dict.fromkeys(context_of(each.subject) for each in removed):
+            highest = self.context(name).id_max
+            if any(each.schema_id == highest and context_of(each.subject) == name for each in removed):
+                properties = {"properties": {ID_FLOOR_PROPERTY: str(highest)}}
+                members = {"compatibilityLevel": BACKWARD, "overrideMetadata": properties}
+                records.append(self.record(id_floor_key(name), members))
+        return records
+
+    def image(self) -> object:
+        """Everything that answers depend on, for comparing states."""
+        return (
+            {
+                subject: [(each.version, each.schema_id, each.schema, each.is_deleted) for each in versions.values()]
+                for subject, versions in sorted(self.subjects.items())
+            },
+            {name: (each.id_max, each.is_declared) for name, each in sorted(self.contexts.items()) if each.id_max},
+            self.configs,
+            self.modes,
+            sorted((key, sorted(referrers)) for key, referrers in self.referrers.items()),
+        )
+
+
+def id_floor_key(context: str) -> LogKey:
+    return LogKey(KeyType.CONFIG, qualify(context, ID_FLOOR_SUBJECT))

@@ -1,0 +1,56 @@
+"""Names of subjects: plain ones are in the default context, ``:.lab:orders-value`` is in the context ``.lab``.
+
+Ids and versions belong to a context, so two contexts are like two registries. Inside this package a subject is always
+its qualified name: the plain name in the default context, and the name with its prefix in any other.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from millbeck.registry.errors import InvalidSubject
+
+DEFAULT_CONTEXT: Final = "."
+ALL_CONTEXTS: Final = ":*:"
+_NAME_LENGTH_MAX: Final = 8192
+
+
+def split(subject: str) -> tuple[str, str]:
+    """The context and the plain name of a qualified name."""
+    if subject.startswith(":."):
+        context, separator, name = subject[1:].partition(":")
+        if separator:
+            return context, name
+    return DEFAULT_CONTEXT, subject
+
+
+def context_of(subject: str) -> str:
+    return split(subject)[0]
+
+
+def qualify(context: str, name: str) -> str:
+    """The qualified name of a subject that was named in a context; a name with a context of its own keeps that."""
+    if name.startswith(":."):
+        own, plain = split(name)
+        return plain if own == DEFAULT_CONTEXT else name
+    return name if context == DEFAULT_CONTEXT else f":{context}:{name}"
+
+
+def context_prefix(context: str) -> str:
+    """The qualified name under which settings of a whole context are kept."""
+    return f":{context}:"
+
+
+def normal_context(name: str) -> str:
+    """A context's name as it is stored, from ``lab``, ``.lab`` or ``:.lab:``."""
+    plain = name.strip(":")
+    return plain if plain.startswith(".") else f".{plain}"
+
+
+def check(subject: str) -> str:
+    """Return the qualified name if it can be the name of a subject."""
+    context, name = split(subject)
+    printable = all(character.isprintable() for character in subject)
+    if not name.strip() or not printable or len(subject) > _NAME_LENGTH_MAX or name in ("__GLOBAL", "__EMPTY"):
+        raise InvalidSubject(f"The specified subject '{subject[:200]}' is not a valid subject.")
+    return qualify(context, name)

@@ -1,0 +1,391 @@
+"""The calls of the registry over HTTP, without a network and without a log: their bodies, codes and headers."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import quote
+
+import pytest
+
+from millbeck.host import real_environment
+from millbeck.registry.decision import Decision
+from millbeck.registry.election import Identity
+from millbeck.registry.instance import InstanceSettings, NotLeader
+from millbeck.registry.log_records import LogRecord
+from millbeck.registry.rest import app as app_module
+from millbeck.registry.rest.app import CALLS, RegistryApp
+from millbeck.registry.rest.forwarding import Forwarded
+from millbeck.registry.service import SchemaService
+from millbeck.registry.state import RegistryState
+
+CONTENT_TYPE = "application/vnd.schemaregistry.v1+json"
+
+
+@dataclass
+class InstanceInMemory:
+    """An instance whose log is a list."""
+
+    settings: InstanceSettings = field(default_factory=lambda: InstanceSettings(client={}))
+    state: RegistryState = field(default_factory=RegistryState)
+    log: list[LogRecord] = field(default_factory=list)
+    leader: Identity | None = field(default_factory=lambda: Identity("r1", 8081))
+    is_leading: bool = True
+    failure: BaseException | None = None
+    replay_lag: int = 0
+
+    @property
+    def offset(self) -> int:
+        return len(self.log) - 1
+
+    async def wait_settled(self) -> None:
+        if not self.is_leading:
+            assert self.leader is not None
+            raise NotLeader(self.leader)
+
+    async def submit(self, decide: Callable[[RegistryState], Decision[Any]]) -> tuple[Any, int]:
+        await self.wait_settled()
+        decision = decide(self.state)
+        for record in decision.records:
+            self.log.append(record)
+            self.state.replay(*record)
+        return decision.answer, self.offset
+
+    async def has_seen(self, offset: int, timeout_s: float) -> bool:
+        return self.offset >= offset
+
+
+@dataclass
+class Answered:
+    status: int
+    headers: dict[str, str]
+    body: bytes
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.body)
+
+
+class Client:
+    def __init__(self) -> None:
+        self.instance = InstanceInMemory()
+        self.app = RegistryApp(body_bytes_max=100_000)
+        self.app.service = SchemaService(real_environment(), self.instance)  # type: ignore[arg-type]
+
+    def __call__(self, method: str, target: str, body: Any = None, headers: dict[str, str] | None = None) -> Answered:
+        return asyncio.run(self._call(method, target, body, {"content-type": CONTENT_TYPE, **(headers or {})}))
+
+    async def _call(self, method: str, target: str, body: Any, headers: dict[str, str]) -> Answered:
+        path, _, query = target.partition("?")
+        raw = body if isinstance(body, bytes) else b"" if body is None else json.dumps(body).encode()
+        scope = {
+            "type": "http",
+            "method": method,
+            "path": path,
+            "raw_path": path.encode(),
+            "query_string": query.encode(),
+            "headers": [(name.encode(), value.encode()) for name, value in headers.items()],
+            "server": ("r1", 8081),
+            "scheme": "http",
+        }
+        sent: list[Any] = []
+
+        async def receive() -> Any:
+            return {"type": "http.request", "body": raw, "more_body": False}
+
+        async def send(message: Any) -> None:
+            sent.append(message)
+
+        await self.app(scope, receive, send)
+        answered = {name.decode(): value.decode() for name, value in sent[0]["headers"]}
+        return Answered(sent[0]["status"], answered, sent[1]["body"])
+
+    def register(self, subject: str, schema: Any, **more: Any) -> Answered:
+        return self("POST", f"/subjects/{quote(subject, safe='')}/versions", {"schema": json.dumps(schema), **more})
+
+
+@pytest.fixture
+def client() -> Client:
+    return Client()
+
+
+def record(*fields: Any, name: str = "R") -> Any:
+    return {"type": "record", "name": name, "fields": list(fields)}
+
+
+A_INT = {"name": "a", "type": "int"}
+B_OPTIONAL = {"name": "b", "type": ["null", "string"], "default": None}
+
+
+def test_a_schema_is_registered_once_and_found_everywhere(client: Client) -> None:
+    first = client.register("orders-value", "string")
+    assert (first.status, first.json["id"], first.headers["content-type"]) == (200, 1, CONTENT_TYPE)
+    assert first.headers["x-millbeck-offset"] == "0"
+    assert client.register("orders-value", {"type": "string"}).json == first.json
+    assert client.register("other", "string").json["id"] == 1
+    guid = first.json["guid"]
+    version = {"subject": "orders-value", "version": 1, "id": 1, "guid": guid, "schema": '"string"'}
+    for name in ("1", "latest", "-1"):
+        assert client("GET", f"/subjects/orders-value/versions/{name}").json == version
+    assert client("POST", "/subjects/orders-value", {"schema": '"string"'}).json == version
+    assert client("GET", "/schemas/ids/1").json == {"schema": '"string"', "guid": guid}
+    assert client("GET", "/schemas/ids/1?fetchMaxId=true").json["maxId"] == 1
+    assert client("GET", "/schemas/ids/1/schema").body == b'"string"'
+    assert client("GET", "/subjects/orders-value/versions/1/schema").body == b'"string"'
+    assert client("GET", "/schemas/ids/1/subjects").json == ["orders-value", "other"]
+    assert client("GET", "/schemas/ids/1/versions?limit=1").json == [{"subject": "orders-value", "version": 1}]
+    assert client("GET", f"/schemas/guids/{guid}").json["schema"] == '"string"'
+    assert client("GET", f"/schemas/guids/{guid}/ids").json == [{"context": ".", "id": 1}]
+    assert client("GET", "/subjects").json == ["orders-value", "other"]
+    assert client("GET", "/subjects?subjectPrefix=or").json == ["orders-value"]
+    assert client("GET", "/subjects/orders-value/versions").json == [1]
+    assert [each["subject"] for each in client("GET", "/schemas?latestOnly=true").json] == ["orders-value", "other"]
+
+
+def test_answers_by_id_made_before_are_the_same_and_go_with_the_schema(client: Client) -> None:
+    client.register("a", "string")
+    answers = [client("GET", "/schemas/ids/1").body for _ in range(3)]
+    assert len(set(answers)) == 1
+    for target in ("/subjects/a", "/subjects/a?permanent=true"):
+        client("DELETE", target)
+    assert client("GET", "/schemas/ids/1").status == 404
+
+
+ERRORS: dict[str, tuple[str, str, Any, int, str]] = {
+    "no such subject": ("GET", "/subjects/x/versions", None, 40401, "Subject 'x' not found."),
+    "no such version": ("GET", "/subjects/a/versions/9", None, 40402, "Version 9 not found."),
+    "no such id": ("GET", "/schemas/ids/9", None, 40403, "Schema 9 not found"),
+    "not this schema": ("POST", "/subjects/a", {"schema": '"long"'}, 40403, "Schema not found"),
+    "not deleted softly": ("DELETE", "/subjects/a?permanent=true", None, 40405, "was not deleted first"),
+    "a version not deleted softly": (
+        "DELETE",
+        "/subjects/a/versions/1?permanent=true",
+        None,
+        40407,
+        "not deleted first",
+    ),
+    "deleted softly": ("DELETE", "/subjects/gone", None, 40404, "Set permanent=true"),
+    "a version deleted softly": ("DELETE", "/subjects/gone/versions/1", None, 40406, "Set permanent=true"),
+    "no settings": ("GET", "/config/a", None, 40408, "subject-level compatibility"),
+    "no mode": ("GET", "/mode/a", None, 40409, "subject-level mode"),
+    "incompatible": ("POST", "/subjects/a/versions", {"schema": '"int"'}, 409, "TYPE_MISMATCH"),
+    "no schema": ("POST", "/subjects/a/versions", {"schema": "{"}, 42201, "not JSON"),
+    "an empty schema": ("POST", "/subjects/a/versions", {}, 42201, "Empty schema"),
+    "an unknown type": ("POST", "/subjects/a/versions", {"schema": "x", "schemaType": "XML"}, 42201, "AVRO"),
+    "a reference to nothing": (
+        "POST",
+        "/subjects/a/versions",
+        {"schema": '"X"', "references": [{"name": "X", "subject": "x", "version": 1}]},
+        42201,
+        "register it first",
+    ),
+    "no version": ("GET", "/subjects/a/versions/x", None, 42202, "'x' is not a valid version id"),
+    "version 0": ("GET", "/subjects/a/versions/0", None, 42202, "not a valid version id"),
+    "no level": ("PUT", "/config", {"compatibility": "MOST"}, 42203, "Valid values are"),
+    "no mode of that name": ("PUT", "/mode", {"mode": "MOST"}, 42204, "Valid values are"),
+    "not while there are schemas": ("PUT", "/mode", {"mode": "IMPORT"}, 42205, "force=true"),
+    "not in import mode": ("POST", "/subjects/a/versions", {"schema": '"int"', "id": 7}, 42205, "not in import mode"),
+    "a bad subject": ("POST", "/subjects/%0A/versions", {"schema": '"int"'}, 42208, "not a valid subject"),
+    "a deep schema": (
+        "POST",
+        "/subjects/a/versions",
+        {"schema": '{"type":"array","items":' * 200 + '"int"' + "}" * 200},
+        42209,
+        "levels deep",
+    ),
+    "bad rules": (
+        "POST",
+        "/subjects/a/versions",
+        {"schema": '"int"', "ruleSet": {"domainRules": [{}]}},
+        42210,
+        "has no name",
+    ),
+    "a body that is no object": ("POST", "/subjects/a/versions", [1], 422, "must be a JSON object"),
+    "a body that is no JSON": ("POST", "/subjects/a/versions", b"{", 422, "not JSON"),
+    "a deep body": ("POST", "/subjects/a/versions", b"[" * 90_000, 422, "not JSON"),
+    "references that are no list": (
+        "POST",
+        "/subjects/a/versions",
+        {"schema": '"int"', "references": 1},
+        422,
+        "not a list",
+    ),
+    "a large body": ("POST", "/subjects/a/versions", b"x" * 100_001, 413, "the limit is 100000"),
+    "no such path": ("GET", "/subject", None, 404, "HTTP 404 Not Found"),
+    "no such method": ("PUT", "/subjects", None, 405, "HTTP 405"),
+    "associations": ("GET", "/associations/subjects/a", None, 404, "no associations"),
+    "an id that is no number": ("GET", "/schemas/ids/x", None, 422, "must be a number"),
+    "an offset nobody has": ("GET", "/subjects", None, 50002, "has not read offset 1000"),
+}
+
+
+@pytest.mark.parametrize(("method", "target", "body", "code", "text"), ERRORS.values(), ids=ERRORS.keys())
+def test_errors(client: Client, method: str, target: str, body: Any, code: int, text: str) -> None:
+    client.register("a", "string")
+    client.register("gone", "string")
+    client("DELETE", "/subjects/gone")
+    answer = client(method, target, body, {"x-millbeck-offset": "1000"} if code == 50002 else None)
+    assert answer.json["error_code"] == code
+    assert answer.status == int(str(code)[:3])
+    assert text in answer.json["message"]
+
+
+def test_a_form_is_no_body(client: Client) -> None:
+    answer = client("POST", "/subjects/a/versions", b"schema=x", {"content-type": "application/x-www-form-urlencoded"})
+    assert (answer.status, CONTENT_TYPE in answer.json["message"]) == (415, True)
+
+
+def test_compatibility_is_answered_with_messages(client: Client) -> None:
+    client.register("a", record(A_INT))
+    good = {"schema": json.dumps(record(A_INT, B_OPTIONAL))}
+    bad = {"schema": json.dumps(record(A_INT, {"name": "c", "type": "int"}))}
+    for target in ("/compatibility/subjects/a/versions/latest", "/compatibility/subjects/a/versions"):
+        assert client("POST", target, good).json == {"is_compatible": True}
+        answer = client("POST", f"{target}?verbose=true", bad).json
+        assert not answer["is_compatible"]
+        assert "READER_FIELD_MISSING_DEFAULT_VALUE" in answer["messages"][0]
+    assert client("POST", "/compatibility/subjects/new/versions", bad).json == {"is_compatible": True}
+    assert client("POST", "/compatibility/subjects/new/versions/latest", bad).json["error_code"] == 40401
+
+
+def test_settings_of_subject_context_and_registry(client: Client) -> None:
+    assert client("GET", "/config").json == {"compatibilityLevel": "BACKWARD"}
+    assert client("PUT", "/config", {"compatibility": "full"}).json == {"compatibility": "FULL"}
+    assert client("GET", "/config/a?defaultToGlobal=true").json["compatibilityLevel"] == "FULL"
+    client("PUT", "/contexts/.lab/config", {"compatibility": "NONE"})
+    assert client("GET", "/config/:.lab:").json == {"compatibilityLevel": "NONE"}
+    assert client("GET", "/config/:.lab:a?defaultToGlobal=true").json["compatibilityLevel"] == "NONE"
+    client("PUT", "/config/a", {"compatibility": "FORWARD", "normalize": True})
+    assert client("DELETE", "/config/a").json == {"compatibilityLevel": "FORWARD", "normalize": True}
+    assert client("DELETE", "/config").json == {"compatibilityLevel": "FULL"}
+    assert client("PUT", "/mode/a", {"mode": "READONLY"}).json == {"mode": "READONLY"}
+    assert client.register("a", "int").json["error_code"] == 42205
+    assert client("GET", "/mode/a").json == {"mode": "READONLY"}
+    assert client("DELETE", "/mode/a").json == {"mode": "READONLY"}
+    assert client("GET", "/mode").json == {"mode": "READWRITE"}
+
+
+def test_deleting_in_order(client: Client) -> None:
+    client("PUT", "/config", {"compatibility": "NONE"})
+    for kind in ("int", "long", "string"):
+        client.register("a", kind)
+    assert client("DELETE", "/subjects/a/versions/2").json == 2
+    assert client("GET", "/subjects/a/versions").json == [1, 3]
+    assert client("GET", "/subjects/a/versions?deletedAsNegative=true").json == [1, -2, 3]
+    assert client("GET", "/subjects/a/versions?deletedOnly=true").json == [2]
+    assert client("GET", "/subjects/a/versions/2?deleted=true").json["deleted"] is True
+    assert client("DELETE", "/subjects/a").json == [1, 3]
+    assert client("GET", "/subjects").json == []
+    assert client("GET", "/subjects?deletedOnly=true").json == ["a"]
+    assert client("GET", "/schemas/ids/1").json["schema"] == '"int"'
+    assert client("DELETE", "/subjects/a?permanent=true").json == [1, 2, 3]
+    assert client("GET", "/schemas/ids/1").json["error_code"] == 40403
+    assert client.register("a", "bytes").json["id"] == 4
+
+
+def test_references(client: Client) -> None:
+    client.register("customer", record(A_INT, name="Customer"))
+    order = record({"name": "c", "type": "Customer"}, name="Order")
+    reference = {"name": "Customer", "subject": "customer", "version": -1}
+    answer = client.register("order", order, references=[reference])
+    assert answer.json["references"] == [{**reference, "version": 1}]
+    assert client("GET", "/subjects/customer/versions/1/referencedby").json == [2]
+    resolved = client("GET", "/schemas/ids/2?format=resolved").json["schema"]
+    assert json.loads(resolved)["fields"][0]["type"]["name"] == "Customer"
+    assert client("DELETE", "/subjects/customer").json["error_code"] == 42206
+
+
+def test_contexts_by_name_and_by_path(client: Client) -> None:
+    client.register("a", "int")
+    assert client.register(":.lab:a", "string").json["id"] == 1
+    assert client("GET", "/contexts").json == [".", ".lab"]
+    assert client("GET", "/contexts/lab/subjects/a/versions/1").json["subject"] == ":.lab:a"
+    assert client("GET", "/contexts/.lab/schemas/ids/1").json["schema"] == '"string"'
+    assert client("GET", "/schemas/ids/1?subject=:.lab:a").json["schema"] == '"string"'
+    assert client("GET", "/subjects").json == [":.lab:a", "a"]
+    assert client("GET", "/subjects?subjectPrefix=:.lab:").json == [":.lab:a"]
+    assert client("GET", "/contexts/.lab/subjects").json == [":.lab:a"]
+    assert client("DELETE", "/contexts/.lab").json["error_code"] == 42211
+    for target in ("/subjects/:.lab:a", "/subjects/:.lab:a?permanent=true"):
+        client("DELETE", target)
+    assert client("DELETE", "/contexts/.lab").status == 204
+    assert client("GET", "/contexts").json == ["."]
+
+
+def test_a_subject_may_have_a_slash(client: Client) -> None:
+    assert client.register("a/b", "int").status == 200
+    assert client("GET", "/subjects/a%2Fb/versions").json == [1]
+
+
+def test_an_alias_is_read_as_its_subject(client: Client) -> None:
+    client.register("a", "int")
+    client("PUT", "/config/short", {"alias": "a"})
+    assert client("GET", "/subjects/short/versions/latest").json["subject"] == "a"
+
+
+def test_normalized_schemas_are_one(client: Client) -> None:
+    spellings = [{"type": "int", "y": 1, "x": 2}, {"type": "int", "x": 2, "y": 1}]
+    ids = [
+        client("POST", f"/subjects/s{index}/versions?normalize=true", {"schema": json.dumps(each)}).json["id"]
+        for index, each in enumerate(spellings)
+    ]
+    assert ids == [1, 1]
+
+
+def test_metadata_is_found_by_its_properties(client: Client) -> None:
+    client.register("a", "int", metadata={"properties": {"major": "1"}})
+    assert client("GET", "/subjects/a/metadata?key=major&value=1").json["version"] == 1
+    assert client("GET", "/subjects/a/metadata?key=major&value=2").json["error_code"] == 40403
+
+
+def test_a_write_is_forwarded_to_the_leader(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[Any] = []
+
+    async def forward(leader: Identity, method: str, target: str, body: bytes, *, timeout_s: float) -> Forwarded:
+        asked.append((leader.url, method, target, json.loads(body)))
+        return Forwarded(200, b'{"id":7}', 41)
+
+    monkeypatch.setattr(app_module, "forward", forward)
+    client.instance.is_leading = False
+    answer = client("POST", "/subjects/a%2Fb/versions?normalize=true", {"schema": '"int"'})
+    assert (answer.json, answer.headers["x-millbeck-offset"]) == ({"id": 7}, "41")
+    target = "/subjects/a%2Fb/versions?normalize=true"
+    assert asked == [("http://r1:8081", "POST", target, {"schema": '"int"'})]
+    again = client("POST", "/subjects/a/versions", {"schema": '"int"'}, {"x-millbeck-forwarded": "true"})
+    assert again.json["error_code"] == 50004
+
+
+def test_nothing_is_answered_before_the_log_is_read(client: Client) -> None:
+    client.app.service = None
+    assert client("GET", "/subjects").json["error_code"] == 50002
+    assert client("GET", "/health").status == 503
+
+
+def test_what_raises_unexpectedly_is_told_without_its_reason(client: Client) -> None:
+    client.instance.state = None  # type: ignore[assignment]
+    assert client("GET", "/subjects").json == {"error_code": 500, "message": "Internal Server Error"}
+
+
+def test_health_metrics_and_the_api(client: Client) -> None:
+    client.register("a", "int")
+    assert client("GET", "/health").json == {
+        "status": "ok",
+        "leader": "http://r1:8081",
+        "is_leading": True,
+        "offset": 0,
+    }
+    text = client("GET", "/metrics").body.decode()
+    assert 'kafka_schema_registry_requests_total{call="POST /subjects/{subject}/versions",status="200"} 1' in text
+    assert "kafka_schema_registry_registered_count 1" in text
+    paths = client("GET", "/openapi.json").json["paths"]
+    assert sum(len(each) for each in paths.values()) == len(CALLS)
+    assert paths["/schemas/ids/{id}"]["get"]["summary"] == "The schema with an id."
+
+
+@pytest.mark.parametrize("target", ["/", "/schemas/types", "/v1/metadata/id", "/v1/metadata/version"])
+def test_what_clients_ask_first(client: Client, target: str) -> None:
+    assert client("GET", target).status == 200
+    assert client("GET", target, headers={"accept": "application/json"}).headers["content-type"] == "application/json"
