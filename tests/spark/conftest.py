@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,12 +10,11 @@ from uuid import uuid4
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parent))
-
 if TYPE_CHECKING:
-    from live_log import LiveLog
     from pyspark.sql import SparkSession
-    from waves import Waves
+
+    from tests.spark.live_log import LiveLog
+    from tests.spark.waves import Waves
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -31,8 +29,9 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     pytest.importorskip("pyspark", reason="the extra spark is not installed")
     from millbeck.pipeline.session import spark_session
 
-    # Spark's workers import what tests define, and with it the modules beside them.
-    os.environ["PYTHONPATH"] = str(Path(__file__).parent)
+    # Spark's workers import what tests define.
+    paths = [str(Path(__file__).parents[2]), os.environ.get("PYTHONPATH", "")]
+    os.environ["PYTHONPATH"] = os.pathsep.join(path for path in paths if path)
     settings = {
         # One Java for all the queries of all the tests; a task that finds no memory ends it.
         "spark.driver.memory": "2g",
@@ -51,9 +50,8 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
 @pytest.fixture(scope="session")
 def log() -> Iterator[LiveLog]:
     """A node, and a client to look at it with."""
-    from live_log import LiveLog
-
     from millbeck.testing.broker_process import broker
+    from tests.spark.live_log import LiveLog
 
     with broker({"num.partitions": "1", "auto.create.topics.enable": "false"}) as running:
         live = LiveLog(running)
@@ -75,6 +73,6 @@ def make_topic(log: LiveLog) -> Callable[..., str]:
 
 @pytest.fixture
 def waves(spark: SparkSession, log: LiveLog, make_topic: Callable[..., str], tmp_path: Path) -> Waves:
-    from waves import Waves
+    from tests.spark.waves import Waves
 
     return Waves(spark, log, make_topic, tmp_path)

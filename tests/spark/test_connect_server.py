@@ -8,7 +8,7 @@ import pytest
 
 pytest.importorskip("pyspark", reason="the extra spark is not installed")
 
-from standalone import connect_server, run_demo
+from tests.spark.standalone import connect_server, run_demo
 
 
 @pytest.mark.long

@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from live_log import LiveLog
     from pyspark.sql import SparkSession
+
+    from tests.spark.live_log import LiveLog
 
 
 def test_a_query_commits_to_its_group(

@@ -11,8 +11,9 @@ import pytest
 from millbeck.records.partitioning import partition_for_key
 
 if TYPE_CHECKING:
-    from live_log import LiveLog
     from pyspark.sql import SparkSession
+
+    from tests.spark.live_log import LiveLog
 
 MakeTopic = Callable[..., str]
 

@@ -8,7 +8,7 @@ import pytest
 
 pytest.importorskip("pyspark", reason="the extra spark is not installed")
 
-from standalone import run_demo, standalone
+from tests.spark.standalone import run_demo, standalone
 
 
 @pytest.mark.long

@@ -6,15 +6,16 @@ So every test of an operator restarts from a checkpoint in the middle, and knows
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from millbeck.pipeline.topology.topology import Topology
 
 if TYPE_CHECKING:
-    from live_log import LiveLog
     from pyspark.sql import SparkSession
+
+    from tests.spark.live_log import LiveLog
 
 BEGIN_MS = 1_700_000_000_000
 
@@ -39,7 +40,7 @@ class Waves:
     def run(
         self,
         build: Callable[[Topology, dict[str, str]], None],
-        waves: Sequence[dict[str, Sequence[Event]]],
+        waves: Sequence[Mapping[str, Sequence[Event]]],
         outputs: Sequence[str],
         *,
         partitions: int = 2,

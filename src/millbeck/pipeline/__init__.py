@@ -5,13 +5,13 @@
     orders = spark.readStream.format("millbeck").option("kafka.bootstrap.servers", "127.0.0.1:9092") \\
         .option("subscribe", "orders").load()
 
-Spark does the work: this package holds no engine, no scheduler and no state store. It reaches the log only through
-`millbeck.client`, so everything here works against Apache Kafka as well. Modules that import pyspark or pyarrow say so
-in their first line; the others decide things and can be tested without Spark.
+Spark does the processing: this package has no engine, scheduler or state store of its own. It reaches the cluster only
+through `millbeck.client`, so everything here works with Apache Kafka as well. Modules that import pyspark or pyarrow
+say so in their first line; the others are pure logic and can be tested without Spark.
 
 - reading: `source` (Spark's side), `source_options`, `offsets`, `planning`, `log_view`, `arrow`
-- writing: `sink` (Spark's side), `sink_options`, `outgoing`
-- beside a query: `progress_groups` (lag in consumer groups)
-- around it: `session`, `java`, `spark_output`, `errors`, `plainly` and `explaining` (errors for people), `formats`
-  (Avro, Protobuf and schema registries)
+- writing: `sink` (Spark's side), `sink_options`, `row_writer`
+- beside a query: `progress_groups` (commits a query's offsets to a consumer group, so that its lag is visible)
+- around it: `session`, `java`, `spark_output`, `errors`, `short_errors` and `error_summaries` (readable errors),
+  `formats` (Avro, Protobuf and schema registries)
 """

@@ -1,10 +1,10 @@
-"""Needs pyarrow and numpy: columns of numbers become Arrow record batches, and keys and values are gathered by Arrow.
+"""Needs pyarrow and numpy: build Arrow record batches from columns of record positions; Arrow copies keys and values.
 
-A fetched payload is taken for one long binary array whose elements are, in turn, a value and what lies between it and
-the next value; Arrow's `take` of every second element is then one pass in C++ that copies the values and nothing else.
+A fetched payload is treated as one long binary array whose elements are, alternately, a value and the bytes between it
+and the next value; Arrow's `take` of every second element is then one pass in C++ that copies only the values.
 
-Columns of numbers are made of buffers: to make them of numpy's arrays, Arrow would load pandas first, which takes a new
-worker longer than many a batch.
+Numeric columns are built from buffers: if they were built from numpy arrays, Arrow would import pandas first, which
+takes a new worker longer than many batches.
 """
 
 from __future__ import annotations
@@ -37,22 +37,22 @@ _FIELDS: Final = (
 
 @lru_cache(maxsize=2)
 def schema(with_headers: bool) -> Any:
-    """The Arrow schema of what a source reads; Spark wants it exactly like this."""
+    """The Arrow schema of the source's rows; Spark requires exactly this one."""
     return pa.schema([*_FIELDS, pa.field("headers", HEADERS)] if with_headers else _FIELDS)
 
 
 def record_batch(columns: Columns, topic: str, partition: int, with_headers: bool) -> Any:
-    """A `pyarrow.RecordBatch` of these records."""
+    """A `pyarrow.RecordBatch` of the records."""
     count = columns.row_count
     rows = np.frombuffer(columns.rows, dtype="<i8").reshape(count, _ROW_NUMBERS)
     arrays = [
         gathered(columns.payload, rows[:, 0], rows[:, 1]),
         gathered(columns.payload, rows[:, 2], rows[:, 3]),
         _repeated(topic, count),
-        of_numbers(_INT32, np.full(count, partition, dtype=np.int32)),
-        of_numbers(_INT64, np.ascontiguousarray(rows[:, 4])),
-        of_numbers(_TIMESTAMP, rows[:, 5] * 1000),
-        of_numbers(_INT32, np.full(count, columns.timestamp_type, dtype=np.int32)),
+        numeric_array(_INT32, np.full(count, partition, dtype=np.int32)),
+        numeric_array(_INT64, np.ascontiguousarray(rows[:, 4])),
+        numeric_array(_TIMESTAMP, rows[:, 5] * 1000),
+        numeric_array(_INT32, np.full(count, columns.timestamp_type, dtype=np.int32)),
     ]
     if with_headers:
         arrays.append(_headers(columns))
@@ -60,9 +60,9 @@ def record_batch(columns: Columns, topic: str, partition: int, with_headers: boo
 
 
 def gathered(payload: bytes, begins: Any, sizes: Any) -> Any:
-    """A binary array of the pieces of ``payload`` that begin and are as long as these say; -1 is null.
+    """A binary array of the slices of ``payload`` given by start positions and sizes; size -1 is null.
 
-    The pieces lie one after another, as records do. Their positions fit 32 bits.
+    The slices are in ascending order, as in a batch. Their positions fit 32 bits.
     """
     count = len(begins)
     if count == 0:
@@ -78,18 +78,18 @@ def gathered(payload: bytes, begins: Any, sizes: Any) -> Any:
     pieces = pa.BinaryArray.from_buffers(
         pa.binary(), 2 * count, [None, pa.py_buffer(borders), pa.py_buffer(payload)], null_count=0
     )
-    wanted = of_numbers(_INT32, np.arange(0, 2 * count, 2, dtype=np.int32), is_null if null_count else None)
+    wanted = numeric_array(_INT32, np.arange(0, 2 * count, 2, dtype=np.int32), is_null if null_count else None)
     return pieces.take(wanted)
 
 
-def of_numbers(kind: Any, numbers: Any, is_null: Any = None) -> Any:
-    """An array of this fixed-size type over numpy's own memory, which lies one number after the other."""
+def numeric_array(kind: Any, numbers: Any, is_null: Any = None) -> Any:
+    """An array of a fixed-size type that shares the memory of a contiguous numpy array."""
     validity = None if is_null is None else pa.py_buffer(np.packbits(~is_null, bitorder="little"))
     return pa.Array.from_buffers(kind, len(numbers), [validity, pa.py_buffer(numbers)])
 
 
-def nulls_of(column: Any) -> Any:
-    """For each row of an Arrow array whether it is null, as numpy has it."""
+def null_mask(column: Any) -> Any:
+    """For each row of an Arrow array whether it is null, as a numpy array."""
     count = len(column)
     bits = column.buffers()[0]
     if bits is None or not column.null_count:
@@ -99,14 +99,14 @@ def nulls_of(column: Any) -> Any:
 
 
 def _repeated(text: str, count: int) -> Any:
-    """The same string in every row, made without touching each of them in Python."""
+    """The same string in every row, built without a Python loop."""
     encoded = text.encode()
     borders = np.arange(0, (count + 1) * len(encoded), len(encoded) or 1, dtype=np.int32)[: count + 1]
     return pa.StringArray.from_buffers(count, pa.py_buffer(borders), pa.py_buffer(encoded * count))
 
 
 def _headers(columns: Columns) -> Any:
-    """A list of name and value for each record; null, as Spark has it, for records without headers."""
+    """A list of name and value per record; null, as in Spark, for records without headers."""
     counts = np.frombuffer(columns.header_counts, dtype="<i8")
     slots = np.frombuffer(columns.header_slots, dtype="<i8").reshape(columns.header_count, _SLOT_NUMBERS)
     names = _texts(gathered(columns.payload, slots[:, 0], slots[:, 1]))
@@ -114,12 +114,12 @@ def _headers(columns: Columns) -> Any:
     borders = np.zeros(len(counts) + 1, dtype=np.int32)
     np.cumsum(counts, out=borders[1:])
     entries = pa.StructArray.from_arrays([names, values], fields=list(HEADERS.value_type))
-    offsets = of_numbers(_INT32, borders, np.append(counts == 0, False))
+    offsets = numeric_array(_INT32, borders, np.append(counts == 0, False))
     return pa.ListArray.from_arrays(offsets, entries, type=HEADERS)
 
 
 def _texts(names: Any) -> Any:
-    """Names as strings; bytes that are no UTF-8 become replacement characters, as in Java."""
+    """Header names as strings; invalid UTF-8 becomes replacement characters, as in Java."""
     try:
         return names.cast(pa.string())
     except pa.ArrowInvalid:

@@ -1,9 +1,8 @@
-"""What went wrong, in one line, from whatever Spark has raised.
+"""Find the one line that explains an error raised by Spark.
 
-Spark wraps the error of a source, of a sink or of a Python function into one of its own, with the query's plan, its
-offsets and the stacks of two languages around the line that matters. `explained` finds that line and gives it back as
-the error that it was; what it does not know it cuts down to Spark's own first sentence, with what to do where that is
-known.
+Spark wraps the error of a source, sink or Python function into its own, with the query plan, the offsets and the stack
+traces of two languages around the line that matters. `explained` finds that line and returns it as the original error;
+other errors are shortened to Spark's first sentence, with advice where it is known.
 """
 
 from __future__ import annotations
@@ -51,7 +50,7 @@ _ADVICE: Final = (
 
 
 def explained(error: BaseException) -> PipelineError:
-    """The error itself if it is one of ours, or the one of ours that is inside it, or a short form of it."""
+    """The error itself if it is a `PipelineError`, or one wrapped inside it, or a shortened form of it."""
     if isinstance(error, PipelineError):
         return error
     text = str(error)
@@ -89,7 +88,7 @@ def _clean(text: str) -> str:
 
 
 def tell_first() -> None:
-    """From now on an error of Spark that ends the program is told in a line before all else, if it has one of ours."""
+    """Install an excepthook that prints the line of a wrapped `PipelineError` before Spark's traceback."""
     if not isinstance(sys.excepthook, _TellingFirst):
         sys.excepthook = _TellingFirst(sys.excepthook)
 

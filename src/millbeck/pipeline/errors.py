@@ -1,14 +1,14 @@
-"""What a pipeline's user is told. Each message says what is wrong and what to do about it."""
+"""Errors for the users of pipelines. Each message says what is wrong and how to fix it."""
 
 from __future__ import annotations
 
 
 class PipelineError(Exception):
-    """A pipeline cannot go on; the message is for whoever runs it."""
+    """A pipeline cannot continue; the message is for its user."""
 
 
 class InvalidOption(PipelineError):
-    """An option of a source or sink is wrong."""
+    """An option of a source or sink is invalid."""
 
 
 class BrokerUnreachable(PipelineError):
@@ -16,11 +16,11 @@ class BrokerUnreachable(PipelineError):
 
 
 class TopicMissing(PipelineError):
-    """A topic that was named does not exist."""
+    """A topic does not exist."""
 
 
 class RecordsLost(PipelineError):
-    """Offsets that the query has still to read are gone."""
+    """Offsets that the query has not read yet are gone."""
 
 
 class TopicChanged(RecordsLost):
@@ -28,44 +28,44 @@ class TopicChanged(RecordsLost):
 
 
 class CheckpointMismatch(PipelineError):
-    """The checkpoint was written by another form of the pipeline."""
+    """The checkpoint was written by an incompatible version of the pipeline."""
 
 
 class JavaMissing(PipelineError):
-    """There is no Java, or none that Spark runs on."""
+    """No Java was found, or none that Spark supports."""
 
 
 class ConnectMissing(PipelineError):
-    """What speaks to a Spark Connect server is not installed."""
+    """The packages of the Spark Connect client are not installed."""
 
 
 class NotExactlyOnce(PipelineError):
-    """What was asked for cannot be written exactly once."""
+    """Exactly-once delivery is not possible for this write."""
 
 
 class TopologyError(PipelineError):
-    """A topology asks for something that does not fit together or that Spark cannot do."""
+    """A topology is inconsistent, or asks for something that Spark cannot do."""
 
 
 class BadRecord(PipelineError):
-    """A record could not be read with its serde, and the topology says that this fails the query."""
+    """A record could not be decoded by its serde, and ``bad_records`` is ``fail``."""
 
 
 class SchemaError(PipelineError):
-    """A schema is wrong, is not there, or does not fit what it is for."""
+    """A schema is invalid, missing, or not suitable for its use."""
 
 
 class UnknownSchema(SchemaError):
-    """A registry has no schema of this id or for this subject."""
+    """A registry has no schema with this id or subject."""
 
 
 class DefinitionError(PipelineError):
-    """A pipeline file is not what it should be."""
+    """A pipeline file is invalid."""
 
 
 class AlreadyRunning(PipelineError):
-    """Somebody runs this pipeline."""
+    """Another process runs this pipeline."""
 
 
 class DriverLost(PipelineError):
-    """Spark's Java process has ended under a run: only a new process can go on."""
+    """Spark's Java process has ended during a run: only a new process can continue."""

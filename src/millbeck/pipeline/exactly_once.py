@@ -1,8 +1,10 @@
-"""What makes a query's batches count once: one transaction for each, and a note of it in the same transaction.
+"""Exactly-once batches: one transaction per batch, with a note of the batch committed in the same transaction.
 
-The note is an offset of the consumer group that is called like the transactional id, with the query's id and the
-batch's number as its metadata; it commits with the batch's records or not at all. A batch that Spark repeats finds its
-own note and is not written again. docs/adr/0010-exactly-once-sink.md has every window in which something may die.
+The note is a committed offset in the consumer group named like the transactional id; its metadata holds the query id
+and batch number. It commits with the batch's records or not at all. A batch that Spark repeats finds its own note and
+is not written again. The offset is committed for the lowest partition that the batch wrote; if another query with the
+same transactional id already has its note there, the new note keeps that query's batch as well.
+docs/adr/0010-exactly-once-sink.md lists what happens for a crash at each point.
 """
 
 from __future__ import annotations
@@ -15,7 +17,7 @@ from typing import Any, Final, TypeVar
 from millbeck.client.blocking import Blocking
 from millbeck.client.consumer.commits import CommittedOffset
 from millbeck.client.errors import Disconnected, NoBrokerReachable, RequestTimeout, UnsupportedByBroker
-from millbeck.client.producer.shared_transaction import SharedTransaction, Ticket
+from millbeck.client.producer.shared_transaction import SharedTransaction, TransactionHandle
 from millbeck.kernel.errors import ApiError, InvalidConfig
 from millbeck.kernel.ids import TopicPartition
 from millbeck.pipeline.errors import BrokerUnreachable, InvalidOption, NotExactlyOnce, PipelineError
@@ -26,37 +28,42 @@ ONE_TASK_ONLY: Final = (
     "repartition(1), before writing"
 )
 
+OTHERS_MAX: Final = 20
+"""Maximum number of other queries in one note: about 1 KB, a quarter of the default ``offset.metadata.max.bytes``."""
+
 T = TypeVar("T")
 Written = Mapping[TopicPartition, tuple[int, int]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Begun:
-    """What the tasks of one batch are given."""
+class BatchTransaction:
+    """The state passed to the tasks of one batch."""
 
-    ticket: Ticket
+    ticket: TransactionHandle
     noted: Mapping[str, int]
-    """The last batch of each query that is known to be written."""
+    """The last batch of each query known to be committed."""
 
     def has_been_written(self, query: str, batch: int) -> bool:
         return batch <= self.noted.get(query, -1)
 
 
-def begin(options: SinkOptions) -> Begun:
-    """Fence whatever an earlier attempt left, and see what has been written."""
+def begin(options: SinkOptions) -> BatchTransaction:
+    """Fence earlier attempts and read which batches are committed."""
 
-    async def ask(transaction: SharedTransaction) -> Begun:
+    async def ask(transaction: SharedTransaction) -> BatchTransaction:
         ticket = await transaction.begin()
-        # Only now: the fate of the last transaction is decided.
+        # Read only now: `begin` has completed the previous transaction.
         notes = await transaction.notes(ticket.transactional_id)
-        return Begun(ticket=ticket, noted=batches_of(notes))
+        return BatchTransaction(ticket=ticket, noted=batches_of(notes))
 
     with Blocking() as blocking:
         return _run(options, blocking, _open(options, blocking), ask)
 
 
-def commit(options: SinkOptions, ticket: Ticket, tasks: Sequence[Written], query: str | None, batch: int) -> None:
-    """End the batch's transaction; raises `NotExactlyOnce`, and aborts it, if two tasks wrote to one partition."""
+def commit(
+    options: SinkOptions, ticket: TransactionHandle, tasks: Sequence[Written], query: str | None, batch: int
+) -> None:
+    """Commit the batch's transaction; aborts it and raises `NotExactlyOnce` if two tasks wrote to one partition."""
     shared = _shared_by_two(tasks)
     together = {partition: found for task in tasks for partition, found in task.items()}
 
@@ -64,7 +71,9 @@ def commit(options: SinkOptions, ticket: Ticket, tasks: Sequence[Written], query
         if shared is not None:
             await transaction.abort()
         elif together:
-            await transaction.commit(ticket.transactional_id, note_of(together, query, batch))
+            # No other note can be committed in between: a new owner of the transactional id fences this ticket.
+            kept = {} if query is None else await transaction.notes(ticket.transactional_id)
+            await transaction.commit(ticket.transactional_id, note_of(together, query, batch, kept))
 
     with Blocking() as blocking:
         _run(options, blocking, _open(options, blocking, ticket), ask)
@@ -72,7 +81,7 @@ def commit(options: SinkOptions, ticket: Ticket, tasks: Sequence[Written], query
         raise NotExactlyOnce(f"rows for {shared} came from two tasks: {ONE_TASK_ONLY}")
 
 
-def abort(options: SinkOptions, ticket: Ticket) -> None:
+def abort(options: SinkOptions, ticket: TransactionHandle) -> None:
     async def ask(transaction: SharedTransaction) -> None:
         await transaction.abort()
 
@@ -81,35 +90,48 @@ def abort(options: SinkOptions, ticket: Ticket) -> None:
 
 
 def sweep(settings: Mapping[str, str], transactional_ids: Sequence[str]) -> None:
-    """Abort what killed queries left open under these names, so that readers need not wait for its timeout.
+    """Abort transactions that killed queries left open under these ids, so that readers need not wait for that.
 
-    A query that still runs under one of them fails and, restarted, goes on: nothing is lost.
+    A query that still runs under one of them fails and continues when restarted: nothing is lost.
     """
     for transactional_id in transactional_ids:
         options = SinkOptions(settings=settings, topic=None, delivery="exactly_once", transactional_id=transactional_id)
         begin(options)
 
 
-def note_of(written: Written, query: str | None, batch: int) -> dict[TopicPartition, CommittedOffset]:
-    """What is committed with a batch; nothing for a write that is no query's."""
+def note_of(
+    written: Written, query: str | None, batch: int, kept: Mapping[TopicPartition, CommittedOffset]
+) -> dict[TopicPartition, CommittedOffset]:
+    """The offsets to commit with a batch; none outside a streaming query. ``kept`` are the group's notes so far."""
     if query is None:
         return {}
     partition = min(written)
-    text = json.dumps({"query": query, "batch": batch}, separators=(",", ":"))
+    entry: dict[str, Any] = {"query": query, "batch": batch}
+    replaced = _entries(kept[partition].metadata) if partition in kept else {}
+    others = [(name, number) for name, number in replaced.items() if name != query]
+    if others:
+        entry["others"] = dict(others[:OTHERS_MAX])
+    text = json.dumps(entry, separators=(",", ":"))
     return {partition: CommittedOffset(max(0, written[partition][1]), -1, text)}
 
 
 def batches_of(notes: Mapping[TopicPartition, CommittedOffset]) -> dict[str, int]:
-    """The last batch of each query in a group's notes; what others committed there is left alone."""
+    """The last batch of each query in a group's notes; offsets committed by others are ignored."""
     found: dict[str, int] = {}
     for note in notes.values():
-        try:
-            entry = json.loads(note.metadata)
-            query, batch = entry["query"], int(entry["batch"])
-        except (KeyError, TypeError, ValueError):
-            continue
-        found[query] = max(batch, found.get(query, -1))
+        for query, batch in _entries(note.metadata).items():
+            found[query] = max(batch, found.get(query, -1))
     return found
+
+
+def _entries(text: str) -> dict[str, int]:
+    """Pairs of query and batch of one note, the most recent first; empty if the metadata is not a note."""
+    try:
+        entry = json.loads(text)
+        pairs = [(entry["query"], entry["batch"]), *entry.get("others", {}).items()]
+        return {str(query): int(batch) for query, batch in pairs}
+    except (AttributeError, KeyError, TypeError, ValueError):
+        return {}
 
 
 def _shared_by_two(tasks: Sequence[Written]) -> TopicPartition | None:
@@ -122,7 +144,7 @@ def _shared_by_two(tasks: Sequence[Written]) -> TopicPartition | None:
     return None
 
 
-def _open(options: SinkOptions, blocking: Blocking, ticket: Ticket | None = None) -> SharedTransaction:
+def _open(options: SinkOptions, blocking: Blocking, ticket: TransactionHandle | None = None) -> SharedTransaction:
     assert options.transactional_id is not None
     name = options.transactional_id
     try:

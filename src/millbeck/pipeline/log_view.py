@@ -1,6 +1,6 @@
-"""What a query's driver asks the cluster: which topics there are, which incarnations, and where their logs lie.
+"""The driver's queries to the cluster: topics, their ids, and offsets.
 
-Every answer is fresh. Errors of the client become errors for whoever runs the query (`millbeck.pipeline.errors`).
+Every answer is fresh. Errors of the client become errors for the user of the query (`millbeck.pipeline.errors`).
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ from millbeck.pipeline.source_options import EARLIEST, LATEST, Position, SourceO
 T = TypeVar("T")
 
 FIRST_CONTACT_S: Final = 15.0
-"""How long a broker that has never answered is waited for; later a restart must not fail a query."""
+"""The timeout for the first answer; later ones are longer, so that a broker restart does not fail a query."""
 _REFUSED_S: Final = 5.0
-"""The same for addresses where nobody listens."""
+"""The timeout for addresses that refuse connections."""
 _TOPIC_APPEARS_S: Final = 3.0
-"""A topic that was created a moment ago may not be known to every broker yet."""
+"""The time for a new topic to become known to all brokers."""
 
 
 class LogView:
@@ -56,7 +56,7 @@ class LogView:
     # topics
 
     def topics(self) -> dict[str, TopicView]:
-        """What the options name or match, as it is now. Raises `TopicMissing`."""
+        """The current topics that the options name or match. Raises `TopicMissing`."""
         options = self._options
         if options.pattern is not None:
             return self._matching(options.pattern)
@@ -71,9 +71,9 @@ class LogView:
 
     async def _named(self, names: list[str]) -> dict[str, TopicView]:
         cluster = self._consumer.cluster
-        # Forgotten first: what comes back is what there is.
-        cluster.want_only([])
-        cluster.want_only(names)
+        # Forget cached metadata first, so that only fresh topics are returned.
+        cluster.set_topics([])
+        cluster.set_topics(names)
         await cluster.retrying(self._refresh, timeout_s=self._patience_s)
         found: dict[str, TopicView] = {}
         for name in names:
@@ -93,7 +93,7 @@ class LogView:
         try:
             pattern = re.compile(text)
         except re.error as error:
-            raise InvalidOption(f"the option subscribePattern is no regular expression: {error}") from None
+            raise InvalidOption(f"the option subscribePattern is not a valid regular expression: {error}") from None
         cluster = self._consumer.cluster
         cluster.wants_all_topics = True
         self._ask(lambda: cluster.retrying(self._refresh, timeout_s=self._patience_s))
@@ -104,7 +104,7 @@ class LogView:
         }
 
     def partitions(self, topics: Mapping[str, TopicView]) -> list[TopicPartition]:
-        """Those to read, sorted."""
+        """The partitions to read, sorted."""
         return [
             TopicPartition(name, number)
             for name in sorted(topics)
@@ -122,12 +122,12 @@ class LogView:
         return self._ask(lambda: self._consumer.beginning_offsets(wanted, timeout_s=self._patience_s))
 
     def latest(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
-        """Where each log ends for this source: before the first open transaction with read_committed."""
+        """The end offsets for this source: with read_committed, the last stable offsets."""
         wanted = list(partitions)
         return self._ask(lambda: self._consumer.end_offsets(wanted, timeout_s=self._patience_s))
 
     def at(self, position: Position, *, is_start: bool) -> Offsets:
-        """The offsets that a position means now."""
+        """The offsets of a position now."""
         topics = self.topics()
         partitions = self.partitions(topics)
         return Offsets(self._resolve(position, partitions, is_start=is_start), self.ids(topics))
@@ -179,7 +179,7 @@ class LogView:
         except (NoBrokerReachable, Disconnected, RequestTimeout) as error:
             reason = _reason(error)
             raise BrokerUnreachable(
-                f"no broker answers at {servers}: {reason}. Is it running, and is kafka.bootstrap.servers right?"
+                f"no broker answers at {servers}: {reason}. Check that it runs, and kafka.bootstrap.servers"
             ) from error
         except TopicAuthorizationFailed as error:
             raise PipelineError(f"not allowed to read {self._options.subscription}: {error}") from error
@@ -200,7 +200,7 @@ class LogView:
 
 
 def _reason(error: ApiError) -> ApiError:
-    """That time was up says less than what was wrong in the attempts before."""
+    """The error to report: for a timeout that of the attempt before, which says more."""
     cause = error.__cause__
     return cause if isinstance(error, RequestTimeout) and isinstance(cause, ApiError) else error
 
@@ -208,7 +208,7 @@ def _reason(error: ApiError) -> ApiError:
 def _complete(
     given: Mapping[str, Mapping[int, int]], partitions: list[TopicPartition], name: str
 ) -> dict[TopicPartition, int]:
-    """A number for every partition; Spark wants all of them named, and no others."""
+    """A number for every partition; as in Spark, exactly the partitions that are read must be named."""
     found = {
         TopicPartition(topic, number): value for topic, numbers in given.items() for number, value in numbers.items()
     }

@@ -1,12 +1,12 @@
-"""Where a query stands in the log: an offset for each partition, and which incarnation of each topic that is. Pure.
+"""The offsets of a query: an offset per partition, and the id of each topic. Pure.
 
-In a checkpoint it is JSON in the shape of Spark's Kafka source, with the topics' ids beside it under a key that can be
-no topic's name:
+In a checkpoint they are JSON as in Spark's Kafka source, plus the topic ids under a key that is not a valid topic
+name:
 
     {"orders": {"0": 23, "1": 345}, "$topic_ids": {"orders": "4VP6zvJmTuKV-8PxZ0Ht9g"}}
 
-A topic that is deleted and created again has another id, so offsets of the old one are never taken for offsets of the
-new one. A checkpoint without an id (of another broker, or edited by hand) is taken at its word.
+A topic that is deleted and created again has another id, so offsets of the old topic are never used for the new one. A
+checkpoint without ids (of another broker, or edited by hand) is not checked.
 """
 
 from __future__ import annotations
@@ -40,12 +40,12 @@ class Offsets:
         return sorted({partition.topic for partition in self.by_partition})
 
     def same_topic(self, topic: str, topic_id: Uuid | None) -> bool:
-        """Whether the offsets of this topic belong to the incarnation with this id, as far as anybody can tell."""
+        """Whether the offsets of this topic belong to the given topic id, as far as it is known."""
         known = self.topic_ids.get(topic)
         return known is None or topic_id is None or known == topic_id
 
     def to_json(self) -> dict[str, Any]:
-        """Sorted, so that equal offsets are equal texts: that is how Spark compares them."""
+        """Sorted, so that equal offsets give equal text: Spark compares the text."""
         found: dict[str, Any] = {}
         for partition in self:
             found.setdefault(partition.topic, {})[str(partition.partition)] = self.by_partition[partition]
@@ -55,7 +55,7 @@ class Offsets:
 
     @classmethod
     def from_json(cls, found: Mapping[str, Any]) -> Self:
-        """Raises `PipelineError` for what is no checkpoint of this source."""
+        """Raises `PipelineError` for JSON that is not a checkpoint of this source."""
         try:
             ids = {topic: parse_uuid(text) for topic, text in found.get(IDS_KEY, {}).items()}
             offsets = {
@@ -65,5 +65,5 @@ class Offsets:
                 for partition, offset in partitions.items()
             }
         except (AttributeError, TypeError, ValueError) as error:
-            raise PipelineError(f"the checkpoint holds {found!r}, which are no offsets of this source") from error
+            raise PipelineError(f"the checkpoint holds {found!r}, which are not offsets of this source") from error
         return cls(offsets, ids)

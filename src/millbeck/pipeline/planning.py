@@ -1,8 +1,8 @@
-"""Which offsets a batch reads, and who reads them: limits and ranges. Pure.
+"""Plan a batch: which offsets it reads, split into ranges for tasks. Pure.
 
-A task reads a range of one partition. A large range is cut so that tasks stay short and a topic of one partition still
-uses every core: at `ROWS_PER_TASK_MAX`, at ``maxRecordsPerPartition``, and further until there are ``minPartitions``.
-The cuts follow from the range and the options alone, so a batch that is run again is cut the same way.
+A task reads a range of one partition. A large range is split so that tasks stay short and a topic with one partition
+still uses all cores: at `ROWS_PER_TASK_MAX`, at ``maxRecordsPerPartition``, and further until there are
+``minPartitions``. The splits depend only on the range and the options, so a repeated batch is split the same way.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from millbeck.kernel.ids import TopicPartition, Uuid
 ROWS_PER_TASK_MAX: Final = 1_000_000
 
 Backlog = Mapping[TopicPartition, tuple[int, int]]
-"""From where to where a partition could be read."""
+"""Start and end offset of each partition."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OffsetRange:
-    """What one task reads: ``start`` to before ``end``."""
+    """The offsets one task reads: ``start`` inclusive, ``end`` exclusive."""
 
     partition: TopicPartition
     start: int
@@ -34,9 +34,9 @@ class OffsetRange:
 
 
 def limited(backlog: Backlog, count_max: int) -> dict[TopicPartition, int]:
-    """Where to stop in each partition when about ``count_max`` offsets are read, shared out by what each has to read.
+    """Where to stop reading in each partition: about ``count_max`` offsets in all, in proportion to the backlogs.
 
-    Every partition that has something moves on by one at least, so that none starves behind a long one.
+    Every partition with a backlog advances by at least one, so that none starves behind a long one.
     """
     total = sum(max(0, end - start) for start, end in backlog.values())
     stops: dict[TopicPartition, int] = {}
@@ -51,13 +51,13 @@ def limited(backlog: Backlog, count_max: int) -> dict[TopicPartition, int]:
 
 
 def split(ranges: list[OffsetRange], *, count_min: int | None = None, rows_max: int | None = None) -> list[OffsetRange]:
-    """The ranges in pieces of ``rows_max`` at most, and ``count_min`` of them at least if there are as many offsets."""
+    """Split ranges into pieces of at most ``rows_max``, and at least ``count_min`` of them if offsets suffice."""
     rows_max = rows_max or ROWS_PER_TASK_MAX
     wanted = [found for found in ranges if found.size > 0]
     counts = [-(-found.size // rows_max) for found in wanted]
     if count_min is not None and sum(counts) < count_min:
         total = sum(found.size for found in wanted)
-        # Rounded up: a few tasks more than asked for, never fewer, unless there are not that many offsets.
+        # Rounded up: a few more tasks than requested, never fewer, unless there are too few offsets.
         counts = [
             max(count, min(found.size, -(-count_min * found.size // total)))
             for found, count in zip(wanted, counts, strict=True)

@@ -1,6 +1,6 @@
-"""Loads what a driver needs besides Spark while it waits for Java to start, which takes seconds and no Python.
+"""Import the driver's Python modules on a thread while Java starts, which takes seconds without using Python.
 
-What cannot be loaded is no failure here: whoever needs it is told when he imports it.
+A failed import is ignored here: the code that needs the module imports it again and reports the error.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Final
 OF_A_DRIVER: Final = (
     "millbeck.pipeline.topology.topology",
     "millbeck.pipeline.progress_groups",
-    # Spark loads it, and pandas with it, when it first hands a value to Java.
+    # Spark imports it, and pandas with it, when it first passes a value to Java.
     "pyspark.testing",
 )
 

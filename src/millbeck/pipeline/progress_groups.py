@@ -1,10 +1,10 @@
-"""Needs pyspark: a query's offsets in a consumer group, so that its lag shows in every Kafka tool.
+"""Needs pyspark: commit a query's offsets to a consumer group, so that its lag is visible in every Kafka tool.
 
     spark.streams.addListener(ProgressGroups({"bootstrap.servers": "127.0.0.1:9092"}, {"revenue": "revenue-pipeline"}))
 
-After each batch of a query named ``revenue`` its offsets are committed to the group ``revenue-pipeline``. Without a
-name in the mapping a query's own name is its group, with ``prefix`` before it. Commits are for people to look at: the
-query itself goes by its checkpoint, so one that fails is told in the log and made up for by the next.
+After each batch of a query named ``revenue`` its offsets are committed to the group ``revenue-pipeline``. If a query's
+name is not in the mapping, its group is ``prefix`` and its name. These commits are only for monitoring: the query
+itself uses its checkpoint, so a failed commit is only logged, and the next one includes it.
 """
 
 from __future__ import annotations
@@ -41,13 +41,13 @@ class ProgressGroups(StreamingQueryListener):
     def __init__(
         self, settings: Mapping[str, str], groups: Mapping[str, str] | None = None, *, prefix: str = "millbeck-"
     ) -> None:
-        """``settings`` are a client's, under Kafka's names; ``groups`` are the groups of queries by name."""
+        """``settings`` are client settings under Kafka's names; ``groups`` maps query names to groups."""
         self._settings = dict(settings)
         self._groups = dict(groups or {})
         self._prefix = prefix
 
     def group_of(self, query_name: str | None) -> str | None:
-        """None for a query without a name: nobody could find its group."""
+        """The group; None for a query without a name."""
         if query_name is None:
             return None
         return self._groups.get(query_name, f"{self._prefix}{query_name}")
@@ -60,7 +60,7 @@ class ProgressGroups(StreamingQueryListener):
         self.progressed(event.progress)
 
     def progressed(self, progress: StreamingQueryProgress) -> None:
-        """What Spark calls for every batch; whoever follows a query himself may call it, too."""
+        """Commit the offsets of a finished batch; called by Spark's listener, or by code that follows a query."""
         group = self.group_of(progress.name)
         if group is None:
             return
@@ -73,10 +73,10 @@ class ProgressGroups(StreamingQueryListener):
             log.warning("offsets of query %s were not committed to group %s: %s", progress.name, group, error)
 
     def onQueryIdle(self, event: QueryIdleEvent) -> None:  # noqa: N802
-        """Nothing was read, so nothing is to be committed."""
+        """Nothing was read, so there is nothing to commit."""
 
     def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:  # noqa: N802
-        """What was read is committed already."""
+        """All offsets are committed already."""
 
     def _commit(self, group: str, offsets: Mapping[TopicPartition, int]) -> None:
         settings = {**self._settings, "group.id": group, "enable.auto.commit": "false"}
@@ -86,7 +86,7 @@ class ProgressGroups(StreamingQueryListener):
 
 
 def offsets_of(sources: Iterable[Any]) -> dict[TopicPartition, int]:
-    """Where a query stands in the log, from its progress; other sources than ours are left out."""
+    """A query's offsets, from its progress report; other sources than this one are ignored."""
     found: dict[TopicPartition, int] = {}
     for source in sources:
         if not any(name in source.description for name in _OUR_SOURCES) or not source.endOffset:

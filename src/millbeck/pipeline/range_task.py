@@ -1,7 +1,7 @@
-"""Needs pyarrow: what a task does: read a range of one partition and hand it over as Arrow record batches.
+"""Needs pyarrow: the code of a task: read a range of one partition as Arrow record batches.
 
-Spark keeps Python workers for several tasks, so a worker keeps its client as well: the next task of the same query
-needs no new connection and no metadata.
+Spark reuses Python workers for several tasks, so a worker caches its client: the next task of the same query needs no
+new connection and no metadata.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ log = logging.getLogger(__name__)
 
 
 class _Client:
-    """A worker's connections to one cluster."""
+    """A worker's client for one cluster."""
 
     def __init__(self, settings: Mapping[str, str]) -> None:
         self.config = ConsumerConfig.parse(settings)
@@ -34,7 +34,7 @@ class _Client:
 
 
 _clients: dict[tuple[tuple[str, str], ...], _Client] = {}
-"""By settings; a worker serves one query as a rule."""
+"""Clients by settings; a worker usually serves one query."""
 
 
 def _client(settings: Mapping[str, str]) -> _Client:
@@ -67,8 +67,8 @@ def read_range(options: SourceOptions, found: OffsetRange) -> Iterator[Any]:
                 chunk = client.blocking.run(reader.next_chunk())
             except RangeUnreadable as error:
                 if options.fails_on_data_loss:
-                    raise RecordsLost(f"{error}. failOnDataLoss=false goes on without what is gone") from error
-                log.warning("%s; going on because failOnDataLoss is false", error)
+                    raise RecordsLost(f"{error}. failOnDataLoss=false continues without the lost records") from error
+                log.warning("%s; continuing because failOnDataLoss is false", error)
                 if not reader.next_offset < error.log_start_offset < found.end:
                     return
                 reader.next_offset = error.log_start_offset

@@ -1,8 +1,8 @@
-"""Needs pyarrow and numpy: rows that Spark hands over become batches, gathered by partition and sent when full.
+"""Needs pyarrow and numpy: write rows from Spark as batches, collected by partition and sent when full.
 
 The columns are those of Spark's Kafka sink: ``value`` (required), ``key``, ``headers``, ``topic``, ``partition``; keys
-and values are binary or string. A row without a partition goes where its key says, as with every Kafka client; rows
-without a key go to one partition for each Arrow batch, the next one with the next.
+and values are binary or string. A row without a partition is placed by its key, as with every Kafka client; rows
+without a key go to one partition per Arrow batch, round robin.
 """
 
 from __future__ import annotations
@@ -15,32 +15,34 @@ import pyarrow as pa
 
 from millbeck.client.blocking import Blocking
 from millbeck.client.errors import Disconnected, NoBrokerReachable, RequestTimeout
-from millbeck.client.producer.bulk import BulkProducer
-from millbeck.client.producer.shared_transaction import Ticket
+from millbeck.client.producer.bulk import BatchProducer
+from millbeck.client.producer.shared_transaction import TransactionHandle
 from millbeck.kernel.errors import ApiError, InvalidConfig, InvalidTxnState, UnknownTopicOrPartition
 from millbeck.kernel.ids import TopicPartition
-from millbeck.pipeline.arrow import nulls_of, of_numbers
+from millbeck.pipeline.arrow import null_mask, numeric_array
 from millbeck.pipeline.errors import BrokerUnreachable, InvalidOption, NotExactlyOnce, PipelineError, TopicMissing
 from millbeck.pipeline.exactly_once import ONE_TASK_ONLY
 from millbeck.pipeline.sink_options import SinkOptions
 from millbeck.records.columns import Pieces, RecordBuffer, Rows, partitions_of
 
 Written = dict[TopicPartition, tuple[int, int]]
-"""For each partition: how many records, and the offset after the last of them (-1 when it is not known)."""
+"""By partition: the record count, and the offset after the last record (-1 if unknown)."""
 
 _NO_PIECES: Final = Pieces(b"", bytes(8), b"")
 _BORDER: Final = np.dtype("<i8")
 
 
-class Outgoing:
-    """One task's way to the log."""
+class RowWriter:
+    """Writes the rows of one task to the log."""
 
-    def __init__(self, options: SinkOptions, blocking: Blocking | None = None, *, ticket: Ticket | None = None) -> None:
+    def __init__(
+        self, options: SinkOptions, blocking: Blocking | None = None, *, ticket: TransactionHandle | None = None
+    ) -> None:
         self._options = options
         self._blocking = Blocking() if blocking is None else blocking
         try:
             self._producer = self._blocking.make(
-                lambda environment: BulkProducer(environment, options.settings, ticket=ticket)
+                lambda environment: BatchProducer(environment, options.settings, ticket=ticket)
             )
         except InvalidConfig as error:
             raise InvalidOption(f"{error} (settings of the producer are options with the prefix kafka.)") from error
@@ -51,7 +53,7 @@ class Outgoing:
         self._blocking.close()
 
     def write(self, batch: Any) -> None:
-        """Take over a `pyarrow.RecordBatch`. Raises `PipelineError`."""
+        """Append the rows of a `pyarrow.RecordBatch`. Raises `PipelineError`."""
         if batch.num_rows == 0:
             return
         rows = rows_of(batch)
@@ -66,7 +68,7 @@ class Outgoing:
         self._keyless_turn += 1
 
     def finish(self) -> Written:
-        """Send what is left and wait for every acknowledgement."""
+        """Send the remaining rows and wait for all acknowledgements."""
         for partition, buffer in self._open.items():
             if buffer.record_count:
                 self._send(partition, buffer)
@@ -74,10 +76,10 @@ class Outgoing:
         written: Written = self._run(self._producer.finish(), "the rows")
         return written
 
-    # where rows go
+    # partitioning
 
     def _topics(self, batch: Any) -> Iterator[tuple[str, Any]]:
-        """Each topic and its rows' numbers; None for all rows."""
+        """Each topic and the numbers of its rows; None for all rows."""
         if self._options.topic is not None:
             yield self._options.topic, None
             return
@@ -107,7 +109,7 @@ class Outgoing:
         if "partition" in batch.schema.names:
             column = batch.column("partition")
             given = np.asarray(column.fill_null(-1))
-            chosen = np.where(nulls_of(column), chosen, given)
+            chosen = np.where(null_mask(column), chosen, given)
         if members is not None:
             chosen = chosen[members]
         if len(chosen) and not 0 <= chosen.min() <= chosen.max() < count:
@@ -144,19 +146,19 @@ class Outgoing:
 
 
 def with_partitions(batch: Any, partition_count: int, turn: int) -> Any:
-    """The batch with a column that says where each row goes; those without a key take turns from ``turn`` on."""
+    """The batch with a column of target partitions; rows without a key are placed round robin, starting at ``turn``."""
     if "key" in batch.schema.names:
         keys = _pieces(_binary(batch.column("key"), "key"))
         chosen = np.frombuffer(partitions_of(keys, partition_count), dtype=_BORDER)
     else:
         chosen = np.full(batch.num_rows, -1, dtype=_BORDER)
     in_turn = (np.arange(batch.num_rows) + turn) % partition_count
-    column = of_numbers(pa.int32(), np.where(chosen < 0, in_turn, chosen).astype(np.int32))
+    column = numeric_array(pa.int32(), np.where(chosen < 0, in_turn, chosen).astype(np.int32))
     return pa.RecordBatch.from_arrays([*batch.columns, column], [*batch.schema.names, "partition"])
 
 
 def rows_of(batch: Any) -> Rows:
-    """The batch's columns as the kernel wants them; raises `PipelineError` for columns of other types."""
+    """The batch's columns as the native kernel needs them; raises `PipelineError` for other column types."""
     names = batch.schema.names
     if "value" not in names:
         raise InvalidOption('rows need a column "value", binary or string')
@@ -198,10 +200,10 @@ def _binary(column: Any, name: str) -> Any:
 
 
 def _pieces(column: Any) -> Pieces:
-    """The column's buffers; a slice of a larger array keeps to its own part."""
+    """The buffers of a column; for a slice of a larger array, only its part."""
     _, offsets, payload = column.buffers()
     borders = _borders(offsets, column)
-    nulls = nulls_of(column).astype(np.uint8).tobytes() if column.null_count else b""
+    nulls = null_mask(column).astype(np.uint8).tobytes() if column.null_count else b""
     return Pieces(b"" if payload is None else payload.to_pybytes(), borders.tobytes(), nulls)
 
 
@@ -213,11 +215,11 @@ def _borders(offsets: Any, column: Any) -> Any:
 
 
 def _list_borders(headers: Any) -> bytes:
-    """Borders that skip nulls: a null list may cover entries that are nobody's."""
+    """List offsets that skip null lists, which may still span entries."""
     borders = _borders(headers.buffers()[1], headers)
     if not headers.null_count:
         return bytes(borders.tobytes())
     sizes = np.diff(borders)
-    if not sizes[nulls_of(headers)].any():
+    if not sizes[null_mask(headers)].any():
         return bytes(borders.tobytes())
     raise PipelineError('the column "headers" holds entries in null rows')

@@ -1,10 +1,10 @@
-"""Needs pyspark: a Spark session that has a Java, the right Python for its workers, and ``format("millbeck")``.
+"""Needs pyspark: create a Spark session with a Java, the right Python for its workers, and ``format("millbeck")``.
 
     spark = spark_session("revenue")                                  # local, all cores
     spark = spark_session("revenue", master="spark://host:7077")      # a cluster
     spark = spark_session("revenue", master="sc://host:15002")        # a Spark Connect server, with its own Java
 
-Whoever has a session already registers the format alone: ``spark.dataSource.register(MillbeckFormat)``.
+With an existing session, register only the format: ``spark.dataSource.register(MillbeckFormat)``.
 """
 
 from __future__ import annotations
@@ -21,25 +21,25 @@ from pyspark import SparkContext, accumulators
 from pyspark.logger import PySparkLogger
 from pyspark.sql import SparkSession
 
+from millbeck.pipeline.error_summaries import tell_first
 from millbeck.pipeline.errors import ConnectMissing
-from millbeck.pipeline.explaining import tell_first
 from millbeck.pipeline.java import find_java
-from millbeck.pipeline.meanwhile import loading
+from millbeck.pipeline.preloading import loading
 from millbeck.pipeline.spark_format import MillbeckFormat
 from millbeck.pipeline.spark_output import ends_quietly, without_noise
 
 DEFAULTS: Final[Mapping[str, str]] = {
-    # Rows with headers reach Python eight times faster when batches are cut by rows, not by bytes.
+    # Rows with headers are passed to Python eight times faster if batches are limited by rows, not by bytes.
     "spark.sql.execution.arrow.maxBytesPerBatch": "2147483647",
     "spark.sql.execution.arrow.maxRecordsPerBatch": "20000",
-    # A batch writes what changed in its state, where it would write RocksDB's files otherwise.
+    # A batch writes a changelog of its state changes instead of RocksDB's files.
     "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
     "spark.ui.showConsoleProgress": "false",
 }
 _LOOPBACK: Final[Mapping[str, str]] = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
 _LOCAL: Final[Mapping[str, str]] = {**_LOOPBACK, "spark.sql.shuffle.partitions": "4"}
 _CLUSTER: Final[Mapping[str, str]] = {
-    # Tasks of a stage that is run again would write beside those of its first run, which may not have ended.
+    # Tasks of a retried stage would write at the same time as those of its first attempt, which may not have ended.
     "spark.stage.maxConsecutiveAttempts": "1",
 }
 _JAVA_OPTIONS: Final = "spark.driver.extraJavaOptions"
@@ -51,15 +51,15 @@ _CONNECT_MODULES: Final = ("grpc", "grpc_status", "google.rpc", "zstandard", "pa
 def spark_session(
     name: str = "millbeck", *, master: str = "local[*]", settings: Mapping[str, str] | None = None
 ) -> SparkSession:
-    """A session with these Spark settings; raises `JavaMissing`, or `ConnectMissing` for a Spark Connect server.
+    """Create a session; raises `JavaMissing`, or `ConnectMissing` for a Spark Connect server.
 
-    Workers run the Python of ``spark.pyspark.python`` or ``PYSPARK_PYTHON``, which needs this package, or this one.
-    Those of a Spark Connect server are its own.
+    Workers run the Python of ``spark.pyspark.python`` or ``PYSPARK_PYTHON``, which needs this package; by default the
+    current Python. A Spark Connect server has workers of its own.
     """
     if master.startswith(_CONNECT):
         return _remote_session(name, master, settings or {})
     os.environ["JAVA_HOME"] = str(find_java())
-    # It prints what is raised a moment later, with the stacks of Java.
+    # Spark prints the error with Java's stack trace although it is raised a moment later.
     PySparkLogger.getLogger("SQLQueryContextLogger").setLevel("CRITICAL")
     tell_first()
     for server in (accumulators.AccumulatorTCPServer, accumulators.AccumulatorUnixServer):
@@ -67,9 +67,9 @@ def spark_session(
             ends_quietly(server)
     settings = settings or {}
     if "spark.pyspark.python" in settings:
-        # Spark looks at the setting only when it starts Python, not when Python starts Spark.
+        # Spark reads the setting only when Java starts Python, not when Python starts Java.
         os.environ["PYSPARK_PYTHON"] = settings["spark.pyspark.python"]
-    # Workers would take whatever python3 is on the path.
+    # Otherwise workers would use the first python3 on the PATH.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
     chosen = {**DEFAULTS, **_for_master(master), **settings, **_quietly(settings)}
@@ -77,7 +77,7 @@ def spark_session(
     for setting, value in chosen.items():
         builder = builder.config(setting, value)
     starts_java = SparkContext._gateway is None
-    # What runs already keeps its standard error.
+    # The standard error of a Java process that runs already cannot be changed.
     is_quiet = starts_java and bool(_quietly(settings))
     with without_noise() if is_quiet else nullcontext(), loading() if starts_java else nullcontext():
         spark = builder.getOrCreate()
@@ -86,7 +86,7 @@ def spark_session(
 
 
 def _remote_session(name: str, address: str, settings: Mapping[str, str]) -> SparkSession:
-    """Another one each time: the server forgets sessions when it starts anew."""
+    """A new session each time: the server forgets sessions when it restarts."""
     missing = [module for module in _CONNECT_MODULES if not _is_installed(module)]
     if missing:
         raise ConnectMissing(
@@ -116,7 +116,7 @@ def _for_master(master: str) -> Mapping[str, str]:
 
 
 def _quietly(settings: Mapping[str, str]) -> Mapping[str, str]:
-    """Spark's Java logs as log4j2.properties here says, unless the user has something of his own."""
+    """Settings that make Java log as in log4j2.properties here, unless the user has configured logging."""
     given = settings.get(_JAVA_OPTIONS, "")
     if "log4j" in given or "SPARK_CONF_DIR" in os.environ:
         return {}

@@ -1,7 +1,7 @@
-"""Errors without the way they came: what Spark calls raises `PipelineError` with its message and little else.
+"""Short errors: methods called by Spark raise `PipelineError` with its message and without the traceback.
 
-Spark puts the whole traceback of a Python source or sink into its own message, causes of causes included, and the one
-line that helps stands last. A message that says what is wrong and what to do needs no traceback.
+Spark copies the whole traceback of a Python source or sink into its own message, including all causes, so that the
+helpful line comes last. A message that says what is wrong and how to fix it needs no traceback.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
-def plainly(method: Callable[P, R]) -> Callable[P, R]:
-    """For methods that Spark calls; a generator's errors are cut short while it runs."""
+def with_short_errors(method: Callable[P, R]) -> Callable[P, R]:
+    """A decorator for methods called by Spark; errors of a generator are shortened while it runs."""
 
     @functools.wraps(method)
     def call(*arguments: P.args, **named: P.kwargs) -> R:

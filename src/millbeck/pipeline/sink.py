@@ -1,14 +1,15 @@
 """Needs pyspark: ``format("millbeck")`` as a sink, batch and streaming.
 
-For every batch Spark makes a writer in a Python process beside the driver and pickles it to the tasks; each task writes
-its rows and returns what it wrote, and a writer that is made anew beside the driver hears of all of them in ``commit``.
-Without transactions nothing is left to do there: what a task has returned is acknowledged by the brokers.
+For every batch Spark creates a writer in a Python process beside the driver and pickles it to the tasks; each task
+writes its rows and returns what it wrote. Another writer, created beside the driver, receives all results in
+``commit``. Without transactions nothing is left to do there: a task returns only after the brokers have acknowledged
+its rows.
 
-With ``delivery=exactly_once`` a writer takes its transaction the moment it is pickled, since that is what sets the one
-for the tasks apart from the one for ``commit``, and the tickets come back with the tasks' messages. A task that Spark
-tries again would repeat sequences of its first attempt, and so it is refused: the batch fails and is run anew.
+With ``delivery=exactly_once`` a writer begins its transaction when it is pickled, since only the writer for the tasks
+is pickled, not the one for ``commit``; the tickets come back with the tasks' messages. A task that Spark retries would
+repeat the sequences of its first attempt, so it is refused: the batch fails and is run again.
 
-Each of these processes lives for a moment, for every batch: it loads only what it does itself.
+Each of these processes lives only briefly, for every batch: it imports only what it needs.
 """
 
 from __future__ import annotations
@@ -20,32 +21,36 @@ from pyspark import TaskContext
 from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
 
 from millbeck.pipeline.errors import NotExactlyOnce
-from millbeck.pipeline.plainly import plainly
+from millbeck.pipeline.short_errors import with_short_errors
 from millbeck.pipeline.sink_options import SinkOptions
 
 if TYPE_CHECKING:
-    from millbeck.client.producer.shared_transaction import Ticket
-    from millbeck.pipeline.exactly_once import Begun
-    from millbeck.pipeline.outgoing import Written
+    from millbeck.client.producer.shared_transaction import TransactionHandle
+    from millbeck.pipeline.exactly_once import BatchTransaction
+    from millbeck.pipeline.row_writer import Written
 
 Messages = list[WriterCommitMessage | None]
 
 
 class TaskWritten(WriterCommitMessage):
-    """What one task wrote, in which transaction, for which query."""
+    """The result of one task: records written, transaction and query."""
 
     def __init__(
-        self, written: Written, ticket: Ticket | None = None, query: str | None = None, is_repeated: bool = False
+        self,
+        written: Written,
+        ticket: TransactionHandle | None = None,
+        query: str | None = None,
+        is_repeated: bool = False,
     ) -> None:
         self.written = written
         self.ticket = ticket
         self.query = query
         self.is_repeated = is_repeated
-        """The whole batch has been written before; nothing was written now."""
+        """The batch was committed before, so nothing was written now."""
 
 
 class TaskIdentity(NamedTuple):
-    """What a task knows of itself."""
+    """The ids of a task, from Spark's context."""
 
     query: str | None
     batch: int | None
@@ -53,13 +58,13 @@ class TaskIdentity(NamedTuple):
 
 
 class _Writer:
-    """What batch and streaming writers have in common."""
+    """Code shared by the batch and the streaming writer."""
 
     def __init__(self, options: SinkOptions) -> None:
         self._options = options
-        self._begun: Begun | None = None
+        self._begun: BatchTransaction | None = None
 
-    @plainly
+    @with_short_errors
     def __getstate__(self) -> Mapping[str, Any]:
         if self._options.is_exactly_once and self._begun is None:
             from millbeck.pipeline import exactly_once
@@ -84,7 +89,7 @@ class _Writer:
             raise NotExactlyOnce("this Spark does not tell its tasks which batch they run: a repeated one is unknown")
         if self._begun.has_been_written(task.query, task.batch):
             for _ in iterator:
-                # Spark wants to be rid of them all the same.
+                # Spark requires that the rows are consumed anyway.
                 pass
             return TaskWritten({}, ticket, task.query, is_repeated=True)
         return TaskWritten(write_rows(self._options, iterator, ticket), ticket, task.query)
@@ -108,37 +113,37 @@ class _Writer:
 
 
 class BatchWriter(_Writer, DataSourceArrowWriter):
-    @plainly
+    @with_short_errors
     def write(self, iterator: Iterator[Any]) -> WriterCommitMessage:
         return self._write(iterator, is_streaming=False)
 
-    @plainly
+    @with_short_errors
     def commit(self, messages: Messages) -> None:
         self._commit(messages, -1)
 
-    @plainly
+    @with_short_errors
     def abort(self, messages: Messages) -> None:
         self._abort(messages)
 
 
 class StreamWriter(_Writer, DataSourceStreamArrowWriter):
-    @plainly
+    @with_short_errors
     def write(self, iterator: Iterator[Any]) -> WriterCommitMessage:
         return self._write(iterator, is_streaming=True)
 
-    @plainly
+    @with_short_errors
     def commit(self, messages: Messages, batchId: int) -> None:  # noqa: N803
         self._commit(messages, batchId)
 
-    @plainly
+    @with_short_errors
     def abort(self, messages: Messages, batchId: int) -> None:  # noqa: N803
         self._abort(messages)
 
 
-def write_rows(options: SinkOptions, batches: Iterator[Any], ticket: Ticket | None = None) -> Written:
-    from millbeck.pipeline.outgoing import Outgoing
+def write_rows(options: SinkOptions, batches: Iterator[Any], ticket: TransactionHandle | None = None) -> Written:
+    from millbeck.pipeline.row_writer import RowWriter
 
-    outgoing = Outgoing(options, ticket=ticket)
+    outgoing = RowWriter(options, ticket=ticket)
     try:
         for batch in batches:
             outgoing.write(batch)
@@ -148,7 +153,7 @@ def write_rows(options: SinkOptions, batches: Iterator[Any], ticket: Ticket | No
 
 
 def task_identity() -> TaskIdentity:
-    """From Spark's context; the properties are not documented, so they may be missing one day."""
+    """From Spark's context; these properties are undocumented, so they may be missing in a later version."""
     context = TaskContext.get()
     if context is None:
         return TaskIdentity(None, None, True)
@@ -160,7 +165,7 @@ def task_identity() -> TaskIdentity:
     )
 
 
-def _one_ticket(messages: list[TaskWritten]) -> Ticket | None:
+def _one_ticket(messages: list[TaskWritten]) -> TransactionHandle | None:
     tickets = {message.ticket for message in messages if message.ticket is not None}
     if len(tickets) > 1:
         raise NotExactlyOnce("the tasks of one batch wrote into different transactions")

@@ -1,4 +1,4 @@
-"""The options of ``format("millbeck")`` as a sink, read once and checked. Pure.
+"""The options of ``format("millbeck")`` as a sink, parsed and validated. Pure.
 
 ``topic``       where rows go; it overrides a column of that name, as in Spark's Kafka sink
 ``delivery``    ``at_least_once`` (the default: idempotent within a task, and what Spark repeats is written again) or
@@ -25,9 +25,9 @@ MANAGED_SETTINGS: Final = {
     "interceptor.classes": "rows are not made into objects here",
 }
 TRANSACTION_TIMEOUT_MS: Final = 10 * 60_000
-"""Brokers allow 15 minutes unless ``transaction.max.timeout.ms`` says otherwise."""
+"""The brokers' default of ``transaction.max.timeout.ms``, 15 minutes."""
 BATCH_BYTES: Final = 512 * 1024
-"""Rows are gathered until a batch has this size; ``kafka.batch.size`` overrides it."""
+"""Rows are collected into batches of this size; ``kafka.batch.size`` overrides it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,7 +36,7 @@ class SinkOptions:
     topic: str | None
     delivery: str
     transactional_id: str | None
-    """Whose transactions these are: the same for every run of a query, and no other query's."""
+    """The transactional id: the same for every run of a query, and different for other queries."""
     batch_bytes: int = BATCH_BYTES
 
     @property
@@ -45,12 +45,12 @@ class SinkOptions:
 
     @property
     def transaction_settings(self) -> Mapping[str, str]:
-        """A batch may take longer than the minute that a transaction has by default."""
+        """The producer settings, with a longer timeout: a batch may take longer than the default of one minute."""
         return {"transaction.timeout.ms": str(TRANSACTION_TIMEOUT_MS), **self.settings}
 
 
 def parse_sink_options(given: Mapping[str, str]) -> SinkOptions:
-    """Raises `InvalidOption` that names the option."""
+    """Raises `InvalidOption` naming the option."""
     options = {name.lower(): value for name, value in given.items()}
     delivery = options.get("delivery", AT_LEAST_ONCE).strip().lower()
     if delivery not in (AT_LEAST_ONCE, EXACTLY_ONCE):
@@ -75,7 +75,7 @@ def parse_sink_options(given: Mapping[str, str]) -> SinkOptions:
 
 
 def _transactional_id(named: str | None, options: Mapping[str, str]) -> str:
-    """The one that was set, or one that follows from the checkpoint's place."""
+    """The configured id, or one derived from the checkpoint location."""
     if named is not None:
         return named
     checkpoint = options.get("checkpointlocation")

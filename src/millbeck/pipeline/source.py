@@ -1,12 +1,12 @@
 """Needs pyspark: ``format("millbeck")`` as a source, batch and streaming.
 
-Spark makes a `MillbeckSource` in a Python process beside the driver, asks its reader for partitions there, and pickles
-the reader to the workers, which read one partition each and hand Arrow record batches to the JVM. A stream's reader
-lives as long as its query; it keeps a connection, which is left out when it is pickled.
+Spark creates a `MillbeckFormat` in a Python process beside the driver, asks its reader for partitions there, and
+pickles the reader to the workers, which read one partition each and pass Arrow record batches to the JVM. A stream's
+reader lives as long as its query; it keeps a connection, which is not pickled.
 
-What must hold between two runs of a query is in the offsets alone (`millbeck.pipeline.offsets`): a batch that was
-planned and not finished comes back as ``partitions(start, end)`` without any question before it, so data that has gone
-meanwhile and topics that were created anew are looked for there.
+The only state between two runs of a query is in the offsets (`millbeck.pipeline.offsets`): a batch that was planned and
+not finished is repeated as ``partitions(start, end)`` without any call before it, so deleted records and recreated
+topics are detected there.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ from pyspark.sql.streaming.datasource import (
 from millbeck.kernel.ids import ZERO_UUID, TopicPartition, Uuid
 from millbeck.pipeline.errors import RecordsLost, TopicChanged
 from millbeck.pipeline.offsets import Offsets
-from millbeck.pipeline.plainly import plainly
 from millbeck.pipeline.planning import OffsetRange, limited, split
+from millbeck.pipeline.short_errors import with_short_errors
 from millbeck.pipeline.source_options import SourceOptions
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ log = logging.getLogger(__name__)
 
 
 class RangePartition(InputPartition):
-    """What one task reads."""
+    """The range of offsets that one task reads."""
 
     def __init__(self, found: OffsetRange) -> None:
         super().__init__(found)
@@ -49,7 +49,7 @@ class BatchReader(DataSourceReader):
     def __init__(self, options: SourceOptions) -> None:
         self._options = options
 
-    @plainly
+    @with_short_errors
     def partitions(self) -> Sequence[InputPartition]:
         view = _open_view(self._options)
         try:
@@ -60,7 +60,7 @@ class BatchReader(DataSourceReader):
             view.close()
         return [RangePartition(found) for found in ranges]
 
-    @plainly
+    @with_short_errors
     def read(self, partition: InputPartition) -> Iterator[Any]:
         return _read(self._options, partition)
 
@@ -70,7 +70,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._options = options
         self._view: LogView | None = None
         self._final: Offsets | None = None
-        """Where a query with the trigger AvailableNow ends."""
+        """The end offsets of a query with the trigger AvailableNow."""
         self._reported: dict[str, Any] | None = None
         self._waits_since_s: float | None = None
 
@@ -80,7 +80,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def __setstate__(self, state: Mapping[str, Any]) -> None:
         self.__init__(state["_options"])  # type: ignore[misc]
 
-    @plainly
+    @with_short_errors
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802
         return self._log.at(self._options.starting, is_start=True).to_json()
 
@@ -91,11 +91,11 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             return ReadMinRows(self._options.offsets_per_trigger_min)
         return ReadAllAvailable()
 
-    @plainly
+    @with_short_errors
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
         self._final = self._latest()
 
-    @plainly
+    @with_short_errors
     def latestOffset(self, start: Mapping[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: N802
         before = Offsets.from_json(start)
         latest = self._latest() if self._final is None else self._final
@@ -112,21 +112,21 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return Offsets({partition: end for partition, (_, end) in backlog.items()}, latest.topic_ids).to_json()
 
     def reportLatestOffset(self) -> dict[str, Any] | None:  # noqa: N802
-        """Where the log ended when it was last looked at: what is between is the query's lag."""
+        """The end offsets at the last look: the difference to the query's offsets is its lag."""
         return self._reported
 
-    @plainly
+    @with_short_errors
     def partitions(self, start: Mapping[str, Any], end: Mapping[str, Any]) -> Sequence[InputPartition]:
         planner = RangePlanner(self._options, self._log)
         ranges = planner.ranges(Offsets.from_json(start), Offsets.from_json(end))
         return [RangePartition(found) for found in ranges]
 
-    @plainly
+    @with_short_errors
     def read(self, partition: InputPartition) -> Iterator[Any]:
         return _read(self._options, partition)
 
     def commit(self, end: Mapping[str, Any]) -> None:
-        """Nothing: the checkpoint has the offsets. For lag in a consumer group see `progress_groups`."""
+        """No effect: the checkpoint has the offsets. For lag in a consumer group see `progress_groups`."""
 
     def stop(self) -> None:
         if self._view is not None:
@@ -144,7 +144,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return Offsets(self._log.latest(self._log.partitions(topics)), self._log.ids(topics))
 
     def _holds_back(self, waiting: int, limit: ReadLimit) -> bool:
-        """Whether there is too little for a batch yet (``minOffsetsPerTrigger``, for ``maxTriggerDelay`` at most)."""
+        """Whether to wait for more records (``minOffsetsPerTrigger``, for at most ``maxTriggerDelay``)."""
         least = limit.min_rows if isinstance(limit, ReadMinRows) else self._options.offsets_per_trigger_min
         if least is None or waiting >= least or self._final is not None or isinstance(limit, ReadAllAvailable):
             return False
@@ -155,14 +155,14 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
 
 def _open_view(options: SourceOptions) -> LogView:
-    """Only who asks brokers loads what that takes: Spark plans in processes of their own, one after the other."""
+    """Imported lazily: Spark plans in separate processes, and only those that ask brokers need the client."""
     from millbeck.pipeline.log_view import LogView
 
     return LogView(options)
 
 
 def _read(options: SourceOptions, partition: InputPartition) -> Iterator[Any]:
-    """Only tasks load what reading takes."""
+    """Imported lazily: only tasks need the modules for reading."""
     from millbeck.pipeline.range_task import read_range
 
     assert isinstance(partition, RangePartition)
@@ -170,14 +170,14 @@ def _read(options: SourceOptions, partition: InputPartition) -> Iterator[Any]:
 
 
 class RangePlanner:
-    """From two offsets to what is read between them, with a look at what has become of the log since."""
+    """Plans the ranges between two offsets, and checks that the topics and offsets still exist."""
 
     def __init__(self, options: SourceOptions, view: LogView) -> None:
         self._options = options
         self._view = view
 
     def backlog(self, start: Offsets, end: Offsets) -> dict[TopicPartition, tuple[int, int]]:
-        """From where to where each partition is read; partitions that are new begin with their first record."""
+        """Start and end offset of each partition; new partitions start at their first record."""
         begins: dict[TopicPartition, int] = {}
         fresh: list[TopicPartition] = []
         for partition in end:
@@ -231,7 +231,7 @@ class RangePlanner:
         )
 
     def _readable(self, wanted: Mapping[TopicPartition, tuple[int, int]], ids: Mapping[str, Uuid]) -> list[OffsetRange]:
-        """What is left of the ranges: the log may begin later by now."""
+        """The existing part of the ranges: the log start offset may have advanced."""
         found: list[OffsetRange] = []
         if not wanted:
             return found
@@ -252,7 +252,7 @@ class RangePlanner:
     def _lost(self, error: RecordsLost) -> None:
         if self._options.fails_on_data_loss:
             raise error
-        log.warning("%s; going on because failOnDataLoss is false", error)
+        log.warning("%s; continuing because failOnDataLoss is false", error)
 
 
 _LOST: Final = (

@@ -1,8 +1,8 @@
-"""The options of ``format("millbeck")`` as a source: those of Spark's Kafka source, read once and checked. Pure.
+"""The options of ``format("millbeck")`` as a source: those of Spark's Kafka source, parsed and validated. Pure.
 
-Spark hands options over in any case and as texts. Client settings are written ``kafka.<setting>`` under Kafka's names.
-A source reads committed records only, unless ``kafka.isolation.level`` says otherwise: records of open and aborted
-transactions are nobody's business in a pipeline. That is the one default that differs from Spark's own source.
+Spark passes options in any case and as strings. Client settings are written ``kafka.<setting>`` under Kafka's names. A
+source reads committed records only, unless ``kafka.isolation.level`` is ``read_uncommitted``. That is the only default
+that differs from Spark's own source.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ MANAGED_SETTINGS: Final = {
     "value.deserializer": "values are binary; cast or decode the column",
     "interceptor.classes": "records are not made into objects here",
 }
-"""Client settings that a source takes no value for, and why."""
+"""Client settings that a source does not accept, and why."""
 
 _STRATEGIES: Final = ("subscribe", "subscribepattern", "assign")
 _TOLERATED: Final = (
@@ -61,7 +61,7 @@ _KNOWN: Final = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Position:
-    """Where reading begins or ends: at one end of the log, at offsets, or at times. One of them is set."""
+    """Where reading starts or ends: at an end of the log, at offsets, or at timestamps. Exactly one is set."""
 
     everywhere: int | None = None
     """`EARLIEST` or `LATEST`."""
@@ -73,14 +73,14 @@ class Position:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceOptions:
     settings: Mapping[str, str]
-    """Of the client, under Kafka's names."""
+    """Client settings, under Kafka's names."""
     topics: tuple[str, ...] = ()
     pattern: str | None = None
     assigned: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     starting: Position
     ending: Position
     fails_beyond_last_timestamp: bool = True
-    """Whether a starting time after the last record is an error, or means the end."""
+    """Whether a starting timestamp after the last record is an error, or means the end."""
     fails_on_data_loss: bool = True
     includes_headers: bool = False
     offsets_per_trigger_max: int | None = None
@@ -92,14 +92,14 @@ class SourceOptions:
 
     @property
     def subscription(self) -> str:
-        """What is read, for messages."""
+        """A description of the topics, for messages."""
         if self.pattern is not None:
             return f"topics that match {self.pattern!r}"
         return f"topics {', '.join(self.topics or self.assigned)}"
 
 
 def parse_source_options(given: Mapping[str, str], *, is_streaming: bool) -> SourceOptions:
-    """Raises `InvalidOption` that names the option."""
+    """Raises `InvalidOption` naming the option."""
     options = {name.lower(): value for name, value in given.items()}
     _check_names(given)
     strategies = [name for name in _STRATEGIES if name in options]
@@ -135,14 +135,14 @@ def parse_source_options(given: Mapping[str, str], *, is_streaming: bool) -> Sou
 
 
 def includes_headers(given: Mapping[str, str]) -> bool:
-    """What the schema depends on."""
+    """Whether the rows have headers, which the schema depends on."""
     return boolean({name.lower(): value for name, value in given.items()}, "includeHeaders", default=False)
 
 
 def client_settings(
     options: Mapping[str, str], managed: Mapping[str, str], defaults: Mapping[str, str]
 ) -> dict[str, str]:
-    """The ``kafka.`` options without the prefix; those the source or sink decides itself are refused."""
+    """The ``kafka.`` options without the prefix; settings that the source or sink controls are refused."""
     settings = dict(defaults)
     for name, value in options.items():
         if not name.startswith("kafka."):
@@ -196,7 +196,7 @@ def _assignment(text: str) -> dict[str, tuple[int, ...]]:
     assigned: dict[str, tuple[int, ...]] = {}
     for topic, partitions in found.items():
         if not isinstance(partitions, list) or not all(type(number) is int and number >= 0 for number in partitions):
-            raise InvalidOption('the option assign is JSON like {"orders":[0,1]}')
+            raise InvalidOption('the option assign must be JSON like {"orders":[0,1]}')
         assigned[topic] = tuple(sorted(set(partitions)))
     if not assigned:
         raise InvalidOption("the option assign names no partition")
@@ -204,7 +204,7 @@ def _assignment(text: str) -> dict[str, tuple[int, ...]]:
 
 
 def _position(options: Mapping[str, str], which: str, *, default: int) -> Position:
-    """As Spark has it: a time for all partitions goes before times for each, and these before offsets."""
+    """As in Spark: one timestamp for all partitions overrides timestamps by partition, and those override offsets."""
     text = options.get(f"{which}timestamp")
     if text is not None:
         return Position(timestamp_ms=_number(f"{which}Timestamp", text))
@@ -244,7 +244,7 @@ def partitioned(name: str, text: str, *, least: int) -> dict[str, dict[int, int]
     parsed: dict[str, dict[int, int]] = {}
     for topic, partitions in found.items():
         if not isinstance(partitions, dict):
-            raise InvalidOption(f'the option {name} is JSON like {{"orders":{{"0":23,"1":-2}}}}')
+            raise InvalidOption(f'the option {name} must be JSON like {{"orders":{{"0":23,"1":-2}}}}')
         parsed[topic] = {}
         for partition, number in partitions.items():
             if not partition.isdigit() or type(number) is not int or number < least:
@@ -287,7 +287,7 @@ def _positive(options: Mapping[str, str], name: str) -> int | None:
 
 
 def _duration_s(text: str) -> float:
-    """Spark's way to write a duration: a number and ms, s, m, min, h or d; seconds without a unit."""
+    """Parse a duration as Spark does: a number and ms, s, m, min, h or d; seconds without a unit."""
     digits = text.strip().rstrip("abcdefghijklmnopqrstuvwxyz ").strip()
     unit = text.strip()[len(digits) :].strip()
     seconds = {"ms": 0.001, "": 1.0, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86400.0}.get(unit)

@@ -1,6 +1,6 @@
 """Needs pyspark: the columns of ``format("millbeck")`` as a source, which are those of Spark's Kafka source.
 
-Spark asks for them in a process that does nothing else, while the user waits for his first row: nothing else is loaded.
+Spark asks for them in a separate process while the user waits for the first row, so nothing else is imported here.
 """
 
 from __future__ import annotations

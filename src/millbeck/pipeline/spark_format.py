@@ -1,9 +1,9 @@
-"""Needs pyspark: what Spark knows as ``format("millbeck")``.
+"""Needs pyspark: the data source registered as ``format("millbeck")``.
 
     spark.dataSource.register(MillbeckFormat)
 
-Spark starts processes that import this module again and again, for every query and, with a sink, for every batch: each
-half of it is loaded by those that use it.
+Spark starts processes that import this module for every query and, with a sink, for every batch: so source and sink are
+imported only when they are used.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from pyspark.sql.datasource import (
 from pyspark.sql.types import StructType
 
 from millbeck.pipeline.errors import InvalidOption
-from millbeck.pipeline.plainly import plainly
+from millbeck.pipeline.short_errors import with_short_errors
 
 
 class MillbeckFormat(DataSource):
@@ -32,21 +32,21 @@ class MillbeckFormat(DataSource):
 
         return source_schema(includes_headers(self.options))
 
-    @plainly
+    @with_short_errors
     def reader(self, schema: StructType) -> DataSourceReader:
         from millbeck.pipeline.source import BatchReader
         from millbeck.pipeline.source_options import parse_source_options
 
         return BatchReader(parse_source_options(self.options, is_streaming=False))
 
-    @plainly
+    @with_short_errors
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802
         from millbeck.pipeline.source import StreamReader
         from millbeck.pipeline.source_options import parse_source_options
 
         return StreamReader(parse_source_options(self.options, is_streaming=True))
 
-    @plainly
+    @with_short_errors
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
         from millbeck.pipeline.sink import BatchWriter
         from millbeck.pipeline.sink_options import parse_sink_options
@@ -56,7 +56,7 @@ class MillbeckFormat(DataSource):
         _check_columns(schema, parse_sink_options(self.options).topic)
         return BatchWriter(parse_sink_options(self.options))
 
-    @plainly
+    @with_short_errors
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:  # noqa: N802
         from millbeck.pipeline.sink import StreamWriter
         from millbeck.pipeline.sink_options import parse_sink_options
@@ -75,7 +75,7 @@ _COLUMNS = {
 
 
 def _check_columns(schema: StructType, topic: str | None) -> None:
-    """Raises `InvalidOption` before anything runs, rather than in a task."""
+    """Raises `InvalidOption` when the query starts, instead of in a task."""
     kinds = {found.name: found.dataType.simpleString() for found in schema.fields}
     if "value" not in kinds:
         raise InvalidOption(f'rows need a column "value", binary or string; there are {", ".join(kinds) or "none"}')

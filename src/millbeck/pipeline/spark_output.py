@@ -1,8 +1,8 @@
-"""What Spark's processes print, without the lines that tell nobody anything.
+"""Filter noise from the output of Spark's processes.
 
-Spark's Java, and the Python workers that it starts, write to the terminal of whoever starts it, and some of what they
-write no setting turns off. Java is started with one end of a pipe as its standard error; a thread at the other end
-passes lines on. The Python side of Spark prints a stack when its Java has gone, beside the error that it raises.
+Spark's Java process, and the Python workers it starts, write to the user's terminal, and some of that cannot be
+disabled by settings. Java is started with a pipe as its standard error; a thread passes on the useful lines. Spark's
+Python side also prints a traceback when Java has gone, in addition to the error it raises.
 """
 
 from __future__ import annotations
@@ -24,11 +24,17 @@ _NOISE: Final = (
 _STANDARD_ERROR: Final = 2
 _LINE_BYTES_MAX: Final = 1 << 16
 _LAST_WORDS_SECONDS: Final = 2.0
+_is_silent = threading.Event()
+
+
+def silence() -> None:
+    """Drop all that Spark's processes still write: they are being stopped."""
+    _is_silent.set()
 
 
 @contextmanager
 def without_noise() -> Iterator[None]:
-    """Processes that are started meanwhile have their standard error filtered, for as long as they live."""
+    """Filter the standard error of processes started within the block, for as long as they live."""
     reading, writing = os.pipe()
     terminal = os.dup(_STANDARD_ERROR)
     thread = threading.Thread(target=_pass_on, args=(reading, terminal), name="spark output", daemon=True)
@@ -39,7 +45,7 @@ def without_noise() -> Iterator[None]:
         yield
     except BaseException:
         os.dup2(terminal, _STANDARD_ERROR)
-        # A Java that did not start has said why, and the error that is raised points at it.
+        # If Java did not start, it has printed the reason, and the raised error refers to it.
         thread.join(_LAST_WORDS_SECONDS)
         raise
     os.dup2(terminal, _STANDARD_ERROR)
@@ -49,16 +55,17 @@ def _pass_on(reading: int, terminal: int) -> None:
     try:
         with open(reading, "rb") as lines:
             for line in useful(iter(lambda: lines.readline(_LINE_BYTES_MAX), b"")):
-                os.write(terminal, line)
+                if not _is_silent.is_set():
+                    os.write(terminal, line)
     except OSError:
-        # Nobody reads the terminal any more; Java is told when it writes.
+        # The terminal is closed; Java gets an error when it writes.
         pass
     finally:
         os.close(terminal)
 
 
 def useful(lines: Iterator[bytes]) -> Iterator[bytes]:
-    """Noise is left out, and the empty line that follows it."""
+    """The lines without noise, and without the empty line that follows noise."""
     was_noise = False
     for line in lines:
         is_noise = line.startswith(_NOISE)
@@ -68,7 +75,7 @@ def useful(lines: Iterator[bytes]) -> Iterator[bytes]:
 
 
 def ends_quietly(server: type[BaseServer]) -> None:
-    """A connection that is cut is nothing that servers of this kind print about; everything else is."""
+    """Make servers of this class ignore lost connections; other errors are still printed."""
     usual = server.handle_error
 
     def handle_error(self: BaseServer, request: Any, client_address: Any) -> None:
@@ -79,5 +86,5 @@ def ends_quietly(server: type[BaseServer]) -> None:
 
 
 def is_news(record: logging.LogRecord) -> bool:
-    """For handlers: Spark's bridge to Java logs what it raises, too, with its stack."""
+    """A logging filter that drops py4j's records: it logs every error that it also raises."""
     return f"{os.sep}py4j{os.sep}" not in record.pathname

@@ -18,8 +18,9 @@ from millbeck.pipeline.topology.topology import Topology
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from live_log import LiveLog
     from pyspark.sql import SparkSession
+
+    from tests.spark.live_log import LiveLog
 
 
 @pytest.mark.long

@@ -17,25 +17,25 @@ from millbeck.pipeline.running.run_directory import RunDirectory
 from millbeck.pipeline.running.runner import Runner
 
 if TYPE_CHECKING:
-    from live_log import LiveLog
     from pyspark.sql import SparkSession
 
-    from millbeck.pipeline.running.progress import Progress
+    from millbeck.pipeline.running.progress import BatchProgress
+    from tests.spark.live_log import LiveLog
 
 
-def _run(file: Path, log: LiveLog, home: Path, **how: Any) -> tuple[list[Progress], list[str], RunDirectory]:
+def _run(file: Path, log: LiveLog, home: Path, **how: Any) -> tuple[list[BatchProgress], list[str], RunDirectory]:
     definition = load(file).with_settings(bootstrap_servers=log.bootstrap, master="local[2]")
     directory = RunDirectory(home, definition.settings.name)
-    watched: list[Progress] = []
+    watched: list[BatchProgress] = []
     said: list[str] = []
 
-    def watch(progress: Progress) -> None:
+    def watch(progress: BatchProgress) -> None:
         watched.append(progress)
         with urlopen(directory.status()["metrics"], timeout=10) as answer:
             said.extend(answer.read().decode().splitlines())
 
     with directory.held():
-        Runner(definition, directory, watch=watch, once=True, **{"say": said.append, **how}).run()
+        Runner(definition, directory, watch=watch, once=True, **{"report": said.append, **how}).run()
     return watched, said, directory
 
 
@@ -73,7 +73,7 @@ def test_a_checkpoint_is_the_same_wherever_it_is_named_from(
     (tmp_path / "elsewhere").mkdir()
     monkeypatch.chdir(tmp_path / "elsewhere")
     definition = load(file).with_settings(checkpoint=named)
-    runner = Runner(definition, RunDirectory(tmp_path, "copy"), say=str, watch=lambda progress: None)
+    runner = Runner(definition, RunDirectory(tmp_path, "copy"), report=lambda text: None, watch=lambda progress: None)
     assert runner._checkpoint == used.format(home=tmp_path, cwd=tmp_path / "elsewhere")
 
 
@@ -84,7 +84,7 @@ def test_a_failure_is_tried_again_until_it_is_too_often(
     file.write_text(f'[source]\ntopic = "not-there-yet"\n[sink]\ntopic = "{make_topic(1)}"\n')
     said: list[str] = []
     with pytest.raises(TopicMissing, match="there is no topic not-there-yet") as raised:
-        _run(file, log, tmp_path, attempts_max=1, say=said.append)
+        _run(file, log, tmp_path, attempts_max=1, report=said.append)
     assert "\n" not in str(raised.value)
     assert said == [f"failed: {raised.value}; trying again in 1 s"]
     directory = RunDirectory(tmp_path, "early")

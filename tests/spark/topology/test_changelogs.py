@@ -17,8 +17,9 @@ from millbeck.pipeline.topology.topology import Topology
 from millbeck.pipeline.topology.windows import tumbling
 
 if TYPE_CHECKING:
-    from live_log import LiveLog
     from pyspark.sql import SparkSession
+
+    from tests.spark.live_log import LiveLog
 
 NUMBERS = json("n INT")
 
@@ -90,5 +91,5 @@ def test_only_what_has_a_name_is_published(spark: SparkSession, log: LiveLog) ->
     windowed.publish()
     with pytest.raises(TopologyError, match="published twice"):
         windowed.publish()
-    with pytest.raises(TopologyError, match="no name for a topic"):
+    with pytest.raises(TopologyError, match="is not a valid topic name"):
         changelog_of("app", "a store")

@@ -13,15 +13,14 @@ pytest.importorskip("pyspark", reason="the extra spark is not installed")
 import itertools
 
 from pyspark.sql import functions as sf
-from waves import BEGIN_MS, Event, by_key
 
 from millbeck.pipeline.topology.serdes import json
 from millbeck.pipeline.topology.windows import hopping, session, tumbling
+from tests.spark.waves import BEGIN_MS, Event, by_key
 
 if TYPE_CHECKING:
-    from waves import Waves
-
     from millbeck.pipeline.topology.topology import Topology
+    from tests.spark.waves import Waves
 
 CASES = 60
 SALES = json("n INT, shop STRING")

@@ -89,8 +89,7 @@ def test_what_is_read_and_what_is_not(spark: SparkSession) -> None:
     )
     columns = []
     for number, (serde, *_) in enumerate(CASES):
-        given = sf.col(f"c{number}")
-        columns.append(serde.read(given).alias(f"read{number}"))
+        columns.append(serde.read(sf.col(f"c{number}")).alias(f"read{number}"))
     row = frame.select(*columns).collect()[0]
     for number, (serde, given, expected, problem) in enumerate(CASES):
         found, said = row[f"read{number}"]
@@ -129,7 +128,7 @@ def test_a_schema_is_missed_when_the_serde_is_named() -> None:
         avro()
     with pytest.raises(TopologyError, match="needs a schema, or a registry"):
         protobuf()
-    with pytest.raises(SchemaError, match="contains itself"):
+    with pytest.raises(SchemaError, match="is recursive"):
         avro('{"type": "record", "name": "R", "fields": [{"name": "next", "type": ["null", "R"]}]}')
     with pytest.raises(TopologyError, match="needs subject="):
         json("n INT", registry=MEMORY).decode(sf.lit(None))

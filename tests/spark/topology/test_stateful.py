@@ -12,23 +12,22 @@ pytest.importorskip("pyspark", reason="the extra spark is not installed")
 
 from pyspark.sql import functions as sf
 from pyspark.sql.types import LongType, StringType
-from waves import Event, by_key
 
-from millbeck.pipeline.topology.keyed import Arrival, Emitted, Slots
+from millbeck.pipeline.topology.keyed import InputRecord, KeyState, OutputRecord
 from millbeck.pipeline.topology.serdes import json
-from millbeck.pipeline.topology.stateful import Side, run_keyed
+from millbeck.pipeline.topology.stateful import JoinInput, run_keyed
+from tests.spark.waves import Event, by_key
 
 if TYPE_CHECKING:
-    from waves import Waves
-
     from millbeck.pipeline.topology.topology import Topology
+    from tests.spark.waves import Waves
 
 
 @dataclass(frozen=True)
 class Remember:
     """Puts each number in the map, and forgets those that come a second time."""
 
-    def arrived(self, slots: Slots, arrivals: Iterator[Arrival]) -> Iterator[Emitted]:
+    def arrived(self, slots: KeyState, arrivals: Iterator[InputRecord]) -> Iterator[OutputRecord]:
         known = dict(slots.entries())
         last = None
         for arrival in arrivals:
@@ -40,7 +39,7 @@ class Remember:
                 known[number] = kept
             last = arrival
         if last is not None:
-            yield Emitted((",".join(sorted(known)),), last.timestamp, last.order)
+            yield OutputRecord((",".join(sorted(known)),), last.timestamp, last.order)
 
 
 def test_slots_and_entries_outlive_the_batch(waves: Waves) -> None:
@@ -52,7 +51,7 @@ def test_slots_and_entries_outlive_the_batch(waves: Waves) -> None:
 
     def build(topology: Topology, topics: dict[str, str]) -> None:
         stream = topology.stream(topics["numbers"], value=json("n INT"))
-        side = Side(stream.frame, key=sf.col("key"), value=sf.col("value"))
+        side = JoinInput(stream.frame, key=sf.col("key"), value=sf.col("value"))
         made = run_keyed(
             [side], Remember(), slots={}, outputs={"value": StringType()}, entries=(StringType(), LongType())
         )

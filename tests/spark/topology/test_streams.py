@@ -11,16 +11,15 @@ import pytest
 pytest.importorskip("pyspark", reason="the extra spark is not installed")
 
 from pyspark.sql import functions as sf
-from waves import Event
 
 from millbeck.pipeline.errors import TopologyError
 from millbeck.pipeline.topology.serdes import json
 from millbeck.pipeline.topology.windows import sliding_join
+from tests.spark.waves import Event
 
 if TYPE_CHECKING:
-    from waves import Waves
-
     from millbeck.pipeline.topology.topology import Topology
+    from tests.spark.waves import Waves
 
 CASES = 60
 NUMBERS = json("n INT, words ARRAY<STRING>")
@@ -69,7 +68,7 @@ def test_stateless_operators(waves: Waves) -> None:
     records = [(event.key, event.value) for wave in cases for event in wave]
     small = [(key, value) for key, value in records if value["n"] < 0]
     even = [(key, value) for key, value in records if value["n"] >= 0 and value["n"] % 2 == 0]
-    expected = {
+    expected: dict[str, list[tuple[Any, Any]]] = {
         "filter": [row for row in records if row[1]["n"] > 0],
         "filter_not": [row for row in records if row[1]["n"] <= 0],
         "map": [(str(key).upper(), {"twice": value["n"] * 2}) for key, value in records],

@@ -9,14 +9,12 @@ import pytest
 
 pytest.importorskip("pyspark", reason="the extra spark is not installed")
 
-from waves import Event, by_key
-
 from millbeck.pipeline.topology.serdes import json
+from tests.spark.waves import Event, by_key
 
 if TYPE_CHECKING:
-    from waves import Waves
-
     from millbeck.pipeline.topology.topology import Topology
+    from tests.spark.waves import Waves
 
 CASES = 60
 ORDERS = json("n INT, customer STRING")

@@ -11,16 +11,17 @@ pytest.importorskip("pyspark", reason="the extra spark is not installed")
 
 from pyspark.sql import Row
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor
-from waves import Event
 
 from millbeck.pipeline.errors import TopologyError
 from millbeck.pipeline.topology.serdes import avro, json
 from millbeck.pipeline.topology.topology import Topology
+from tests.spark.waves import Event
 
 if TYPE_CHECKING:
-    from live_log import LiveLog
     from pyspark.sql import SparkSession
-    from waves import Waves
+
+    from tests.spark.live_log import LiveLog
+    from tests.spark.waves import Waves
 
 NUMBERS = json("n INT")
 
@@ -69,7 +70,8 @@ def test_bad_records_go_to_their_own_topic_and_say_why(
     numbers.to(target, value=schema)
     query = topology.start(str(tmp_path), delivery="at_least_once", trigger={"availableNow": True})
     query.awaitTermination()
-    assert sorted(log.values(target), key=str) == sorted([b"\2", b"\4", b"\6", None], key=str)
+    values = [record.value for _, record in log.read(target)]
+    assert sorted(values, key=str) == sorted([b"\2", b"\4", b"\6", None], key=str)
     found = {letter.key: letter for _, letter in log.read(letters)}
     assert {key: letter.value for key, letter in found.items()} == {b"b": b"nonsense", b"d": b"nonsense"}
     for key, topic, error in (

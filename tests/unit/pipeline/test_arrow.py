@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.unit.records.strategies import records
 
-from millbeck.client.consumer.fetched_columns import FetchedColumns
+from millbeck.client.consumer.fetched_columns import CompletedColumnFetch
 from millbeck.records import batch
 from millbeck.records.record import Record
+from tests.unit.records.strategies import records
 
 pa = pytest.importorskip("pyarrow", reason="the extra spark is not installed")
 
@@ -25,7 +25,7 @@ EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 def rows(data: bytes, with_headers: bool) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = []
-    for columns in FetchedColumns(data, 0, 1 << 40, with_headers=with_headers).columns():
+    for columns in CompletedColumnFetch(data, 0, 1 << 40, with_headers=with_headers).columns():
         made = arrow.record_batch(columns, "orders", 3, with_headers)
         made.validate(full=True)
         assert made.schema.equals(arrow.schema(with_headers))
@@ -61,20 +61,20 @@ def test_they_hold_the_records(batches: list[list[Record]], with_headers: bool) 
 def test_nulls_of_slices_too(values: list[int | None], begin: int, is_of_nothing: bool) -> None:
     column = pa.nulls(len(values)) if is_of_nothing else pa.array(values, type=pa.int32())
     part = column[min(begin, len(values)) :]
-    assert arrow.nulls_of(part).tolist() == part.is_null().to_pylist()
+    assert arrow.null_mask(part).tolist() == part.is_null().to_pylist()
 
 
 def test_no_pandas_is_loaded() -> None:
     """It would take every new worker of Spark's longer than the records do."""
     script = (
         "import sys\n"
-        "from millbeck.client.consumer.fetched_columns import FetchedColumns\n"
+        "from millbeck.client.consumer.fetched_columns import CompletedColumnFetch\n"
         "from millbeck.pipeline import arrow\n"
-        "from millbeck.pipeline.outgoing import rows_of, with_partitions\n"
+        "from millbeck.pipeline.row_writer import rows_of, with_partitions\n"
         "from millbeck.records import batch\n"
         "from millbeck.records.record import Record\n"
         "data = batch.build([Record(-1, 5, None, b'v', (('h', b'w'),)), Record(-1, 5, b'k', None)])\n"
-        "for columns in FetchedColumns(data, 0, 9, with_headers=True).columns():\n"
+        "for columns in CompletedColumnFetch(data, 0, 9, with_headers=True).columns():\n"
         "    made = arrow.record_batch(columns, 'orders', 3, True)\n"
         "    rows_of(with_partitions(made.select(['key', 'value', 'headers']), 2, 0))\n"
         "    print(made.num_rows, 'pandas' in sys.modules)\n"

@@ -6,8 +6,8 @@ import sys
 
 import pytest
 
+from millbeck.pipeline.error_summaries import explained, tell_first
 from millbeck.pipeline.errors import BadRecord, BrokerUnreachable, CheckpointMismatch, PipelineError, TopicChanged
-from millbeck.pipeline.explaining import explained, tell_first
 
 QUERY = "[STREAM_FAILED] Query [id = 9198c5cb, runId = 9f8377c3] terminated with exception: "
 AFTER = (

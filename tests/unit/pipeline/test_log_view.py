@@ -12,7 +12,7 @@ import pytest
 from millbeck.client.blocking import Blocking
 from millbeck.client.consumer.client import OffsetAndTimestamp
 from millbeck.client.errors import NoBrokerReachable, RequestTimeout
-from millbeck.client.metadata import PartitionView, TopicView
+from millbeck.client.metadata import PartitionMetadata, TopicView
 from millbeck.kernel.errors import TopicAuthorizationFailed, UnknownServerError, UnknownTopicOrPartition
 from millbeck.kernel.ids import ZERO_UUID, TopicPartition
 from millbeck.pipeline.errors import (
@@ -29,7 +29,7 @@ ID = bytes(range(16))
 
 
 def topic(name: str, count: int, *, is_internal: bool = False, topic_id: bytes = ID) -> TopicView:
-    return TopicView(name, topic_id, is_internal, {number: PartitionView(number) for number in range(count)})
+    return TopicView(name, topic_id, is_internal, {number: PartitionMetadata(number) for number in range(count)})
 
 
 class FakeCluster:
@@ -43,7 +43,7 @@ class FakeCluster:
         self.now_s = 0.0
         self.error: Exception | None = None
 
-    def want_only(self, names: list[str]) -> None:
+    def set_topics(self, names: list[str]) -> None:
         self.wanted = names
 
     async def retrying(self, attempt: Callable[[Any], Coroutine[Any, Any, None]], *, timeout_s: float) -> None:
@@ -95,7 +95,7 @@ class FakeBlocking:
         return asyncio.run(coroutine)
 
 
-def view_of(topics: list[TopicView], *, is_streaming: bool = False, **options: str) -> tuple[LogView, FakeCluster]:
+def view_of(topics: list[TopicView], *, is_streaming: bool = False, **options: Any) -> tuple[LogView, FakeCluster]:
     cluster = FakeCluster(topics)
     given = {"kafka.bootstrap.servers": "h:1", **options}
     parsed = parse_source_options(given, is_streaming=is_streaming)
@@ -133,7 +133,7 @@ def test_a_topic_that_is_missing() -> None:
 
 def test_a_pattern_that_is_none() -> None:
     view, _ = view_of([], subscribePattern="a[")
-    with pytest.raises(InvalidOption, match="subscribePattern is no regular expression"):
+    with pytest.raises(InvalidOption, match="subscribePattern is not a valid regular expression"):
         view.topics()
 
 
@@ -147,7 +147,7 @@ def test_a_pattern_that_is_none() -> None:
         ({"startingTimestamp": "500", "startingOffsetsByTimestampStrategy": "latest"}, [50, 51]),
     ],
 )
-def test_positions(options: dict[str, str], expected: list[int]) -> None:
+def test_positions(options: dict[str, Any], expected: list[int]) -> None:
     view, _ = view_of([topic("a", 2)], subscribe="a", **options)
     parsed = parse_source_options({"kafka.bootstrap.servers": "h:1", "subscribe": "a", **options}, is_streaming=False)
     found = view.at(parsed.starting, is_start=True)

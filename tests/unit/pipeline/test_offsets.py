@@ -44,5 +44,5 @@ def test_incarnations() -> None:
 
 @pytest.mark.parametrize("found", [{"a": 5}, {"a": {"x": 1}}, {"a": {"0": "y"}}, {IDS_KEY: {"a": "short"}}])
 def test_anything_else_is_refused(found: dict[str, object]) -> None:
-    with pytest.raises(PipelineError, match="no offsets of this source"):
+    with pytest.raises(PipelineError, match="not offsets of this source"):
         Offsets.from_json(found)

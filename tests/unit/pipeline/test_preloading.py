@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from millbeck.pipeline.meanwhile import OF_A_DRIVER, loading
+from millbeck.pipeline.preloading import OF_A_DRIVER, loading
 
 
 def test_what_is_loaded_meanwhile_is_there_afterwards(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 pytest.importorskip("pyarrow", reason="the extra spark is not installed")
 
-from millbeck.client.consumer.fetched_columns import FetchedColumns
+from millbeck.client.consumer.fetched_columns import CompletedColumnFetch
 from millbeck.client.consumer.range_reader import RangeUnreadable, TopicRecreated
 from millbeck.client.errors import NoBrokerReachable
 from millbeck.kernel.errors import TopicAuthorizationFailed
@@ -56,8 +56,8 @@ def options_of(**options: str) -> SourceOptions:
     return parse_source_options({"kafka.bootstrap.servers": "h:1", "subscribe": "a", **options}, is_streaming=True)
 
 
-def chunk_at(offset: int) -> FetchedColumns:
-    return FetchedColumns(batch.build([Record(-1, 1, b"k", b"v")] * 2, base_offset=offset), offset, 9)
+def chunk_at(offset: int) -> CompletedColumnFetch:
+    return CompletedColumnFetch(batch.build([Record(-1, 1, b"k", b"v")] * 2, base_offset=offset), offset, 9)
 
 
 def read(monkeypatch: pytest.MonkeyPatch, answers: list[Any], **options: str) -> tuple[list[int], FakeReader]:
@@ -72,7 +72,7 @@ def read(monkeypatch: pytest.MonkeyPatch, answers: list[Any], **options: str) ->
 
 
 def test_chunks_become_record_batches(monkeypatch: pytest.MonkeyPatch) -> None:
-    empty = FetchedColumns(b"", 4, 9)
+    empty = CompletedColumnFetch(b"", 4, 9)
     assert read(monkeypatch, [chunk_at(0), empty, chunk_at(5), None])[0] == [0, 1, 5, 6]
 
 

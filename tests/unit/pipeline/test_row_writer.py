@@ -10,6 +10,7 @@ from typing import Any, cast
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
 from tests.unit.records.strategies import HEADERS, KEYS, VALUES
 
 pa = pytest.importorskip("pyarrow", reason="the extra spark is not installed")
@@ -26,9 +27,9 @@ from millbeck.pipeline.errors import (  # noqa: E402
     PipelineError,
     TopicMissing,
 )
-from millbeck.pipeline.outgoing import Outgoing, rows_of  # noqa: E402
+from millbeck.pipeline.row_writer import RowWriter, rows_of  # noqa: E402
 from millbeck.pipeline.sink_options import parse_sink_options  # noqa: E402
-from millbeck.records.kernels.read import read_records  # noqa: E402
+from millbeck.records.native.read import read_records  # noqa: E402
 from millbeck.records.partitioning import partition_for_key  # noqa: E402
 from millbeck.records.record import Record  # noqa: E402
 
@@ -68,10 +69,10 @@ class FakeBlocking:
         return asyncio.run(coroutine)
 
 
-def outgoing_to(counts: dict[str, int], **options: str) -> tuple[Outgoing, FakeProducer]:
+def outgoing_to(counts: dict[str, int], **options: str) -> tuple[RowWriter, FakeProducer]:
     producer = FakeProducer(counts)
     parsed = parse_sink_options({"kafka.bootstrap.servers": "h:1", **options})
-    return Outgoing(parsed, cast("Blocking", FakeBlocking(producer))), producer
+    return RowWriter(parsed, cast("Blocking", FakeBlocking(producer))), producer
 
 
 def batch_of(**columns: Any) -> Any:
@@ -211,4 +212,4 @@ def test_columns_of_other_types_are_refused() -> None:
 def test_a_wrong_setting_is_named() -> None:
     parsed = parse_sink_options({"kafka.bootstrap.servers": "h:1", "kafka.acks": "some"})
     with pytest.raises(InvalidOption, match=r"acks.*prefix kafka"):
-        Outgoing(parsed)
+        RowWriter(parsed)

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from millbeck.pipeline.errors import TopicMissing
-from millbeck.pipeline.plainly import plainly
+from millbeck.pipeline.short_errors import with_short_errors
 
 
 def _deep(levels: int) -> None:
@@ -20,13 +20,13 @@ def _deep(levels: int) -> None:
         raise TopicMissing("there is no topic x") from error
 
 
-@plainly
+@with_short_errors
 def _call() -> str:
     _deep(20)
     return "never"
 
 
-@plainly
+@with_short_errors
 def _generate() -> Iterator[int]:
     yield 1
     _deep(20)
@@ -43,11 +43,11 @@ def test_a_message_stands_alone() -> None:
 
 def test_what_works_works_as_before() -> None:
     assert next(iter(_generate())) == 1
-    assert plainly(lambda number: number + 1)(1) == 2
+    assert with_short_errors(lambda number: number + 1)(1) == 2
 
 
 def test_a_defect_keeps_its_traceback() -> None:
-    @plainly
+    @with_short_errors
     def wrong() -> None:
         _deep("x")  # type: ignore[arg-type]
 

@@ -9,11 +9,11 @@ import pytest
 
 pytest.importorskip("pyspark", reason="the extra spark is not installed")
 
-from millbeck.client.producer.shared_transaction import Ticket
+from millbeck.client.producer.shared_transaction import TransactionHandle
 from millbeck.kernel.ids import TopicPartition
 from millbeck.pipeline import exactly_once, sink
 from millbeck.pipeline.errors import NotExactlyOnce
-from millbeck.pipeline.exactly_once import Begun
+from millbeck.pipeline.exactly_once import BatchTransaction
 from millbeck.pipeline.sink import BatchWriter, StreamWriter, TaskIdentity, TaskWritten, task_identity
 from millbeck.pipeline.sink_options import SinkOptions, parse_sink_options
 
@@ -21,7 +21,7 @@ from millbeck.pipeline.sink_options import SinkOptions, parse_sink_options
 class FakeOutgoing:
     made: list[FakeOutgoing] = []
 
-    def __init__(self, options: SinkOptions, ticket: Ticket | None = None) -> None:
+    def __init__(self, options: SinkOptions, ticket: TransactionHandle | None = None) -> None:
         self.batches: list[str] = []
         self.ticket = ticket
         self.is_closed = False
@@ -39,7 +39,7 @@ class FakeOutgoing:
         self.is_closed = True
 
 
-TICKET = Ticket("t", 7, 3)
+TICKET = TransactionHandle("t", 7, 3)
 PLAIN = parse_sink_options({"kafka.bootstrap.servers": "h:1", "topic": "a"})
 ONCE = parse_sink_options(
     {"kafka.bootstrap.servers": "h:1", "topic": "a", "delivery": "exactly_once", "kafka.transactional.id": "t"}
@@ -49,7 +49,7 @@ ONCE = parse_sink_options(
 @pytest.fixture(autouse=True)
 def outgoing(monkeypatch: pytest.MonkeyPatch) -> None:
     FakeOutgoing.made = []
-    monkeypatch.setattr("millbeck.pipeline.outgoing.Outgoing", FakeOutgoing)
+    monkeypatch.setattr("millbeck.pipeline.row_writer.RowWriter", FakeOutgoing)
 
 
 @pytest.fixture
@@ -57,9 +57,9 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     """What is done about transactions."""
     found: list[Any] = []
 
-    def begin(options: SinkOptions) -> Begun:
+    def begin(options: SinkOptions) -> BatchTransaction:
         found.append("begin")
-        return Begun(ticket=TICKET, noted={"q": 4})
+        return BatchTransaction(ticket=TICKET, noted={"q": 4})
 
     monkeypatch.setattr(exactly_once, "begin", begin)
     monkeypatch.setattr(exactly_once, "commit", lambda options, *given: found.append(("commit", *given)))
@@ -143,7 +143,7 @@ def test_a_batch_write_is_one_transaction(monkeypatch: pytest.MonkeyPatch, calls
 
 
 def test_tickets_do_not_mix(calls: list[Any]) -> None:
-    messages: list[Any] = [TaskWritten({}, TICKET, "q"), TaskWritten({}, Ticket("t", 7, 4), "q")]
+    messages: list[Any] = [TaskWritten({}, TICKET, "q"), TaskWritten({}, TransactionHandle("t", 7, 4), "q")]
     with pytest.raises(NotExactlyOnce, match="different transactions"):
         StreamWriter(ONCE).commit(messages, 5)
 

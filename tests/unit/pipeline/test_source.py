@@ -12,7 +12,7 @@ pytest.importorskip("pyspark", reason="the extra spark is not installed")
 
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows, ReadMinRows
 
-from millbeck.client.metadata import PartitionView, TopicView
+from millbeck.client.metadata import PartitionMetadata, TopicView
 from millbeck.kernel.ids import TopicPartition
 from millbeck.pipeline.errors import RecordsLost, TopicChanged
 from millbeck.pipeline.log_view import LogView
@@ -39,7 +39,9 @@ class FakeView:
 
     def topics(self) -> dict[str, TopicView]:
         return {
-            "a": TopicView("a", self.topic_id, False, {number: PartitionView(number) for number in range(self.count)})
+            "a": TopicView(
+                "a", self.topic_id, False, {number: PartitionMetadata(number) for number in range(self.count)}
+            )
         }
 
     def partitions(self, topics: dict[str, TopicView]) -> list[TopicPartition]:

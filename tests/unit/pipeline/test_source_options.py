@@ -95,7 +95,7 @@ REFUSED: dict[str, tuple[dict[str, str], bool, str]] = {
     "two ways": ({"subscribe": "a", "assign": '{"a":[0]}'}, True, "subscribe and assign"),
     "no topic": ({"subscribe": " , "}, True, "names no topic"),
     "assign is a list": ({"assign": "[1]"}, True, "JSON object"),
-    "assign names no number": ({"assign": '{"a":["0"]}'}, True, "assign is JSON like"),
+    "assign names no number": ({"assign": '{"a":["0"]}'}, True, "assign must be JSON like"),
     "assign is empty": ({"assign": "{}"}, True, "names no partition"),
     "no JSON": ({"subscribe": "a", "startingOffsets": "first"}, True, "startingOffsets is not JSON"),
     "below the earliest": ({"subscribe": "a", "startingOffsets": '{"a":{"0":-3}}'}, True, "startingOffsets has"),

@@ -62,7 +62,7 @@ def test_a_cut_connection_is_not_printed_about(error: Exception, is_told: bool) 
     try:
         raise error
     except Exception:
-        server.handle_error("a request", "an address")  # type: ignore[arg-type]
+        server.handle_error("a request", "an address")
     assert told == (["a request"] if is_told else [])
 
 

@@ -1,5 +1,5 @@
-"""The demo: orders and customers become revenue by region in windows of five minutes, exactly once, log to log.
+"""The demo: orders and customers are joined to revenue by region in windows of one minute, exactly once.
 
-`orders` (what is generated), `revenue` (the pipeline), `recount` (the same by plain counting), `board` (the table
-that is shown). Event time runs sixty times as fast as the clock, so that windows close while one looks on.
+`orders` (the generator), `revenue` (the pipeline), `recount` (recomputes the result for comparison), `board` (the table
+printed). Event time runs sixty times as fast as the clock, so that windows close while one watches.
 """

@@ -1,4 +1,4 @@
-"""Orders with skew and late arrivals, and the customers who place them; the same seed makes the same orders. Pure."""
+"""Generate orders with skew and late arrivals, and the customers; the same seed gives the same orders. Pure."""
 
 from __future__ import annotations
 
@@ -10,16 +10,18 @@ from typing import Final
 
 ORDERS: Final = "orders"
 CUSTOMERS: Final = "customers"
-REVENUE: Final = "revenue-by-region-5min"
+REVENUE: Final = "revenue-by-region"
 TOPICS: Final = {ORDERS: 3, CUSTOMERS: 3, REVENUE: 3}
-"""Names and how many partitions each has."""
+"""The topics and their partition counts."""
 
 REGIONS: Final = ("north", "south", "east", "west")
+UNKNOWN: Final = "unknown"
+"""The region of orders whose customer is not known."""
 CUSTOMER_COUNT: Final = 200
 SPEED: Final = 60
-"""Seconds of event time in one second of the clock."""
+"""Seconds of event time per second of the clock."""
 LATE_SECONDS_MAX: Final = 25
-"""Events come at most this late, below the grace of the windows: none is ever too late to count."""
+"""The maximum lateness of events, less than the grace period of the windows: no event is dropped as late."""
 LATE_SHARE: Final = 0.2
 UNKNOWN_SHARE: Final = 0.02
 
@@ -33,7 +35,7 @@ class Event:
 
 
 def customers(begin_ms: int) -> list[Event]:
-    """Everyone, with a region, from the beginning on."""
+    """One event per customer with its region, at the start of the stream."""
     return [
         Event(
             CUSTOMERS,
@@ -46,8 +48,8 @@ def customers(begin_ms: int) -> list[Event]:
 
 
 def orders(seed: int, begin_ms: int, *, per_second: int) -> Iterator[list[Event]]:
-    """What is ordered in each second of the clock, for ever. A few customers place most orders, and a few of them are
-    not known."""
+    """The orders of each second of the clock, without end. A few customers place most orders, and some orders have an
+    unknown customer."""
     chance = random.Random(seed)
     number = 0
     second = 0
@@ -67,6 +69,6 @@ def orders(seed: int, begin_ms: int, *, per_second: int) -> Iterator[list[Event]
 
 
 def closing(end_ms: int, partitions: int) -> list[Event]:
-    """Events of nobody, of a time far behind every window: with them the last of the windows close."""
+    """Events without a customer, far in the future of event time: they make the last windows close."""
     value = json.dumps({"customer": "nobody", "cents": 0}).encode()
     return [Event(ORDERS, b"closing-%d" % number, value, end_ms) for number in range(partitions)]

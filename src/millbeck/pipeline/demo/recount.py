@@ -1,4 +1,4 @@
-"""The demo's result by plain counting, from the same topics, and whether the pipeline says the same. Pure."""
+"""Recompute the demo's result from the same topics and compare it with the pipeline's. Pure."""
 
 from __future__ import annotations
 
@@ -7,16 +7,18 @@ from collections import defaultdict
 from collections.abc import Iterable
 from typing import Final
 
-WINDOW_MS: Final = 5 * 60 * 1000
+from millbeck.pipeline.demo.orders import UNKNOWN
+
+WINDOW_MS: Final = 60 * 1000
 
 Window = tuple[str, int]
-"""Region and start."""
+"""The region and the start of the window."""
 
 
 def recount(
     customers: Iterable[tuple[bytes, bytes]], orders: Iterable[tuple[int, bytes]], *, before_ms: int
 ) -> dict[Window, int]:
-    """Cents by window, of the windows that end at or before ``before_ms``.
+    """The sum in cents by window, of the windows that end at or before ``before_ms``.
 
     ``customers`` are keys and values, ``orders`` timestamps and values.
     """
@@ -26,12 +28,12 @@ def recount(
         order = json.loads(value)
         start = timestamp_ms - timestamp_ms % WINDOW_MS
         if start + WINDOW_MS <= before_ms:
-            totals[regions.get(order["customer"], "unknown"), start] += order["cents"]
+            totals[regions.get(order["customer"], UNKNOWN), start] += order["cents"]
     return dict(totals)
 
 
 def written(rows: Iterable[tuple[bytes, bytes]]) -> tuple[dict[Window, int], list[Window]]:
-    """What the pipeline says, by window, and the windows it spoke of more than once."""
+    """The pipeline's result by window, and the windows that it wrote more than once."""
     totals: dict[Window, int] = {}
     twice = []
     for key, value in rows:
@@ -44,13 +46,13 @@ def written(rows: Iterable[tuple[bytes, bytes]]) -> tuple[dict[Window, int], lis
 
 
 def differences(expected: dict[Window, int], found: dict[Window, int], twice: list[Window]) -> list[str]:
-    """What is wrong, in words; empty when both say the same."""
+    """A description of each difference; empty if both results are equal."""
     wrong = [f"{_name(window)} was written more than once" for window in twice]
     for window in sorted(expected.keys() | found.keys(), key=lambda one: (one[1], one[0])):
         if window not in found:
             wrong.append(f"{_name(window)} is missing: {expected[window]} cents were ordered")
         elif window not in expected:
-            wrong.append(f"{_name(window)} has {found[window]} cents and nothing was ordered")
+            wrong.append(f"{_name(window)} has {found[window]} cents, but nothing was ordered")
         elif expected[window] != found[window]:
             wrong.append(f"{_name(window)} has {found[window]} cents, the recount {expected[window]}")
     return wrong

@@ -2,26 +2,33 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from pyspark.sql import functions as sf
 
-from millbeck.pipeline.demo.orders import CUSTOMERS, ORDERS, REVENUE
+from millbeck.pipeline.demo.orders import CUSTOMERS, ORDERS, REGIONS, REVENUE, UNKNOWN
 from millbeck.pipeline.topology.serdes import json
 from millbeck.pipeline.topology.windows import tumbling
 
 if TYPE_CHECKING:
     from millbeck.pipeline.topology.topology import Topology
 
+SALES: Final = "sales"
+"""The name under which Spark reports each batch's revenue by region, before any window has closed."""
+
 
 def build(topology: Topology) -> None:
     orders = topology.stream(ORDERS, value=json("customer STRING, cents BIGINT"))
     customers = topology.table(CUSTOMERS, value=json("region STRING"), store="customers")
+    sales = orders.select_key(lambda order: order.value.customer).left_join(
+        customers, lambda order, customer: {"cents": order.cents, "region": customer.region}
+    )
+    region = sf.coalesce(sf.col("value.region"), sf.lit(UNKNOWN))
+    totals = [sf.sum(sf.when(region == name, sf.col("value.cents"))).alias(name) for name in (*REGIONS, UNKNOWN)]
     revenue = (
-        orders.select_key(lambda order: order.value.customer)
-        .left_join(customers, lambda order, customer: {"cents": order.cents, "region": customer.region})
-        .group_by(lambda sale: sf.coalesce(sale.value.region, sf.lit("unknown")))
-        .windowed_by(tumbling("5 minutes", grace="30 seconds"))
+        topology.stream_of(sales.frame.observe(SALES, *totals))
+        .group_by(lambda sale: sf.coalesce(sale.value.region, sf.lit(UNKNOWN)))
+        .windowed_by(tumbling("1 minute", grace="30 seconds"))
         .aggregate(lambda sale: {"cents": sf.sum(sale.value.cents)}, store="revenue")
     )
     revenue.map(

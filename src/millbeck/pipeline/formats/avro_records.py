@@ -1,8 +1,8 @@
-"""Needs fastavro: Avro's bytes to plain values and back.
+"""Needs fastavro: decode Avro records to plain values and encode them.
 
-Values are dictionaries, lists, numbers, text and bytes; times and dates stay the numbers that Avro has, since Arrow
-takes whole columns of them (`columns`). Decimals are `Decimal`. Only a union of things that a reader cannot tell apart,
-and a schema that contains itself, have no place in columns and are refused.
+Values are dictionaries, lists, numbers, strings and bytes; times and dates stay integers as in Avro, since Arrow
+converts whole columns of them (`columns`). Decimals are `Decimal`. Unions whose members cannot be told apart, and
+recursive schemas, cannot be mapped to columns and are refused.
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ _FAMILIES: Final = {
     "map": dict,
     "record": dict,
 }
-"""What a value of each type is in Python."""
+"""The Python type of a value by Avro type."""
 
 
 @dataclass(frozen=True, slots=True)
 class AvroSchema:
-    """``shape`` has every name replaced by what it stands for; ``plain`` is what fastavro reads and writes by."""
+    """``shape`` has all type names replaced by their definitions; ``plain`` is the schema that fastavro uses."""
 
     shape: Any
     plain: Any
@@ -64,12 +64,12 @@ def _parsed(schema: Schema, change: Callable[[Any], Any]) -> tuple[Any, dict[str
         for _, text in schema.references:
             fastavro.parse_schema(change(json.loads(text)), named_schemas=names)
         return fastavro.parse_schema(change(json.loads(schema.text)), named_schemas=names), names
-    except Exception as error:  # fastavro raises whatever it stumbles on
-        raise SchemaError(f"the schema is no Avro: {type(error).__name__}: {error}"[:500]) from error
+    except Exception as error:  # fastavro raises arbitrary exceptions
+        raise SchemaError(f"the schema is not valid Avro: {type(error).__name__}: {error}"[:500]) from error
 
 
 def _without_logical(read: Any) -> Any:
-    """Times, dates and uuids as the numbers and texts that they are written as; decimals stay."""
+    """Read times, dates and uuids as the underlying numbers and strings; decimals stay."""
     if isinstance(read, list):
         return [_without_logical(each) for each in read]
     if not isinstance(read, dict):
@@ -91,7 +91,7 @@ def _written_out(schema: Any, names: Mapping[str, Any], around: tuple[str, ...])
     kind = schema["type"]
     if kind == "record" or kind == "error":
         if schema["name"] in around:
-            raise SchemaError(f"the schema's {schema['name']} contains itself: columns cannot")
+            raise SchemaError(f"the schema's {schema['name']} is recursive, which columns cannot represent")
         inner = (*around, schema["name"])
         fields = [{**field, "type": _written_out(field["type"], names, inner)} for field in schema["fields"]]
         return {"type": "record", "name": schema["name"], "fields": fields}
@@ -102,14 +102,14 @@ def _written_out(schema: Any, names: Mapping[str, Any], around: tuple[str, ...])
 
 
 def _sized(schema: Any) -> Any:
-    """What takes no bytes can be said to be there a billion times in a record of ten."""
+    """Refuse items of zero size: a record of ten bytes could declare an array of a billion of them."""
     if schema == "null" or (isinstance(schema, dict) and schema["type"] == "record" and not schema["fields"]):
-        raise SchemaError("the schema has an array or a map of nothing")
+        raise SchemaError("the schema has an array or a map of items without content")
     return schema
 
 
 def branches(union: list[Any]) -> list[Any]:
-    """What a union holds besides null, two widths of one kind of number as the wider."""
+    """The members of a union except null; of two widths of one numeric type, the wider."""
     found: list[Any] = []
     for branch in union:
         if branch == "null":
@@ -135,7 +135,7 @@ Change = Callable[[Any], Any]
 
 
 def _changed_parts(schema: Any, change: Callable[[Any], Change | None]) -> Change | None:
-    """What ``change`` does to the parts of a record, an array or a map; None where it does nothing."""
+    """``change`` applied to the parts of a record, array or map; None if nothing changes."""
     if isinstance(schema, str) or schema["type"] not in ("record", "array", "map"):
         return None
     if schema["type"] == "record":
@@ -153,7 +153,7 @@ def _changed_parts(schema: Any, change: Callable[[Any], Change | None]) -> Chang
 
 
 def _union_to_members(schema: Any) -> Change | None:
-    """Values of a union of several become ``{"member0": …, "member1": …}``, as Spark has them."""
+    """Values of a union of several types become ``{"member0": …, "member1": …}``, as in Spark."""
     if not isinstance(schema, list):
         return _changed_parts(schema, _union_to_members)
     held = branches(schema)
@@ -195,7 +195,7 @@ def _unless_none(change: Change) -> Change:
 
 
 class AvroReader:
-    """Records of one writer's schema, as the reader's schema has them."""
+    """Decodes records of a writer's schema, resolved to the reader's schema."""
 
     def __init__(self, reader: AvroSchema, writer: AvroSchema | None = None) -> None:
         self._reader = reader.plain
@@ -207,7 +207,7 @@ class AvroReader:
         stream = BytesIO(record)
         try:
             value = fastavro.schemaless_reader(stream, self._writer, self._reader)
-        except Exception as error:  # fastavro raises whatever it stumbles on
+        except Exception as error:  # fastavro raises arbitrary exceptions
             raise BadRecord(f"{type(error).__name__}: {error}"[:200]) from error
         if stream.tell() != len(record):
             raise BadRecord(f"{len(record) - stream.tell()} of its {len(record)} bytes are left over")
@@ -224,6 +224,6 @@ class AvroWriter:
         stream = BytesIO()
         try:
             fastavro.schemaless_writer(stream, self._schema, value if self._change is None else self._change(value))
-        except Exception as error:  # fastavro raises whatever it stumbles on
+        except Exception as error:  # fastavro raises arbitrary exceptions
             raise BadRecord(f"{type(error).__name__}: {error}"[:200]) from error
         return stream.getvalue()

@@ -1,7 +1,7 @@
-"""Needs fastavro, protobuf, pyspark and pyarrow: a schema and where it comes from, as something that reads and writes.
+"""Needs fastavro, protobuf, pyspark and pyarrow: codecs that combine a format, a schema and a registry.
 
-A codec is made where the topology is built and pickled to the workers; what it parses there is kept for as long as the
-worker lives, so a registry is asked once for an id and not once for each batch.
+A codec is created with the topology and pickled to the workers; parsed schemas are cached there for the life of the
+worker, so that a registry is asked once per id and not once per batch.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any, Final, Protocol, TypeVar
 from millbeck.pipeline.errors import BadRecord, SchemaError, UnknownSchema
 from millbeck.pipeline.formats import avro_types, protobuf_types
 from millbeck.pipeline.formats.avro_records import AvroReader, AvroWriter, parsed
-from millbeck.pipeline.formats.columns import Types
+from millbeck.pipeline.formats.columns import ColumnTypes
 from millbeck.pipeline.formats.protobuf_records import (
     ProtobufReader,
     ProtobufWriter,
@@ -22,7 +22,7 @@ from millbeck.pipeline.formats.protobuf_records import (
 )
 from millbeck.pipeline.formats.schema_files import compiled_proto
 from millbeck.pipeline.formats.schemas import Schema, SchemaRegistry
-from millbeck.pipeline.formats.wire_format import framed, unframed, with_indexes, without_indexes
+from millbeck.pipeline.formats.wire_format import add_message_indexes, framed, split_message_indexes, unframed
 
 T = TypeVar("T")
 
@@ -36,21 +36,21 @@ Write = Callable[[Any], bytes]
 
 
 class Codec(Protocol):
-    """``reading`` and ``writing`` are called on the worker; what they return raises `BadRecord`."""
+    """``reading`` and ``writing`` are called on the worker; the functions they return raise `BadRecord`."""
 
     @property
     def name(self) -> str: ...
 
-    def types(self) -> Types:
-        """Raises `SchemaError` for a schema that has no columns."""
+    def types(self) -> ColumnTypes:
+        """Raises `SchemaError` for a schema without column types."""
 
     def reading(self) -> Read: ...
 
     def writing(self) -> Write: ...
 
 
-class Registered:
-    """A registry and the subject under which what is written is registered, when the first record is."""
+class RegistrySubject:
+    """A registry and the subject under which the schema is registered when the first record is written."""
 
     def __init__(self, registry: SchemaRegistry, subject: str) -> None:
         self._registry = registry
@@ -88,11 +88,11 @@ def _keep(kept: dict[Any, Any], name: Any, value: Any) -> None:
 class AvroCodec:
     name = "avro"
 
-    def __init__(self, schema: Schema, registered: Registered | None = None) -> None:
+    def __init__(self, schema: Schema, registered: RegistrySubject | None = None) -> None:
         self._schema = schema
         self._registered = registered
 
-    def types(self) -> Types:
+    def types(self) -> ColumnTypes:
         return avro_types.types_of(parsed(self._schema).shape)
 
     def reading(self) -> Read:
@@ -123,14 +123,14 @@ class AvroCodec:
 class ProtobufCodec:
     name = "protobuf"
 
-    def __init__(self, schema: Schema, message: str | None = None, registered: Registered | None = None) -> None:
+    def __init__(self, schema: Schema, message: str | None = None, registered: RegistrySubject | None = None) -> None:
         self._schema = schema
         self._registered = registered
-        # Workers need no protoc for it.
+        # Compiled on the driver, so that workers need no protoc.
         self._descriptor_set = compiled_proto(schema)
         self._message = message_of(self._descriptor_set, message).full_name
 
-    def types(self) -> Types:
+    def types(self) -> ColumnTypes:
         return protobuf_types.types_of(message_of(self._descriptor_set, self._message))
 
     def reading(self) -> Read:
@@ -143,7 +143,7 @@ class ProtobufCodec:
 
         def read(record: bytes) -> Any:
             schema_id, payload = unframed(record)
-            indexes, payload = without_indexes(payload)
+            indexes, payload = split_message_indexes(payload)
             place = (schema_id, tuple(indexes))
             name = written.get(place)
             if name is None:
@@ -161,7 +161,7 @@ class ProtobufCodec:
         if self._registered is None:
             return write
         schema_id, indexes = self._registered.id_of(self._schema), indexes_of(message)
-        return lambda value: framed(schema_id, with_indexes(indexes, write(value)))
+        return lambda value: framed(schema_id, add_message_indexes(indexes, write(value)))
 
 
 def _name_at(indexes: list[int]) -> Callable[[Schema], str]:
@@ -169,7 +169,7 @@ def _name_at(indexes: list[int]) -> Callable[[Schema], str]:
 
 
 def _fitting(look: Callable[[Schema], T], schema: Schema, schema_id: int) -> T:
-    """A schema that is of another kind, or none at all, is the record's fault: it names it."""
+    """Turn a `SchemaError` into a `BadRecord`: the record names a schema of another type or an invalid one."""
     try:
         return look(schema)
     except SchemaError as error:

@@ -1,7 +1,7 @@
-"""Needs pyarrow: whole batches of records, from bytes to Arrow columns and back.
+"""Needs pyarrow: decode whole batches of records to Arrow columns and encode them.
 
-What cannot be read becomes null with a word on why, record by record, and what becomes of it somebody else decides.
-What cannot be written ends the batch: it is the pipeline that made it, not somebody far away.
+A record that cannot be decoded becomes null with a description of the problem; the caller decides what to do about it.
+A value that cannot be encoded fails the batch: it is an error of the pipeline itself.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     from pyspark.sql.types import DataType
 
 
-class Types(NamedTuple):
-    """What stands for one schema: Spark's type, Arrow's with the schema's own units, so that numbers are taken for
-    times as they are, and Arrow's of the plain numbers, for the way back.
+class ColumnTypes(NamedTuple):
+    """The types of one schema: Spark's type, Arrow's type with the schema's own time units, so that numbers are read as
+    times without conversion, and Arrow's type of the plain numbers, for encoding.
     """
 
     spark: DataType
@@ -34,10 +34,10 @@ PROBLEM: Final = "problem"
 def read_column(
     records: Any, read: Callable[[bytes], Any], timed: pa.DataType, wanted: pa.DataType, before: str = ""
 ) -> Any:
-    """A struct column of ``value``, of the type ``wanted``, and ``problem``; null records have neither.
+    """A struct column of ``value``, of type ``wanted``, and ``problem``; for null records both are null.
 
-    ``timed`` is the type that what ``read`` returns has; it differs from ``wanted`` in units of time alone. ``before``
-    begins every problem.
+    ``timed`` is the type of the values that ``read`` returns; it differs from ``wanted`` only in units of time.
+    ``before`` is the prefix of every problem.
     """
     values: list[Any] = []
     problems: list[str | None] = []
@@ -64,7 +64,7 @@ def _column(values: list[Any], timed: pa.DataType, wanted: pa.DataType) -> Any:
 
 
 def _one_by_one(values: list[Any], problems: list[str | None], timed: pa.DataType, wanted: pa.DataType) -> Any:
-    """Some value has no place in its column, such as a time after the year 290,000: which?"""
+    """Convert values one by one to find the one that does not fit its column, such as a time after the year 290,000."""
     columns = []
     for place, value in enumerate(values):
         try:
@@ -78,7 +78,7 @@ def _one_by_one(values: list[Any], problems: list[str | None], timed: pa.DataTyp
 def write_column(
     values: Any, write: Callable[[Any], bytes], timed: pa.DataType | None = None, plain: pa.DataType | None = None
 ) -> Any:
-    """A column of bytes; ``timed`` and ``plain`` say in which units times are written, as plain numbers."""
+    """A column of bytes; ``timed`` and ``plain`` give the units in which times are encoded, as plain numbers."""
     if timed is not None and plain is not None and timed != plain:
         values = values.cast(timed, safe=False).cast(plain)
     written = [None if value is None else write(value) for value in values.to_pylist(maps_as_pydicts="strict")]

@@ -1,8 +1,8 @@
-"""Needs protobuf: Protobuf's bytes to plain values and back.
+"""Needs protobuf: decode Protobuf messages to plain values and encode them.
 
-A message is a dictionary of all its fields. Fields that know whether they were set are None when they were not, the
-others have their default, as Protobuf means it. Enums are their names (an unknown number, the number as text), the
-wrappers of google.protobuf what they wrap, a Timestamp or Duration its microseconds.
+A message is a dictionary of all its fields. Unset fields are None if they track presence, otherwise their default, as
+in Protobuf. Enums are names (an unknown number is its digits), the wrappers of google.protobuf are the wrapped value, a
+Timestamp or Duration is its microseconds.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ ToValue = Callable[[Any], Any]
 
 
 def message_of(descriptor_set: bytes, message: str | None) -> Descriptor:
-    """The message of this name, short or full, or else the first of the last file; raises `SchemaError`."""
+    """The message with this short or full name, or else the first of the last file; raises `SchemaError`."""
     last = _last_file(descriptor_set)
     known = {found.full_name: found for found in _messages(last)}
     if not known:
@@ -46,7 +46,7 @@ def message_of(descriptor_set: bytes, message: str | None) -> Descriptor:
 
 
 def message_at(descriptor_set: bytes, indexes: Sequence[int]) -> Descriptor:
-    """The message at this place of the last file (`wire_format`); raises `SchemaError`."""
+    """The message with these indexes in the last file (`wire_format`); raises `SchemaError`."""
     last = _last_file(descriptor_set)
     messages: Sequence[Descriptor] = list(last.message_types_by_name.values())
     found: Descriptor | None = None
@@ -70,7 +70,7 @@ def indexes_of(message: Descriptor) -> list[int]:
 
 
 def _last_file(descriptor_set: bytes) -> FileDescriptor:
-    """protoc writes what is imported before what imports it."""
+    """The main file: protoc writes imported files before those that import them."""
     pool = DescriptorPool()
     files = FileDescriptorSet()
     try:
@@ -79,7 +79,7 @@ def _last_file(descriptor_set: bytes) -> FileDescriptor:
             pool.AddSerializedFile(file.SerializeToString())
         return pool.FindFileByName(files.file[-1].name)
     except (DecodeError, TypeError, KeyError, IndexError) as error:
-        raise SchemaError(f"the schema is no descriptor set: {error}") from error
+        raise SchemaError(f"the schema is not a descriptor set: {error}") from error
 
 
 def _messages(file: FileDescriptor) -> list[Descriptor]:
@@ -175,7 +175,7 @@ def _fill(made: Any, message: Descriptor, value: Any) -> None:
     if message.full_name in (TIMESTAMP, DURATION):
         made.seconds, rest = divmod(value, _MICROSECONDS)
         if message.full_name == DURATION and made.seconds < 0 and rest:
-            # A duration's parts have one sign.
+            # Seconds and nanoseconds of a duration have the same sign.
             made.seconds, rest = made.seconds + 1, rest - _MICROSECONDS
         made.nanos = rest * _NANOSECONDS_EACH
         return
@@ -213,7 +213,7 @@ def _set(made: Any, field: FieldDescriptor, given: Any) -> None:
 
 
 def _number(field: FieldDescriptor, given: Any) -> Any:
-    """Enums by number, and what Spark holds as a decimal as a whole number again."""
+    """Enum numbers of names, and integers of values that Spark holds as decimals."""
     if field.enum_type is not None:
         named = field.enum_type.values_by_name.get(given)
         return int(given) if named is None else named.number

@@ -1,7 +1,7 @@
-"""Schemas from files: read, looked up in a directory that stands for a registry, and compiled by protoc.
+"""Read schemas from files, from a directory used as a registry, and compile .proto files with protoc.
 
-A schema is given as its text or as a file: a `Path`, or text that ends in .avsc, .proto or .desc (a descriptor set that
-protoc has written). What a .proto imports lies beside it, or is in its references.
+A schema is given as text or as a file: a `Path`, or text that ends in .avsc, .proto or .desc (a descriptor set written
+by protoc). Imports of a .proto are in the same directory or in its references.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ _HEXADECIMAL: Final = re.compile(r"(?:[0-9a-f]{2})+")
 _INDEX: Final = "subjects.json"
 
 SchemaGiven = str | Path | Mapping[str, Any] | Schema
-"""Text, a file, Avro's JSON as a dictionary, or a schema as it is."""
+"""Text, a file, an Avro schema as a dictionary, or a parsed schema."""
 
 
 def read_schema(kind: str, given: SchemaGiven) -> Schema:
-    """Raises `SchemaError` that names the file."""
+    """Raises `SchemaError` naming the file."""
     if isinstance(given, Schema):
         if given.kind != kind:
             raise SchemaError(f"the schema is {given.kind}, not {kind}")
@@ -58,7 +58,7 @@ def read_schema(kind: str, given: SchemaGiven) -> Schema:
 
 
 class DirectorySchemas:
-    """A directory as a registry, for tests and for those who keep their schemas in a repository.
+    """A directory used as a registry, for tests and for schemas kept in a repository.
 
     ``7.json`` holds the schema with the id 7, ``subjects.json`` the ids of each subject, oldest first.
     """
@@ -110,7 +110,7 @@ class DirectorySchemas:
             raise SchemaError(f"{self._folder / name} cannot be read: {error}") from error
 
     def _write(self, name: str, kept: Any) -> None:
-        # In two steps: another worker may be reading it.
+        # Write to a temporary file and rename it: another worker may be reading.
         fresh = self._folder / f".{name}.{os.getpid()}"
         fresh.write_text(json.dumps(kept, indent=1), encoding="utf-8")
         fresh.replace(self._folder / name)
@@ -118,7 +118,7 @@ class DirectorySchemas:
 
 @lru_cache(maxsize=_COMPILED_MAX)
 def compiled_proto(schema: Schema, file: str = "schema.proto") -> bytes:
-    """The descriptor set of a .proto and all it imports, in the order of imports; raises `SchemaError`."""
+    """The descriptor set of a .proto and its imports, in order of import; raises `SchemaError`."""
     if schema.kind != PROTOBUF:
         raise SchemaError(f"the schema is {schema.kind}, not {PROTOBUF}")
     if _HEXADECIMAL.fullmatch(schema.text):
@@ -128,7 +128,7 @@ def compiled_proto(schema: Schema, file: str = "schema.proto") -> bytes:
         for name, text in texts.items():
             path = (Path(folder) / name).resolve()
             if Path(folder).resolve() not in path.parents:
-                raise SchemaError(f"the schema refers to {name}, which is no name for an import")
+                raise SchemaError(f"the schema refers to {name}, which is not a valid import name")
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text, encoding="utf-8")
         made = Path(folder) / "made.desc"
@@ -136,15 +136,17 @@ def compiled_proto(schema: Schema, file: str = "schema.proto") -> bytes:
         try:
             said = subprocess.run(command, capture_output=True, text=True, timeout=_COMPILE_SECONDS_MAX)
         except (OSError, subprocess.TimeoutExpired) as error:
-            raise SchemaError(f"protoc does not run: {error}") from error
+            raise SchemaError(f"protoc cannot be started: {error}") from error
         if said.returncode != 0:
-            raise SchemaError(f"the schema is no Protobuf: {said.stderr.strip().replace(f'{folder}/', '')[:500]}")
+            raise SchemaError(
+                f"the schema is not valid Protobuf: {said.stderr.strip().replace(f'{folder}/', '')[:500]}"
+            )
         return made.read_bytes()
 
 
 def _protoc() -> str:
-    # Beside the Python that runs, where pip puts it, before whatever is on the path.
+    # pip installs protoc beside the running Python; prefer that one to the PATH.
     found = shutil.which("protoc", path=str(Path(sys.executable).parent)) or shutil.which("protoc")
     if found is None:
-        raise SchemaError("there is no protoc to read .proto schemas: pip install 'millbeck[spark]' brings one")
+        raise SchemaError("protoc, which .proto schemas need, is missing: pip install 'millbeck[spark]' includes it")
     return found

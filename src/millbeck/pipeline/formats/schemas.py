@@ -1,8 +1,7 @@
-"""A schema, and what a schema registry is asked for: three questions, so that any registry can answer them.
+"""A schema, and the interface of a schema registry: three methods, so that any registry can implement it.
 
-A registry is pickled to Spark's workers, which ask it for the schemas of ids they have not met; what it answers to
-`by_id` never changes, so whoever asks keeps it. `MemorySchemas` is for programs that know all their schemas when they
-start: a worker has a copy of what was there.
+A registry is pickled to Spark's workers, which ask it for schemas by id. A schema with an id never changes, so callers
+cache it. `MemorySchemas` is for programs that know all their schemas at start: a worker has a copy as of then.
 """
 
 from __future__ import annotations
@@ -19,9 +18,9 @@ JSON: Final = "JSON"
 
 @dataclass(frozen=True, slots=True)
 class Schema:
-    """``kind`` is what registries call schemaType; ``references`` are names and texts of what this one imports.
+    """``kind`` is the registry's schemaType; ``references`` are names and texts of imported schemas.
 
-    The text of a Protobuf schema is that of its .proto, or a descriptor set in hexadecimal digits.
+    The text of a Protobuf schema is the .proto file, or a descriptor set in hexadecimal.
     """
 
     kind: str
@@ -36,18 +35,18 @@ class RegisteredSchema:
 
 
 class SchemaRegistry(Protocol):
-    """Raises `UnknownSchema` for what it does not know, `SchemaError` for everything else that goes wrong."""
+    """Raises `UnknownSchema` for an unknown id or subject, `SchemaError` for other failures."""
 
     @property
     def name(self) -> str:
-        """Where it is: two of the same name give the same answers."""
+        """Its location: registries with the same name return the same schemas."""
 
     def by_id(self, schema_id: int) -> Schema: ...
 
     def latest(self, subject: str) -> RegisteredSchema: ...
 
     def register(self, subject: str, schema: Schema) -> int:
-        """The id of the schema under this subject, which is a new one only if it was not there."""
+        """The id of the schema under this subject; a new id only if it is not registered yet."""
 
 
 class MemorySchemas:
@@ -75,7 +74,7 @@ class MemorySchemas:
         return RegisteredSchema(ids[-1], self._by_id[ids[-1]])
 
     def register(self, subject: str, schema: Schema) -> int:
-        # One id for one schema, whatever its subjects are, as registries do it.
+        # The same schema has one id under all subjects, as in schema registries.
         known = next((schema_id for schema_id, other in self._by_id.items() if other == schema), None)
         schema_id = len(self._by_id) + 1 if known is None else known
         self._by_id[schema_id] = schema
@@ -86,5 +85,5 @@ class MemorySchemas:
 
 
 def subject_of(topic: str, part: str) -> str:
-    """What registries name a schema after unless told otherwise; ``part`` is key or value."""
+    """The default subject (TopicNameStrategy); ``part`` is key or value."""
     return f"{topic}-{part}"

@@ -1,7 +1,7 @@
-"""How schema registries' clients write a record: a zero, the id of its schema in four bytes, and then the record.
+"""The wire format of schema registry clients: a zero byte, the schema id in four bytes, then the record.
 
-Before a Protobuf record stands which message of the schema it is: the number of indexes and the indexes, as zigzag
-varints, where the first message alone is written as a single zero.
+A Protobuf record starts with the indexes of its message type in the schema: their count and the indexes, as zigzag
+varints; the first message alone is written as a single zero.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from millbeck.pipeline.errors import BadRecord
 MAGIC: Final = 0
 HEADER_BYTES: Final = 5
 INDEXES_MAX: Final = 64
-"""Messages are not nested deeper than this; a count above it is no count."""
+"""The maximum nesting depth of messages; a larger count is invalid."""
 _VARINT_BYTES_MAX: Final = 5
 _HEADER: Final = struct.Struct(">BI")
 
@@ -25,27 +25,27 @@ def framed(schema_id: int, payload: bytes) -> bytes:
 
 
 def unframed(record: bytes) -> tuple[int, bytes]:
-    """The schema's id and what follows it; raises `BadRecord`."""
+    """The schema id and the rest; raises `BadRecord`."""
     if len(record) < HEADER_BYTES:
         raise BadRecord(f"it has {len(record)} bytes, too few for the id of a schema")
     magic, schema_id = _HEADER.unpack_from(record)
     if magic != MAGIC:
-        raise BadRecord(f"it begins with {magic:#04x} and not with a zero and the id of a schema")
+        raise BadRecord(f"it begins with {magic:#04x} instead of the magic byte 0 and a schema id")
     return schema_id, record[HEADER_BYTES:]
 
 
-def with_indexes(indexes: Sequence[int], payload: bytes) -> bytes:
-    """``indexes`` say where the message is: its place in the file, then in the message around it, and so on."""
+def add_message_indexes(indexes: Sequence[int], payload: bytes) -> bytes:
+    """``indexes`` locate the message type: its index in the file, then in the enclosing message, and so on."""
     if list(indexes) == [0]:
         return b"\0" + payload
     return b"".join(_varint(number) for number in (len(indexes), *indexes)) + payload
 
 
-def without_indexes(payload: bytes) -> tuple[list[int], bytes]:
+def split_message_indexes(payload: bytes) -> tuple[list[int], bytes]:
     """Raises `BadRecord`."""
     count, position = _read_varint(payload, 0)
     if not 0 <= count <= INDEXES_MAX:
-        raise BadRecord(f"it says that its message lies {count} levels deep")
+        raise BadRecord(f"it has {count} message indexes, which is too many")
     indexes = []
     for _ in range(count):
         index, position = _read_varint(payload, position)
@@ -72,4 +72,4 @@ def _read_varint(payload: bytes, position: int) -> tuple[int, int]:
         total |= (part & 0x7F) << (7 * number)
         if part < 0x80:
             return (total >> 1) ^ -(total & 1), position + number + 1
-    raise BadRecord("the place of its message is no number")
+    raise BadRecord("its message index is not a valid varint")

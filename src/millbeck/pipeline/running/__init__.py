@@ -1,7 +1,6 @@
-"""Pipelines as files, run, watched and recovered: ``millbeck pipeline``.
+"""Run, monitor and restart pipelines defined in files: ``millbeck pipeline``.
 
-`definition` (a pipeline file becomes a `Definition`), `steps` (the simple ones, in TOML), `progress` (what Spark
-reports becomes a line and figures), `backoff` (when to try again), `keeper` (starts a killed run again),
-`run_directory` (what a run leaves to be looked at), `metrics` and
-`metrics_server` (the same for Prometheus), `runner` (needs pyspark: one run, from session to last batch).
+`definition` (reads a pipeline file), `steps` (simple topologies in TOML), `progress` (Spark's progress reports as a
+line and figures), `backoff` (when to restart), `supervisor` (restarts a killed run), `run_directory` (status and log of
+a run), `metrics` and `metrics_server` (Prometheus), `runner` (needs pyspark: one run, from session to last batch).
 """

@@ -1,4 +1,4 @@
-"""When a failed run is tried again: soon, then after longer and longer waits; a run that got on wipes the slate."""
+"""Exponential restart backoff; a run that has made progress resets it."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ GOOD_RUN_SECONDS: Final = 300.0
 
 
 @dataclass(slots=True)
-class Backoff:
-    """``attempts_max`` failures in a row are too many; None never is."""
+class RestartBackoff:
+    """Gives up after ``attempts_max`` failures in a row; None: never."""
 
     attempts_max: int | None = None
     failures: int = 0
 
     def failed(self, ran_seconds: float, *, has_progressed: bool = False) -> float | None:
-        """How long to wait before the next attempt, None to give up; a run that wrote a batch was not in vain."""
+        """The wait before the next attempt, None to give up; a run that wrote a batch resets the count."""
         if has_progressed or ran_seconds >= GOOD_RUN_SECONDS:
             self.failures = 0
         self.failures += 1

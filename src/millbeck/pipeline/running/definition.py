@@ -1,8 +1,7 @@
-"""A pipeline file: what it is called, where the log is, and the function that builds its topology.
+"""A pipeline file: its name, the cluster, and the function that builds its topology.
 
 ``pipeline.py`` defines ``build(topology)`` and may set a dictionary ``PIPELINE`` of the settings below; a TOML file has
-the same settings at its top and its topology as steps (`steps`). What the command line says goes before what the file
-says.
+the same settings at its top and its topology as steps (`steps`). The command line overrides the file.
 """
 
 from __future__ import annotations
@@ -32,18 +31,18 @@ class Settings:
     bootstrap_servers: str = "localhost:9092"
     master: str = "local[*]"
     checkpoint: str | None = None
-    """A directory or object store; beside the run's own files when None."""
+    """A directory or object store; None: in the run's own directory."""
     delivery: str = "exactly_once"
     trigger: str = "1 second"
-    """How long a batch gathers."""
+    """The trigger interval of batches."""
     bad_records: str = "fail"
     lateness: str = "0 seconds"
     group: str | None = None
-    """The consumer group in which the lag shows; the pipeline's name when None."""
+    """The consumer group to commit offsets to, for lag; None: the pipeline's name."""
     metrics: str = ANYWHERE
-    """Where metrics are served, as host:port; "off" for nowhere."""
+    """The address of the metrics server, as host:port; "off": none."""
     options: Mapping[str, str] = field(default_factory=dict)
-    """For the sources and the sink: ``kafka.*`` and the rest."""
+    """Options of the sources and the sink: ``kafka.*`` and others."""
     spark: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -54,20 +53,20 @@ class Definition:
     build: Callable[[Topology], None]
 
     def with_settings(self, **given: Any) -> Definition:
-        """What is not None goes before what the file says."""
+        """A copy in which values that are not None override those of the file."""
         named = {name: value for name, value in given.items() if value is not None}
         return replace(self, settings=replace(self.settings, **named))
 
 
 def load(path: Path) -> Definition:
-    """Raises `DefinitionError` that names the file and what is wrong with it."""
+    """Raises `DefinitionError` naming the file and the problem."""
     if not path.is_file():
         raise DefinitionError(f"{path}: there is no such file")
     if path.suffix == ".toml":
         return _load_toml(path)
     if path.suffix == ".py":
         return _load_python(path)
-    raise DefinitionError(f"{path}: a pipeline is a .py file with build(topology), or a .toml file")
+    raise DefinitionError(f"{path}: not a pipeline; expected a .py file with build(topology), or a .toml file")
 
 
 def _load_python(path: Path) -> Definition:

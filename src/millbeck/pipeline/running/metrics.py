@@ -1,4 +1,4 @@
-"""How a pipeline is doing, as Prometheus metrics: the figures of its progress line, and how often it was restarted.
+"""Prometheus metrics of a pipeline: the figures of its progress line, and the number of restarts.
 
 Kafka has no names for these, so they begin with ``millbeck_``. The lag by partition is in the consumer group of the
 pipeline, which brokers serve as ``kafka_consumergroup_lag``.
@@ -12,52 +12,52 @@ from typing import TYPE_CHECKING
 from millbeck.kernel.metrics import Registry
 
 if TYPE_CHECKING:
-    from millbeck.pipeline.running.progress import Progress
+    from millbeck.pipeline.running.progress import BatchProgress
 
 LABELS = ("pipeline",)
 
 
 class PipelineMetrics:
-    """``restarts`` and ``is_running`` are asked when the metrics are; the rest is told after each batch."""
+    """``restarts`` and ``is_running`` are called at each scrape; the other values are set after each batch."""
 
     def __init__(self, name: str, *, restarts: Callable[[], int], is_running: Callable[[], bool]) -> None:
         self.registry = Registry()
         make = self.registry
         self._rows = make.counter("millbeck_pipeline_rows_total", "Rows read from the sources.", LABELS).child(name)
-        self._batches = make.counter(
-            "millbeck_pipeline_batches_total", "Batches with rows that were written.", LABELS
-        ).child(name)
+        self._batches = make.counter("millbeck_pipeline_batches_total", "Batches with rows written.", LABELS).child(
+            name
+        )
         self._batch = make.gauge("millbeck_pipeline_batch", "The number of the last batch with rows.", LABELS).child(
             name
         )
         self._batch_ms = make.histogram(
-            "millbeck_pipeline_batch_ms", "Milliseconds that a batch with rows takes.", LABELS
+            "millbeck_pipeline_batch_ms", "Duration of a batch with rows in milliseconds.", LABELS
         ).child(name)
         self._rows_per_second = make.gauge(
             "millbeck_pipeline_rows_per_second", "Rows per second of the last batch with rows.", LABELS
         ).child(name)
-        self._lag = make.gauge(
-            "millbeck_pipeline_lag_records", "Records in the sources that were not read yet.", LABELS
-        ).child(name)
+        self._lag = make.gauge("millbeck_pipeline_lag_records", "Records in the sources not read yet.", LABELS).child(
+            name
+        )
         self._state_rows = make.gauge("millbeck_pipeline_state_rows", "Rows in the state stores.", LABELS).child(name)
         self._state_bytes = make.gauge(
-            "millbeck_pipeline_state_bytes", "Bytes of memory that the state stores use.", LABELS
+            "millbeck_pipeline_state_bytes", "Memory used by the state stores in bytes.", LABELS
         ).child(name)
-        make.counter_from(
+        make.callback_counter(
             "millbeck_pipeline_restarts_total",
-            "How often the pipeline was started again after a failure.",
+            "Restarts of the pipeline after a failure.",
             LABELS,
             lambda: [((name,), restarts())],
         )
-        make.gauge_from(
+        make.callback_gauge(
             "millbeck_pipeline_running",
-            "Whether the query runs: 0 while Spark starts and while a failure is waited out.",
+            "1 while the query runs, 0 while Spark starts and during restart backoff.",
             LABELS,
             lambda: [((name,), int(is_running()))],
         )
 
-    def wrote(self, progress: Progress) -> None:
-        """A batch with rows was written."""
+    def wrote(self, progress: BatchProgress) -> None:
+        """Record a written batch with rows."""
         self._rows.value += progress.rows
         self._batches.value += 1
         self._batch.value = progress.batch
@@ -65,8 +65,8 @@ class PipelineMetrics:
         self._rows_per_second.value = progress.rows_per_second
         self.looked(progress)
 
-    def looked(self, progress: Progress) -> None:
-        """Spark has looked for new records, whether it found some or not."""
+    def looked(self, progress: BatchProgress) -> None:
+        """Record that Spark has polled the sources, with or without new records."""
         if progress.lag is not None:
             self._lag.value = progress.lag
         self._state_rows.value = progress.state_rows

@@ -1,6 +1,6 @@
-"""The metrics of a run over HTTP, on a thread beside it.
+"""Serve the metrics of a run over HTTP, on a thread.
 
-Where they are the setting ``metrics`` says, as ``host:port``; port 0 is any free one, and ``off`` is nowhere.
+The setting ``metrics`` is the address, as ``host:port``; port 0 is any free one, and ``off`` disables it.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ OFF: Final = "off"
 ANYWHERE: Final = "127.0.0.1:0"
 _ANSWER_SECONDS_MAX: Final = 10
 _LOOK_SECONDS: Final = 0.05
-"""How often it looks whether it is to end: whoever ends the run waits for that."""
+"""The poll interval of the server for its shutdown; the end of a run waits for it."""
 
 
 def address_of(setting: str) -> tuple[str, int]:
@@ -33,7 +33,7 @@ def address_of(setting: str) -> tuple[str, int]:
 
 @contextmanager
 def served(setting: str, registry: Registry) -> Iterator[str | None]:
-    """The address at which the metrics are served meanwhile; raises `DefinitionError` when that is not possible."""
+    """Serve metrics within the block; yields their URL. Raises `DefinitionError` if the address cannot be used."""
     if setting == OFF:
         yield None
         return
@@ -65,7 +65,7 @@ def _server_class(host: str) -> type[ThreadingHTTPServer]:
 
 
 def _handler(registry: Registry) -> type[BaseHTTPRequestHandler]:
-    # The registry is not made for several threads; scrapes take turns.
+    # The registry is not thread-safe, so scrapes are serialized.
     turn = threading.Lock()
 
     class Handler(BaseHTTPRequestHandler):
@@ -85,6 +85,6 @@ def _handler(registry: Registry) -> type[BaseHTTPRequestHandler]:
             self.wfile.write(text)
 
         def log_message(self, format: str, *arguments: object) -> None:  # noqa: A002
-            """Scrapes are not worth a line each."""
+            """Do not log scrapes."""
 
     return Handler

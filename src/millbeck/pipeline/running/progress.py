@@ -1,4 +1,4 @@
-"""What Spark reports of a batch, as figures and as the line that people watch. Pure."""
+"""The progress of a batch as reported by Spark: figures, and a line to print. Pure."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from typing import Any
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Progress:
+class BatchProgress:
     batch: int
     rows: int
     rows_per_second: float
     lag: int | None
-    """Records of the sources that were not read yet; None when no source tells."""
+    """Records of the sources not read yet; None if no source reports it."""
     batch_seconds: float
     state_rows: int
     state_bytes: int
@@ -32,12 +32,12 @@ class Progress:
         return asdict(self)
 
 
-def progress_of(reported: Mapping[str, Any]) -> Progress:
+def progress_of(reported: Mapping[str, Any]) -> BatchProgress:
     """``reported`` is the JSON of Spark's StreamingQueryProgress."""
     stores = reported.get("stateOperators") or []
     lags = [_lag(source) for source in reported.get("sources") or []]
     known = [lag for lag in lags if lag is not None]
-    return Progress(
+    return BatchProgress(
         batch=int(reported.get("batchId", -1)),
         rows=int(_in_all(reported, "numInputRows")),
         rows_per_second=_in_all(reported, "processedRowsPerSecond"),
@@ -49,7 +49,7 @@ def progress_of(reported: Mapping[str, Any]) -> Progress:
 
 
 def _in_all(reported: Mapping[str, Any], name: str) -> float:
-    """Of all sources; Spark Connect leaves the sums out."""
+    """The sum over all sources, since Spark Connect omits totals."""
     if name in reported:
         return _number(reported[name])
     return sum(_number(source.get(name)) for source in reported.get("sources") or [])
@@ -81,7 +81,7 @@ def _offsets(text: Any) -> dict[str, int] | None:
 
 
 def _number(value: Any) -> float:
-    """Spark says NaN and Infinity, as text, of batches too short to measure."""
+    """Spark reports NaN and Infinity, as text, for batches too short to measure."""
     try:
         number = float(value)
     except (TypeError, ValueError):

@@ -1,8 +1,8 @@
-"""What a run leaves for those who look: who runs it, how it is doing, what it said.
+"""The directory of a run: its process id, status, log and last failure.
 
-Each pipeline has a directory by its name: ``status.json``, replaced as a whole after each batch, ``log``, ``failure``
-(the last one in full), and the checkpoint where none was named. A run holds a lock on ``lock``, so that nobody starts
-the same pipeline twice and a run that was killed is not taken for one that lives.
+Each pipeline has a directory by its name: ``status.json``, replaced atomically after each batch, ``log``, ``failure``
+(the last one with its traceback), and the checkpoint unless it is elsewhere. A run holds a lock on ``lock``, so that a
+pipeline cannot run twice and a killed run is detected.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from typing import IO, Any, Final
 from millbeck.pipeline.errors import AlreadyRunning
 
 _LOOKS_SECONDS_MAX: Final = 0.5
-"""Somebody who only looks whether it runs has the lock for a moment."""
+"""How long to retry the lock: a process that only checks it holds it for a moment."""
 
 
-def runs_home(environ: Mapping[str, str] | None = None) -> Path:
+def runs_directory(environ: Mapping[str, str] | None = None) -> Path:
     environ = os.environ if environ is None else environ
     named = environ.get("MILLBECK_PIPELINES")
     if named:
@@ -33,7 +33,7 @@ def runs_home(environ: Mapping[str, str] | None = None) -> Path:
 
 
 def _lock(file: IO[str], kind: int) -> bool:
-    """Whether it was to be had, now."""
+    """Try to take the lock without waiting; returns whether it succeeded."""
     try:
         fcntl.flock(file, kind | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -56,7 +56,7 @@ class RunDirectory:
 
     @contextmanager
     def held(self) -> Iterator[None]:
-        """For as long as the run lasts; raises `AlreadyRunning`."""
+        """Hold the lock of the run within the block; raises `AlreadyRunning`."""
         self.path.mkdir(parents=True, exist_ok=True)
         with open(self.path / "lock", "a+") as lock:
             ends_at = time.monotonic() + _LOOKS_SECONDS_MAX
@@ -70,7 +70,7 @@ class RunDirectory:
             yield
 
     def is_held(self) -> bool:
-        """Those who look share the lock for that moment, so that they do not see each other."""
+        """Whether a run holds the lock. Checks use a shared lock, so that they do not block each other."""
         try:
             with open(self.path / "lock", "a+") as lock:
                 return not _lock(lock, fcntl.LOCK_SH)
@@ -83,13 +83,13 @@ class RunDirectory:
         fresh.write_text(json.dumps(known, indent=1), encoding="utf-8")
         fresh.replace(self.path / "status.json")
 
-    def keep_failure(self, error: BaseException) -> None:
-        """All that is known of the last failure, for those whom one line does not help; ``failure`` beside the log."""
+    def save_failure(self, error: BaseException) -> None:
+        """Write the last failure with its full traceback to the file ``failure`` beside the log."""
         text = "".join(traceback.format_exception(error))
         (self.path / "failure").write_text(f"{time.strftime('%Y-%m-%d %H:%M:%S')}\n{text}", encoding="utf-8")
 
     def status(self) -> dict[str, Any]:
-        """Empty when there is none yet, or none that can be read."""
+        """The status; empty if there is none yet or it cannot be read."""
         try:
             read = json.loads((self.path / "status.json").read_text(encoding="utf-8"))
         except (OSError, ValueError):
@@ -105,7 +105,7 @@ class RunDirectory:
         return found if isinstance(found, int) else None
 
     def state(self) -> str:
-        """running, starting, waiting (to try again), stopped, failed, or killed when it ended without a word."""
+        """running, starting, waiting (to restart), stopped, failed, or killed (ended without writing a status)."""
         said = str(self.status().get("state", "stopped"))
         if said in ("running", "starting", "waiting") and not self.is_held():
             return "killed"

@@ -1,10 +1,9 @@
-"""Needs pyspark: one run of a pipeline, from the session to the last batch, tried again when it fails.
+"""Needs pyspark: one run of a pipeline, from the session to the last batch, restarted on failures.
 
-A stop, by signal, lets the batch that is being written end. What is wrong with the pipeline itself is not tried again:
-it would be as wrong the second time. Nor is anything tried here once Spark's Java process is gone: that takes another
-process, which `keeper` starts.
+On a stop signal the current batch is completed. Errors of the pipeline itself are not retried, since they would occur
+again. Nor is anything retried once Spark's Java process has ended: that takes a new process, which `supervisor` starts.
 
-What only a topology needs is not loaded with this module, but while Java starts (`meanwhile`).
+Modules that only a topology needs are imported while Java starts (`preloading`).
 """
 
 from __future__ import annotations
@@ -19,12 +18,13 @@ from collections.abc import Callable
 from types import FrameType
 from typing import TYPE_CHECKING, Any, Final
 
-from py4j.protocol import Py4JError  # type: ignore[import-untyped]
+from py4j.protocol import Py4JError
 from pyspark import SparkContext
 from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
+from millbeck.pipeline.error_summaries import explained
 from millbeck.pipeline.errors import (
     BadRecord,
     CheckpointMismatch,
@@ -39,12 +39,11 @@ from millbeck.pipeline.errors import (
     SchemaError,
     TopologyError,
 )
-from millbeck.pipeline.explaining import explained
-from millbeck.pipeline.running.backoff import Backoff
+from millbeck.pipeline.running.backoff import RestartBackoff
 from millbeck.pipeline.running.definition import Definition
 from millbeck.pipeline.running.metrics import PipelineMetrics
 from millbeck.pipeline.running.metrics_server import served
-from millbeck.pipeline.running.progress import Progress, progress_of
+from millbeck.pipeline.running.progress import BatchProgress, progress_of
 from millbeck.pipeline.running.run_directory import RunDirectory
 from millbeck.pipeline.session import spark_session
 
@@ -52,7 +51,7 @@ if TYPE_CHECKING:
     from millbeck.pipeline.progress_groups import ProgressGroups
     from millbeck.pipeline.topology.topology import Topology
 
-_LOOK_SECONDS: Final = 0.5
+_LOOK_SECONDS: Final[Any] = 0.5  # pyspark declares whole seconds, and takes fractions
 _JAVA_ENDS_SECONDS: Final = 2.0
 FINAL: Final = (
     TopologyError,
@@ -67,11 +66,11 @@ FINAL: Final = (
     CheckpointMismatch,
 )
 _WRONG: Final = (AnalysisException,)
-"""What Spark says of a query that cannot be; a source that has failed may be inside it."""
+"""Spark's error classes for an invalid query; the error of a source may be wrapped inside."""
 MENDED: Final = (PySparkException, Py4JError, PipelineError)
-"""What another attempt may mend, unless it is one of those above."""
+"""Error classes that are retried, unless one of those above applies."""
 
-Say = Callable[[str], None]
+Report = Callable[[str], None]
 
 
 def build_topology(definition: Definition, spark: SparkSession) -> Topology:
@@ -92,24 +91,24 @@ def build_topology(definition: Definition, spark: SparkSession) -> Topology:
 
 
 class Runner:
-    """``once`` reads what is there and ends; ``watch`` is told of every batch."""
+    """``once`` processes existing records and stops; ``watch`` is called after every batch."""
 
     def __init__(
         self,
         definition: Definition,
         directory: RunDirectory,
         *,
-        say: Say,
-        watch: Callable[[Progress], None],
+        report: Report,
+        watch: Callable[[BatchProgress], None],
         once: bool = False,
         attempts_max: int | None = None,
     ) -> None:
         self._definition = definition
         self._directory = directory
-        self._say = say
+        self._report = report
         self._watch = watch
         self._once = once
-        self._backoff = Backoff(attempts_max)
+        self._backoff = RestartBackoff(attempts_max)
         self._stops = threading.Event()
         self._has_progressed = False
         settings = definition.settings
@@ -118,9 +117,9 @@ class Runner:
         self._groups: ProgressGroups | None = None
 
     def run(self) -> None:
-        """Until it is stopped, or done; raises what cannot be mended by trying again.
+        """Run until stopped or done; raises errors that a retry cannot fix.
 
-        Whoever calls it holds the run's directory.
+        The caller holds the lock of the run directory.
         """
         settings = self._definition.settings
         self._directory.write_status(
@@ -146,7 +145,7 @@ class Runner:
 
     @property
     def _checkpoint(self) -> str:
-        """The same text wherever it is started from: a restart may have another working directory."""
+        """An absolute path, so that a restart from another working directory uses the same checkpoint."""
         named = self._definition.settings.checkpoint
         if named is not None and "://" in named:
             return named
@@ -163,22 +162,22 @@ class Runner:
                 self._attempt()
                 return
             except Exception as error:
-                if java_has_ended():
+                if jvm_has_exited():
                     if self._stops.is_set():
-                        # Ctrl-C is for every process of a terminal.
+                        # Ctrl-C reaches every process of the terminal.
                         return
                     raise DriverLost(f"Spark's Java process has ended: {explained(error)}") from error
                 if not isinstance(error, MENDED):
                     raise
                 told = explained(error)
-                self._directory.keep_failure(error)
+                self._directory.save_failure(error)
                 is_final = isinstance(told, FINAL) or (type(told) is PipelineError and isinstance(error, _WRONG))
                 wait = self._backoff.failed(time.monotonic() - began, has_progressed=self._has_progressed)
                 if is_final or wait is None:
                     raise told from error
                 restarts = self._directory.restarts() + 1
                 self._directory.write_status(state="waiting", error=str(told), restarts=restarts)
-                self._say(f"failed: {told}; trying again in {wait:.0f} s")
+                self._report(f"failed: {told}; trying again in {wait:.0f} s")
                 self._stops.wait(wait)
 
     def _attempt(self) -> None:
@@ -206,7 +205,7 @@ class Runner:
 
     def _follow(self, query: StreamingQuery) -> None:
         told = -1
-        while not query.awaitTermination(_LOOK_SECONDS):  # type: ignore[arg-type]
+        while not query.awaitTermination(_LOOK_SECONDS):
             told = self._tell(query, told)
             if self._stops.is_set():
                 query.stop()
@@ -226,8 +225,8 @@ class Runner:
         return told
 
 
-def java_has_ended() -> bool:
-    """Whether the Java that this process started is gone; False when it started none."""
+def jvm_has_exited() -> bool:
+    """Whether the Java process started by this process has ended; False if none was started."""
     process = getattr(SparkContext._gateway, "proc", None)
     if process is None:
         return False

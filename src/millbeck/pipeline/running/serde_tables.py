@@ -1,4 +1,4 @@
-"""Serdes as TOML names them: a text is the type of a JSON value, a table says more.
+"""Serdes in TOML: a string is the type of a JSON value, a table selects another format.
 
 value = "customer STRING, cents BIGINT"
 value = { format = "long" }
@@ -6,7 +6,7 @@ value = { format = "avro", schema = "order.avsc" }
 value = { format = "protobuf", schema = "order.proto", message = "Order" }
 value = { format = "avro", registry = "schemas" }
 
-Files and directories lie beside the pipeline's own file unless their names say otherwise.
+Relative paths are relative to the pipeline file.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _ALLOWED: Final[dict[str, tuple[str, ...]]] = {
 
 
 def check_serde(given: Any, where: str) -> None:
-    """Raises `DefinitionError`; whether the schema is there shows when the topology is built."""
+    """Raises `DefinitionError`; whether the schema exists is checked when the topology is built."""
     if isinstance(given, str):
         return
     if not isinstance(given, dict) or given.get("format") not in _ALLOWED:

@@ -1,4 +1,4 @@
-"""Topologies of one stream, written in TOML, with Spark's SQL for what is said of a record.
+"""Topologies of a single stream, written in TOML with expressions in Spark SQL.
 
 [source]
 topic = "orders"
@@ -31,7 +31,7 @@ _KINDS: Final = ("filter", "key", "value")
 
 
 def check_steps(given: Mapping[str, Any]) -> None:
-    """Raises `DefinitionError`; what Spark thinks of the expressions shows when the topology is built."""
+    """Raises `DefinitionError`; the expressions are checked by Spark when the topology is built."""
     for part, allowed in (("source", ("topic", "key", "value")), ("sink", ("topic", "key", "value"))):
         table = given.get(part)
         if not isinstance(table, dict) or not isinstance(table.get("topic"), str):
@@ -54,7 +54,7 @@ def check_steps(given: Mapping[str, Any]) -> None:
 
 
 def builder_of(given: Mapping[str, Any], folder: Path) -> Callable[[Topology], None]:
-    """``folder`` is where the files lie that the steps name."""
+    """``folder`` is the base directory of the files named in the steps."""
 
     def build(topology: Topology) -> None:
         from pyspark.sql import functions as sf

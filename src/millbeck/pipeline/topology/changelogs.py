@@ -1,8 +1,8 @@
-"""Stores that are published: compacted topics to which the changes of a store go, named as Kafka Streams names them.
+"""Changelogs of published stores: compacted topics of a store's changes, named as in Kafka Streams.
 
-A changelog is an output like any other, so its records are in the same transaction as everything else a batch writes.
-It is made when the topology starts, compacted; a topic of its name that is not compacted is refused, since it would
-forget keys that nobody has deleted.
+A changelog is an output like any other, so its records are in the same transaction as the rest of the batch. It is
+created, compacted, when the topology starts; an existing topic of its name that is not compacted is refused, since it
+would lose the values of keys that were not deleted.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ _TOPIC: Final = re.compile(r"[A-Za-z0-9._-]{1,249}")
 
 
 def changelog_of(application: str, store: str) -> str:
-    """Raises `TopologyError` for names that no topic has."""
+    """Raises `TopologyError` for a name that is not a valid topic name."""
     name = f"{application}-{store}-changelog"
     if not _TOPIC.fullmatch(name):
-        raise TopologyError(f"the store {store!r} cannot be published: {name!r} is no name for a topic")
+        raise TopologyError(f"the store {store!r} cannot be published: {name!r} is not a valid topic name")
     return name
 
 
 def make_changelogs(settings: Mapping[str, str], topics: Mapping[str, int]) -> None:
-    """``topics`` are changelogs and how many partitions a new one has; ``settings`` are a client's."""
+    """Create missing changelogs; ``topics`` maps them to partition counts, ``settings`` are client settings."""
     if not topics:
         return
     known = {option.name for option in AdminConfig.options}
@@ -45,11 +45,11 @@ def make_changelogs(settings: Mapping[str, str], topics: Mapping[str, int]) -> N
         except (NoBrokerReachable, Disconnected, RequestTimeout) as error:
             raise BrokerUnreachable(f"no broker answers at {settings['bootstrap.servers']}: {error}") from error
         except ApiError as error:
-            raise PipelineError(f"the topics {', '.join(topics)} cannot be made: {error}") from error
+            raise PipelineError(f"the topics {', '.join(topics)} cannot be created: {error}") from error
 
 
 async def _made(admin: Admin, topics: Mapping[str, int]) -> dict[str, str]:
-    """The policies of those that were there already."""
+    """Create the topics; returns the cleanup policy of those that existed."""
     new = [
         NewTopic(name=name, partition_count=count, configs={POLICY: COMPACT}) for name, count in sorted(topics.items())
     ]

@@ -1,7 +1,7 @@
-"""Needs pyspark: a column brought to the type that a schema wants, field by field and by name.
+"""Needs pyspark: convert a column to the type that a schema requires, field by field and by name.
 
-Numbers become wider ones, fields that the schema has and the column has not become null where the schema takes that;
-what else differs is refused while the topology is built, and not when the first record is written.
+Numbers are widened; fields missing in the column become null where the schema allows it; any other difference is
+refused while the topology is built, not when the first record is written.
 """
 
 from __future__ import annotations
@@ -70,8 +70,9 @@ def _widens(held: DataType, wanted: DataType) -> bool:
         if wanted in _WIDTHS:
             return _WIDTHS.index(held) < _WIDTHS.index(wanted)
         if isinstance(wanted, DecimalType):
-            return wanted.scale == 0 and wanted.precision >= 20
+            return bool(wanted.scale == 0 and wanted.precision >= 20)
         return isinstance(wanted, DoubleType) and held != LongType()
     if isinstance(held, DecimalType) and isinstance(wanted, DecimalType):
-        return wanted.scale >= held.scale and wanted.precision - wanted.scale >= held.precision - held.scale
+        integer_digits = wanted.precision - wanted.scale
+        return bool(wanted.scale >= held.scale and integer_digits >= held.precision - held.scale)
     return isinstance(held, FloatType) and isinstance(wanted, DoubleType)

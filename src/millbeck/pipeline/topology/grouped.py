@@ -1,8 +1,8 @@
 """Needs pyspark: aggregates, of streams and tables by key, and of streams by key and window.
 
-Without a window the result is a table that changes as records come: Python functions fold each value into the
-aggregate, which Spark keeps. With a window the result is final: it leaves once, when the window and its grace are over,
-and Spark's own aggregate functions make it.
+Without a window the result is a table that is updated with every record: Python functions fold each value into the
+aggregate, which Spark keeps in state. With a window the result is final: it is emitted once, after the window and its
+grace period have ended, and computed by Spark's aggregate functions.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from pyspark.sql import functions as sf
 from pyspark.sql.types import DataType, LongType
 
 from millbeck.pipeline.topology.keyed import Fold
-from millbeck.pipeline.topology.records import Record, RecordFunction, column, type_of, unordered
-from millbeck.pipeline.topology.stateful import Side, run_keyed
+from millbeck.pipeline.topology.records import ColumnRecord, RecordFunction, column, type_of, unordered
+from millbeck.pipeline.topology.stateful import JoinInput, run_keyed
 from millbeck.pipeline.topology.streams import Stream
 from millbeck.pipeline.topology.windows import SessionWindow, TimeWindow, interval
 
@@ -36,7 +36,7 @@ def _one_less(count: int, value: Any) -> int:
 
 
 class _Grouped:
-    def __init__(self, topology: Topology, side: Side) -> None:
+    def __init__(self, topology: Topology, side: JoinInput) -> None:
         self.topology = topology
         self._side = side
 
@@ -49,7 +49,7 @@ class _Grouped:
 
 class GroupedStream(_Grouped):
     def __init__(self, topology: Topology, frame: DataFrame) -> None:
-        super().__init__(topology, Side(frame, key=sf.col("key"), value=sf.col("value")))
+        super().__init__(topology, JoinInput(frame, key=sf.col("key"), value=sf.col("value")))
         self._frame = frame
 
     def count(self, *, store: str | None = None) -> Table:
@@ -68,15 +68,15 @@ class GroupedStream(_Grouped):
 
 
 class GroupedTable(_Grouped):
-    """A table under another key. What a change takes from a group is subtracted, what it brings is added."""
+    """A table grouped by another key. For each change the old value is subtracted and the new one added."""
 
     def __init__(self, table: Table, function: RecordFunction) -> None:
         changes = table.changes("what each row counted for before")
         self._kept_type = changes.schema["after"].dataType
         signed = None
-        # Out of the old group before into the new one, where they are the same.
+        # Subtract before adding, as both may concern the same group.
         for step, side in enumerate(("before", "after")):
-            record = Record(sf.col("key"), sf.col(side), sf.col("timestamp"), sf.lit(None))
+            record = ColumnRecord(sf.col("key"), sf.col(side), sf.col("timestamp"), sf.lit(None))
             rows = changes.where(sf.col(side).isNotNull()).select(
                 column(function(record), "group_by").alias("key"),
                 sf.struct(sf.lit(side == "after").alias("is_added"), sf.col(side).alias("value")).alias("value"),
@@ -85,7 +85,7 @@ class GroupedTable(_Grouped):
             )
             signed = rows if signed is None else signed.unionByName(rows)
         assert signed is not None
-        super().__init__(table.topology, Side(signed, key=sf.col("key"), value=sf.col("value")))
+        super().__init__(table.topology, JoinInput(signed, key=sf.col("key"), value=sf.col("value")))
 
     def count(self, *, store: str | None = None) -> Table:
         return self._fold(Fold(0, _one_more, _one_less), LongType(), store, "count")
@@ -106,10 +106,10 @@ class GroupedTable(_Grouped):
 
 
 class WindowedStream:
-    """Final results only: a window leaves once, after its end and grace. Keys become ``{key, start, end}``.
+    """Final results only: a window is emitted once, after its end and grace. Keys become ``{key, start, end}``.
 
-    Event time advances between batches, so what is late within a batch is not late at all, and the batch that closes a
-    window still takes what comes for it.
+    Event time advances between batches, so records are never late within a batch, and the batch that closes a
+    window still includes records of it.
     """
 
     def __init__(self, topology: Topology, frame: DataFrame, window: TimeWindow | SessionWindow) -> None:
@@ -122,7 +122,7 @@ class WindowedStream:
 
     def aggregate(self, function: RecordFunction, *, store: str | None = None) -> Stream:
         """``function`` returns Spark's aggregates over the record: ``{"total": functions.sum(sale.value.amount)}``."""
-        described = function(Record(sf.col("key"), sf.col("value"), sf.col("timestamp"), sf.lit(None)))
+        described = function(ColumnRecord(sf.col("key"), sf.col("value"), sf.col("timestamp"), sf.lit(None)))
         return self._aggregate(column(described, "aggregate"), "aggregate", store)
 
     def reduce(self, function: Callable[[Column, Column], Column], *, store: str | None = None) -> Stream:

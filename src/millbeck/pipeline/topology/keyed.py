@@ -1,9 +1,9 @@
-"""What happens to one key when its records come: pure Python, the same in Spark's state and in tests.
+"""The logic of stateful operators for one key: pure Python, the same in Spark's state and in tests.
 
-A logic is told of each record of its key in order and keeps what it must in `Slots`; it yields what leaves. Records of
-several inputs arrive in one pile for each batch. `in_order` lays them out as a stream task would have taken them: each
-input partition in offset order, and of the partitions always the one whose next record is the oldest; a table's record
-before a stream's of the same time.
+A processor gets the records of its key in order and keeps its state in `KeyState`; it yields its output. Records of
+several inputs arrive unordered in each batch. `in_order` orders them as a Kafka Streams task would: each input
+partition by offset, and of the partitions always the one whose next record has the smallest timestamp; a table's record
+before a stream's with the same timestamp.
 """
 
 from __future__ import annotations
@@ -20,30 +20,30 @@ LEFT: Final = 0
 RIGHT: Final = 1
 
 
-class Order(NamedTuple):
-    """Where a record came from; ``step`` tells several apart that one record became."""
+class RecordOrder(NamedTuple):
+    """The origin of a record; ``step`` numbers the records made from one."""
 
     partition: int
     offset: int
     step: int
 
 
-class Arrival(NamedTuple):
+class InputRecord(NamedTuple):
     side: int
-    order: Order
+    order: RecordOrder
     timestamp: Any
     value: Any
 
 
-class Emitted(NamedTuple):
-    """``values`` are what the logic's output columns get."""
+class OutputRecord(NamedTuple):
+    """``values`` are the values of the output columns."""
 
     values: tuple[Any, ...]
     timestamp: Any
-    order: Order
+    order: RecordOrder
 
 
-class Slots(Protocol):
+class KeyState(Protocol):
     """The state of one key: named slots that hold a value or None, and one map."""
 
     def get(self, slot: str) -> Any: ...
@@ -52,14 +52,14 @@ class Slots(Protocol):
         """None empties the slot."""
 
     def entries(self) -> Iterator[tuple[Any, Any]]:
-        """Of the map."""
+        """The entries of the map."""
 
     def put_entry(self, key: Any, value: Any) -> None:
         """None removes it."""
 
 
-def in_order(arrivals: Iterable[Arrival]) -> Iterator[Arrival]:
-    lanes: dict[tuple[int, int], list[Arrival]] = defaultdict(list)
+def in_order(arrivals: Iterable[InputRecord]) -> Iterator[InputRecord]:
+    lanes: dict[tuple[int, int], list[InputRecord]] = defaultdict(list)
     for arrival in arrivals:
         lanes[arrival.side, arrival.order.partition].append(arrival)
     heads: list[tuple[Any, int, int, int]] = []
@@ -74,56 +74,56 @@ def in_order(arrivals: Iterable[Arrival]) -> Iterator[Arrival]:
             heapq.heappush(heads, (lane[position + 1].timestamp, side, partition, position + 1))
 
 
-class Logic(Protocol):
-    def arrived(self, slots: Slots, arrivals: Iterator[Arrival]) -> Iterator[Emitted]:
-        """The records of one key in one batch, in order."""
+class KeyedProcessor(Protocol):
+    def arrived(self, slots: KeyState, arrivals: Iterator[InputRecord]) -> Iterator[OutputRecord]:
+        """Process the records of one key in one batch, in order."""
 
 
 @dataclass(frozen=True, slots=True)
-class Changes:
-    """A table's records become changes: (before, after). A record that changes nothing from nothing is left out."""
+class TableChangesProcessor:
+    """Turns a table's records into changes (before, after). A tombstone for a missing key is ignored."""
 
-    def arrived(self, slots: Slots, arrivals: Iterator[Arrival]) -> Iterator[Emitted]:
+    def arrived(self, slots: KeyState, arrivals: Iterator[InputRecord]) -> Iterator[OutputRecord]:
         current = slots.get("value")
         for _, order, timestamp, value in arrivals:
             if current is not None or value is not None:
-                yield Emitted((current, value), timestamp, order)
+                yield OutputRecord((current, value), timestamp, order)
             current = value
         slots.put("value", current)
 
 
 @dataclass(frozen=True, slots=True)
-class Lookup:
-    """A stream's record meets the table's value of its time: (left, right), right None when the table has none."""
+class StreamTableJoin:
+    """Joins a stream's record with the table's value at its time: (left, right), right None if there is none."""
 
     is_left: bool
 
-    def arrived(self, slots: Slots, arrivals: Iterator[Arrival]) -> Iterator[Emitted]:
+    def arrived(self, slots: KeyState, arrivals: Iterator[InputRecord]) -> Iterator[OutputRecord]:
         found = slots.get("value")
         for side, order, timestamp, value in arrivals:
             if side == TABLE_SIDE:
                 found = value
             elif value is not None and (found is not None or self.is_left):
-                yield Emitted((value, found), timestamp, order)
+                yield OutputRecord((value, found), timestamp, order)
         slots.put("value", found)
 
 
 @dataclass(frozen=True, slots=True)
-class TableJoin:
-    """Two tables: each change of either gives (left, right), or (None, None) for a row that is there no more."""
+class TableTableJoin:
+    """Joins two tables: each change of either emits (left, right), or (None, None) for a row that no longer exists."""
 
     needs_left: bool
     needs_right: bool
 
-    def arrived(self, slots: Slots, arrivals: Iterator[Arrival]) -> Iterator[Emitted]:
+    def arrived(self, slots: KeyState, arrivals: Iterator[InputRecord]) -> Iterator[OutputRecord]:
         both = [slots.get("left"), slots.get("right")]
         for side, order, timestamp, value in arrivals:
             was_there = self._is_row(both)
             both[side] = value
             if self._is_row(both):
-                yield Emitted((both[LEFT], both[RIGHT]), timestamp, order)
+                yield OutputRecord((both[LEFT], both[RIGHT]), timestamp, order)
             elif was_there:
-                yield Emitted((None, None), timestamp, order)
+                yield OutputRecord((None, None), timestamp, order)
         slots.put("left", both[LEFT])
         slots.put("right", both[RIGHT])
 
@@ -135,16 +135,16 @@ class TableJoin:
 
 
 @dataclass(frozen=True, slots=True)
-class Pointed:
-    """One key of the right table, and the rows of the left one that point at it: who asks, and what they are told.
+class ForeignKeySubscription:
+    """One key of the right table, and the rows of the left table that refer to it by foreign key.
 
-    What comes on `LEFT` has the ``key`` of a row and its ``version``, None when that row points here no more. Emits
-    (left key, version, right): an answer to each who begins to point, and to all of them when the right value changes.
+    Records on `LEFT` have the ``key`` of a row and its ``version``, None if that row no longer refers to this key.
+    Emits (left key, version, right) for each new reference, and for all of them when the right value changes.
     """
 
-    def arrived(self, slots: Slots, arrivals: Iterator[Arrival]) -> Iterator[Emitted]:
+    def arrived(self, slots: KeyState, arrivals: Iterator[InputRecord]) -> Iterator[OutputRecord]:
         right = slots.get("value")
-        # By the text of the key: a key with parts is a dictionary here.
+        # By the text of the key: a struct key is a dictionary here, which is not hashable.
         pointing = {repr(key): (key, version) for key, version in slots.entries()}
         answered = 0
         for side, _, timestamp, value in arrivals:
@@ -160,28 +160,28 @@ class Pointed:
                     pointing[repr(key)] = (key, version)
                     asking = [(key, version)]
             for key, version in asking:
-                yield Emitted((key, version, right), timestamp, Order(-1, answered, 0))
+                yield OutputRecord((key, version, right), timestamp, RecordOrder(-1, answered, 0))
                 answered += 1
         slots.put("value", right)
 
 
 @dataclass(frozen=True, slots=True)
-class Settled:
-    """One row of the left table and the answers it gets: (left, right), or (None, None) when the row is there no more.
+class ForeignKeyResponse:
+    """One row of the left table and its responses: (left, right), or (None, None) when the row no longer exists.
 
-    What comes on `LEFT` has the row's ``value``, its ``version`` and whether it ``points`` anywhere; on `RIGHT` come
-    answers, with the ``version`` they are for and a ``value``. Answers may overtake each other on their way here, from
-    the key that was pointed at before and from the one that is now: only those for the row as it is count.
+    Records on `LEFT` have the row's ``value``, its ``version`` and whether it ``points`` to a key; on `RIGHT` come the
+    responses, with the ``version`` they are for and a ``value``. Responses from the previous and the current foreign
+    key may arrive in any order: only those for the row's current version are used.
     """
 
     is_left: bool
 
-    def arrived(self, slots: Slots, arrivals: Iterator[Arrival]) -> Iterator[Emitted]:
-        by_side: tuple[list[Arrival], list[Arrival]] = ([], [])
+    def arrived(self, slots: KeyState, arrivals: Iterator[InputRecord]) -> Iterator[OutputRecord]:
+        by_side: tuple[list[InputRecord], list[InputRecord]] = ([], [])
         for arrival in arrivals:
             by_side[arrival.side].append(arrival)
         row, version = slots.get("value"), slots.get("version")
-        last: Arrival | None = None
+        last: InputRecord | None = None
         joined: tuple[Any, Any] = (None, None)
         if by_side[LEFT]:
             last = by_side[LEFT][-1]
@@ -200,7 +200,7 @@ class Settled:
         was_row = slots.get("is_row") is not None
         if joined[0] is not None or was_row:
             slots.put("is_row", True if joined[0] is not None else None)
-            yield Emitted(joined, last.timestamp, last.order)
+            yield OutputRecord(joined, last.timestamp, last.order)
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,9 +216,9 @@ class Fold:
     add: Callable[[Any, Any], Any]
     subtract: Callable[[Any, Any], Any] | None = None
 
-    def arrived(self, slots: Slots, arrivals: Iterator[Arrival]) -> Iterator[Emitted]:
+    def arrived(self, slots: KeyState, arrivals: Iterator[InputRecord]) -> Iterator[OutputRecord]:
         aggregate = slots.get("value")
-        last: Arrival | None = None
+        last: InputRecord | None = None
         latest: Any = None
         for arrival in arrivals:
             if arrival.value is None:
@@ -228,7 +228,7 @@ class Fold:
             latest = arrival.timestamp if latest is None else max(latest, arrival.timestamp)
         if last is not None:
             slots.put("value", aggregate)
-            yield Emitted((aggregate,), latest, last.order)
+            yield OutputRecord((aggregate,), latest, last.order)
 
     def _next(self, aggregate: Any, value: Any) -> Any:
         is_added = True

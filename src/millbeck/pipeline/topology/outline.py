@@ -1,4 +1,4 @@
-"""What a topology costs, told to people: every shuffle (what Streams calls a repartition) and every state store."""
+"""A description of a topology for people: its shuffles (repartitions in Kafka Streams) and state stores."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Store:
 
 
 @dataclass(slots=True)
-class Outline:
+class TopologyDescription:
     """Filled while the topology is built."""
 
     sources: list[str] = field(default_factory=list)
@@ -26,7 +26,7 @@ class Outline:
     outputs: list[str] = field(default_factory=list)
 
     def store(self, name: str | None, kind: str, holds: str) -> str:
-        """The name of a new store: the one given, or one that says what it is; with a number if it is taken."""
+        """A unique name of a new store: the given one, or its kind, with a number if needed."""
         chosen = name or f"{kind}-{sum(one.name.startswith(f'{kind}-') for one in self.stores) + 1}"
         number = 1
         while any(one.name == chosen for one in self.stores):

@@ -1,14 +1,14 @@
-"""Needs pyspark: the columns every stream and table of a topology has, and what functions over them are given.
+"""Needs pyspark: the columns of every stream and table of a topology, and the record passed to user functions.
 
-``key`` and ``value`` are typed; ``timestamp`` is the event's time; ``order`` says where the record came from, so that
-the records of a key can be put in order again after a shuffle; ``headers`` are there when they were asked for.
+``key`` and ``value`` are typed; ``timestamp`` is the event time; ``order`` is the record's origin, so that the records
+of a key can be ordered again after a shuffle; ``headers`` exist if they were requested.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
@@ -18,14 +18,14 @@ from millbeck.pipeline.errors import TopologyError
 
 COLUMNS: Final = ("key", "value", "timestamp", "order")
 
-Described = Column | Mapping[str, Any]
-"""A column, or the fields of an object: columns or plain values."""
-ValueFunction = Callable[[Column], Described]
-JoinFunction = Callable[[Column, Column], Described]
+Described: TypeAlias = Column | Mapping[str, Any]
+"""A column, or the fields of a struct: columns or plain values."""
+ValueFunction: TypeAlias = Callable[[Column], Described]
+JoinFunction: TypeAlias = Callable[[Column, Column], Described]
 
 
 @dataclass(frozen=True, slots=True)
-class Record:
+class ColumnRecord:
     """One record, as columns."""
 
     key: Column
@@ -34,15 +34,15 @@ class Record:
     headers: Column
 
     @classmethod
-    def of_row(cls) -> Record:
+    def of_row(cls) -> ColumnRecord:
         return cls(sf.col("key"), sf.col("value"), sf.col("timestamp"), sf.col("headers"))
 
 
-RecordFunction = Callable[[Record], Described]
+RecordFunction: TypeAlias = Callable[[ColumnRecord], Described]
 
 
 def column(described: Any, what: str) -> Column:
-    """What a function has returned, as one column."""
+    """Convert the result of a user function to one column."""
     if isinstance(described, Column):
         return described
     if isinstance(described, Mapping):
@@ -58,16 +58,16 @@ def column(described: Any, what: str) -> Column:
 
 
 def with_columns(frame: DataFrame, **replaced: Column) -> DataFrame:
-    """The same rows with some of the columns described anew."""
+    """The same rows with some columns replaced."""
     names = [name for name in (*COLUMNS, "headers") if name in frame.columns]
     return frame.select(*[replaced.get(name, sf.col(name)).alias(name) for name in names])
 
 
 def type_of(kind: str | DataType) -> DataType:
-    """A type that may be written as Spark's DDL."""
+    """A Spark type, also from DDL text."""
     return _parse_datatype_string(kind) if isinstance(kind, str) else kind
 
 
 def unordered() -> Column:
-    """The order of records that do not come, or no longer come, from one place of the log."""
+    """The order of records without an origin in one partition of the log."""
     return sf.struct(sf.lit(-1).alias("partition"), sf.lit(0).cast("bigint").alias("offset"), sf.lit(0).alias("step"))

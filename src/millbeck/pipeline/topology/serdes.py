@@ -1,13 +1,13 @@
-"""Needs pyspark: from the bytes of the log to typed columns and back.
+"""Needs pyspark: decode bytes of the log to typed columns and encode them.
 
     json("customer STRING, cents BIGINT")
     avro("order.avsc")                                         # a file, or the schema's text
     protobuf("order.proto", "Order")
     avro(registry=DirectorySchemas("schemas"))                 # the wire format of schema registries
 
-Strings, numbers and JSON are column expressions, and Spark reads them without Python; Avro and Protobuf are read and
-written in Python, a batch at a time. Of a record that cannot be read a serde says why; what becomes of it the topology
-decides. In a DataFrame without a topology: ``frame.select(avro("order.avsc").decode(frame.value))``.
+Strings, numbers and JSON are column expressions, evaluated by Spark without Python; Avro and Protobuf are decoded and
+encoded in Python, a batch at a time. For a record that cannot be decoded a serde returns the reason; the topology
+decides what to do. In a DataFrame without a topology: ``frame.select(avro("order.avsc").decode(frame.value))``.
 """
 
 from __future__ import annotations
@@ -55,12 +55,12 @@ class Serde:
     read: Callable[[Column], Column]
     encode: Callable[[Column], Column]
     kind: DataType | None = None
-    """What `encode` takes; None when it takes anything."""
+    """The type that `encode` takes; None for any type."""
     bind: Callable[[str, str], Serde] | None = None
-    """For a serde that must know the topic, and whether it is for keys or values, before it can do anything."""
+    """For a serde that needs the topic, and whether it is for keys or values, first."""
 
     def decode(self, column: Column) -> Column:
-        """The value alone, null where it cannot be read."""
+        """The value, null where it cannot be decoded."""
         return self.read(column)[VALUE]
 
     def bound_to(self, topic: str, part: str) -> Serde:
@@ -85,7 +85,7 @@ def _reading(
 
 
 def raw() -> Serde:
-    """The bytes as they are."""
+    """Bytes without conversion."""
     return Serde("raw", _reading(lambda column: column), lambda column: column)
 
 
@@ -102,12 +102,12 @@ def string() -> Serde:
 
 
 def long() -> Serde:
-    """Eight bytes, most significant first, as Kafka's LongSerializer writes them."""
+    """A big-endian integer of eight bytes, as in Kafka's LongSerializer."""
     return _integer("long", "bigint", 8)
 
 
 def integer() -> Serde:
-    """Four bytes, most significant first, as Kafka's IntegerSerializer writes them."""
+    """A big-endian integer of four bytes, as in Kafka's IntegerSerializer."""
     return _integer("integer", "int", 4)
 
 
@@ -131,7 +131,7 @@ def _integer(name: str, kind: str, size_bytes: int) -> Serde:
 def json(schema: str | DataType, *, registry: SchemaRegistry | None = None, subject: str | None = None) -> Serde:
     """JSON of this type, as Spark's DDL (``"customer STRING, amount DOUBLE"``) or type; unknown fields are left out.
 
-    With a registry the id of a schema stands before each record; what is written has that of the subject's latest.
+    With a registry each record is prefixed with a schema id; records are written with that of the subject's latest.
     """
     plain = Serde("json", _reading(_json_decoding(schema), _json_problem(schema)), _to_json)
     if registry is None:
@@ -158,7 +158,7 @@ def _to_json(column: Column) -> Column:
 
 def _json_decoding(schema: str | DataType) -> Callable[[Column], Column]:
     def decode(column: Column) -> Column:
-        # Only now: Spark parses types, and serdes are named before it has started.
+        # Parsed lazily: Spark parses types, and serdes are created before Spark has started.
         kind = type_of(schema)
         text = column.cast("string")
         if isinstance(kind, (ArrayType, MapType)):
@@ -186,14 +186,14 @@ def avro(
 ) -> Serde:
     """Avro of this schema: a file, its text, or a dictionary.
 
-    With a registry each record says with which schema it was written, and is read as this one has it, or as the
-    subject's latest when none is given; the subject is the topic's name with ``-key`` or ``-value`` unless it is named.
+    With a registry each record has the id of its writer's schema, and is resolved to the given schema, or to the
+    subject's latest if none is given; the default subject is the topic name with ``-key`` or ``-value``.
     """
 
     def made(topic: str, part: str) -> Serde:
-        from millbeck.pipeline.formats.codecs import AvroCodec, Registered
+        from millbeck.pipeline.formats.codecs import AvroCodec, RegistrySubject
 
-        registered = None if registry is None else Registered(registry, subject or subject_of(topic, part))
+        registered = None if registry is None else RegistrySubject(registry, subject or subject_of(topic, part))
         if schema is None:
             if registered is None:
                 raise TopologyError("avro() needs a schema, or a registry that has it")
@@ -212,13 +212,13 @@ def protobuf(
 ) -> Serde:
     """Protobuf of this schema: a .proto, a descriptor set (.desc), or the text of a .proto; registries as with `avro`.
 
-    ``message`` is which of the schema's messages, the first when none is named.
+    ``message`` names one of the schema's messages, by default the first.
     """
 
     def made(topic: str, part: str) -> Serde:
-        from millbeck.pipeline.formats.codecs import ProtobufCodec, Registered
+        from millbeck.pipeline.formats.codecs import ProtobufCodec, RegistrySubject
 
-        registered = None if registry is None else Registered(registry, subject or subject_of(topic, part))
+        registered = None if registry is None else RegistrySubject(registry, subject or subject_of(topic, part))
         if schema is None:
             if registered is None:
                 raise TopologyError("protobuf() needs a schema, or a registry that has it")
@@ -273,7 +273,7 @@ def _coded(codec: Codec) -> Serde:
 
 
 def serde_for(kind: DataType) -> Serde:
-    """What is written where no serde is named: JSON for what has parts, bytes as they are, text for the rest."""
+    """The default serde of a type: JSON for structs, arrays and maps, bytes unchanged, text for all others."""
     if isinstance(kind, (StructType, ArrayType, MapType)):
         return json(kind)
     return raw() if isinstance(kind, BinaryType) else string()

@@ -1,8 +1,8 @@
-"""Needs pyspark: the logic of a key (`keyed`) in Spark's state, by transformWithState.
+"""Needs pyspark: run the logic of one key (`keyed`) on Spark's state, by transformWithState.
 
-The inputs are laid on one pile, each record marked with its side; Spark brings the records of a key together and keeps
-the slots of each key in its state store. Values with parts are dictionaries there. Output columns are the key, what the
-logic emits, the time and the order.
+The inputs are united, each record marked with its input; Spark groups the records by key and keeps the slots of each
+key in its state store. Structs are dictionaries there. Output columns are the key, the emitted values, the time and the
+order.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from pyspark.sql import functions as sf
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle, TimerValues
 from pyspark.sql.types import DataType, StructField, StructType
 
-from millbeck.pipeline.topology.keyed import Arrival, Logic, Order, in_order
+from millbeck.pipeline.topology.keyed import InputRecord, KeyedProcessor, RecordOrder, in_order
 
 ROCKSDB: Final = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
-"""The only store in which Spark keeps the state of Python processors."""
+"""The only state store provider that supports Python processors."""
 
 
-class Side:
-    """One input of a keyed operator: what is the key, what the value."""
+class JoinInput:
+    """One input of a keyed operator, with its key and value columns."""
 
     def __init__(self, frame: DataFrame, *, key: Column, value: Column) -> None:
         self.rows = frame.select(key.alias("key"), value.alias("value"), sf.col("timestamp"), sf.col("order")).where(
@@ -39,14 +39,14 @@ class Side:
 
 
 def run_keyed(
-    sides: Sequence[Side],
-    logic: Logic,
+    sides: Sequence[JoinInput],
+    logic: KeyedProcessor,
     *,
     slots: Mapping[str, DataType],
     outputs: Mapping[str, DataType],
     entries: tuple[DataType, DataType] | None = None,
 ) -> DataFrame:
-    """``outputs`` name the columns of what is emitted; ``entries`` are the types of the map, if the logic has one."""
+    """``outputs`` name the emitted columns; ``entries`` are the types of the map, if the logic uses one."""
     pile = None
     for number, side in enumerate(sides):
         marked = side.rows.select(
@@ -105,7 +105,7 @@ def _holding(kind: DataType) -> StructType:
 class _KeyedProcessor(StatefulProcessor):
     def __init__(
         self,
-        logic: Logic,
+        logic: KeyedProcessor,
         slots: Mapping[str, DataType],
         entries: tuple[DataType, DataType] | None,
         columns: Sequence[str],
@@ -125,10 +125,10 @@ class _KeyedProcessor(StatefulProcessor):
 
     def handleInputRows(self, key: Any, rows: Iterator[Any], timerValues: TimerValues) -> Iterator[Row]:  # noqa: N802, N803
         arrivals = in_order(
-            Arrival(row.side, Order(**row.order), row.timestamp, row[f"value_{row.side}"]) for row in rows
+            InputRecord(row.side, RecordOrder(**row.order), row.timestamp, row[f"value_{row.side}"]) for row in rows
         )
         for values, timestamp, order in self._logic.arrived(self._slots, arrivals):
             yield self._row(key[0], *values, timestamp, order._asdict())
 
     def close(self) -> None:
-        """Spark keeps the state; there is nothing else."""
+        """Nothing to close: Spark owns the state."""

@@ -1,4 +1,4 @@
-"""Needs pyspark: streams of records, and what can be said of one record after another."""
+"""Needs pyspark: streams of records and their operators."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from pyspark.sql.types import DataType, StructField, StructType
 from millbeck.pipeline.errors import TopologyError
 from millbeck.pipeline.topology.records import (
     COLUMNS,
+    ColumnRecord,
     JoinFunction,
-    Record,
     RecordFunction,
     ValueFunction,
     column,
@@ -30,20 +30,20 @@ if TYPE_CHECKING:
     from millbeck.pipeline.topology.tables import Table
     from millbeck.pipeline.topology.topology import Topology
 
-Predicate = Callable[[Record], Column]
+Predicate = Callable[[ColumnRecord], Column]
 
 
 class Joinable(Protocol):
-    """What a stream can be joined with."""
+    """Something that a stream can be joined with."""
 
     def joined_by(self, stream: Stream, joiner: JoinFunction, how: str, options: Mapping[str, Any]) -> Stream:
-        """``how`` is Spark's word for the kind of join; raises `TopologyError` for options that do not fit."""
+        """``how`` is Spark's join type; raises `TopologyError` for unsuitable options."""
 
 
 class Stream:
-    """Records, each for itself. Methods return new streams; this one stays what it is.
+    """A stream of independent records. Methods return new streams; a stream itself is immutable.
 
-    ``store`` is the named store whose results these are, if it has one.
+    ``store`` is the name of the store whose results these are, if any.
     """
 
     def __init__(self, topology: Topology, frame: DataFrame, *, store: str | None = None) -> None:
@@ -57,14 +57,14 @@ class Stream:
     # One record at a time
 
     def filter(self, predicate: Predicate) -> Stream:
-        return self._with(self.frame.where(predicate(Record.of_row())))
+        return self._with(self.frame.where(predicate(ColumnRecord.of_row())))
 
     def filter_not(self, predicate: Predicate) -> Stream:
-        return self._with(self.frame.where(~sf.coalesce(predicate(Record.of_row()), sf.lit(False))))
+        return self._with(self.frame.where(~sf.coalesce(predicate(ColumnRecord.of_row()), sf.lit(False))))
 
-    def map(self, function: Callable[[Record], tuple[Any, Any]]) -> Stream:
+    def map(self, function: Callable[[ColumnRecord], tuple[Any, Any]]) -> Stream:
         """``function`` returns the new key and the new value."""
-        described = function(Record.of_row())
+        described = function(ColumnRecord.of_row())
         if not isinstance(described, tuple) or len(described) != 2:
             raise TopologyError("map: the function returns a key and a value; use map_values to keep the key")
         key, value = described
@@ -73,9 +73,9 @@ class Stream:
     def map_values(self, function: ValueFunction) -> Stream:
         return self._with(with_columns(self.frame, value=column(function(sf.col("value")), "map_values")))
 
-    def flat_map(self, function: Callable[[Record], Column]) -> Stream:
+    def flat_map(self, function: Callable[[ColumnRecord], Column]) -> Stream:
         """``function`` returns an array of structs with a key and a value."""
-        rows = self.frame.select("*", sf.posexplode(function(Record.of_row())).alias("position", "made"))
+        rows = self.frame.select("*", sf.posexplode(function(ColumnRecord.of_row())).alias("position", "made"))
         order = sf.col("order").withField("step", sf.col("position"))
         return self._with(with_columns(rows, key=sf.col("made")["key"], value=sf.col("made")["value"], order=order))
 
@@ -86,14 +86,14 @@ class Stream:
         return self._with(with_columns(rows, value=sf.col("made"), order=order))
 
     def select_key(self, function: RecordFunction) -> Stream:
-        return self._with(with_columns(self.frame, key=column(function(Record.of_row()), "select_key")))
+        return self._with(with_columns(self.frame, key=column(function(ColumnRecord.of_row()), "select_key")))
 
     def branch(self, *predicates: Predicate) -> list[Stream]:
-        """A stream for each predicate, of the records that no earlier one has taken."""
+        """One stream per predicate, of the records that match it and no earlier one."""
         branches = []
         is_free = sf.lit(True)
         for predicate in predicates:
-            holds = sf.coalesce(predicate(Record.of_row()), sf.lit(False))
+            holds = sf.coalesce(predicate(ColumnRecord.of_row()), sf.lit(False))
             branches.append(self._with(self.frame.where(is_free & holds)))
             is_free = is_free & ~holds
         return branches
@@ -129,7 +129,7 @@ class Stream:
         return self.select_key(function).group_by_key()
 
     def to_table(self, *, store: str | None = None) -> Table:
-        """The last value of each key."""
+        """A table of the last value of each key."""
         return self.topology.table_of(self.frame, name=store)
 
     # Joins
@@ -183,9 +183,9 @@ class Stream:
         value: str | DataType,
         time: str = "None",
     ) -> Stream:
-        """Spark's own processor for each key: rows with key, value and timestamp in, rows with the same three out.
+        """Run Spark's own processor per key: rows with key, value and timestamp in, the same three columns out.
 
-        ``time`` is what its timers run on: ``EventTime``, ``ProcessingTime`` or ``None``.
+        ``time`` is the time mode of its timers: ``EventTime``, ``ProcessingTime`` or ``None``.
         """
         if time not in ("None", "EventTime", "ProcessingTime"):
             raise TopologyError(f"timers run on EventTime, ProcessingTime or None, not on {time!r}")
@@ -202,13 +202,13 @@ class Stream:
         made = rows.groupBy("key").transformWithState(processor, StructType(fields), "Append", time)
         return self._with(made.select("key", "value", "timestamp", unordered().alias("order")))
 
-    # Ends
+    # Outputs
 
     def to(self, topic: str, *, key: Serde | None = None, value: Serde | None = None) -> None:
         self.topology.write(self.frame, topic, key=key, value=value)
 
     def publish(self, *, key: Serde | None = None, value: Serde | None = None) -> Stream:
-        """Write the results of a windowed aggregate's store, which must have a name, to its changelog as well.
+        """Also write the results of a windowed aggregate to the changelog of its store, which must have a name.
 
         The topic ``{app}-{store}-changelog`` is compacted; its keys are those of the results, with their windows.
         """
@@ -218,7 +218,7 @@ class Stream:
         return self
 
     def through(self, topic: str, *, key: Serde, value: Serde) -> Stream:
-        """Write to the topic and go on with what is read from it."""
+        """Write to the topic and continue with the records read from it."""
         self.to(topic, key=key, value=value)
         return self.topology.stream(topic, key=key, value=value)
 
@@ -231,7 +231,7 @@ def same_type(left: DataType, right: DataType, what: str) -> None:
 
 
 def _span(milliseconds: int) -> Column:
-    # A literal: Spark wants to see the bounds of a join before it computes anything.
+    # A literal, since Spark needs the bounds of a join at planning time.
     return sf.expr(f"INTERVAL {milliseconds} MILLISECONDS")
 
 

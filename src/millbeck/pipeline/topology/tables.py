@@ -1,7 +1,7 @@
-"""Needs pyspark: tables, the last value of each key, as the stream of their changes.
+"""Needs pyspark: tables (the last value of each key), represented as a stream of changes.
 
-A row of a table's frame says what a key's value is from now on; null says that the key is gone. Operators that must
-know what was there before keep it in Spark's state (`keyed`, `stateful`).
+A row of a table's frame is the new value of its key; null means that the key is deleted. Operators that need the
+previous value keep it in Spark's state (`keyed`, `stateful`).
 """
 
 from __future__ import annotations
@@ -14,18 +14,24 @@ from pyspark.sql import functions as sf
 from pyspark.sql.types import BooleanType, StringType
 
 from millbeck.pipeline.errors import TopologyError
-from millbeck.pipeline.topology.keyed import Changes, Lookup, Pointed, Settled, TableJoin
+from millbeck.pipeline.topology.keyed import (
+    ForeignKeyResponse,
+    ForeignKeySubscription,
+    StreamTableJoin,
+    TableChangesProcessor,
+    TableTableJoin,
+)
 from millbeck.pipeline.topology.records import (
     COLUMNS,
+    ColumnRecord,
     JoinFunction,
-    Record,
     RecordFunction,
     ValueFunction,
     column,
     with_columns,
 )
 from millbeck.pipeline.topology.serdes import Serde
-from millbeck.pipeline.topology.stateful import Side, run_keyed
+from millbeck.pipeline.topology.stateful import JoinInput, run_keyed
 from millbeck.pipeline.topology.streams import Stream, same_type
 
 if TYPE_CHECKING:
@@ -34,7 +40,7 @@ if TYPE_CHECKING:
 
 
 class Table:
-    """``name`` is its store's; ``is_kept`` says that the rows come out of that store already."""
+    """``name`` is the name of its store; ``is_kept`` says that the rows already come from that store."""
 
     def __init__(self, topology: Topology, frame: DataFrame, *, name: str | None = None, is_kept: bool = False) -> None:
         self.topology = topology
@@ -45,17 +51,17 @@ class Table:
     def _with(self, frame: DataFrame) -> Table:
         return Table(self.topology, frame)
 
-    def _side(self) -> Side:
-        return Side(self.frame, key=sf.col("key"), value=sf.col("value"))
+    def _side(self) -> JoinInput:
+        return JoinInput(self.frame, key=sf.col("key"), value=sf.col("value"))
 
     # One row at a time
 
-    def filter(self, predicate: Callable[[Record], Column]) -> Table:
-        """Rows for which it does not hold are gone, also those for which it held before."""
+    def filter(self, predicate: Callable[[ColumnRecord], Column]) -> Table:
+        """Rows that do not match are deleted, also those that matched before."""
         kept = sf.when(predicate(_row()), sf.col("value"))
         return self._with(with_columns(self.frame, value=kept))
 
-    def filter_not(self, predicate: Callable[[Record], Column]) -> Table:
+    def filter_not(self, predicate: Callable[[ColumnRecord], Column]) -> Table:
         return self.filter(lambda row: ~sf.coalesce(predicate(row), sf.lit(False)))
 
     def map_values(self, function: ValueFunction) -> Table:
@@ -63,7 +69,7 @@ class Table:
         return self._with(with_columns(self.frame, value=mapped))
 
     def to_stream(self) -> Stream:
-        """The changes as records; a null value says that the key is gone."""
+        """The changes as records; a null value means that the key is deleted."""
         return Stream(self.topology, self.frame)
 
     def to(self, topic: str, *, key: Serde | None = None, value: Serde | None = None) -> None:
@@ -72,13 +78,13 @@ class Table:
     def publish(self, *, key: Serde | None = None, value: Serde | None = None) -> Table:
         """Write the changes of this table's store, which must have a name, to the topic ``{app}-{store}-changelog``.
 
-        The topic is compacted, so it holds the last value of each key; a key that is gone leaves a tombstone.
+        The topic is compacted, so it holds the last value of each key; a deleted key leaves a tombstone.
         """
         if self.name is None:
             raise TopologyError("only a store with a name can be published: give it one with store=")
         frame = self.frame
         if not self._is_kept:
-            # One task has all changes of a key then, and they leave in order however the topic was read.
+            # Via the state store, one task has all changes of a key, so they are written in order.
             frame = _joined(self.changes("to be published"), sf.col("after"))
         self.topology.publish(frame, self.name, key=key, value=value)
         return self
@@ -88,11 +94,11 @@ class Table:
     def joined_by(self, stream: Stream, joiner: JoinFunction, how: str, options: Mapping[str, Any]) -> Stream:
         if options:
             raise TopologyError(f"a join of a stream with a table is by key and takes no {', '.join(options)}")
-        sides = [self._side(), Side(stream.frame, key=sf.col("key"), value=sf.col("value"))]
+        sides = [self._side(), JoinInput(stream.frame, key=sf.col("key"), value=sf.col("value"))]
         same_type(sides[1].key_type, sides[0].key_type, "a stream with a table")
         rows = run_keyed(
             sides,
-            Lookup(how != "inner"),
+            StreamTableJoin(how != "inner"),
             slots={"value": sides[0].value_type},
             outputs={"left": sides[1].value_type, "right": sides[0].value_type},
         )
@@ -101,7 +107,7 @@ class Table:
         return Stream(self.topology, _joined(rows, column(joiner(sf.col("left"), sf.col("right")), "join")))
 
     def join(self, other: Table, joiner: JoinFunction, *, foreign_key: ValueFunction | None = None) -> Table:
-        """By key; with ``foreign_key``, a function of this table's value, by the key of the other that it names."""
+        """Join by key; with ``foreign_key``, a function of this table's value, by the other table's key it returns."""
         return self._join(other, joiner, needs_left=True, needs_right=True, foreign_key=foreign_key)
 
     def left_join(self, other: Table, joiner: JoinFunction, *, foreign_key: ValueFunction | None = None) -> Table:
@@ -125,7 +131,7 @@ class Table:
             sides = [self._side(), other._side()]
             same_type(sides[0].key_type, sides[1].key_type, "two tables")
             kinds = {"left": sides[0].value_type, "right": sides[1].value_type}
-            rows = run_keyed(sides, TableJoin(needs_left, needs_right), slots=kinds, outputs={**kinds})
+            rows = run_keyed(sides, TableTableJoin(needs_left, needs_right), slots=kinds, outputs={**kinds})
             self.topology.outline.shuffled("join of two tables, by key")
             self.topology.outline.store(None, "table-join", "the last value of each key of both tables")
         joined = column(joiner(sf.col("left"), sf.col("right")), "join")
@@ -133,10 +139,10 @@ class Table:
         return self._with(_joined(rows, sf.when(is_row, joined)))
 
     def _foreign_rows(self, other: Table, foreign_key: ValueFunction, *, is_left: bool) -> DataFrame:
-        """Columns key, left, right: each row of this table with the row of the other that it points at.
+        """Columns key, left, right: each row of this table with the row of the other that it refers to.
 
-        Rows ask at the key that they point at, and the answers come back to the row: a row that points elsewhere in the
-        same batch gets answers from two places, in any order, and knows which of them is for it.
+        Each row subscribes at the key it refers to, and responses are sent back to the row: a row whose foreign key
+        changes within a batch gets responses from both keys, in any order, and uses only those for its current version.
         """
         changes = self.changes("what each row pointed at before").select(
             "*",
@@ -151,33 +157,33 @@ class Table:
         asking = _asking(leaving, "old", sf.lit(None).cast("string")).unionByName(
             _asking(pointing, "new", sf.col("version"))
         )
-        left = Side(asking, key=sf.col("target"), value=sf.col("row"))
+        left = JoinInput(asking, key=sf.col("target"), value=sf.col("row"))
         right = other._side()
         same_type(left.key_type, right.key_type, "two tables by a foreign key")
         row = self._side()
         answers = run_keyed(
             [left, right],
-            Pointed(),
+            ForeignKeySubscription(),
             slots={"value": right.value_type},
             outputs={"left_key": row.key_type, "version": StringType(), "right": right.value_type},
             entries=(row.key_type, StringType()),
         )
         settled = run_keyed(
             [
-                Side(
+                JoinInput(
                     changes,
                     key=sf.col("key"),
                     value=sf.struct(
                         sf.col("after").alias("value"), "version", sf.col("new").isNotNull().alias("points")
                     ),
                 ),
-                Side(
+                JoinInput(
                     answers,
                     key=sf.col("left_key"),
                     value=sf.struct("version", sf.col("right").alias("value")),
                 ),
             ],
-            Settled(is_left),
+            ForeignKeyResponse(is_left),
             slots={"value": row.value_type, "version": StringType(), "is_row": BooleanType()},
             outputs={"left": row.value_type, "right": right.value_type},
         )
@@ -188,24 +194,24 @@ class Table:
         return settled
 
     def changes(self, reason: str) -> DataFrame:
-        """Columns key, before, after: what each row of the frame changes."""
+        """Columns key, before, after: the change made by each row of the frame."""
         side = self._side()
         self.topology.outline.shuffled(f"changes of a table, by key: {reason}")
         self.topology.outline.store(self.name, "table", "the last value of each key")
         return run_keyed(
             [side],
-            Changes(),
+            TableChangesProcessor(),
             slots={"value": side.value_type},
             outputs={"before": side.value_type, "after": side.value_type},
         )
 
     def group_by(self, function: RecordFunction) -> GroupedTable:
-        """Rows under another key, for aggregates that follow every change."""
+        """Group rows by another key, for aggregates that follow every change."""
         return self.topology.grouped_table(self, function)
 
 
 class GlobalTable:
-    """A whole topic as a table that every task has: read anew for each batch, joined by anything."""
+    """A whole topic as a table available to every task: read again for each batch, joined by any column."""
 
     def __init__(self, topology: Topology, frame: DataFrame) -> None:
         self.topology = topology
@@ -215,7 +221,7 @@ class GlobalTable:
         if how == "full_outer" or set(options) - {"key"}:
             raise TopologyError("a join with a global table is an inner or a left one and takes key= alone")
         key = options.get("key")
-        wanted = column(key(Record.of_row()), "key") if key is not None else sf.col("key")
+        wanted = column(key(ColumnRecord.of_row()), "key") if key is not None else sf.col("key")
         rows = stream.frame.select("*", wanted.alias("wanted"))
         found = self.frame.select(sf.col("key").alias("found_key"), sf.col("value").alias("found"))
         same_type(rows.schema["wanted"].dataType, found.schema["found_key"].dataType, "a stream with a global table")
@@ -224,12 +230,12 @@ class GlobalTable:
         return Stream(self.topology, with_columns(joined, value=value))
 
 
-def _row() -> Record:
-    return Record(sf.col("key"), sf.col("value"), sf.col("timestamp"), sf.lit(None))
+def _row() -> ColumnRecord:
+    return ColumnRecord(sf.col("key"), sf.col("value"), sf.col("timestamp"), sf.lit(None))
 
 
 def _target(foreign_key: ValueFunction, side: str) -> Column:
-    """What the row points at; nothing when there is no row, whatever the function makes of null."""
+    """The foreign key of the row; null if there is no row, whatever the function returns for null."""
     return sf.when(sf.col(side).isNotNull(), column(foreign_key(sf.col(side)), "foreign_key"))
 
 

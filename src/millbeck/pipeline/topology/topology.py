@@ -1,4 +1,4 @@
-"""Needs pyspark: a topology while it is built, and the query that it becomes."""
+"""Needs pyspark: a topology under construction, and the query it becomes."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from millbeck.pipeline.source_options import parse_source_options
 from millbeck.pipeline.topology.changelogs import changelog_of, make_changelogs
 from millbeck.pipeline.topology.fitting import fitted
 from millbeck.pipeline.topology.grouped import GroupedStream, GroupedTable
-from millbeck.pipeline.topology.outline import Outline
-from millbeck.pipeline.topology.records import COLUMNS, Record, RecordFunction, unordered
+from millbeck.pipeline.topology.outline import TopologyDescription
+from millbeck.pipeline.topology.records import COLUMNS, ColumnRecord, RecordFunction, unordered
 from millbeck.pipeline.topology.serdes import KEY_PART, VALUE_PART, Serde, raw, serde_for, string
 from millbeck.pipeline.topology.stateful import ROCKSDB
 from millbeck.pipeline.topology.streams import Stream
@@ -28,14 +28,14 @@ from millbeck.pipeline.topology.tables import GlobalTable, Table
 from millbeck.pipeline.topology.windows import Length, length_ms
 
 DEAD_LETTER_HEADERS: Final = ("topic", "partition", "offset", "error")
-"""Each with the prefix ``__millbeck.error.``: where the record came from and what was wrong with it."""
+"""Headers of bad records, each with the prefix ``__millbeck.error.``: the record's origin and the problem."""
 
 
 class Topology:
-    """Streams and tables of one application; everything it writes leaves in one query.
+    """Streams and tables of one application; all outputs are written by one query.
 
-    ``bad_records`` is ``"fail"``, or the name of a topic to which records go that their serde cannot read, with headers
-    that say why.
+    ``bad_records`` is ``"fail"``, or the name of a topic for records that their serde cannot decode, with headers that
+    give the reason.
     """
 
     def __init__(
@@ -50,13 +50,13 @@ class Topology:
     ) -> None:
         self.name = name
         self.spark = spark
-        self.outline = Outline()
+        self.outline = TopologyDescription()
         self.lateness_ms = length_ms(lateness)
-        """How long event-time processors wait for records that come late."""
+        """How long event-time processors wait for late records."""
         self._bad_records = bad_records
         self._options = {"kafka.bootstrap.servers": bootstrap_servers, **(options or {})}
         self._outputs: list[tuple[str, DataFrame]] = []
-        """Topics and the rows for them."""
+        """The rows to write, by topic."""
         self._sources: list[str] = []
         self._changelogs: list[str] = []
 
@@ -68,13 +68,13 @@ class Topology:
         *,
         key: Serde | None = None,
         value: Serde | None = None,
-        timestamp: Callable[[Record], Column] | None = None,
+        timestamp: Callable[[ColumnRecord], Column] | None = None,
         headers: bool = False,
         starting: str = "earliest",
     ) -> Stream:
-        """Records of these topics; keys are text and values bytes unless serdes are named.
+        """A stream of these topics; keys are text and values bytes unless serdes are given.
 
-        ``timestamp`` says what the event's time is, when it is not the record's own.
+        ``timestamp`` returns the event time; the default is the record's timestamp.
         """
         names = [topics] if isinstance(topics, str) else topics
         key, value = _bound(key or string(), value or raw(), names[0])
@@ -95,7 +95,7 @@ class Topology:
         return Table(self, self.stream(topic, key=key, value=value).frame, name=store)
 
     def global_table(self, topic: str, *, key: Serde | None = None, value: Serde | None = None) -> GlobalTable:
-        """A whole topic as a table that every task has; for tables that fit into memory."""
+        """A whole topic as a table available to every task; for tables that fit into memory."""
         records = self.spark.read.format("millbeck").options(**self._options).option("subscribe", topic).load()
         self.outline.sources.append(f"{topic} (whole, for each batch)")
         decoded = self._decoded(records, *_bound(key or string(), value or raw(), topic), None)
@@ -125,7 +125,7 @@ class Topology:
         records: DataFrame,
         key: Serde,
         value: Serde,
-        timestamp: Callable[[Record], Column] | None,
+        timestamp: Callable[[ColumnRecord], Column] | None,
     ) -> DataFrame:
         decoded = records.select(
             key.read(sf.col("key")).alias("key"),
@@ -146,7 +146,7 @@ class Topology:
         )
         good = self._without_bad(checked)
         if timestamp is not None:
-            read = timestamp(Record.of_row()).cast("timestamp")
+            read = timestamp(ColumnRecord.of_row()).cast("timestamp")
             good = good.withColumn("timestamp", sf.coalesce(read, sf.col("timestamp")))
         return good.select(*COLUMNS, *(["headers"] if "headers" in records.columns else []))
 
@@ -197,7 +197,7 @@ class Topology:
         self.outline.outputs.append(topic)
 
     def publish(self, frame: DataFrame, store: str, *, key: Serde | None, value: Serde | None) -> None:
-        """The changes of a store, to its changelog."""
+        """Write the changes of a store to its changelog."""
         topic = changelog_of(self.name, store)
         if topic in self._changelogs:
             raise TopologyError(f"the store {store!r} is published twice")
@@ -206,10 +206,10 @@ class Topology:
         self.outline.outputs[-1] = f"{topic} (compacted: the changes of the store {store})"
 
     def outgoing(self, partition_counts: Mapping[str, int] | None = None) -> DataFrame:
-        """Everything that the topology writes, as rows of the sink.
+        """All rows that the topology writes, in the format of the sink.
 
-        With the topics' numbers of partitions each row says which it goes to, and one task has all rows of each, as
-        writing exactly once wants it.
+        With partition counts each row also has its partition, and one task has all rows of a partition, as exactly-once
+        delivery requires.
         """
         if not self.outline.outputs:
             raise TopologyError(f"the topology {self.name!r} writes nothing: end a stream or a table with to(topic)")
@@ -225,7 +225,7 @@ class Topology:
         return to_log_partitions(rows, partitions=max(partition_counts.values()))
 
     def _make_changelogs(self) -> None:
-        """As many partitions as the largest of the topics that are read."""
+        """Created with as many partitions as the largest source topic."""
         if self._changelogs:
             count = max(self._partition_counts(self._sources).values(), default=1)
             options = parse_source_options(
@@ -251,7 +251,7 @@ class Topology:
         trigger: Mapping[str, Any] | None = None,
         options: Mapping[str, str] | None = None,
     ) -> StreamingQuery:
-        """Start the query; ``trigger`` is what Spark's trigger takes, like ``{"processingTime": "1 second"}``."""
+        """Start the query; ``trigger`` holds Spark's trigger arguments, like ``{"processingTime": "1 second"}``."""
         self.spark.conf.set("spark.sql.streaming.stateStore.providerClass", ROCKSDB)
         self._make_changelogs()
         counts = self._partition_counts(topic for topic, _ in self._outputs) if delivery == EXACTLY_ONCE else None

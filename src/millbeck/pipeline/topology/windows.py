@@ -1,4 +1,4 @@
-"""Windows as they are declared: lengths as Spark's interval strings or `timedelta`, checked at once."""
+"""Window definitions: lengths as Spark interval strings or `timedelta`, validated at once."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class TimeWindow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionWindow:
-    """Records of a key that lie less than ``gap`` apart."""
+    """Records of a key less than ``gap`` apart form a session."""
 
     gap_ms: int
     grace_ms: int
@@ -55,7 +55,7 @@ class SessionWindow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JoinWindow:
-    """The right record's time lies between ``before`` before and ``after`` after the left one's."""
+    """The right record's time is from ``before`` earlier to ``after`` later than the left record's."""
 
     before_ms: int
     after_ms: int
@@ -91,7 +91,7 @@ def sliding_join(
 ) -> JoinWindow:
     """``within`` is both ``before`` and ``after``."""
     if within is not None and (before is not None or after is not None):
-        raise TopologyError("say either within, or before and after")
+        raise TopologyError("give either within, or before and after")
     if within is None and before is None and after is None:
         raise TopologyError("a join of two streams needs a window: within, or before and after")
     symmetric: Length = within if within is not None else "0 seconds"

@@ -35,6 +35,6 @@ def test_every_kind_of_difference_is_named() -> None:
         "a at 0 was written more than once",
         "b at 0 has 9 cents, the recount 2",
         "c at 0 is missing: 3 cents were ordered",
-        "d at 0 has 4 cents and nothing was ordered",
+        "d at 0 has 4 cents, but nothing was ordered",
     ]
     assert differences(expected, dict(expected), []) == []

@@ -64,7 +64,8 @@ def schemas(draw: st.DrawFn, depth: int = 2) -> tuple[Any, st.SearchStrategy[Any
     """A schema and what its values are."""
     kind = draw(st.sampled_from(["leaf", "leaf", "optional", "record", "array", "map"] if depth else ["leaf"]))
     if kind == "leaf":
-        return draw(st.sampled_from(LEAVES))
+        leaf: tuple[Any, st.SearchStrategy[Any]] = draw(st.sampled_from(LEAVES))
+        return leaf
     if kind == "record":
         fields = [draw(schemas(depth=depth - 1)) for _ in range(draw(st.integers(1, 3)))]
         return (
@@ -192,11 +193,11 @@ def test_names_and_references_are_written_out() -> None:
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [
-        ("{", "no Avro"),
-        ('{"type": "recrod", "name": "R", "fields": []}', "no Avro"),
-        ('{"type": "record", "name": "R", "fields": [{"name": "next", "type": ["null", "R"]}]}', "R contains itself"),
-        ('{"type": "array", "items": "null"}', "of nothing"),
-        ('{"type": "map", "values": {"type": "record", "name": "R", "fields": []}}', "of nothing"),
+        ("{", "not valid Avro"),
+        ('{"type": "recrod", "name": "R", "fields": []}', "not valid Avro"),
+        ('{"type": "record", "name": "R", "fields": [{"name": "next", "type": ["null", "R"]}]}', "R is recursive"),
+        ('{"type": "array", "items": "null"}', "without content"),
+        ('{"type": "map", "values": {"type": "record", "name": "R", "fields": []}}', "without content"),
     ],
 )
 def test_a_schema_without_columns_is_refused(text: str, complaint: str) -> None:

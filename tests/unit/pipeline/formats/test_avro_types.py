@@ -17,7 +17,8 @@ from millbeck.pipeline.formats.schemas import AVRO, Schema
 
 
 def _kind(schema: Any) -> str:
-    return types_of(parsed(Schema(AVRO, json.dumps(schema))).shape).spark.simpleString()
+    kind: str = types_of(parsed(Schema(AVRO, json.dumps(schema))).shape).spark.simpleString()
+    return kind
 
 
 @pytest.mark.parametrize(

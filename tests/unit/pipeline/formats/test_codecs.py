@@ -12,7 +12,7 @@ pytest.importorskip("pyspark", reason="the extra spark is not installed")
 pytest.importorskip("fastavro", reason="the extra spark is not installed")
 
 from millbeck.pipeline.errors import BadRecord, SchemaError
-from millbeck.pipeline.formats.codecs import AvroCodec, ProtobufCodec, Registered
+from millbeck.pipeline.formats.codecs import AvroCodec, ProtobufCodec, RegistrySubject
 from millbeck.pipeline.formats.schemas import AVRO, PROTOBUF, MemorySchemas, Schema
 
 OLD = Schema(AVRO, '{"type": "record", "name": "R", "fields": [{"name": "n", "type": "int"}]}')
@@ -54,7 +54,7 @@ def test_without_a_registry_records_are_bare() -> None:
 
 def test_each_record_is_read_with_the_schema_it_was_written_with() -> None:
     schemas = Counted()
-    registered = Registered(schemas, "t-value")
+    registered = RegistrySubject(schemas, "t-value")
     records = [
         AvroCodec(schema, registered).writing()(value)
         for schema, value in ((OLD, {"n": 7}), (NEW, {"n": 2**40, "s": "x"}), (OLD, {"n": 8}))
@@ -63,14 +63,14 @@ def test_each_record_is_read_with_the_schema_it_was_written_with() -> None:
     read = AvroCodec(registered.latest(), registered).reading()
     expected = [{"n": 7, "s": None}, {"n": 2**40, "s": "x"}, {"n": 8, "s": None}]
     assert [read(record) for record in records] == expected
-    again = AvroCodec(NEW, Registered(schemas, "t-value")).reading()
+    again = AvroCodec(NEW, RegistrySubject(schemas, "t-value")).reading()
     assert [again(record) for record in records] == expected
     # By the latest, and once for each id.
     assert schemas.asked == 2
 
 
 def test_a_message_of_another_kind_is_no_record() -> None:
-    registered = Registered(Counted(), "t-value")
+    registered = RegistrySubject(Counted(), "t-value")
     inner = ProtobufCodec(PROTO, "B.C", registered)
     record = inner.writing()({"n": 3})
     assert record == b"\0\0\0\0\1" + b"\4\2\0" + b"\x08\3"
@@ -95,10 +95,10 @@ def test_what_is_no_record_of_the_registry_is_named(record: bytes, complaint: st
     schemas.register("t-value", OLD)
     schemas.register("u-value", PROTO)
     with pytest.raises(BadRecord, match=complaint):
-        AvroCodec(OLD, Registered(schemas, "t-value")).reading()(record)
+        AvroCodec(OLD, RegistrySubject(schemas, "t-value")).reading()(record)
 
 
 def test_a_registry_that_does_not_answer_is_no_bad_record() -> None:
-    registered = Registered(Broken(uuid4().hex), "t-value")
+    registered = RegistrySubject(Broken(uuid4().hex), "t-value")
     with pytest.raises(SchemaError, match="does not answer"):
         AvroCodec(OLD, registered).reading()(b"\0\0\0\0\1\2")

@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 pytest.importorskip("pyspark", reason="the extra spark is not installed")
 
-sys.path.insert(0, str(Path(__file__).parent))
-
 import pyarrow as pa
 from google.protobuf.message import DecodeError
 from google.protobuf.message_factory import GetMessageClass
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from proto_case import PROTO, VALUES
 from pyspark.sql.pandas.types import to_arrow_type
 
 from millbeck.pipeline.errors import BadRecord, SchemaError
@@ -32,6 +27,7 @@ from millbeck.pipeline.formats.protobuf_records import (
 from millbeck.pipeline.formats.protobuf_types import types_of
 from millbeck.pipeline.formats.schema_files import compiled_proto
 from millbeck.pipeline.formats.schemas import PROTOBUF, Schema
+from tests.unit.pipeline.formats.proto_case import PROTO, VALUES
 
 COMPILED = compiled_proto(Schema(PROTOBUF, PROTO))
 ORDER = message_of(COMPILED, "Order")
@@ -103,5 +99,5 @@ def test_messages_are_found_by_name_and_by_place() -> None:
     for wrong in ([2], [0, 0], [-1]):
         with pytest.raises(SchemaError, match="no message at"):
             message_at(COMPILED, wrong)
-    with pytest.raises(SchemaError, match="no descriptor set"):
+    with pytest.raises(SchemaError, match="not a descriptor set"):
         message_of(b"\xff\xff", None)

@@ -17,7 +17,8 @@ IMPORTS = "".join(f'import "google/protobuf/{name}.proto";' for name in ("timest
 
 def _kind(fields: str, more: str = "") -> str:
     text = f'syntax = "proto3"; {IMPORTS} message M {{ {fields} }} {more}'
-    return types_of(message_of(compiled_proto(Schema(PROTOBUF, text)), "M")).spark.simpleString()
+    kind: str = types_of(message_of(compiled_proto(Schema(PROTOBUF, text)), "M")).spark.simpleString()
+    return kind
 
 
 @pytest.mark.parametrize(
@@ -43,8 +44,8 @@ def test_types(field: str, kind: str) -> None:
 @pytest.mark.parametrize(
     ("fields", "more", "complaint"),
     [
-        ("M next = 1;", "", "M contains itself"),
-        ("N n = 1;", "message N { repeated M more = 1; }", "M contains itself"),
+        ("M next = 1;", "", "M is recursive"),
+        ("N n = 1;", "message N { repeated M more = 1; }", "M is recursive"),
         ("N n = 1;", "message N {}", "N has no fields"),
     ],
 )

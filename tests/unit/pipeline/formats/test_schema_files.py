@@ -58,9 +58,9 @@ def test_a_descriptor_set_is_taken_as_it_is(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("schema", "complaint"),
     [
-        (Schema(PROTOBUF, "message {"), "no Protobuf: schema.proto:1"),
+        (Schema(PROTOBUF, "message {"), "not valid Protobuf: schema.proto:1"),
         (Schema(AVRO, '"int"'), "is AVRO, not PROTOBUF"),
-        (Schema(PROTOBUF, PROTO, (("../evil.proto", ""),)), "no name for an import"),
+        (Schema(PROTOBUF, PROTO, (("../evil.proto", ""),)), "not a valid import name"),
     ],
 )
 def test_what_does_not_compile_is_named(schema: Schema, complaint: str) -> None:

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from millbeck.pipeline.errors import BadRecord
-from millbeck.pipeline.formats.wire_format import framed, unframed, with_indexes, without_indexes
+from millbeck.pipeline.formats.wire_format import add_message_indexes, framed, split_message_indexes, unframed
 
 
 def test_the_id_stands_in_four_bytes_after_a_zero() -> None:
@@ -20,12 +20,12 @@ def test_the_id_stands_in_four_bytes_after_a_zero() -> None:
     [([0], b"\0"), ([1], b"\2\2"), ([0, 0], b"\4\0\0"), ([1, 0, 3], b"\6\2\0\6"), ([64], b"\2\x80\1")],
 )
 def test_indexes_are_zigzag_varints_and_the_first_message_is_one_zero(indexes: list[int], written: bytes) -> None:
-    assert with_indexes(indexes, b"p") == written + b"p"
-    assert without_indexes(written + b"p") == (indexes, b"p")
+    assert add_message_indexes(indexes, b"p") == written + b"p"
+    assert split_message_indexes(written + b"p") == (indexes, b"p")
 
 
 def test_the_first_message_may_be_written_out() -> None:
-    assert without_indexes(b"\2\0p") == ([0], b"p")
+    assert split_message_indexes(b"\2\0p") == ([0], b"p")
 
 
 @pytest.mark.parametrize(
@@ -41,27 +41,27 @@ def test_what_has_no_frame_is_named(record: bytes, complaint: str) -> None:
     [
         (b"", "ends before"),
         (b"\4\2", "ends before"),
-        (b"\1", "-1 levels"),
-        (b"\xf0\1", "120 levels"),
-        (b"\xff" * 6, "no number"),
+        (b"\1", "-1 message indexes"),
+        (b"\xf0\1", "120 message indexes"),
+        (b"\xff" * 6, "not a valid varint"),
     ],
 )
 def test_what_is_no_place_of_a_message_is_named(payload: bytes, complaint: str) -> None:
     with pytest.raises(BadRecord, match=complaint):
-        without_indexes(payload)
+        split_message_indexes(payload)
 
 
 @given(st.lists(st.integers(0, 10_000), min_size=1, max_size=8), st.binary(max_size=20), st.integers(0, 2**32 - 1))
 def test_what_is_written_is_read(indexes: list[int], payload: bytes, schema_id: int) -> None:
-    found, rest = unframed(framed(schema_id, with_indexes(indexes, payload)))
-    assert (found, *without_indexes(rest)) == (schema_id, indexes, payload)
+    found, rest = unframed(framed(schema_id, add_message_indexes(indexes, payload)))
+    assert (found, *split_message_indexes(rest)) == (schema_id, indexes, payload)
 
 
 @given(st.binary(max_size=40))
 def test_any_bytes_are_read_or_refused(record: bytes) -> None:
     try:
         _, payload = unframed(record)
-        indexes, rest = without_indexes(payload)
+        indexes, rest = split_message_indexes(payload)
     except BadRecord:
         return
     assert indexes

@@ -2,29 +2,29 @@
 
 from __future__ import annotations
 
-from millbeck.pipeline.running.backoff import GOOD_RUN_SECONDS, LONGEST_SECONDS, Backoff
+from millbeck.pipeline.running.backoff import GOOD_RUN_SECONDS, LONGEST_SECONDS, RestartBackoff
 
 
 def test_waits_double_up_to_a_limit() -> None:
-    backoff = Backoff()
+    backoff = RestartBackoff()
     waits = [backoff.failed(0) for _ in range(100)]
     assert waits[:4] == [1, 2, 4, 8]
     assert waits[-1] == LONGEST_SECONDS
 
 
 def test_so_many_failures_in_a_row_are_too_many() -> None:
-    backoff = Backoff(attempts_max=2)
+    backoff = RestartBackoff(attempts_max=2)
     assert [backoff.failed(0) is None for _ in range(3)] == [False, False, True]
-    assert Backoff(attempts_max=0).failed(0) is None
+    assert RestartBackoff(attempts_max=0).failed(0) is None
 
 
 def test_a_good_run_wipes_the_slate() -> None:
-    backoff = Backoff(attempts_max=2)
+    backoff = RestartBackoff(attempts_max=2)
     backoff.failed(0)
     backoff.failed(0)
     assert backoff.failed(GOOD_RUN_SECONDS) == 1
 
 
 def test_progress_wipes_it_too() -> None:
-    backoff = Backoff(attempts_max=1)
+    backoff = RestartBackoff(attempts_max=1)
     assert [backoff.failed(0, has_progressed=True) for _ in range(3)] == [1, 1, 1]

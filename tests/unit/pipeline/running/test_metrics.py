@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from millbeck.pipeline.running.metrics import PipelineMetrics
-from millbeck.pipeline.running.progress import Progress
+from millbeck.pipeline.running.progress import BatchProgress
 
 
-def _progress(batch: int, rows: int, lag: int | None, seconds: float = 0.5) -> Progress:
-    return Progress(
+def _progress(batch: int, rows: int, lag: int | None, seconds: float = 0.5) -> BatchProgress:
+    return BatchProgress(
         batch=batch,
         rows=rows,
         rows_per_second=rows / seconds,

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from millbeck.pipeline.errors import AlreadyRunning
-from millbeck.pipeline.running.run_directory import RunDirectory, all_runs, runs_home
+from millbeck.pipeline.running.run_directory import RunDirectory, all_runs, runs_directory
 
 
 def test_only_one_runs_at_a_time(tmp_path: Path) -> None:
@@ -73,15 +73,15 @@ def test_runs_are_listed_by_name(tmp_path: Path) -> None:
 
 
 def test_where_runs_live() -> None:
-    assert runs_home({"MILLBECK_PIPELINES": "/x"}) == Path("/x")
-    assert runs_home({"XDG_STATE_HOME": "/s"}) == Path("/s/millbeck/pipelines")
+    assert runs_directory({"MILLBECK_PIPELINES": "/x"}) == Path("/x")
+    assert runs_directory({"XDG_STATE_HOME": "/s"}) == Path("/s/millbeck/pipelines")
 
 
 def test_the_last_failure_is_kept_in_full(tmp_path: Path) -> None:
     directory = RunDirectory(tmp_path, "kept")
     with directory.held():
-        directory.keep_failure(ValueError("first"))
-        directory.keep_failure(ValueError("line one\nline two"))
+        directory.save_failure(ValueError("first"))
+        directory.save_failure(ValueError("line one\nline two"))
     text = (directory.path / "failure").read_text()
     assert "ValueError: line one\nline two" in text
     assert "first" not in text

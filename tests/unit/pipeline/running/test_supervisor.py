@@ -16,14 +16,15 @@ from millbeck.pipeline.running.run_directory import RunDirectory
 
 SCRIPT = """
 import os, pathlib, signal, sys, time
-from millbeck.pipeline.running import backoff, keeper
+from millbeck.pipeline.running import backoff, supervisor
 from millbeck.pipeline.running.run_directory import RunDirectory
 backoff.FIRST_SECONDS = 0.01
 directory = RunDirectory(pathlib.Path(sys.argv[1]), "kept")
 exec(sys.argv[4])
 with directory.held():
     attempts_max = int(sys.argv[2])
-    status = keeper.Keeper(directory, backoff.Backoff(attempts_max), say=lambda text: print(text, flush=True)).keep()
+    log = lambda text: print(text, flush=True)
+    status = supervisor.Supervisor(directory, backoff.RestartBackoff(attempts_max), report=log).keep()
     if status is not None:
         sys.exit(status)
     with open(sys.argv[1] + "/children", "a") as children:
@@ -83,7 +84,7 @@ def test_a_killed_child_is_started_again(started: list[subprocess.Popen[str]], h
 
 
 def test_a_child_may_ask_to_be_started_again(started: list[subprocess.Popen[str]], home: Path) -> None:
-    process = _start(started, home, "sys.exit(keeper.LOST if number == 1 else 7)")
+    process = _start(started, home, "sys.exit(supervisor.LOST if number == 1 else 7)")
     assert process.wait(20) == 7
     assert len(_children(home, 2)) == 2
 
@@ -127,12 +128,12 @@ def test_a_stop_between_the_fork_and_the_handlers_of_the_work_is_not_lost(
     started: list[subprocess.Popen[str]], home: Path
 ) -> None:
     before = (
-        "become = keeper._become_child\n"
+        "become = supervisor._become_child\n"
         "def stopped_first(*given):\n"
         "    os.kill(os.getppid(), signal.SIGTERM)\n"
         "    time.sleep(0.3)\n"
         "    become(*given)\n"
-        "keeper._become_child = stopped_first\n"
+        "supervisor._become_child = stopped_first\n"
     )
     process = _start(started, home, "time.sleep(60)", before=before)
     assert process.wait(20) == 0

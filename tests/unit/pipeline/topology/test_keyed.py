@@ -13,16 +13,16 @@ from millbeck.pipeline.topology.keyed import (
     RIGHT,
     STREAM_SIDE,
     TABLE_SIDE,
-    Arrival,
-    Changes,
-    Emitted,
     Fold,
-    Logic,
-    Lookup,
-    Order,
-    Pointed,
-    Settled,
-    TableJoin,
+    ForeignKeyResponse,
+    ForeignKeySubscription,
+    InputRecord,
+    KeyedProcessor,
+    OutputRecord,
+    RecordOrder,
+    StreamTableJoin,
+    TableChangesProcessor,
+    TableTableJoin,
     in_order,
 )
 
@@ -48,11 +48,11 @@ class PlainSlots:
             self.map[key] = value
 
 
-def _replay(logic: Logic, arrivals: list[Arrival], batch_ends: set[int]) -> list[Emitted]:
+def _replay(logic: KeyedProcessor, arrivals: list[InputRecord], batch_ends: set[int]) -> list[OutputRecord]:
     """In batches that end at these positions: state must carry over."""
     slots = PlainSlots()
-    emitted: list[Emitted] = []
-    batch: list[Arrival] = []
+    emitted: list[OutputRecord] = []
+    batch: list[InputRecord] = []
     for position, arrival in enumerate(arrivals):
         batch.append(arrival)
         if position in batch_ends or position == len(arrivals) - 1:
@@ -61,11 +61,11 @@ def _replay(logic: Logic, arrivals: list[Arrival], batch_ends: set[int]) -> list
     return emitted
 
 
-def _arrivals(sides: int) -> st.SearchStrategy[list[Arrival]]:
+def _arrivals(sides: int) -> st.SearchStrategy[list[InputRecord]]:
     entry = st.tuples(st.integers(0, sides - 1), st.none() | st.integers(0, 3))
     return st.lists(entry, max_size=12).map(
         lambda entries: [
-            Arrival(side, Order(0, offset, 0), offset, value) for offset, (side, value) in enumerate(entries)
+            InputRecord(side, RecordOrder(0, offset, 0), offset, value) for offset, (side, value) in enumerate(entries)
         ]
     )
 
@@ -76,38 +76,41 @@ cuts = st.sets(st.integers(0, 11))
 class TestOrder:
     def test_partitions_are_merged_by_the_time_of_their_next_record(self) -> None:
         pile = [
-            Arrival(STREAM_SIDE, Order(0, 1, 0), 30, "b"),
-            Arrival(STREAM_SIDE, Order(0, 0, 0), 10, "a"),
-            Arrival(TABLE_SIDE, Order(3, 7, 0), 20, "t"),
+            InputRecord(STREAM_SIDE, RecordOrder(0, 1, 0), 30, "b"),
+            InputRecord(STREAM_SIDE, RecordOrder(0, 0, 0), 10, "a"),
+            InputRecord(TABLE_SIDE, RecordOrder(3, 7, 0), 20, "t"),
         ]
         assert [arrival.value for arrival in in_order(pile)] == ["a", "t", "b"]
 
     def test_a_partition_keeps_its_order_whatever_its_times(self) -> None:
-        pile = [Arrival(0, Order(0, offset, 0), 100 - offset, offset) for offset in (2, 0, 1)]
+        pile = [InputRecord(0, RecordOrder(0, offset, 0), 100 - offset, offset) for offset in (2, 0, 1)]
         assert [arrival.value for arrival in in_order(pile)] == [0, 1, 2]
 
     def test_a_table_goes_first_at_the_same_time(self) -> None:
-        pile = [Arrival(STREAM_SIDE, Order(0, 0, 0), 5, "s"), Arrival(TABLE_SIDE, Order(0, 9, 0), 5, "t")]
+        pile = [
+            InputRecord(STREAM_SIDE, RecordOrder(0, 0, 0), 5, "s"),
+            InputRecord(TABLE_SIDE, RecordOrder(0, 9, 0), 5, "t"),
+        ]
         assert [arrival.value for arrival in in_order(pile)] == ["t", "s"]
 
     def test_steps_of_one_record_stay_in_order(self) -> None:
-        pile = [Arrival(0, Order(0, 0, step), 5, step) for step in (1, 0, 2)]
+        pile = [InputRecord(0, RecordOrder(0, 0, step), 5, step) for step in (1, 0, 2)]
         assert [arrival.value for arrival in in_order(pile)] == [0, 1, 2]
 
 
 @given(_arrivals(1), cuts)
-def test_changes_say_what_was_there(arrivals: list[Arrival], ends: set[int]) -> None:
+def test_changes_say_what_was_there(arrivals: list[InputRecord], ends: set[int]) -> None:
     expected = []
     current = None
     for arrival in arrivals:
         if (current, arrival.value) != (None, None):
             expected.append((current, arrival.value))
         current = arrival.value
-    assert [emitted.values for emitted in _replay(Changes(), arrivals, ends)] == expected
+    assert [emitted.values for emitted in _replay(TableChangesProcessor(), arrivals, ends)] == expected
 
 
 @given(_arrivals(2), cuts, st.booleans())
-def test_a_lookup_finds_the_last_value_before(arrivals: list[Arrival], ends: set[int], is_left: bool) -> None:
+def test_a_lookup_finds_the_last_value_before(arrivals: list[InputRecord], ends: set[int], is_left: bool) -> None:
     expected = []
     found = None
     for arrival in arrivals:
@@ -115,14 +118,14 @@ def test_a_lookup_finds_the_last_value_before(arrivals: list[Arrival], ends: set
             found = arrival.value
         elif arrival.value is not None and (is_left or found is not None):
             expected.append((arrival.value, found))
-    assert [emitted.values for emitted in _replay(Lookup(is_left), arrivals, ends)] == expected
+    assert [emitted.values for emitted in _replay(StreamTableJoin(is_left), arrivals, ends)] == expected
 
 
 @given(_arrivals(2), cuts, st.sampled_from([(True, True), (True, False), (False, False)]))
 def test_joined_tables_end_as_a_join_of_their_last_values(
-    arrivals: list[Arrival], ends: set[int], needs: tuple[bool, bool]
+    arrivals: list[InputRecord], ends: set[int], needs: tuple[bool, bool]
 ) -> None:
-    emitted = [one.values for one in _replay(TableJoin(*needs), arrivals, ends)]
+    emitted = [one.values for one in _replay(TableTableJoin(*needs), arrivals, ends)]
     last: dict[int, Any] = {LEFT: None, RIGHT: None}
     rows: list[tuple[Any, Any]] = []
     for arrival in arrivals:
@@ -152,15 +155,15 @@ def test_a_foreign_key_join_ends_as_the_join_of_the_last_values(data: st.DataObj
     told: dict[str, Any] = dict.fromkeys("abc")
     offset = 0
     for _ in range(data.draw(st.integers(1, 4))):
-        asked: dict[str, list[Arrival]] = {"x": [], "y": []}
-        settled: dict[str, list[Arrival]] = {row: [] for row in "abc"}
+        asked: dict[str, list[InputRecord]] = {"x": [], "y": []}
+        settled: dict[str, list[InputRecord]] = {row: [] for row in "abc"}
         for _ in range(data.draw(st.integers(0, 6))):
             offset += 1
-            order = Order(0, offset, 0)
+            order = RecordOrder(0, offset, 0)
             if data.draw(st.booleans()):
                 place = data.draw(st.sampled_from("xy"))
                 rights[place] = data.draw(st.none() | st.integers(10, 12))
-                asked[place].append(Arrival(RIGHT, order, offset, rights[place]))
+                asked[place].append(InputRecord(RIGHT, order, offset, rights[place]))
                 continue
             row = data.draw(st.sampled_from("abc"))
             before = rows[row]
@@ -170,18 +173,18 @@ def test_a_foreign_key_join_ends_as_the_join_of_the_last_values(data: st.DataObj
             new = after[0] if after else None
             version = str(offset)
             if old is not None and old != new:
-                asked[old].append(Arrival(LEFT, order, offset, {"key": row, "version": None}))
+                asked[old].append(InputRecord(LEFT, order, offset, {"key": row, "version": None}))
             if new is not None:
-                asked[new].append(Arrival(LEFT, order, offset, {"key": row, "version": version}))
+                asked[new].append(InputRecord(LEFT, order, offset, {"key": row, "version": version}))
             value = {"value": after and after[1], "version": version, "points": new is not None}
-            settled[row].append(Arrival(LEFT, order, offset, value))
+            settled[row].append(InputRecord(LEFT, order, offset, value))
         for place in data.draw(st.permutations("xy")):
-            for emitted in Pointed().arrived(places[place], iter(asked[place])):
+            for emitted in ForeignKeySubscription().arrived(places[place], iter(asked[place])):
                 key, version, right = emitted.values
                 answer = {"version": version, "value": right}
-                settled[key].append(Arrival(RIGHT, emitted.order, emitted.timestamp, answer))
+                settled[key].append(InputRecord(RIGHT, emitted.order, emitted.timestamp, answer))
         for row, arrivals in settled.items():
-            for emitted in Settled(is_left).arrived(settling[row], iter(arrivals)):
+            for emitted in ForeignKeyResponse(is_left).arrived(settling[row], iter(arrivals)):
                 left, right = emitted.values
                 assert (left, right) != (None, None) or told[row] is not None
                 told[row] = None if left is None else (left, right)
@@ -192,7 +195,7 @@ def test_a_foreign_key_join_ends_as_the_join_of_the_last_values(data: st.DataObj
 
 
 @given(_arrivals(1), cuts)
-def test_a_fold_tells_the_aggregate_once_a_batch(arrivals: list[Arrival], ends: set[int]) -> None:
+def test_a_fold_tells_the_aggregate_once_a_batch(arrivals: list[InputRecord], ends: set[int]) -> None:
     total = 0
     expected = []
     is_new = False
@@ -208,17 +211,17 @@ def test_a_fold_tells_the_aggregate_once_a_batch(arrivals: list[Arrival], ends: 
 
 
 def test_a_reduce_begins_with_its_first_value() -> None:
-    arrivals = [Arrival(0, Order(0, offset, 0), offset, value) for offset, value in enumerate([5, 3, 9])]
+    arrivals = [InputRecord(0, RecordOrder(0, offset, 0), offset, value) for offset, value in enumerate([5, 3, 9])]
     assert [one.values for one in _replay(Fold(None, min), arrivals, set())] == [(3,)]
 
 
 def test_what_leaves_a_group_is_subtracted() -> None:
     values = [{"is_added": True, "value": 5}, {"is_added": True, "value": 2}, {"is_added": False, "value": 5}]
-    arrivals = [Arrival(0, Order(0, offset, 0), offset, value) for offset, value in enumerate(values)]
+    arrivals = [InputRecord(0, RecordOrder(0, offset, 0), offset, value) for offset, value in enumerate(values)]
     fold = Fold(0, lambda total, value: total + value, lambda total, value: total - value)
     assert [one.values for one in _replay(fold, arrivals, {0})] == [(5,), (2,)]
 
 
 def test_the_time_of_an_aggregate_is_that_of_its_latest_record() -> None:
-    arrivals = [Arrival(0, Order(0, offset, 0), at, 1) for offset, at in enumerate([7, 30, 12])]
+    arrivals = [InputRecord(0, RecordOrder(0, offset, 0), at, 1) for offset, at in enumerate([7, 30, 12])]
     assert [one.timestamp for one in _replay(Fold(0, lambda total, value: total + value), arrivals, set())] == [30]

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from millbeck.pipeline.topology.outline import Outline
+from millbeck.pipeline.topology.outline import TopologyDescription
 
 
 def test_stores_without_a_name_are_numbered_by_kind() -> None:
-    outline = Outline()
+    outline = TopologyDescription()
     names = [outline.store(None, "count", "x"), outline.store("mine", "count", "x"), outline.store(None, "count", "x")]
     assert names == ["count-1", "mine", "count-2"]
 
 
 def test_everything_is_told_in_one_place() -> None:
-    outline = Outline(sources=["orders"], outputs=["totals"])
+    outline = TopologyDescription(sources=["orders"], outputs=["totals"])
     outline.shuffled("count, by key")
     outline.store("totals", "count", "the count of each key")
     assert outline.lines() == [
@@ -24,5 +24,5 @@ def test_everything_is_told_in_one_place() -> None:
 
 
 def test_two_stores_of_one_name_are_told_apart() -> None:
-    outline = Outline()
+    outline = TopologyDescription()
     assert [outline.store("mine", "table", "x") for _ in range(3)] == ["mine", "mine-2", "mine-3"]
