@@ -24,8 +24,20 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         chosen = metafunc.config.getoption("--seed")
         count = max(1, int(metafunc.config.getoption("--seeds")) // 30)
         metafunc.parametrize("share_seed", [int(chosen)] if chosen else list(range(count)))
+    if "registry_seed" in metafunc.fixturenames:
+        chosen = metafunc.config.getoption("--seed")
+        count = max(1, int(metafunc.config.getoption("--seeds")) // 6)
+        metafunc.parametrize("registry_seed", [int(chosen)] if chosen else list(range(count)))
     if "table_seed" in metafunc.fixturenames:
         # Longer runs, of which fewer fit the time of the tests.
         chosen = metafunc.config.getoption("--seed")
         count = max(1, int(metafunc.config.getoption("--seeds")) // 4)
         metafunc.parametrize("table_seed", [int(chosen)] if chosen else list(range(count)))
+    if "isolation_seed" in metafunc.fixturenames:
+        chosen = metafunc.config.getoption("--seed")
+        count = max(1, int(metafunc.config.getoption("--seeds")) // 30)
+        metafunc.parametrize("isolation_seed", [int(chosen)] if chosen else list(range(count)))
+    if "damage_seed" in metafunc.fixturenames:
+        chosen = metafunc.config.getoption("--seed")
+        count = max(1, int(metafunc.config.getoption("--seeds")) // 10)
+        metafunc.parametrize("damage_seed", [int(chosen)] if chosen else list(range(count)))

@@ -13,30 +13,31 @@ from millbeck.kernel.environment import Environment
 from millbeck.kernel.errors import CoordinatorLoadInProgress, CoordinatorNotAvailable, NotCoordinator
 from millbeck.records import batch
 from millbeck.records.record import Record
-from millbeck.testing.sim_cluster import SimCluster
-from millbeck.testing.wire_client import WireClient
-from millbeck.testing.workloads.leaders import SeveralNodes
-from millbeck.testing.workloads.produce_and_read import TOPIC
-from millbeck.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
-from millbeck.wire.messages.describe_quorum import (
+from millbeck.simulation.cluster import SimCluster
+from millbeck.simulation.workloads.leaders import MultiNodeCluster
+from millbeck.simulation.workloads.produce_and_read import TOPIC
+from millbeck.simulation.workloads.wire_client import WireClient
+from millbeck.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic
+from millbeck.wire.messages.group_offsets import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+    OffsetFetchRequest,
+    OffsetFetchRequestTopic,
+)
+from millbeck.wire.messages.groups import FindCoordinatorRequest
+from millbeck.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
+from millbeck.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
+from millbeck.wire.messages.quorum import (
     DescribeQuorumRequest,
     DescribeQuorumRequestPartition,
     DescribeQuorumRequestTopic,
 )
-from millbeck.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic
-from millbeck.wire.messages.find_coordinator import FindCoordinatorRequest
-from millbeck.wire.messages.init_producer_id import InitProducerIdRequest
-from millbeck.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
-from millbeck.wire.messages.offset_commit import (
-    OffsetCommitRequest,
-    OffsetCommitRequestPartition,
-    OffsetCommitRequestTopic,
-)
-from millbeck.wire.messages.offset_fetch import OffsetFetchRequest, OffsetFetchRequestTopic
-from millbeck.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
+from millbeck.wire.messages.topics import CreatableTopic, CreateTopicsRequest
+from millbeck.wire.messages.transactions import InitProducerIdRequest
 
 MOVING = (NotCoordinator.code, CoordinatorLoadInProgress.code, CoordinatorNotAvailable.code)
-Scenario = Callable[[SimCluster, SeveralNodes], Coroutine[Any, Any, None]]
+Scenario = Callable[[SimCluster, MultiNodeCluster], Coroutine[Any, Any, None]]
 
 
 def in_cluster(scenario: Scenario, *, is_combined: bool = True, voters_in_log: bool = False, seed: int = 1) -> None:
@@ -44,7 +45,7 @@ def in_cluster(scenario: Scenario, *, is_combined: bool = True, voters_in_log: b
 
     async def whole(environment: Environment) -> None:
         cluster.start_all()
-        clients = SeveralNodes(environment, cluster.addresses, random.Random(seed))
+        clients = MultiNodeCluster(environment, cluster.addresses, random.Random(seed))
         await clients.create_topic(3, {"min.insync.replicas": "2"}, replication_factor=3)
         await scenario(cluster, clients)
         assert cluster.unexpected_errors() == {}
@@ -59,7 +60,7 @@ async def until(condition: Callable[[], bool], limit_s: float = 60) -> None:
             await asyncio.sleep(0.05)
 
 
-async def produce(clients: SeveralNodes, partition: int, value: bytes) -> None:
+async def produce(clients: MultiNodeCluster, partition: int, value: bytes) -> None:
     """Until it is acknowledged by all."""
     data = batch.build([Record(-1, clients.environment.clock.wall_ms(), None, value)])
     request = ProduceRequest(
@@ -80,7 +81,7 @@ async def produce(clients: SeveralNodes, partition: int, value: bytes) -> None:
         await asyncio.sleep(0.1)
 
 
-async def read(clients: SeveralNodes, partition: int) -> list[bytes]:
+async def read(clients: MultiNodeCluster, partition: int) -> list[bytes]:
     client = await clients.connect_to(partition)
     wanted = FetchPartition(partition, fetch_offset=0, partition_max_bytes=1 << 20)
     answer = await client.ask(FetchRequest(max_bytes=1 << 20, topics=[FetchTopic(TOPIC, partitions=[wanted])]), 11)
@@ -99,7 +100,7 @@ def in_sync(cluster: SimCluster, partition: int) -> int:
 @pytest.mark.parametrize("voters_in_log", [False, True], ids=["static", "dynamic"])
 @pytest.mark.parametrize("is_combined", [True, False], ids=["combined", "apart"])
 def test_records_survive_the_death_of_their_leader(is_combined: bool, voters_in_log: bool) -> None:
-    async def scenario(cluster: SimCluster, clients: SeveralNodes) -> None:
+    async def scenario(cluster: SimCluster, clients: MultiNodeCluster) -> None:
         for number in range(10):
             await produce(clients, 0, b"before-%d" % number)
         leader = cluster.leader_of(TOPIC, 0)
@@ -123,7 +124,7 @@ def test_records_survive_the_death_of_their_leader(is_combined: bool, voters_in_
 
 @pytest.mark.parametrize("is_combined", [True, False], ids=["combined", "apart"])
 def test_every_broker_takes_what_the_controller_does_and_tells_of_all_brokers(is_combined: bool) -> None:
-    async def scenario(cluster: SimCluster, clients: SeveralNodes) -> None:
+    async def scenario(cluster: SimCluster, clients: MultiNodeCluster) -> None:
         await until(lambda: len(cluster.running()[0].broker.image.cluster.unfenced_brokers()) == 3)
         for number, member in enumerate(cluster.brokers):
             client = await clients._try(member.name, 9092)
@@ -133,8 +134,12 @@ def test_every_broker_takes_what_the_controller_does_and_tells_of_all_brokers(is
             assert created.error_code == 0
             (refused,) = (await client.ask(CreateTopicsRequest(topics=[topic]), 7)).topics
             assert refused.error_code == 36
-            assert (await client.ask(InitProducerIdRequest(transactional_id=None), 4)).producer_id >= 0
+            first = await client.ask(InitProducerIdRequest(transactional_id=None), 4)
             wanted = MetadataRequest(topics=[MetadataRequestTopic(name=f"auto{number}")])
+            missing = await client.ask(wanted, 9)
+            assert (first.error_code, missing.topics[0].error_code) == (CoordinatorLoadInProgress.code, 3)
+            await asyncio.sleep(1)
+            assert (await client.ask(InitProducerIdRequest(transactional_id=None), 4)).producer_id >= 0
             metadata = await client.ask(wanted, 9)
             assert {(each.node_id, each.host) for each in metadata.brokers} == {
                 (each.number, each.name) for each in cluster.brokers
@@ -153,7 +158,7 @@ def test_every_broker_takes_what_the_controller_does_and_tells_of_all_brokers(is
     in_cluster(scenario, is_combined=is_combined)
 
 
-async def at_coordinator(clients: SeveralNodes, group: str) -> WireClient:
+async def at_coordinator(clients: MultiNodeCluster, group: str) -> WireClient:
     while True:
         client = await clients.connect()
         try:
@@ -169,7 +174,7 @@ async def at_coordinator(clients: SeveralNodes, group: str) -> WireClient:
         await asyncio.sleep(0.2)
 
 
-async def ask_coordinator(clients: SeveralNodes, group: str, request: Any, version: int, code: Any) -> Any:
+async def ask_coordinator(clients: MultiNodeCluster, group: str, request: Any, version: int, code: Any) -> Any:
     """Ask until somebody coordinates the group; ``code`` finds the error in the answer."""
     while True:
         client = await at_coordinator(clients, group)
@@ -187,7 +192,7 @@ async def ask_coordinator(clients: SeveralNodes, group: str, request: Any, versi
 
 @pytest.mark.parametrize("is_combined", [True, False], ids=["combined", "apart"])
 def test_groups_move_with_the_partition_that_keeps_them(is_combined: bool) -> None:
-    async def scenario(cluster: SimCluster, clients: SeveralNodes) -> None:
+    async def scenario(cluster: SimCluster, clients: MultiNodeCluster) -> None:
         groups = [f"group-{number}" for number in range(6)]
         for offset, group in enumerate(groups):
             commit = OffsetCommitRequest(
@@ -208,7 +213,7 @@ def test_groups_move_with_the_partition_that_keeps_them(is_combined: bool) -> No
 
 
 def test_a_node_that_stops_in_order_hands_its_partitions_over_first() -> None:
-    async def scenario(cluster: SimCluster, clients: SeveralNodes) -> None:
+    async def scenario(cluster: SimCluster, clients: MultiNodeCluster) -> None:
         await until(lambda: all(in_sync(cluster, partition) == 3 for partition in range(3)))
         leader = cluster.leader_of(TOPIC, 0)
         assert leader is not None
@@ -229,7 +234,7 @@ def test_a_node_that_stops_in_order_hands_its_partitions_over_first() -> None:
 
 
 def test_without_a_quorum_records_flow_and_changes_wait() -> None:
-    async def scenario(cluster: SimCluster, clients: SeveralNodes) -> None:
+    async def scenario(cluster: SimCluster, clients: MultiNodeCluster) -> None:
         await until(lambda: all(each.broker.image.topics.named(TOPIC) is not None for each in cluster.running()))
         await until(lambda: all(in_sync(cluster, partition) == 3 for partition in range(3)))
         for member in cluster.controllers[:2]:
@@ -238,7 +243,7 @@ def test_without_a_quorum_records_flow_and_changes_wait() -> None:
             await produce(clients, 0, b"%d" % number)
         client = await clients.connect()
         topic = CreatableTopic("later", num_partitions=1, replication_factor=3)
-        created = client.send(CreateTopicsRequest(topics=[topic]), 7)
+        created = client.send(CreateTopicsRequest(topics=[topic], timeout_ms=60_000), 7)
         await asyncio.sleep(15)
         assert not created.done()
         await produce(clients, 1, b"still")
@@ -250,7 +255,7 @@ def test_without_a_quorum_records_flow_and_changes_wait() -> None:
 
 
 def test_a_broker_that_hangs_is_fenced_and_comes_back_by_itself() -> None:
-    async def scenario(cluster: SimCluster, clients: SeveralNodes) -> None:
+    async def scenario(cluster: SimCluster, clients: MultiNodeCluster) -> None:
         leader = cluster.leader_of(TOPIC, 0)
         assert leader is not None
         cluster.machine(leader).pause(12)

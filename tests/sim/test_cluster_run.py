@@ -15,17 +15,19 @@ from pathlib import Path
 import pytest
 
 from millbeck import compiled
-from millbeck.testing.campaign import run_plan, run_seed
-from millbeck.testing.cluster_run import ClusterPlan, ClusterRun
-from millbeck.testing.faults.schedule import CRASH_LEADER, KINDS, Fault
-from millbeck.testing.mutants.catalogue import MUTANTS
-from millbeck.testing.mutants.patching import patched
-from millbeck.testing.plan_files import parse_plan
+from millbeck.server.loop import tasks
+from millbeck.simulation.faults.schedule import BUSY_CONTROLLER, CRASH_LEADER, KINDS, Fault
+from millbeck.simulation.mutants.catalogue import MUTANTS
+from millbeck.simulation.mutants.patching import patched
+from millbeck.simulation.runs.campaign import run_plan, run_seed
+from millbeck.simulation.runs.cluster_run import ClusterPlan, ClusterRun
+from millbeck.simulation.runs.plan_files import parse_plan
 
 CORPUS = sorted((Path(__file__).parent / "corpus").glob("*.json"))
 FRESH_SECONDS = 10.0
 SEED_BELOW = 1_000_000_000
-QUICKLY_KILLED = ("leader acknowledges alone", "fenced broker stays in ISR", "truncation to the high watermark")
+BUSY = "heartbeat counts only when it is decided on"
+QUICKLY_KILLED = ("leader acknowledges alone", "fenced broker stays in ISR", "truncation to the high watermark", BUSY)
 """The others take their time: ``make sim-mutants``."""
 
 
@@ -50,10 +52,25 @@ def test_new_seeds_are_clean(half: int, request: pytest.FixtureRequest) -> None:
     assert count > 0
 
 
+@pytest.mark.parametrize("number", [3, 5])
+def test_long_work_that_gives_way_after_each_step_is_clean(number: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Work takes no virtual time, so decisions and images would never be cut into turns."""
+    monkeypatch.setattr(tasks, "TURN_SECONDS", -1.0)
+    outcome = run_seed(number)
+    assert not outcome.problems, outcome.problems[0][1]
+
+
 @pytest.mark.parametrize("path", CORPUS, ids=lambda path: path.stem)
 def test_what_failed_once_is_clean_now(path: Path) -> None:
     outcome = run_plan(parse_plan(path.read_text()))
     assert not outcome.problems, outcome.problems[0][1]
+
+
+@pytest.mark.parametrize("number", [0, 3])
+def test_a_busy_controller_fences_nobody_who_is_alive(number: int) -> None:
+    outcome = run_plan(next(mutant for mutant in MUTANTS if mutant.name == BUSY).plan(number))
+    assert not outcome.problems, outcome.problems[0][1]
+    assert outcome.faults == {BUSY_CONTROLLER: 3}
 
 
 @pytest.mark.skipif(compiled.in_use(), reason="a compiled class keeps its methods")

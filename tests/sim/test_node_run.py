@@ -14,9 +14,10 @@ import pytest
 
 from millbeck import compiled
 from millbeck.replication.partition import Partition
+from millbeck.replication.partition_appends import CallbackAppend, DelayedAppend
+from millbeck.simulation.runs.node_run import NodeRun, Plan
 from millbeck.storage.flush import FlushJob, FlushOutcome, FlushResult
-from millbeck.storage.producer_state import ProducerState
-from millbeck.testing.node_run import NodeRun, Plan
+from millbeck.storage.producer_state import ProducerStateManager
 
 MUTANT_SEEDS = 150
 REGRESSIONS = [0, 382, 802, 839]
@@ -77,23 +78,26 @@ def _acknowledged_before_the_flush(patch: pytest.MonkeyPatch) -> None:
 
 
 def _duplicates_are_not_noticed(patch: pytest.MonkeyPatch) -> None:
-    original = ProducerState.stage_data
+    original = ProducerStateManager.stage_data
 
-    def stage(self: ProducerState, producer_id: int, *rest: Any) -> Any:
+    def stage(self: ProducerStateManager, producer_id: int, *rest: Any) -> Any:
         try:
             return original(self, producer_id, *rest) and None
         except Exception:
             return None
 
-    patch.setattr(ProducerState, "stage_data", stage)
+    patch.setattr(ProducerStateManager, "stage_data", stage)
 
 
 def _acknowledged_before_the_write(patch: pytest.MonkeyPatch) -> None:
     original = Partition.append
 
-    def append(self: Partition, validated: Any, *, wants_all: bool, now_ms: int, settle: Any) -> Any:
-        staged = original(self, validated, wants_all=wants_all, now_ms=now_ms, settle=lambda error: None)
-        self._turn.mark_completion(lambda: settle(None))
+    def append(self: Partition, validated: Any, append: DelayedAppend, *, now_ms: int) -> Any:
+        staged = original(
+            self, validated, CallbackAppend(lambda error: None, wants_all=append.wants_all), now_ms=now_ms
+        )
+        append.may_wait = False
+        self._event_batch.add_completion(lambda: append.complete(None))
         return staged
 
     patch.setattr(Partition, "append", append)

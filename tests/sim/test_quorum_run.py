@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from millbeck.server.drivers import metadata_files
-from millbeck.server.drivers.metadata_commits import MetadataCommits
-from millbeck.server.drivers.quorum import QuorumDriver
+from millbeck.server.metadata import metadata_files
+from millbeck.server.metadata.commits import MetadataCommits
+from millbeck.server.metadata.log_writer import MetadataLogWriter
+from millbeck.simulation.runs.quorum_run import QuorumRun
 from millbeck.storage.flush import FlushOutcome, FlushResult
-from millbeck.testing.quorum_run import QuorumRun
 
 MUTANT_SEEDS = 40
 REGRESSIONS = [0, 2]
@@ -53,7 +53,7 @@ def _keeps_its_image(self: MetadataCommits, error: Exception) -> None:
     self.image = self.appended_image
 
 
-async def _claims_to_have_flushed(self: QuorumDriver) -> None:
+async def _claims_to_have_flushed(self: MetadataLogWriter) -> None:
     job = self.log.flush_job()
     if job is not None:
         for file, _ in job.small_files:
@@ -67,8 +67,8 @@ def _writes_no_state(*_: Any) -> None:
 
 MUTANTS: dict[str, tuple[Any, str, Callable[..., Any]]] = {
     "reply before the commit": (MetadataCommits, "wait", _answers_at_once),
-    "uncommitted decisions stay in the image": (MetadataCommits, "stop_deciding", _keeps_its_image),
-    "the log is not synced": (QuorumDriver, "_flush_once", _claims_to_have_flushed),
+    "uncommitted decisions stay in the image": (MetadataCommits, "on_leadership_lost", _keeps_its_image),
+    "the log is not synced": (MetadataLogWriter, "_flush_once", _claims_to_have_flushed),
     "the state is not written": (metadata_files, "write_quorum_state", _writes_no_state),
 }
 
@@ -77,7 +77,7 @@ MUTANTS: dict[str, tuple[Any, str, Callable[..., Any]]] = {
 def test_each_mutant_is_caught(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     owner, attribute, mutant = MUTANTS[name]
     monkeypatch.setattr(owner, attribute, mutant)
-    monkeypatch.setattr("millbeck.testing.quorum_run.LIMIT_SECONDS", 120.0)
+    monkeypatch.setattr("millbeck.simulation.runs.quorum_run.LIMIT_SECONDS", 120.0)
     faults = ("crash", "power loss", "power loss of all", "partition", "heal")
     for seed in range(MUTANT_SEEDS):
         run = QuorumRun(seed, faults=faults)

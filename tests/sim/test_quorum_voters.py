@@ -14,16 +14,16 @@ from millbeck.controller.result import Result
 from millbeck.kernel.environment import Environment
 from millbeck.kernel.errors import RequestTimedOut
 from millbeck.metadata.records import ConfigRecord
-from millbeck.raft.messages import RemoveVoterAsk
-from millbeck.raft.timeouts import QuorumTimeouts
+from millbeck.raft.messages import RemoveVoterRequest
+from millbeck.raft.options import QuorumTimeouts
 from millbeck.raft.voters import ReplicaKey
 from millbeck.records.control import Voter, VoterEndpoint, Voters
-from millbeck.server.drivers import metadata_files
-from millbeck.server.drivers.quorum import QuorumDriver
-from millbeck.server.drivers.quorum_settings import QuorumSettings
-from millbeck.testing.quorum_node import PORT, QuorumNode
-from millbeck.testing.raft.bench import directory
-from millbeck.testing.sim import World
+from millbeck.server.metadata import metadata_files
+from millbeck.server.metadata.quorum_driver import QuorumDriver
+from millbeck.server.metadata.quorum_settings import QuorumSettings
+from millbeck.simulation import World
+from millbeck.simulation.raft.bench import directory
+from millbeck.simulation.runs.quorum_node import PORT, QuorumNode
 
 LOG = "/data/__cluster_metadata-0"
 TIMEOUTS = QuorumTimeouts(election_ms=300, fetch_ms=600, request_ms=600, fetch_wait_ms_max=150)
@@ -114,7 +114,7 @@ def test_voters_come_and_go_and_come_back_with_empty_disks(number: int) -> None:
         # It would ask to be let in again.
         assert leader.machine is not None
         leader.machine.auto_join = False
-        removal = RemoveVoterAsk(voter=ReplicaKey(removed, directory(removed)))
+        removal = RemoveVoterRequest(voter=ReplicaKey(removed, directory(removed)))
         while (await leader.ask(removal)).error_code == RequestTimedOut.code:
             # The set with the one that joined is not committed yet.
             await asyncio.sleep(0.05)

@@ -12,14 +12,15 @@ from typing import Any
 import pytest
 
 from millbeck.kernel.ids import ZERO_UUID
-from millbeck.raft import changing, electing, following, leading, log_view
+from millbeck.raft import elections, following, leading, log_view, voter_changes
+from millbeck.raft.effects import AppendControl
 from millbeck.raft.machine import QuorumMachine
 from millbeck.raft.messages import NOBODY
 from millbeck.raft.quorum_state import QuorumState
 from millbeck.raft.roles import Following, Leading, Unattached
 from millbeck.raft.voters import ReplicaKey
-from millbeck.testing.raft.raft_world import RaftWorld
-from millbeck.testing.raft.replica import Replica
+from millbeck.simulation.raft.raft_world import RaftWorld
+from millbeck.simulation.raft.replica import Replica
 
 DURATION_MS = 6_000
 MUTANT_SEEDS = 200
@@ -80,7 +81,7 @@ def test_a_member_that_was_cut_off_does_not_disturb_the_others() -> None:
 
 
 def test_without_the_pre_vote_it_would(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(electing, "ask_around", electing.stand)
+    monkeypatch.setattr(elections, "start_pre_vote", elections.stand)
     epoch, epochs = _epochs_after_a_partition()
     assert max(epochs) > epoch
 
@@ -97,7 +98,7 @@ def _leads_again(self: QuorumMachine) -> None:
     if self.state.leader_id == self.node_id:
         self.role_state = Leading(self.log.end_offset, (), self.now_ms + self.timeouts.check_quorum_ms)
         leading._follow_voters(self, self.role_state)
-        self.emit(leading.AppendControl(values=leading._first_values(self, ()), epoch=self.epoch))
+        self.emit(AppendControl(values=leading._first_values(self, ()), epoch=self.epoch))
         return
     _started(self)
 
@@ -121,7 +122,7 @@ def _counts_unflushed(machine: QuorumMachine, role: Leading, voter: ReplicaKey) 
 def _acknowledges_unflushed(machine: QuorumMachine, role: Following) -> None:
     following._learn_high_watermark(machine, role.known_high_watermark, machine.log.end_offset)
     role.is_flushing = False
-    following.send_due(machine)
+    following.send_due_requests(machine)
 
 
 def _ignores_completeness(machine: QuorumMachine, ask: Any) -> bool:
@@ -129,7 +130,7 @@ def _ignores_completeness(machine: QuorumMachine, ask: Any) -> bool:
     if ask.is_pre_vote:
         return not isinstance(role, Leading) and not (isinstance(role, Following) and role.has_fetched)
     if machine.voted != NOBODY:
-        return machine.voted.node_id == ask.candidate.node_id
+        return bool(machine.voted.node_id == ask.candidate.node_id)
     return machine.state.leader_id < 0
 
 
@@ -140,20 +141,20 @@ def _believes_the_leaders_high_watermark(machine: QuorumMachine, high_watermark:
 Mutant = tuple[Any, str, Callable[..., Any]]
 MUTANTS: dict[str, Mutant] = {
     "vote not durable": (Replica, "write_state", _forgets_votes),
-    "two votes in one epoch": (electing, "_would_grant", _votes_again),
+    "two votes in one epoch": (elections, "_would_grant", _votes_again),
     "leads again in the same epoch after restart": (QuorumMachine, "_on_started", _leads_again),
     "commit by count of an old epoch": (leading, "advance_high_watermark", _counts_old_epochs),
     "no diverging-epoch check": (leading, "divergence", lambda log, offset, epoch: None),
     "commits before its own flush": (leading, "_end_of", _counts_unflushed),
     "acknowledges before the flush": (following, "on_appended", _acknowledges_unflushed),
-    "votes for an incomplete log": (electing, "_would_grant", _ignores_completeness),
+    "votes for an incomplete log": (elections, "_would_grant", _ignores_completeness),
     "takes the leader's high watermark as its own": (
         following,
         "_learn_high_watermark",
         _believes_the_leaders_high_watermark,
     ),
     "changes voters before the last change is committed": (
-        changing,
+        voter_changes,
         "_refuse_change",
         lambda machine, *, needs_reconfigurable=True: (
             None if isinstance(machine.role_state, Leading) else machine.refusal(6)

@@ -14,16 +14,16 @@ from typing import Any
 import pytest
 
 from millbeck.coordinator.runtime.result import Result
-from millbeck.coordinator.share.partition.changes import Change, Write
-from millbeck.coordinator.share.partition.machine import SharePartition
-from millbeck.coordinator.share.partition.window import Run
-from millbeck.coordinator.share.shard import ShareKey, ShareShard, ShareState, Written
+from millbeck.coordinator.share.partition.changes import StateTransition, Write
+from millbeck.coordinator.share.partition.share_partition import SharePartition
+from millbeck.coordinator.share.partition.window import InFlightBatch
+from millbeck.coordinator.share.shard import ShareKey, ShareShard, ShareState, StateWrite
 from millbeck.coordinator.share.states import AcknowledgeType, RecordState
-from millbeck.server.peers import Peers
+from millbeck.server.network.broker_connections import BrokerConnections
 from millbeck.server.share import dead_letters
-from millbeck.server.share.led import LedShare
+from millbeck.server.share.partition_leader import SharePartitionLeader
 from millbeck.server.share.settings import GroupSettings
-from millbeck.testing.share_history import (
+from millbeck.simulation.histories.share_history import (
     ACCEPTED_TWICE,
     FINAL_REOPENED,
     LETTER_MISSING,
@@ -32,8 +32,8 @@ from millbeck.testing.share_history import (
     SKIPPED,
     TOO_MANY_DELIVERIES,
 )
-from millbeck.testing.share_run import SharePlan, ShareRun
-from millbeck.testing.workloads.share_members import Manners
+from millbeck.simulation.runs.share_run import SharePlan, ShareRun
+from millbeck.simulation.workloads.share_members import MemberBehaviour
 from millbeck.wire.messages.produce import ProduceResponse, TopicProduceResponse
 
 
@@ -60,42 +60,42 @@ def test_a_seed_decides_everything() -> None:
 
 
 def locks_do_not_run_out(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(SharePartition, "expire", lambda self, now_ms: Change([], is_applied=True))
-    patch.setattr(SharePartition, "release", lambda self, member_id: Change([]))
+    patch.setattr(SharePartition, "expire", lambda self, now_ms: StateTransition([], is_applied=True))
+    patch.setattr(SharePartition, "release", lambda self, member_id: StateTransition([]))
 
 
 def what_is_final_is_given_out_again(patch: pytest.MonkeyPatch) -> None:
     put = SharePartition.put
 
-    def reopened(self: SharePartition, run: Run, state: RecordState) -> None:
+    def reopened(self: SharePartition, run: InFlightBatch, state: RecordState) -> None:
         put(self, run, RecordState.AVAILABLE if state is RecordState.ACKNOWLEDGED and run.first % 7 == 3 else state)
 
     patch.setattr(SharePartition, "put", reopened)
 
 
 def the_limit_of_deliveries_is_not_heard_of(patch: pytest.MonkeyPatch) -> None:
-    applied = LedShare.apply_settings
+    applied = SharePartitionLeader.apply_settings
 
-    def deaf(self: LedShare, settings: GroupSettings) -> None:
+    def deaf(self: SharePartitionLeader, settings: GroupSettings) -> None:
         applied(self, replace(settings, delivery_count_limit=10))
 
-    patch.setattr(LedShare, "apply_settings", deaf)
+    patch.setattr(SharePartitionLeader, "apply_settings", deaf)
 
 
 def the_start_passes_what_is_held(patch: pytest.MonkeyPatch) -> None:
-    planned = SharePartition.planned_write
+    planned = SharePartition.build_write
 
-    def hasty(self: SharePartition, changes: Sequence[Change]) -> Write:
+    def hasty(self: SharePartition, changes: Sequence[StateTransition]) -> Write:
         write = planned(self, changes)
         return write._replace(start_offset=self.end_offset + 1, batches=[])
 
-    patch.setattr(SharePartition, "planned_write", hasty)
+    patch.setattr(SharePartition, "build_write", hasty)
 
 
 def writes_are_answered_and_not_kept(patch: pytest.MonkeyPatch) -> None:
     write = ShareShard.write
 
-    def forgetful(self: ShareShard, key: ShareKey, written: Written, now_ms: int) -> Result[Any, bool]:
+    def forgetful(self: ShareShard, key: ShareKey, written: StateWrite, now_ms: int) -> Result[Any, bool]:
         result = write(self, key, written, now_ms)
         return Result(response=True) if written.batches or written.start_offset else result
 
@@ -129,18 +129,18 @@ def what_is_given_up_is_over_at_once(patch: pytest.MonkeyPatch) -> None:
 
 
 def letters_for_other_brokers_are_taken_for_written(patch: pytest.MonkeyPatch) -> None:
-    async def hasty(self: Peers, node_id: int, purpose: str, *asked: Any, **more: Any) -> Any:
+    async def hasty(self: BrokerConnections, node_id: int, purpose: str, *asked: Any, **more: Any) -> Any:
         if purpose != dead_letters.PURPOSE:
             return await request(self, node_id, purpose, *asked, **more)
         return ProduceResponse([TopicProduceResponse(partition_responses=[])])
 
-    request = Peers.request
-    patch.setattr(Peers, "request", hasty)
+    request = BrokerConnections.request
+    patch.setattr(BrokerConnections, "request", hasty)
 
 
 def the_next_leader_forgets_what_waits_for_its_letter(patch: pytest.MonkeyPatch) -> None:
     """Letters take so long that leaders die meanwhile."""
-    made, send = SharePartition.__init__, dead_letters.DeadLetters._send
+    made, send = SharePartition.__init__, dead_letters.DeadLetterWriter._send
 
     def forgetful(self: SharePartition, *details: Any) -> None:
         made(self, *details)
@@ -151,7 +151,7 @@ def the_next_leader_forgets_what_waits_for_its_letter(patch: pytest.MonkeyPatch)
         await send(self, *details)
 
     patch.setattr(SharePartition, "__init__", forgetful)
-    patch.setattr(dead_letters.DeadLetters, "_send", slow)
+    patch.setattr(dead_letters.DeadLetterWriter, "_send", slow)
 
 
 def what_is_accepted_gets_a_letter(patch: pytest.MonkeyPatch) -> None:
@@ -200,7 +200,7 @@ def test_a_mutant_is_caught(
 
 
 def _with_dead_letters(seed: int) -> SharePlan:
-    manners = Manners(release=0.1, reject=0.1, forget=0.1, die=0.05, leave=0.05)
+    manners = MemberBehaviour(release=0.1, reject=0.1, forget=0.1, die=0.05, leave=0.05)
     return replace(
         SharePlan.drawn(seed),
         has_dead_letters=True,
@@ -222,5 +222,5 @@ def test_a_mutant_of_dead_letters_is_caught(
     monkeypatch: pytest.MonkeyPatch, mutate: Callable[[pytest.MonkeyPatch], None], kind: str
 ) -> None:
     mutate(monkeypatch)
-    found = [anomaly.kind for anomaly in ShareRun(_with_dead_letters(0)).run()]
+    found = [anomaly.kind for anomaly in ShareRun(_with_dead_letters(3)).run()]
     assert kind in found, found

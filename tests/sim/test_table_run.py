@@ -16,11 +16,11 @@ import pytest
 from millbeck import compiled
 from millbeck.server.cleaner import work
 from millbeck.server.cleaner.service import Cleaner
+from millbeck.simulation.runs.table_run import CompactionRun, TablePlan
 from millbeck.storage import interrupted
 from millbeck.storage.compaction import plan as planning
 from millbeck.storage.compaction.compactor import compact
 from millbeck.storage.swap import Swap
-from millbeck.testing.table_run import TablePlan, TableRun
 
 MUTANT_SEEDS = 40
 
@@ -34,7 +34,7 @@ def _quiet() -> Any:
 
 def test_a_compacted_log_is_the_table_that_was_written(table_seed: int) -> None:
     plan = TablePlan.drawn(table_seed)
-    run = TableRun(plan)
+    run = CompactionRun(plan)
     anomalies = run.run()
     assert not anomalies, f"make sim SEED={table_seed}\n{plan}\n" + "\n".join(map(str, anomalies[:10]))
     assert run.unexpected_errors == 0
@@ -43,7 +43,7 @@ def test_a_compacted_log_is_the_table_that_was_written(table_seed: int) -> None:
 def test_a_seed_decides_everything() -> None:
     digests = []
     for _ in range(2):
-        run = TableRun(TablePlan.drawn(7))
+        run = CompactionRun(TablePlan.drawn(7))
         run.run()
         digests.append(run.world.trace.digest())
     assert digests[0] == digests[1]
@@ -70,7 +70,7 @@ class _Unsynced:
 
 
 def _copies_are_not_synced(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(work, "compact", lambda job, files, *rest: compact(job, _Unsynced(files), *rest))  # type: ignore[arg-type]
+    patch.setattr(work, "compact", lambda job, files, *rest: compact(job, _Unsynced(files), *rest))
 
 
 def _tombstones_go_early(patch: pytest.MonkeyPatch) -> None:
@@ -147,7 +147,7 @@ MUTANTS: dict[Callable[[pytest.MonkeyPatch], None], Callable[[int], TablePlan]] 
 
 @pytest.mark.parametrize("plan_of", MUTANTS.values(), ids=[mutate.__name__.strip("_") for mutate in MUTANTS])
 def test_the_plans_for_mutants_find_nothing_without_one(plan_of: Callable[[int], TablePlan]) -> None:
-    assert TableRun(plan_of(0)).run() == []
+    assert CompactionRun(plan_of(0)).run() == []
 
 
 @pytest.mark.skipif(compiled.in_use(), reason="a compiled class keeps its methods")
@@ -156,7 +156,7 @@ def test_every_mutant_is_caught(mutate: Callable[[pytest.MonkeyPatch], None], mo
     mutate(monkeypatch)
     for seed in range(MUTANT_SEEDS):
         try:
-            if TableRun(MUTANTS[mutate](seed)).run():
+            if CompactionRun(MUTANTS[mutate](seed)).run():
                 return
         except Exception:
             return

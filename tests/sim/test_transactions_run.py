@@ -9,17 +9,17 @@ from typing import Any
 
 import pytest
 
-from millbeck.client.consumer.fetched import FetchedBatches
+from millbeck.client.consumer.fetched import CompletedFetch
 from millbeck.coordinator.group.offsets.store import OffsetStore
-from millbeck.coordinator.transaction.initialising import Initialisation
+from millbeck.coordinator.transaction.initialization import Initialisation
 from millbeck.coordinator.transaction.markers import Markers
 from millbeck.coordinator.transaction.shard import TransactionShard
 from millbeck.coordinator.transaction.transaction import Transaction
 from millbeck.replication.partition import Partition
-from millbeck.server.drivers.marker_sender import MarkerSender
-from millbeck.server.transaction_verification import TransactionVerification
-from millbeck.testing import transactions_run
-from millbeck.testing.transactions_run import TransactionsPlan, TransactionsRun
+from millbeck.server.transactions.marker_sender import MarkerSender
+from millbeck.server.transactions.write_verification import TransactionVerification
+from millbeck.simulation.runs import transactions_run
+from millbeck.simulation.runs.transactions_run import TransactionsPlan, TransactionsRun
 
 SEEDS = (1, 4, 126)
 
@@ -59,7 +59,7 @@ def _no_bump(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def _stable_is_all(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Partition, "readable_end", lambda self, *, committed_only: self.high_watermark)
+    monkeypatch.setattr(Partition, "fetch_upper_bound", lambda self, *, committed_only: self.high_watermark)
 
 
 def _offsets_of_aborts(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -99,7 +99,7 @@ def _unfenced(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def _seen_aborts(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(FetchedBatches, "_is_hidden", lambda self, header, batch: header.is_control)
+    monkeypatch.setattr(CompletedFetch, "_is_hidden", lambda self, header, batch: header.is_control)
 
 
 def _kept_is_aborted(monkeypatch: pytest.MonkeyPatch) -> None:

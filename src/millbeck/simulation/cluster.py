@@ -1,4 +1,4 @@
-"""Several nodes in one simulated world that are one cluster, and what tests want to know and do about them."""
+"""A simulated cluster of several nodes, with what tests need to inspect and control it."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from typing import Final
 from millbeck.kernel.environment import Environment
 from millbeck.kernel.ids import uuid_text
 from millbeck.server.config import NodeConfig
-from millbeck.server.formatting import format_directories
-from millbeck.server.initial_quorum import InitialController, InitialQuorum
+from millbeck.server.local.formatting import format_directories
+from millbeck.server.local.initial_quorum import InitialController, InitialQuorum
 from millbeck.server.node import Node, NodeSettings
-from millbeck.testing.sim import World
-from millbeck.testing.sim.node import Node as Machine
-from millbeck.testing.sim.options import WorldOptions
+from millbeck.simulation import World
+from millbeck.simulation.environment.node import Node as Machine
+from millbeck.simulation.environment.options import WorldOptions
 
 PORT: Final = 9092
 CONTROLLER_PORT: Final = 9093
@@ -25,7 +25,7 @@ POLL_SECONDS: Final = 0.05
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Member:
+class SimNode:
     """One node: its number, its machine's name and its roles."""
 
     number: int
@@ -41,15 +41,15 @@ class Member:
         return "controller" in self.roles
 
 
-def members(is_combined: bool) -> list[Member]:
+def members(is_combined: bool) -> list[SimNode]:
     """Three nodes with both roles, or three controllers and three brokers."""
     if is_combined:
-        return [Member(number=number, name=f"n{number}", roles="broker,controller") for number in (1, 2, 3)]
-    controllers = [Member(number=number, name=f"c{number}", roles="controller") for number in (1, 2, 3)]
-    return controllers + [Member(number=number, name=f"b{number}", roles="broker") for number in (4, 5, 6)]
+        return [SimNode(number=number, name=f"n{number}", roles="broker,controller") for number in (1, 2, 3)]
+    controllers = [SimNode(number=number, name=f"c{number}", roles="controller") for number in (1, 2, 3)]
+    return controllers + [SimNode(number=number, name=f"b{number}", roles="broker") for number in (4, 5, 6)]
 
 
-def settings_of(member: Member, everybody: list[Member], *, voters_in_log: bool = False) -> dict[str, str]:
+def settings_of(member: SimNode, everybody: list[SimNode], *, voters_in_log: bool = False) -> dict[str, str]:
     voters = [each for each in everybody if each.is_controller]
     who_votes = {
         "controller.quorum.voters": ",".join(f"{each.number}@{each.name}:{CONTROLLER_PORT}" for each in voters)
@@ -85,7 +85,7 @@ def settings_of(member: Member, everybody: list[Member], *, voters_in_log: bool 
     }
 
 
-def initial_quorum(everybody: list[Member]) -> InitialQuorum:
+def initial_quorum(everybody: list[SimNode]) -> InitialQuorum:
     """For directories whose metadata log names the voters."""
     return InitialQuorum(
         controllers=tuple(
@@ -102,7 +102,7 @@ def initial_quorum(everybody: list[Member]) -> InitialQuorum:
 
 
 class SimCluster:
-    """``nodes`` are the running ones by the names of their machines, or the last that ran there."""
+    """``nodes`` maps the name of each machine to its running node, or to the last one that ran there."""
 
     def __init__(
         self,
@@ -123,26 +123,26 @@ class SimCluster:
         self._stops: dict[str, asyncio.Event] = {}
 
     @property
-    def brokers(self) -> list[Member]:
+    def brokers(self) -> list[SimNode]:
         return [each for each in self.members if each.is_broker]
 
     @property
-    def controllers(self) -> list[Member]:
+    def controllers(self) -> list[SimNode]:
         return [each for each in self.members if each.is_controller]
 
     @property
     def addresses(self) -> list[tuple[str, int]]:
-        """Where clients find the brokers."""
+        """The brokers' addresses for clients."""
         return [(each.name, PORT) for each in self.brokers]
 
-    def machine(self, member: Member) -> Machine:
+    def machine(self, member: SimNode) -> Machine:
         return self.world.node(member.name)
 
-    def member(self, node_id: int) -> Member:
+    def member(self, node_id: int) -> SimNode:
         return next(each for each in self.members if each.number == node_id)
 
-    def start(self, member: Member) -> None:
-        """A node that cannot register or write in time gives up, as a process would; it may be started again."""
+    def start(self, member: SimNode) -> None:
+        """A node that cannot register or write in time stops, like a real process; it can be started again."""
 
         async def main(environment: Environment) -> None:
             settings = settings_of(member, self.members, voters_in_log=self._voters_in_log)
@@ -167,13 +167,13 @@ class SimCluster:
         self.machine(member).start(main, may_fail=True)
 
     def start_all(self) -> None:
-        """What is not running."""
+        """Start all nodes that are not running."""
         for member in self.members:
             if not self.machine(member).is_running:
                 self.start(member)
 
-    async def stop(self, member: Member) -> None:
-        """End a node in good order, or give up waiting for that."""
+    async def stop(self, member: SimNode) -> None:
+        """Shut a node down cleanly, waiting a limited time."""
         stop = self._stops.get(member.name)
         if stop is None or not self.machine(member).is_running:
             return
@@ -186,16 +186,16 @@ class SimCluster:
     def running(self) -> list[Node]:
         return [self.nodes[each.name] for each in self.members if self.machine(each).is_running]
 
-    def active_controller(self) -> Member | None:
-        """The node that takes decisions, if there is one."""
+    def active_controller(self) -> SimNode | None:
+        """The active controller, if there is one."""
         for member in self.controllers:
             node = self.nodes.get(member.name)
             if node is not None and self.machine(member).is_running and node.is_active_controller:
                 return member
         return None
 
-    def leader_of(self, topic: str, partition: int) -> Member | None:
-        """Who leads a partition, as the newest image there is says."""
+    def leader_of(self, topic: str, partition: int) -> SimNode | None:
+        """The leader of a partition, according to the newest image of any node."""
         images = [node.broker.image for node in self.running()]
         found = None if not images else max(images, key=lambda image: image.offset).topics.partition(topic, partition)
         return None if found is None or not found.has_leader else self.member(found.leader)

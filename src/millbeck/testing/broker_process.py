@@ -1,8 +1,8 @@
-"""A node in a process of its own, for tests of code that talks to Kafka.
+"""A node in a child process, for tests of code that uses Kafka.
 
-The child (`testing.child`) says on its standard output where it listens, so nobody polls; and it ends when its standard
-input does, so it does not outlive whoever started it, even one that was killed. Its logs lie in memory where the system
-has such a place, and are gone at the end unless a directory was named.
+The child (`testing.child`) prints its address on standard output when it is ready, so nothing polls; it exits on end of
+file on its standard input, so it does not outlive its parent, even a killed one. Its logs are in memory where the
+system has a memory file system, and are removed at the end unless a directory was given.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ STOP_SECONDS_MAX: Final = 30.0
 _MEMORY: Final = "/dev/shm"
 _PACKAGES: Final = str(Path(__file__).resolve().parents[2])
 _ENTRY: Final = "import sys; sys.path.append(sys.argv.pop(1)); from millbeck.testing.child import main; main()"
-"""Finds this package where this process found it, installed or not."""
+"""Imports this package from where the parent found it, installed or not."""
 
 
 class BrokerFailed(RuntimeError):
-    """The node did not start, or ended by itself; the message holds what it had to say."""
+    """The node did not start, or exited by itself; the message includes its output."""
 
 
 class Broker:
@@ -55,7 +55,7 @@ class Broker:
 
     @property
     def bootstrap(self) -> str:
-        """What clients call ``bootstrap.servers``."""
+        """The value for ``bootstrap.servers``."""
         return f"127.0.0.1:{self.port}"
 
     @property
@@ -71,13 +71,13 @@ class Broker:
         return self._process is not None and self._process.poll() is None
 
     def start(self) -> None:
-        """Return when the node serves; raises `BrokerFailed`."""
+        """Start the node and wait until it serves; raises `BrokerFailed`."""
         if not self.is_running:
             self.launch()
             self.wait_until_ready()
 
     def launch(self) -> None:
-        """Start the process, if it does not run, and return at once."""
+        """Start the process unless it runs, without waiting."""
         if self.is_running:
             return
         self._reap()
@@ -92,16 +92,16 @@ class Broker:
             "cluster_id": self.cluster_id,
         }
         self._process = subprocess.Popen(
-            # -P: modules that lie in the directory of the tests must not stand in for Python's own.
+            # -P: modules in the tests' directory must not shadow the standard library.
             [sys.executable, "-P", "-c", _ENTRY, _PACKAGES, json.dumps(order)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._errors,
-            start_new_session=True,  # Ctrl-C is for the tests; they end the node when they are done with it.
+            start_new_session=True,  # Ctrl-C goes to the tests only, which stop the node when they are done.
         )
 
     def wait_until_ready(self) -> None:
-        """Until a launched node serves; raises `BrokerFailed`."""
+        """Wait until a launched node serves; raises `BrokerFailed`."""
         assert self._process is not None, "the node was not launched"
         if self._is_ready:
             return
@@ -111,16 +111,16 @@ class Broker:
             self.port, self.metrics_port = answer["port"], answer["metrics_port"]
         except (ValueError, KeyError) as error:
             self.kill()
-            raise BrokerFailed(f"the node did not start: {self.output().strip() or 'it said nothing'}") from error
+            raise BrokerFailed(f"the node did not start: {self.output().strip() or 'no output'}") from error
         self._is_ready = True
 
     def ask_to_stop(self) -> None:
-        """Tell the node to end in good order, and return at once."""
+        """Tell the node to shut down, without waiting."""
         if self._process is not None:
             self._process.terminate()
 
     def stop(self) -> None:
-        """End the node in good order: everything acknowledged is on disk."""
+        """Shut the node down cleanly: everything acknowledged is on disk."""
         if self._process is None:
             return
         self._process.terminate()
@@ -131,14 +131,14 @@ class Broker:
         self._reap()
 
     def kill(self) -> None:
-        """End the node at once, as a crash would (SIGKILL)."""
+        """Kill the node, as in a crash (SIGKILL)."""
         if self._process is None:
             return
         self._process.kill()
         self._reap()
 
     def pause(self) -> None:
-        """Hold the node still (SIGSTOP): connections stay open and nothing answers."""
+        """Suspend the node (SIGSTOP): connections stay open and nothing answers."""
         assert self._process is not None, "the node is not running"
         self._process.send_signal(signal.SIGSTOP)
 
@@ -147,18 +147,18 @@ class Broker:
         self._process.send_signal(signal.SIGCONT)
 
     def restart(self) -> None:
-        """Stop it if it runs, and start it again on the same address and data."""
+        """Stop the node if it runs, and start it again with the same address and data."""
         self.stop()
         self.start()
 
     def output(self) -> str:
-        """Everything the node logged so far, over all its starts."""
+        """Everything the node has logged, over all starts."""
         position = self._errors.seek(0, os.SEEK_END)
         self._errors.seek(0)
         return self._errors.read(position).decode("utf-8", "replace")
 
     def close(self) -> None:
-        """End the node and remove what was temporary."""
+        """Stop the node and remove temporary files."""
         if self.is_temporary:
             self.kill()
             shutil.rmtree(self.directory, ignore_errors=True)
@@ -180,7 +180,7 @@ class Broker:
 def broker(
     settings: Mapping[str, object] | None = None, /, *, data: str | os.PathLike[str] | None = None, **keywords: object
 ) -> Iterator[Broker]:
-    """A fresh node for the length of a block.
+    """A new node within a ``with`` block.
 
     Settings are Kafka's, with underscores for dots when given as keywords: ``broker(num_partitions=3)`` is
     ``broker({"num.partitions": 3})``. With ``data`` the logs are kept in that directory and stay there.
@@ -194,14 +194,14 @@ def broker(
 
 
 def settings_texts(settings: Mapping[str, object] | None, keywords: Mapping[str, object]) -> dict[str, str]:
-    """Settings as a server.properties file has them, of those given by name and by keyword."""
+    """Settings as strings for a server.properties file, from a mapping and keyword arguments."""
     named = {name.replace("_", "."): value for name, value in keywords.items()}
     return {name: _text_of(value) for name, value in {**(settings or {}), **named}.items()}
 
 
 @contextmanager
 def temporary_directory() -> Iterator[Path]:
-    """A directory in memory where the system has such a place, gone at the end of the block."""
+    """A temporary directory, on a memory file system if there is one, removed at the end of the block."""
     directory = _new_directory()
     try:
         yield directory
@@ -222,7 +222,7 @@ def _new_directory() -> Path:
 
 
 def _first_line(process: subprocess.Popen[bytes], timeout_s: float) -> bytes:
-    """What the child says first; empty when it ends without a word or takes too long."""
+    """The child's first line; empty if it exits without output or the timeout passes."""
     assert process.stdout is not None
     with selectors.DefaultSelector() as selector:
         selector.register(process.stdout, selectors.EVENT_READ)

@@ -1,8 +1,8 @@
-"""The process in which a test's node runs: started by `testing.broker_process`, which it must not outlive.
+"""The child process of `testing.broker_process` that runs a test's node; it must not outlive its parent.
 
-It says where it listens in one line on standard output, and ends on SIGTERM or when its parent is gone: standard input
-ends then. Somebody the parent forked may hold the other end of that pipe open, so its own parent's number is looked at
-too, now and then.
+It prints its address as one line on standard output, and exits on SIGTERM or when its parent is gone: standard input
+then reaches end of file. Another process forked by the parent may hold that pipe open, so the parent's process id is
+polled too.
 """
 
 from __future__ import annotations
@@ -20,27 +20,27 @@ from typing import Any, Final
 
 from millbeck.host import real_environment
 from millbeck.server.config import NodeConfig
-from millbeck.server.embedded import embedded_settings
-from millbeck.server.formatting import format_directories
-from millbeck.server.initial_quorum import InitialQuorum
+from millbeck.server.local.embedded import embedded_settings
+from millbeck.server.local.formatting import format_directories
+from millbeck.server.local.initial_quorum import InitialQuorum
 from millbeck.server.node import Node, NodeSettings
 
 PARENT_CHECK_SECONDS: Final = 2.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Order:
-    """What the parent wants, as it comes on the command line in JSON."""
+class BrokerProcessConfig:
+    """The configuration from the parent, passed as JSON on the command line."""
 
     directory: str
     is_temporary: bool
-    """Remove the directory when the parent is gone; a parent that lives does so itself."""
+    """Remove the directory if the parent is gone; otherwise the parent removes it."""
     parent: int
     port: int
     metrics_port: int
     settings: dict[str, str]
     cluster_id: str | None = None
-    """The cluster that a new directory belongs to; None makes one of its own."""
+    """The cluster id for formatting a new directory; None generates one."""
 
     def config(self) -> NodeConfig:
         embedded = embedded_settings(self.directory, host="127.0.0.1", port=self.port, metrics_port=self.metrics_port)
@@ -49,7 +49,7 @@ class Order:
 
 def main() -> None:
     logging.basicConfig(level=logging.WARNING, stream=sys.stderr)
-    order = Order(**json.loads(sys.argv[1]))
+    order = BrokerProcessConfig(**json.loads(sys.argv[1]))
     try:
         is_orphan = asyncio.run(serve(order))
     except Exception as error:
@@ -58,8 +58,8 @@ def main() -> None:
         shutil.rmtree(order.directory, ignore_errors=True)
 
 
-async def serve(order: Order) -> bool:
-    """Run the node until it is told to end; whether that was because the parent is gone."""
+async def serve(order: BrokerProcessConfig) -> bool:
+    """Run the node until it is stopped; returns whether that was because the parent is gone."""
     loop = asyncio.get_running_loop()
     end: asyncio.Future[bool] = loop.create_future()
 
@@ -72,7 +72,7 @@ async def serve(order: Order) -> bool:
     watch = loop.create_task(_watch_parent(order.parent, lambda: finish(True)))
     environment = real_environment()
     config = order.config()
-    # Whoever is told where the quorum is, and lost what it had, joins it and does not found another.
+    # A node configured with a quorum that has lost its data must join that quorum, not create a new one.
     joins = InitialQuorum(controllers=()) if config.is_controller and config.quorum.bootstrap_servers else None
     format_directories(environment, config, cluster_id=order.cluster_id, quorum=joins, ignore_formatted=True)
     node = Node(environment, config, NodeSettings(manages_memory=True))

@@ -1,7 +1,7 @@
-"""Several nodes in processes of their own that are one cluster, for tests of code that talks to Kafka.
+"""A cluster of nodes in child processes, for tests of code that uses Kafka.
 
-Each has both roles. They are started together, since none of them serves before most of them are there; after that any
-of them may be stopped, killed, paused and started again.
+Each node has both roles. They are started together, since none serves before a majority runs; after that each can be
+stopped, killed, paused and restarted.
 """
 
 from __future__ import annotations
@@ -14,19 +14,19 @@ from pathlib import Path
 
 from millbeck.host import real_environment
 from millbeck.server.config import NodeConfig
-from millbeck.server.embedded import Place, cluster_settings
-from millbeck.server.local_cluster import format_cluster, settle_places
+from millbeck.server.local.cluster import format_cluster, restore_layouts
+from millbeck.server.local.embedded import NodePlacement, cluster_settings
 from millbeck.testing.broker_process import Broker, settings_texts, temporary_directory
 
 HOST = "127.0.0.1"
 
 
 class Cluster:
-    """The running nodes, in the order of their ids, which begin at 1."""
+    """The running nodes, in the order of their ids, which start at 1."""
 
     def __init__(self, settings: Mapping[str, str], *, nodes: int, directory: Path) -> None:
         self._directory = str(directory)
-        self._places = settle_places(real_environment().files, self._directory, _places(nodes, directory), host=HOST)
+        self._places = restore_layouts(real_environment().files, self._directory, _places(nodes, directory), host=HOST)
         self.nodes = [
             Broker(
                 {**cluster_settings(place, self._places, host=HOST), **settings}, Path(place.directory), port=place.port
@@ -36,14 +36,14 @@ class Cluster:
 
     @property
     def bootstrap(self) -> str:
-        """What clients call ``bootstrap.servers``: all of them, running or not."""
+        """The value for ``bootstrap.servers``: all nodes, running or not."""
         return ",".join(node.bootstrap for node in self.nodes)
 
     def node(self, node_id: int) -> Broker:
         return self.nodes[node_id - 1]
 
     def start(self) -> None:
-        """Start what is not running, and return when all of it serves; raises `BrokerFailed`."""
+        """Start all nodes that do not run, and wait until they serve; raises `BrokerFailed`."""
         if self.nodes[0].cluster_id is None:
             self._format()
         for node in self.nodes:
@@ -58,7 +58,7 @@ class Cluster:
             node.cluster_id = cluster_id
 
     def stop(self) -> None:
-        """End all of them in good order, at the same time: the last ones would have nobody to hand over to."""
+        """Shut all nodes down cleanly, in parallel: the last ones would have no other node to move leadership to."""
         for node in self.nodes:
             node.ask_to_stop()
         for node in self.nodes:
@@ -74,7 +74,7 @@ def cluster(
     data: str | os.PathLike[str] | None = None,
     **keywords: object,
 ) -> Iterator[Cluster]:
-    """A fresh cluster for the length of a block; settings are as those of `millbeck.testing.broker`, for every node.
+    """A new cluster within a ``with`` block; settings as for `millbeck.testing.broker`, for every node.
 
     With ``data`` each node keeps its logs in a directory below that one, and they stay there.
     """
@@ -93,10 +93,10 @@ def cluster(
                 node.close()
 
 
-def _places(count: int, directory: Path) -> list[Place]:
+def _places(count: int, directory: Path) -> list[NodePlacement]:
     ports = iter(_free_ports(count * 2))
     return [
-        Place(
+        NodePlacement(
             node_id=number,
             directory=str(directory / f"node-{number}"),
             port=next(ports),
@@ -108,7 +108,7 @@ def _places(count: int, directory: Path) -> list[Place]:
 
 
 def _free_ports(count: int) -> list[int]:
-    """Ports nobody has now. Somebody may take one before the node does, and then the node says so."""
+    """Ports that are free now. If another process takes one before the node does, the node reports that."""
     with ExitStack() as stack:
         sockets = [stack.enter_context(socket.socket(socket.AF_INET, socket.SOCK_STREAM)) for _ in range(count)]
         for each in sockets:

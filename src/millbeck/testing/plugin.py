@@ -1,11 +1,13 @@
-"""The pytest plugin: fixtures that give a test a real broker.
+"""The pytest plugin: fixtures that provide a real broker.
 
-``kafka``           the bootstrap address of a node of this test session's own; every xdist worker has another
-``kafka_topic``     the name of a new topic, gone after the test; ``@pytest.mark.kafka_topic(partitions=3)`` shapes it
+``kafka``           the bootstrap address of a node of this test session; every xdist worker has its own
+``kafka_topic``     the name of a new topic, deleted after the test; configured by ``@pytest.mark.kafka_topic(...)``
 ``kafka_broker``    the node itself, to stop, kill or restart it, or for its metrics
-``kafka_settings``  override it in a conftest.py (session scope) to start the node with other broker settings
+``kafka_cluster``   three nodes of this test session, each of which can be stopped, killed, paused and restarted
+``schema_registry_url``  the URL of a schema registry on that node; needs the extra ``millbeck[registry]``
+``kafka_settings``  override it in a conftest.py (session scope) to start the nodes with other broker settings
 
-It is loaded into every pytest run of an environment that has the package, so everything is imported when it is used.
+It is loaded into every pytest run of an environment with this package, so everything is imported lazily.
 """
 
 from __future__ import annotations
@@ -18,6 +20,7 @@ import pytest
 
 if TYPE_CHECKING:
     from millbeck.testing.broker_process import Broker
+    from millbeck.testing.cluster_processes import Cluster
 
 TOPIC_NAME_MAX: Final = 200
 """Kafka allows 249 characters."""
@@ -31,7 +34,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.fixture(scope="session")
 def kafka_settings() -> Mapping[str, object]:
-    """Broker settings of the session's node, by Kafka's names."""
+    """Broker settings of the session's nodes, by Kafka's names."""
     return {}
 
 
@@ -46,13 +49,31 @@ def kafka_broker(kafka_settings: Mapping[str, object]) -> Iterator[Broker]:
 
 @pytest.fixture(scope="session")
 def kafka(kafka_broker: Broker) -> str:
-    """Bootstrap address of the session's node."""
+    """The bootstrap address of the session's node."""
     return kafka_broker.bootstrap
+
+
+@pytest.fixture(scope="session")
+def schema_registry_url(kafka: str) -> Iterator[str]:
+    """The URL of the session's schema registry, which keeps its schemas on the session's node."""
+    from millbeck.testing.registry_process import registry
+
+    with registry(kafka) as url:
+        yield url
+
+
+@pytest.fixture(scope="session")
+def kafka_cluster(kafka_settings: Mapping[str, object]) -> Iterator[Cluster]:
+    """Three nodes; what a test has stopped, the next one starts with ``kafka_cluster.start()``."""
+    from millbeck.testing.cluster_processes import cluster
+
+    with cluster(kafka_settings) as running:
+        yield running
 
 
 @pytest.fixture
 def kafka_topic(kafka_broker: Broker, request: pytest.FixtureRequest) -> Iterator[str]:
-    """Name of a topic of this test's own."""
+    """The name of a topic created for this test."""
     from uuid import uuid4
 
     from millbeck.kernel.errors import ApiError

@@ -1,4 +1,4 @@
-"""Topics made and removed from a fixture: plain blocking calls, so that they work inside and outside event loops."""
+"""Create and delete topics from a fixture, with blocking calls that work inside and outside event loops."""
 
 from __future__ import annotations
 
@@ -9,18 +9,20 @@ from typing import Any, Final
 
 from millbeck.kernel.errors import from_code
 from millbeck.wire import codec, framing
-from millbeck.wire.messages.create_topics import (
+from millbeck.wire.messages.topics import (
     CreatableTopic,
     CreatableTopicConfig,
     CreateTopicsRequest,
     CreateTopicsResponse,
+    DeleteTopicsRequest,
+    DeleteTopicsResponse,
+    DeleteTopicState,
 )
-from millbeck.wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse, DeleteTopicState
 
 TIMEOUT_SECONDS: Final = 30.0
 CREATE_TOPICS: Final = (19, 7)
 DELETE_TOPICS: Final = (20, 6)
-"""API key and version: the node is of this very release."""
+"""API key and version: the node is of the same release."""
 _LENGTH: Final = Struct(">i")
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from millbeck.server.config import NodeConfig
-from millbeck.testing.sim_cluster import SimCluster, members, settings_of
+from millbeck.simulation.cluster import SimCluster, members, settings_of
 
 
 @pytest.mark.parametrize(("is_combined", "count"), [(True, 3), (False, 6)])

@@ -6,10 +6,10 @@ import subprocess
 import sys
 from pathlib import Path
 
-from millbeck.testing.child import Order
+from millbeck.testing.child import BrokerProcessConfig
 
 
-def order_of(directory: Path, **changes: object) -> Order:
+def order_of(directory: Path, **changes: object) -> BrokerProcessConfig:
     fields: dict[str, object] = {
         "directory": str(directory),
         "is_temporary": False,
@@ -18,7 +18,7 @@ def order_of(directory: Path, **changes: object) -> Order:
         "metrics_port": 0,
         "settings": {},
     }
-    return Order(**(fields | changes))  # type: ignore[arg-type]
+    return BrokerProcessConfig(**(fields | changes))  # type: ignore[arg-type]
 
 
 def test_an_order_s_settings_win_over_the_embedded_ones(tmp_path: Path) -> None:
@@ -30,7 +30,7 @@ def test_an_order_s_settings_win_over_the_embedded_ones(tmp_path: Path) -> None:
 
 def run_child(tmp_path: Path, **changes: object) -> subprocess.CompletedProcess[str]:
     order = order_of(tmp_path, **changes)
-    text = json.dumps({name: getattr(order, name) for name in Order.__slots__})
+    text = json.dumps({name: getattr(order, name) for name in BrokerProcessConfig.__slots__})
     program = "from millbeck.testing.child import main; main()"
     return subprocess.run([sys.executable, "-c", program, text], input="", capture_output=True, text=True, timeout=60)
 

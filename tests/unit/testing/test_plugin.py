@@ -107,3 +107,24 @@ def test_no_node_is_started_unless_asked_for(pytester: pytest.Pytester) -> None:
     pytester.makeini("[pytest]\n")
     pytester.makepyfile(textwrap.dedent(tests))
     pytester.runpytest_subprocess().assert_outcomes(passed=1)
+
+
+def test_the_nodes_of_a_cluster_can_be_killed(pytester: pytest.Pytester) -> None:
+    conftest = """
+    import pytest
+    from millbeck.server.local.embedded import FAST_FAILOVER
+
+    @pytest.fixture(scope="session")
+    def kafka_settings():
+        return FAST_FAILOVER
+    """
+    tests = """
+    def test_kill(kafka_cluster):
+        kafka_cluster.node(2).kill()
+        create_topic(kafka_cluster.node(1).bootstrap, "orders")
+
+    def test_the_next_one_starts_it(kafka_cluster):
+        kafka_cluster.start()
+        assert [reach(node.bootstrap) for node in kafka_cluster.nodes] == [None] * 3
+    """
+    run(pytester, tests, conftest=textwrap.dedent(conftest)).assert_outcomes(passed=2)

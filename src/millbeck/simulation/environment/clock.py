@@ -1,8 +1,8 @@
-"""Virtual clocks: one monotonic for the whole world, a wall per machine that may jump."""
+"""Virtual clocks: one monotonic clock for the whole world, and a wall clock per machine that may jump."""
 
 from __future__ import annotations
 
-from millbeck.testing.sim.loop import SimLoop
+from millbeck.simulation.environment.loop import SimLoop
 
 
 class SimClock:
@@ -12,6 +12,9 @@ class SimClock:
 
     def wall_ms(self) -> int:
         return self._wall_ms_at_zero + int(self.monotonic() * 1000)
+
+    def wall_ns(self) -> int:
+        return self.wall_ms() * 1_000_000
 
     def busy_seconds(self) -> float:
         """Code takes no virtual time, so a simulated thread is never busy."""

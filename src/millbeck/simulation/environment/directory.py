@@ -1,4 +1,4 @@
-"""Simulated directories: the names processes see, the names the platter holds, and the changes in between.
+"""Simulated directories: the names processes see, the names that are durable, and the changes in between.
 
 A change (create, rename, unlink) is atomic. ``sync_directory`` makes those of one directory durable; a power loss keeps
 some of the others, never a change without the earlier ones it builds on: a lost create takes the rename of the same
@@ -10,13 +10,13 @@ from __future__ import annotations
 import random
 from typing import Union
 
-from millbeck.testing.sim.inode import Inode
+from millbeck.simulation.environment.inode import Inode
 
 Entry = Union[Inode, "Directory"]
 
 
 class EntryChange:
-    """Names put to entries (or to None) in one or two directories, all at once: two at most, first and last."""
+    """One atomic change: names set to entries, or to None, in one directory or two."""
 
     __slots__ = ("is_decided", "puts")
 
@@ -25,7 +25,7 @@ class EntryChange:
         self.is_decided = False
 
     def commit(self) -> None:
-        """Make it durable, and before it what its directories still owe."""
+        """Make the change durable, after the earlier changes of its directories."""
         if self.is_decided:
             return
         self.is_decided = True
@@ -40,7 +40,7 @@ class EntryChange:
                 directory.durable[name] = entry
 
     def touches(self, lost: list[EntryChange]) -> bool:
-        """Whether it builds on a change that was lost."""
+        """Whether the change depends on one that was lost."""
         for earlier in lost:
             for directory, name, entry in earlier.puts:
                 for own_directory, own_name, own_entry in self.puts:
@@ -74,7 +74,7 @@ class Directory:
 
 
 def change_entries(puts: list[tuple[Directory, str, Entry | None]]) -> None:
-    """Change what processes see and remember that the platter does not know yet."""
+    """Change what processes see; the change is not durable yet."""
     change = EntryChange(puts)
     remembered: Directory | None = None
     for directory, name, entry in puts:
@@ -88,7 +88,7 @@ def change_entries(puts: list[tuple[Directory, str, Entry | None]]) -> None:
 
 
 def lose_power(root: Directory, generator: random.Random, survival: float) -> list[Inode]:
-    """Settle every pending change one way or the other; returns the files that can still be reached, changes undone."""
+    """Keep or undo each pending change; returns the files that are still reachable."""
     _settle(root, generator, survival, lost=[])
     reached: list[Inode] = []
     _restore(root, reached)

@@ -1,4 +1,4 @@
-"""A machine's simulated disk: a tree of files that forgets what was not synced, fills up, fails and rots.
+"""A machine's simulated disk: a tree of files that can lose unsynced data, fill up, fail and corrupt bits.
 
 It outlives the processes that use it. ``mount`` gives a process its `Files`; a process that is killed leaves the page
 cache as it was, ``power_loss`` leaves what was synced and a random part of the rest. It needs no event loop, so a
@@ -14,11 +14,11 @@ import random
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from millbeck.testing.sim import directory as directories
-from millbeck.testing.sim.directory import Directory, Entry
-from millbeck.testing.sim.disk_faults import DiskCall, DiskFaults, fault, names_of
-from millbeck.testing.sim.files import SimFiles
-from millbeck.testing.sim.inode import Inode
+from millbeck.simulation.environment import directory as directories
+from millbeck.simulation.environment.directory import Directory, Entry
+from millbeck.simulation.environment.disk_faults import DiskCall, DiskFaults, fault, names_of
+from millbeck.simulation.environment.files import SimFiles
+from millbeck.simulation.environment.inode import Inode
 
 
 @dataclass(slots=True)
@@ -38,7 +38,7 @@ class SimDisk:
         trace: Callable[..., None] | None = None,
         charge: Callable[[float], None] | None = None,
     ) -> None:
-        """``trace`` is told every change, ``charge`` how long a call takes in virtual seconds."""
+        """``trace`` is called with every change, ``charge`` with the virtual seconds that a call takes."""
         self.generator = generator
         self.faults = DiskFaults()
         self.now_ms = now_ms
@@ -57,7 +57,7 @@ class SimDisk:
         return files
 
     def unmount(self, files: SimFiles) -> None:
-        """The process is gone: its files are closed and its locks released; the page cache stays."""
+        """Close the files and release the locks of a process that ended; the page cache stays."""
         if files in self._mounts:
             self._mounts.remove(files)
         files.detach()
@@ -65,7 +65,7 @@ class SimDisk:
             del self.locks[path]
 
     def power_loss(self, survival: float | None = None) -> None:
-        """Lose what is unsynced except a random part; ``survival`` is the chance of each change, drawn when None."""
+        """Lose unsynced changes; each is kept with probability ``survival``, which is drawn when None."""
         if survival is None:
             survival = self.generator.choice((0.0, 0.2, 0.5, 0.8, 1.0))
         if self.trace is not None:
@@ -81,7 +81,7 @@ class SimDisk:
             self.used_bytes += len(inode.content)
 
     def replace(self) -> None:
-        """Another disk, with nothing on it, in the place of this one. No process may use it."""
+        """Replace the disk with an empty one. No process may be using it."""
         assert not self._mounts, "somebody has it mounted"
         if self.trace is not None:
             self.trace("replaced")
@@ -95,14 +95,14 @@ class SimDisk:
         self._planned.append(_Planned(call, path_part, error, count))
 
     def forget_planned(self) -> None:
-        """None of the failures asked for with `fail_next` happens any more."""
+        """Cancel the failures requested with `fail_next`."""
         self._planned.clear()
 
     def rot(self, path: str, bit: int | None = None) -> None:
-        """Flip one bit of a file, a random one when None, in the cache and on the platter."""
+        """Flip one bit of a file, a random one when None, in the page cache and on the disk."""
         inode = self.find(path)
         if not isinstance(inode, Inode) or not inode.content:
-            raise ValueError(f"nothing to rot in {path}")
+            raise ValueError(f"nothing to corrupt in {path}")
         inode.rot(self.generator.randrange(len(inode.content) * 8) if bit is None else bit)
 
     def check_fault(self, call: DiskCall, path: str) -> None:
@@ -161,7 +161,7 @@ class SimDisk:
         return entry, names[-1]
 
     def unlinked(self, inode: Inode) -> None:
-        """An inode lost its name; its space is free once nobody has it open."""
+        """Handle the removal of an inode's name; its space is freed once no process has it open."""
         inode.is_linked = False
         self.let_go(inode)
 

@@ -1,4 +1,4 @@
-"""What can go wrong with a simulated disk, and the words its parts share."""
+"""The faults of a simulated disk, and types that its parts share."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class DiskCall(Enum):
 
 @dataclass(slots=True, kw_only=True)
 class DiskFaults:
-    """What goes wrong at random, from now on. Probabilities are per call."""
+    """Random faults from now on. Probabilities are per call."""
 
     capacity_bytes: int = 1 << 40
     read_error: float = 0.0

@@ -1,6 +1,6 @@
-"""The wires between simulated machines: who listens where, which links are cut, how long a packet takes.
+"""The network between simulated machines: listeners, cut links and latencies.
 
-One fabric serves all machines; `network.SimNetwork` is a process's door to it. Links have a direction: a one-way
+One fabric serves all machines; a process uses it through `network.SimNetwork`. Links have a direction: a one-way
 partition blocks one and not the other. Everything random is drawn from the network's own stream.
 """
 
@@ -13,10 +13,10 @@ import random
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from millbeck.testing.sim.loop import SimLoop
-from millbeck.testing.sim.options import NetworkOptions
-from millbeck.testing.sim.process import PROCESS, Process
-from millbeck.testing.sim.transport import Pipe, SimTransport
+from millbeck.simulation.environment.loop import SimLoop
+from millbeck.simulation.environment.options import NetworkOptions
+from millbeck.simulation.environment.process import PROCESS, Process
+from millbeck.simulation.environment.transport import Pipe, SimTransport
 
 _LOOPBACK = ("127.0.0.1", "localhost", "::1")
 _FIRST_FREE_PORT = 32768
@@ -111,7 +111,7 @@ class Fabric:
         self._slow[source, target] = seconds
 
     def heal(self) -> None:
-        """Every link is whole and fast again."""
+        """Repair all links and remove added latency."""
         self.trace("heal")
         self._cut.clear()
         self._slow.clear()
@@ -135,7 +135,7 @@ class Fabric:
         return broken
 
     def process_died(self, process: Process, *, is_silent: bool) -> None:
-        """Close its sockets as its kernel would, or leave its peers in the dark when the power went."""
+        """Close its sockets as its kernel would; after a power loss send nothing to its peers."""
         machine = self._machines[process.machine_name]
         for port in [port for port, listener in machine.listeners.items() if listener.process is process]:
             del machine.listeners[port]

@@ -1,4 +1,4 @@
-"""A process's view of its machine's simulated disk: the kernel's ``Files`` and ``File``.
+"""A process's view of its machine's simulated disk; implements the kernel's ``Files`` and ``File``.
 
 Calls act at once on the page cache. When the process dies its view is detached: every further call fails, so that
 code which is still referenced cannot touch a disk that belongs to the next process.
@@ -11,12 +11,12 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from millbeck.kernel.environment import Bytes, OpenMode
-from millbeck.testing.sim.directory import Directory, Entry, change_entries
-from millbeck.testing.sim.disk_faults import DiskCall, fault, names_of
-from millbeck.testing.sim.inode import Inode
+from millbeck.simulation.environment.directory import Directory, Entry, change_entries
+from millbeck.simulation.environment.disk_faults import DiskCall, fault, names_of
+from millbeck.simulation.environment.inode import Inode
 
 if TYPE_CHECKING:
-    from millbeck.testing.sim.disk import SimDisk
+    from millbeck.simulation.environment.disk import SimDisk
 
 
 class SimFile:

@@ -1,4 +1,4 @@
-"""One simulated file: what processes see, what the platter holds, and the writes in between.
+"""One simulated file: what processes see, what is durable, and the writes in between.
 
 ``content`` is the page cache. ``durable`` is what a power loss leaves at least; ``pending`` lists, in order, the
 changes since the last sync. A power loss applies some of them to ``durable``, perhaps in part, and forgets the rest.
@@ -66,7 +66,7 @@ class Inode:
         self.content = bytearray(self.durable)
 
     def rot(self, bit: int) -> None:
-        """Flip one bit for good."""
+        """Flip one bit permanently."""
         index, mask = bit >> 3, 1 << (bit & 7)
         self.content[index] ^= mask
         if index < len(self.durable):

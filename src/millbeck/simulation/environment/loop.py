@@ -18,7 +18,7 @@ from collections.abc import Callable, Coroutine
 from contextvars import Context
 from typing import Any
 
-from millbeck.testing.sim.process import KERNEL, PROCESS, Process
+from millbeck.simulation.environment.process import KERNEL, PROCESS, Process
 
 _CALLBACKS_PER_INSTANT_MAX = 2_000_000
 _CANCELLED_TIMERS_BEFORE_PURGE = 1024
@@ -27,7 +27,7 @@ _CALLBACKS_BEFORE_COLLECTION = 200_000
 
 
 class SimulationStuck(Exception):
-    """Nothing is scheduled any more, virtual time does not move, or the virtual deadline has passed."""
+    """No callback is scheduled, virtual time does not advance, or the virtual deadline has passed."""
 
 
 class SimLoop(asyncio.BaseEventLoop):
@@ -108,7 +108,7 @@ class SimLoop(asyncio.BaseEventLoop):
             while timers and timers[0][2].cancelled():
                 heapq.heappop(timers)
             if not timers:
-                raise SimulationStuck(f"nothing is scheduled any more at {self._now:.3f} s")
+                raise SimulationStuck(f"no callback is scheduled at {self._now:.3f} s")
             when = timers[0][0]
             if when > self._now:
                 if when > self.deadline:
@@ -157,7 +157,7 @@ class SimLoop(asyncio.BaseEventLoop):
             self.on_turn(active)
 
     def _interleave(self, batch: list[asyncio.Handle]) -> list[asyncio.Handle]:
-        """Draw whose callback comes next; callbacks of one process keep their order."""
+        """Draw the process whose callback runs next; callbacks of one process keep their order."""
         queues: dict[Process | None, deque[asyncio.Handle]] = {}
         for handle in batch:
             process: Process | None = handle._context.get(PROCESS)  # type: ignore[attr-defined]

@@ -1,19 +1,19 @@
-"""A process's door to the simulated wires: the kernel's ``Network``, and what plain asyncio calls need of it."""
+"""The simulated network of one process: the kernel's ``Network``, and the calls that asyncio itself makes."""
 
 from __future__ import annotations
 
 import asyncio
-import ssl
 from collections.abc import Callable
 
-from millbeck.host.transport_outlet import TransportOutlet
-from millbeck.kernel.environment import SYSTEM_BUFFERS, Listening, Outlet, SocketBuffers
-from millbeck.testing.sim.fabric import Fabric
-from millbeck.testing.sim.process import Process
+from millbeck.host.transport_stream import TransportStream
+from millbeck.kernel.environment import SYSTEM_BUFFERS, BoundListener, ConnectionStream, SocketBuffers
+from millbeck.kernel.tls import TlsContext, TlsSettings, TlsSource
+from millbeck.simulation.environment.fabric import Fabric
+from millbeck.simulation.environment.process import Process
 
 
 class SimNetwork:
-    """``host`` is a machine's name or address; loopback names mean the own machine. There is no TLS."""
+    """``host`` is a machine's name or address; loopback names refer to the same machine. There is no TLS."""
 
     def __init__(self, fabric: Fabric, process: Process) -> None:
         self._fabric = fabric
@@ -25,13 +25,13 @@ class SimNetwork:
         *,
         host: str,
         port: int,
-        tls: ssl.SSLContext | None = None,
+        tls: TlsSource | None = None,
         backlog: int = 1024,
         buffers: SocketBuffers = SYSTEM_BUFFERS,
-    ) -> Listening:
+    ) -> BoundListener:
         _refuse_tls(tls)
         bound = self._fabric.listen(self._process, make_protocol, host, port)
-        return Listening(port=bound, close=lambda: self._fabric.stop_listening(self._process, bound))
+        return BoundListener(port=bound, close=lambda: self._fabric.stop_listening(self._process, bound))
 
     async def connect(
         self,
@@ -39,16 +39,19 @@ class SimNetwork:
         *,
         host: str,
         port: int,
-        tls: ssl.SSLContext | None = None,
+        tls: TlsSource | None = None,
     ) -> tuple[asyncio.Transport, asyncio.BaseProtocol]:
         _refuse_tls(tls)
         return await self._fabric.connect(self._process, make_protocol, host, port)
 
+    def tls_context(self, settings: TlsSettings) -> TlsContext:
+        raise _no_tls()
+
     def host_name(self) -> str:
         return self._process.machine_name
 
-    def outlet(self, transport: asyncio.Transport, *, buffers: SocketBuffers = SYSTEM_BUFFERS) -> Outlet:
-        return TransportOutlet(transport)
+    def outlet(self, transport: asyncio.Transport, *, buffers: SocketBuffers = SYSTEM_BUFFERS) -> ConnectionStream:
+        return TransportStream(transport)
 
 
 class SimServer(asyncio.AbstractServer):
@@ -71,15 +74,19 @@ class SimServer(asyncio.AbstractServer):
         return self._fabric.loop
 
     async def start_serving(self) -> None:
-        """It serves from the start."""
+        """Does nothing: the server accepts connections from its creation."""
 
     async def serve_forever(self) -> None:
         await self._fabric.loop.create_future()
 
     async def wait_closed(self) -> None:
-        """Nothing lingers."""
+        """Returns at once: closing has no delay."""
 
 
-def _refuse_tls(tls: ssl.SSLContext | None) -> None:
+def _refuse_tls(tls: TlsSource | None) -> None:
     if tls is not None:
-        raise NotImplementedError("TLS draws randomness that no seed controls: test it on real sockets")
+        raise _no_tls()
+
+
+def _no_tls() -> NotImplementedError:
+    return NotImplementedError("TLS draws randomness that no seed controls: test it on real sockets")

@@ -14,17 +14,17 @@ from enum import Enum
 from typing import TYPE_CHECKING
 
 from millbeck.kernel.environment import Environment
-from millbeck.testing.sim.clock import SimClock
-from millbeck.testing.sim.disk import SimDisk
-from millbeck.testing.sim.files import SimFiles
-from millbeck.testing.sim.network import SimNetwork
-from millbeck.testing.sim.process import Process
-from millbeck.testing.sim.randomness import SimRandomness
-from millbeck.testing.sim.threads import CostMeter, SimThreads
-from millbeck.testing.sim.workers import SimWorkers
+from millbeck.simulation.environment.clock import SimClock
+from millbeck.simulation.environment.disk import SimDisk
+from millbeck.simulation.environment.files import SimFiles
+from millbeck.simulation.environment.network import SimNetwork
+from millbeck.simulation.environment.process import Process
+from millbeck.simulation.environment.randomness import SimRandomness
+from millbeck.simulation.environment.threads import LatencyMeter, SimThreads
+from millbeck.simulation.environment.workers import SimWorkers
 
 if TYPE_CHECKING:
-    from millbeck.testing.sim.world import World
+    from millbeck.simulation.environment.world import World
 
 Main = Callable[[Environment], Awaitable[object]]
 
@@ -53,7 +53,7 @@ class Run:
         return self.ending is None
 
     async def wait(self) -> Ending:
-        """Until the process has ended, whichever way."""
+        """Wait until the process has ended for any reason."""
         while self.ending is None:
             waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
             self._ended.append(waiter)
@@ -83,7 +83,7 @@ class Node:
         self.run: Run | None = None
         self._world = world
         self._is_harness = is_harness
-        self._meter = CostMeter(self._hold)
+        self._meter = LatencyMeter(self._hold)
         self._start_count = 0
         self._blocked_until = 0.0
         self._files: SimFiles | None = None
@@ -115,7 +115,7 @@ class Node:
         return run
 
     def boot(self) -> Run:
-        """A process of its own without a main coroutine, as the harness has it."""
+        """Start a process without a main coroutine, as the test harness uses."""
         world = self._world
         self._start_count += 1
         self._blocked_until = 0.0
@@ -155,15 +155,15 @@ class Node:
         self._kill(ending, error, is_silent=False)
 
     def exited(self, error: BaseException) -> None:
-        """Some callback of the process raised ``SystemExit``."""
+        """End the process because a callback raised ``SystemExit``."""
         self._kill(Ending.RAISED, error, is_silent=False)
 
     def crash(self) -> None:
-        """kill -9. To be called from outside the process."""
+        """Kill the process as ``kill -9`` does. Must be called from outside the process."""
         self._kill(Ending.CRASHED, None, is_silent=False)
 
     def power_loss(self, survival: float | None = None) -> None:
-        """Pull the plug; ``survival`` is the chance of each unsynced change to be on the platter, drawn when None."""
+        """Cut the power; each unsynced change is kept with probability ``survival``, which is drawn when None."""
         if self.is_running:
             self._kill(Ending.LOST_POWER, None, is_silent=True)
         self._world.network.set_power(self.name, is_up=False)
@@ -175,14 +175,14 @@ class Node:
             return
         world = self._world
         world.trace.add(ending.value, run.process.name)
-        world.bury(run.process)
+        world.forget_process(run.process)
         if self._files is not None:
             self.disk.unmount(self._files)
         world.network.process_died(run.process, is_silent=is_silent)
         run.end(ending, error)
 
     def pause(self, seconds: float) -> None:
-        """SIGSTOP for a while: nothing of the process runs, its machine's kernel still answers."""
+        """Stop the process for a while as SIGSTOP does: its code does not run, its kernel still answers."""
         if self.run is not None and self.is_running:
             self._world.trace.add("pause", self.name, seconds)
             self._world.loop.hold(self.run.process, seconds)
@@ -195,7 +195,7 @@ class Node:
         self._meter.charge(seconds)
 
     def _hold(self, seconds: float) -> None:
-        """A slow call on the loop stops the whole process, as a blocking system call does; calls follow each other."""
+        """Stop the whole process for the duration of a blocking call on its event loop; durations add up."""
         if self.run is not None and self.is_running and not self._is_harness:
             now = self._world.loop.time()
             self._blocked_until = max(now, self._blocked_until) + seconds
@@ -203,5 +203,5 @@ class Node:
 
 
 def stream(seed: int | str, name: str) -> random.Random:
-    """An own stream of randomness per concern, so that a change to one does not disturb the others."""
+    """A random generator for one purpose, so that a change to one use does not affect the others."""
     return random.Random(f"{seed}/{name}")

@@ -1,11 +1,11 @@
-"""What a simulated world is like. All of it is printed when a run fails."""
+"""Options of a simulated world. All are printed when a run fails."""
 
 from __future__ import annotations
 
 import random
 from dataclasses import dataclass, field, replace
 
-from millbeck.testing.sim.disk_faults import DiskFaults
+from millbeck.simulation.environment.disk_faults import DiskFaults
 
 
 @dataclass(slots=True, kw_only=True)
@@ -33,12 +33,12 @@ class WorldOptions:
     wall_start_ms: int = 1_700_000_000_000
 
     def disk_faults(self) -> DiskFaults:
-        """An own copy for one disk; scenarios change it as they go."""
+        """A copy for one disk, which scenarios may change."""
         return replace(self.disk)
 
     @staticmethod
     def drawn(seed: int) -> WorldOptions:
-        """A world of its own for each seed: every fault is off in some and harsh in others."""
+        """Options drawn from a seed: each fault is off in some runs and frequent in others."""
         generator = random.Random(f"{seed}/options")
         pick = generator.choice
         return WorldOptions(

@@ -1,4 +1,4 @@
-"""A simulated process: whose code is running right now, and whether it may run at all.
+"""A simulated process: which code belongs to it, and whether it may run.
 
 Every callback carries the context in which it was scheduled, and the context carries the process. Killing a process is
 therefore nothing but a flag: the loop drops its callbacks, no ``finally`` block runs, and its coroutines are kept
@@ -20,7 +20,7 @@ _TASKS_BEFORE_SWEEP = 64
 
 
 class Process:
-    """``is_held`` is true when its callbacks must not run, be it dead or stopped for a while."""
+    """``is_held`` is true while its callbacks must not run: the process is dead or stopped."""
 
     __slots__ = (
         "_sweep_at",

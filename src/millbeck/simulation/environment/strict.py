@@ -1,8 +1,8 @@
 """Strict mode: inside a simulated node the real clock, randomness, files, sockets and threads raise.
 
-The calls are replaced for the length of a run and look at who asks. The harness, the simulator itself, and what Python
-does behind everyone's back (imports, logging, tracebacks) get through; code of a node does not, whichever library it
-went through. Names bound before the run (``from time import monotonic``) escape; the linter's bans cover those.
+The calls are replaced for the length of a run and check the caller. The harness, the simulator itself, and what Python
+does implicitly (imports, logging, tracebacks) may use the real machine; code of a node may not, through any library.
+Names bound before the run (``from time import monotonic``) escape; the linter's bans cover those.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import Any
 
-from millbeck.testing.sim.process import PROCESS
+from millbeck.simulation.environment.process import PROCESS
 
 _FORBIDDEN: tuple[tuple[Any, tuple[str, ...]], ...] = (
     (time, ("time", "time_ns", "monotonic", "monotonic_ns", "perf_counter", "perf_counter_ns", "sleep")),
@@ -36,7 +36,7 @@ _FORBIDDEN: tuple[tuple[Any, tuple[str, ...]], ...] = (
     (socket, ("socket", "create_connection", "getaddrinfo")),
     (threading.Thread, ("start",)),
 )
-_LOOP_MODULE = "millbeck.testing.sim.loop"
+_LOOP_MODULE = "millbeck.simulation.environment.loop"
 _TRUSTED = (
     "importlib",
     "_frozen_importlib",
@@ -53,8 +53,8 @@ _TRUSTED = (
 )
 
 
-class RealWorldCall(BaseException):
-    """A node reached around its environment. Not an ``Exception``: a broad handler must not hide it."""
+class RealIoError(BaseException):
+    """A node used the real machine, not its environment. Not an ``Exception``: a broad handler must not hide it."""
 
 
 Report = Callable[[BaseException], None]
@@ -62,7 +62,7 @@ Report = Callable[[BaseException], None]
 
 @contextmanager
 def strict_mode(report: Report = lambda leak: None) -> Iterator[None]:
-    """``report`` hears of every leak, also of one that the node swallows."""
+    """``report`` is called for every such use, even if the node catches the error."""
     replaced: list[tuple[Any, str, Any]] = []
     try:
         for owner, names in _FORBIDDEN:
@@ -111,6 +111,6 @@ def _check_caller(label: str, report: Report) -> None:
         if module.partition(".")[0] in _TRUSTED:
             return
         frame = frame.f_back
-    leak = RealWorldCall(f"{label} was called inside the simulated process {process.name}")
+    leak = RealIoError(f"{label} was called inside the simulated process {process.name}")
     report(leak)
     raise leak

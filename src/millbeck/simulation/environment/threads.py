@@ -1,4 +1,4 @@
-"""Off-loop work without threads: a job runs whole at some later instant, and its result arrives later still.
+"""Jobs off the event loop, without threads: a job runs at a later instant, and its result arrives later still.
 
 The gap between the two is what the job cost (a sync takes its time), so a crash can fall between an effect and the
 moment the loop hears of it. Jobs may overtake each other, as they do on real threads.
@@ -12,14 +12,14 @@ import random
 from collections.abc import Callable
 from typing import Any, TypeVar, TypeVarTuple
 
-from millbeck.testing.sim.loop import SimLoop
+from millbeck.simulation.environment.loop import SimLoop
 
 T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
 
 
-class CostMeter:
-    """Adds up what the disk calls of the running job cost. Outside a job, calls hold the process instead.
+class LatencyMeter:
+    """Adds up the duration of the running job's disk calls. Outside a job, calls hold the process instead.
 
     A node that serves must not be held by its disk: while ``on_held`` is set, it hears of every such call.
     """
@@ -46,7 +46,7 @@ class SimThreads:
         self,
         loop: SimLoop,
         generator: random.Random,
-        meter: CostMeter,
+        meter: LatencyMeter,
         *,
         delay_s: float,
         waiting_count_max: int = 4096,

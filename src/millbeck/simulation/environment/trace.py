@@ -1,4 +1,4 @@
-"""A running digest of everything that happened: equal seeds must give equal digests."""
+"""A digest of all events of a run: equal seeds must give equal digests."""
 
 from __future__ import annotations
 

@@ -16,10 +16,10 @@ from contextvars import Context
 from enum import Enum
 from typing import TYPE_CHECKING, Any
 
-from millbeck.testing.sim.process import KERNEL, Process
+from millbeck.simulation.environment.process import KERNEL, Process
 
 if TYPE_CHECKING:
-    from millbeck.testing.sim.fabric import Fabric
+    from millbeck.simulation.environment.fabric import Fabric
 
 
 class Segment(Enum):
@@ -50,7 +50,7 @@ class Pipe:
         self._schedule()
 
     def drop_tail(self, size: int) -> None:
-        """Forget the last ``size`` bytes put in: they were still in the sender's own memory."""
+        """Discard the last ``size`` bytes: they had not left the sender's memory."""
         while size > 0 and self._segments:
             due, kind, data = self._segments.pop()
             if len(data) > size:
@@ -61,7 +61,7 @@ class Pipe:
         self._segments.clear()
 
     def kick(self) -> None:
-        """The link may be passable again: retransmit."""
+        """Retransmit, because the link may be up again."""
         self._schedule(delay=self._fabric.delay(self.source_machine, self.target_machine))
 
     def _schedule(self, delay: float = 0.0) -> None:
@@ -113,7 +113,7 @@ class SimTransport(transports.Transport):
         self._pipe = Pipe(self._fabric, self.process.machine_name, peer)
 
     def begin(self, protocol: asyncio.BaseProtocol) -> None:
-        """The process has the connection; what arrived meanwhile is read."""
+        """Start delivering to the protocol, beginning with data that has arrived."""
         if self._is_lost:
             return
         self._protocol = protocol
@@ -122,7 +122,7 @@ class SimTransport(transports.Transport):
         self._wake()
 
     def arrived(self, kind: Segment, data: bytes) -> None:
-        """The kernel's side of the receiver."""
+        """Receive bytes as the kernel does."""
         if self._is_lost or not self.process.is_alive:
             if kind is Segment.DATA:
                 # Nobody has this connection any more.
@@ -187,7 +187,7 @@ class SimTransport(transports.Transport):
             protocol.data_received(data)  # type: ignore[union-attr]
 
     def acknowledged(self, size: int) -> None:
-        """The peer's process has read bytes of ours."""
+        """Account for bytes that the peer has read."""
         self._unread_by_peer -= size
         if self._is_lost or not self.process.is_alive:
             return
@@ -251,14 +251,14 @@ class SimTransport(transports.Transport):
             self._lose_soon(None)
 
     def reset(self) -> None:
-        """Something between the ends broke the connection for both."""
+        """Reset the connection for both ends."""
         if not self._is_lost:
             self._send(Segment.RESET)
             self._is_fin_sent = True
             self._lose_soon(ConnectionResetError(errno.ECONNRESET, "connection reset by peer"))
 
     def kill(self, *, is_silent: bool) -> None:
-        """The process is gone. Without power nothing more is sent; otherwise the kernel says goodbye for it."""
+        """End the connection of a dead process: the kernel closes it, or sends nothing after a power loss."""
         self._is_closing = self._is_lost = True
         if is_silent:
             if self._pipe is not None and self._fabric.chance(0.5):
@@ -288,8 +288,9 @@ class SimTransport(transports.Transport):
         self._is_reading = False
         self._inbox.clear()
         self._fabric.forget(self)
-        if self._protocol is not None:
-            self._protocol.connection_lost(error)
+        protocol, self._protocol = self._protocol, None  # as asyncio's transports let go of theirs
+        if protocol is not None:
+            protocol.connection_lost(error)
 
     def is_closing(self) -> bool:
         return self._is_closing
@@ -313,7 +314,7 @@ class SimTransport(transports.Transport):
         self._protocol = protocol
 
     def get_write_buffer_size(self) -> int:
-        """What the kernel would not have taken yet."""
+        """The bytes that a kernel would not have accepted yet."""
         return max(0, self._unread_by_peer - self._fabric.options.socket_buffer_bytes)
 
     def get_write_buffer_limits(self) -> tuple[int, int]:

@@ -1,6 +1,6 @@
-"""Long work without processes: a job runs whole at some later instant, and what it cost is charged afterwards.
+"""Worker jobs without processes: a job runs at a later instant, and its duration is charged afterwards.
 
-A worker that is killed on the way is the interesting one. With the chance ``death`` a job ends at some call of its
+The interesting case is a worker that is killed midway. With the chance ``death`` a job ends at some call of its
 files, as if its process had died there: everything before has happened, nothing after.
 """
 
@@ -11,9 +11,9 @@ import random
 from collections.abc import Callable
 from typing import Any, Generic, TypeVar
 
-from millbeck.kernel.environment import Files, WorkerDied, Workplace, WorkStopped
-from millbeck.testing.sim.loop import SimLoop
-from millbeck.testing.sim.threads import CostMeter
+from millbeck.kernel.environment import Files, WorkCancelled, WorkerContext, WorkerDied
+from millbeck.simulation.environment.loop import SimLoop
+from millbeck.simulation.environment.threads import LatencyMeter
 
 Given = TypeVar("Given")
 Gain = TypeVar("Gain")
@@ -22,11 +22,11 @@ CALLS_BEFORE_DEATH_MAX = 120
 
 
 class _Death(BaseException):
-    """No handler of the job may get in its way."""
+    """Ends a job; not an `Exception`, so that the job cannot catch it."""
 
 
 class _Countdown:
-    """Death comes with the last of so many calls."""
+    """Counts calls and ends the job at the last one."""
 
     def __init__(self, count: int) -> None:
         self.count = count
@@ -38,7 +38,7 @@ class _Countdown:
 
 
 class _Mortal:
-    """Files, or one file, of a worker that is going to die."""
+    """Files, or one file, of a worker that will be killed."""
 
     def __init__(self, real: Any, countdown: _Countdown) -> None:
         self._real = real
@@ -57,9 +57,14 @@ class _Mortal:
         return call
 
 
-class SimWorkplace:
+class SimWorkerContext:
     def __init__(
-        self, files: Files, loop: SimLoop, meter: CostMeter, errand: SimErrand[Any], on_report: Callable[[object], None]
+        self,
+        files: Files,
+        loop: SimLoop,
+        meter: LatencyMeter,
+        errand: SimWorkerHandle[Any],
+        on_report: Callable[[object], None],
     ) -> None:
         self.files = files
         self._loop = loop
@@ -72,19 +77,19 @@ class SimWorkplace:
 
     def pause(self, seconds: float) -> None:
         if self._errand.is_stopped:
-            raise WorkStopped
+            raise WorkCancelled
         self._meter.charge(seconds)
 
     def report(self, progress: object) -> None:
         if self._errand.is_stopped:
-            raise WorkStopped
+            raise WorkCancelled
         self._loop.call_later(self._meter.seconds, self._on_report, progress)
 
     def word(self) -> object:
         return self._errand.word
 
 
-class SimErrand(Generic[Gain]):
+class SimWorkerHandle(Generic[Gain]):
     def __init__(self, result: asyncio.Future[Gain]) -> None:
         self.result = result
         self.word: object = None
@@ -106,7 +111,7 @@ class SimWorkers:
         self,
         loop: SimLoop,
         generator: random.Random,
-        meter: CostMeter,
+        meter: LatencyMeter,
         files: Files,
         *,
         delay_s: float,
@@ -120,15 +125,15 @@ class SimWorkers:
         self._delay_s = delay_s
 
     def start(
-        self, job: Callable[[Workplace, Given], Gain], argument: Given, on_report: Callable[[object], None]
-    ) -> SimErrand[Gain]:
-        errand: SimErrand[Gain] = SimErrand(self._loop.create_future())
-        place = SimWorkplace(self._worker_files(), self._loop, self._meter, errand, on_report)
+        self, job: Callable[[WorkerContext, Given], Gain], argument: Given, on_report: Callable[[object], None]
+    ) -> SimWorkerHandle[Gain]:
+        errand: SimWorkerHandle[Gain] = SimWorkerHandle(self._loop.create_future())
+        place = SimWorkerContext(self._worker_files(), self._loop, self._meter, errand, on_report)
         self._loop.call_later(self._generator.random() * self._delay_s, self._work, errand, place, job, argument)
         return errand
 
     def close(self) -> None:
-        """There is nothing to end."""
+        """Does nothing: there are no processes."""
 
     def _worker_files(self) -> Files:
         if self._generator.random() >= self.death:
@@ -137,7 +142,9 @@ class SimWorkers:
         mortal: Any = _Mortal(self._files, countdown)
         return mortal  # type: ignore[no-any-return]
 
-    def _work(self, errand: SimErrand[Any], place: SimWorkplace, job: Callable[..., Any], argument: Any) -> None:
+    def _work(
+        self, errand: SimWorkerHandle[Any], place: SimWorkerContext, job: Callable[..., Any], argument: Any
+    ) -> None:
         meter = self._meter
         meter.is_in_job, meter.seconds = True, 0.0
         result: Any = None
@@ -154,11 +161,11 @@ class SimWorkers:
         delay = meter.seconds + self._generator.random() * self._delay_s
         self._loop.call_later(delay, self._finish, errand, result, failure)
 
-    def _finish(self, errand: SimErrand[Any], result: Any, failure: Exception | None) -> None:
+    def _finish(self, errand: SimWorkerHandle[Any], result: Any, failure: Exception | None) -> None:
         if errand.result.done():
             return
         if errand.is_stopped and failure is None:
-            failure = WorkStopped()
+            failure = WorkCancelled()
         if failure is None:
             errand.result.set_result(result)
         else:

@@ -1,4 +1,4 @@
-"""A simulated world: machines, wires and one virtual clock, all from one seed.
+"""A simulated world: machines, a network and one virtual clock, all from one seed.
 
     world = World(seed=7)
     node = world.node("n1")
@@ -26,14 +26,14 @@ from contextlib import ExitStack
 from typing import Any, TypeVar
 
 from millbeck.kernel.environment import Environment
-from millbeck.testing.sim.fabric import Fabric
-from millbeck.testing.sim.loop import SimLoop
-from millbeck.testing.sim.network import SimServer
-from millbeck.testing.sim.node import Node, Run, stream
-from millbeck.testing.sim.options import WorldOptions
-from millbeck.testing.sim.process import PROCESS, Process
-from millbeck.testing.sim.strict import strict_mode
-from millbeck.testing.sim.trace import Trace
+from millbeck.simulation.environment.fabric import Fabric
+from millbeck.simulation.environment.loop import SimLoop
+from millbeck.simulation.environment.network import SimServer
+from millbeck.simulation.environment.node import Node, Run, stream
+from millbeck.simulation.environment.options import WorldOptions
+from millbeck.simulation.environment.process import PROCESS, Process
+from millbeck.simulation.environment.strict import strict_mode
+from millbeck.simulation.environment.trace import Trace
 
 T = TypeVar("T")
 
@@ -41,7 +41,7 @@ _EVENTS_SHOWN = 40
 
 
 class SimulationFailed(Exception):
-    """Something raised where nobody was waiting for it: in a callback, a forgotten task or a node's main."""
+    """An exception that no code awaited: in a callback, an abandoned task or a node's main coroutine."""
 
 
 class World:
@@ -55,7 +55,7 @@ class World:
         self.network = Fabric(self.loop, self.generator("network"), self.options.network, self.trace.add)
         self._boots = self.generator("boots")
         self._nodes: dict[str, Node] = {}
-        self._graveyard: list[asyncio.Task[Any]] = []
+        self._killed_tasks: list[asyncio.Task[Any]] = []
         self._failures: list[tuple[str, BaseException | None]] = []
         self.harness = Node(self, "harness", is_harness=True)
         self.harness_run = self.harness.boot()
@@ -64,7 +64,7 @@ class World:
         return stream(self.seed, name)
 
     def node(self, name: str) -> Node:
-        """The machine of that name, made on first use."""
+        """The machine with that name, created on first use."""
         if name not in self._nodes:
             self._nodes[name] = Node(self, name)
         return self._nodes[name]
@@ -77,7 +77,7 @@ class World:
         return self._boots.random() * 0.001
 
     def run(self, scenario: Callable[[Environment], Coroutine[Any, Any, T]], *, limit_s: float) -> T:
-        """Run a scenario on the harness's machine to its end; may be called again, time goes on."""
+        """Run a scenario on the harness's machine to its end; may be called again, at a later virtual time."""
         self.loop.deadline = self.loop.time() + limit_s
         with ExitStack() as stack:
             stack.callback(_restore_collector, gc.isenabled())
@@ -99,17 +99,17 @@ class World:
         return result
 
     def close(self) -> None:
-        """End every process and lay the dead to rest. A world must be closed before it is forgotten."""
+        """End all processes and release those that were killed. A world must be closed before it is discarded."""
         for node in self.nodes:
             node.crash()
-        self.bury(self.harness_run.process)
+        self.forget_process(self.harness_run.process)
         with warnings.catch_warnings():
             # What they were about to await is never begun.
             warnings.simplefilter("ignore", RuntimeWarning)
-            _lay_to_rest(self._graveyard)
+            _lay_to_rest(self._killed_tasks)
             # Some have begun something new with their last words.
             _lay_to_rest(asyncio.all_tasks(self.loop))
-            self._graveyard.clear()
+            self._killed_tasks.clear()
         self.loop.close()
 
     def __enter__(self) -> World:
@@ -119,17 +119,17 @@ class World:
         self.close()
 
     def describe(self) -> str:
-        """How to get this run again, and what happened last."""
+        """How to reproduce this run, and its last events."""
         lines = [f"World(seed={self.seed}, options={self.options!r})", f"digest {self.trace.digest()}"]
         lines += [f"  {event}" for event in self.trace.recent()[-_EVENTS_SHOWN:]]
         return "\n".join(lines)
 
     def fail(self, message: str, error: BaseException | None) -> None:
-        """Let the run fail once its scenario is over."""
+        """Fail the run after its scenario has ended."""
         self._failures.append((message, error))
 
     def forgive(self) -> list[str]:
-        """Forget what failed so far, for a scenario that expects it; returns the messages."""
+        """Clear the failures so far, for a scenario that expects them; returns their messages."""
         self._collect_failures()
         messages = [_sentence(failure) for failure in self._failures]
         self._failures.clear()
@@ -148,14 +148,14 @@ class World:
             cause = next((error for _, error in failures if error is not None), None)
             raise SimulationFailed("; ".join(map(_sentence, failures[:5]))) from cause
 
-    def bury(self, process: Process) -> None:
-        """Stop a process for good. Its coroutines are kept, so that no ``finally`` of theirs runs."""
+    def forget_process(self, process: Process) -> None:
+        """Stop a process permanently. Its coroutines are kept, so that their ``finally`` blocks do not run."""
         process.is_alive = False
         process.is_held = True
         process.held.clear()
         for task in process.unfinished_tasks():
             task._log_destroy_pending = False  # type: ignore[attr-defined]
-            self._graveyard.append(task)
+            self._killed_tasks.append(task)
         process.tasks.clear()
 
     def _exited(self, process: Process, error: BaseException) -> None:
@@ -171,7 +171,7 @@ class World:
 
 
 class _Services:
-    """What the loop's own network and executor calls need, found through the running process."""
+    """The services behind the event loop's own network and executor calls, found through the running process."""
 
     def __init__(self, world: World) -> None:
         self._world = world

@@ -1,4 +1,4 @@
-"""The fault budget: how much may be destroyed before a loss is no broken promise any more.
+"""The fault budget: which data may be destroyed without exceeding what replication guarantees.
 
 What is promised: a record that was acknowledged by all survives as long as at most ``min.insync.replicas - 1`` replicas
 lose data at a time. It is reckoned by partition and by what the disks really hold: a disk may lose data when, for every
@@ -11,8 +11,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from millbeck.testing.observer.cluster_observer import ClusterObserver
-from millbeck.testing.observer.partition_watch import PartitionFacts
+from millbeck.simulation.observer.cluster_observer import ClusterObserver
+from millbeck.simulation.observer.partition_watch import PartitionFacts
 
 
 class FaultBudget:
@@ -27,7 +27,7 @@ class FaultBudget:
         return allowed
 
     def may_end(self, node_ids: Sequence[int]) -> bool:
-        """Whether the processes of these nodes may end without order."""
+        """Whether the processes of these nodes may be killed."""
         allowed = all(
             node_id in facts.lossy or node_id not in facts.shadows
             for facts in self._observer.data.partitions.values()
@@ -38,7 +38,7 @@ class FaultBudget:
         return allowed
 
     def _survives(self, facts: PartitionFacts, node_id: int) -> bool:
-        """Whether everybody else whom the controller counts on has everything, and somebody is left."""
+        """Whether all other in-sync and eligible replicas have everything, and at least one remains."""
         if node_id not in facts.shadows:
             return True
         image = self._observer.metadata.newest

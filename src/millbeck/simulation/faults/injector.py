@@ -1,7 +1,7 @@
-"""Does what a schedule says to a cluster, and undoes each fault when its time is over.
+"""Injects the faults of a schedule into a cluster, and repairs each when its time is over.
 
 A supervisor starts whatever has ended, by itself or by a fault, unless a fault holds it down. `heal` ends everything at
-once. Faults that would lose more than is promised are passed over (`budget`).
+once. Faults that could lose more than the guarantees allow are skipped (`budget`).
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ import errno
 from collections.abc import Callable, Iterable
 from typing import Final
 
-from millbeck.testing.faults import schedule as kinds
-from millbeck.testing.faults.budget import FaultBudget
-from millbeck.testing.faults.schedule import Fault
-from millbeck.testing.observer.cluster_observer import ClusterObserver
-from millbeck.testing.sim.disk_faults import DiskCall
-from millbeck.testing.sim_cluster import Member, SimCluster
+from millbeck.simulation.cluster import SimCluster, SimNode
+from millbeck.simulation.environment.disk_faults import DiskCall
+from millbeck.simulation.faults import schedule as kinds
+from millbeck.simulation.faults.budget import FaultBudget
+from millbeck.simulation.faults.schedule import Fault
+from millbeck.simulation.observer.cluster_observer import ClusterObserver
 
 SUPERVISION_SECONDS: Final = 0.3
 JUMP_MS_MAX: Final = 3_600_000
@@ -26,11 +26,11 @@ Undo = Callable[[], None]
 
 
 def _nothing() -> None:
-    """There is nothing to be undone."""
+    """Nothing to repair."""
 
 
-class Harm:
-    """``topic`` and ``partition_count`` say whose leaders are meant; ``flushes`` whether power may fail everywhere."""
+class FaultInjector:
+    """``topic`` and ``partition_count`` name the leaders to hit; with ``flushes`` all nodes may lose power at once."""
 
     def __init__(
         self,
@@ -56,7 +56,7 @@ class Harm:
         self._is_over = False
 
     async def run(self, faults: Iterable[Fault]) -> None:
-        """Do all of it; returns when the last fault is undone."""
+        """Run the whole schedule; returns when the last fault is repaired."""
         async with asyncio.TaskGroup() as tasks:
             supervision = tasks.create_task(self._supervise())
             waiting = [tasks.create_task(self._run_one(fault)) for fault in faults]
@@ -65,7 +65,7 @@ class Harm:
             supervision.cancel()
 
     def heal(self) -> None:
-        """Nothing is broken any more, and everybody is started."""
+        """Repair everything and start all nodes."""
         self._is_over = True
         undos, self._undos = self._undos, {}
         for undo in undos.values():
@@ -79,7 +79,7 @@ class Harm:
         self._cluster.start_all()
 
     async def keep_running(self) -> None:
-        """Start again what gives up, until cancelled: a node may need longer than its patience."""
+        """Restart nodes that stop, until cancelled: a node may exceed its own timeouts."""
         while True:
             self._cluster.start_all()
             await asyncio.sleep(SUPERVISION_SECONDS)
@@ -106,26 +106,26 @@ class Harm:
 
     # Whom it meets.
 
-    def _member(self, fault: Fault) -> Member:
+    def _member(self, fault: Fault) -> SimNode:
         members = self._cluster.members
         return members[int(fault.target * len(members))]
 
-    def _leader(self, fault: Fault) -> Member:
+    def _leader(self, fault: Fault) -> SimNode:
         partition = int(fault.target * self._partition_count)
         return self._cluster.leader_of(self._topic, partition) or self._member(fault)
 
-    def _controller(self, fault: Fault) -> Member:
+    def _controller(self, fault: Fault) -> SimNode:
         return self._cluster.active_controller() or self._member(fault)
 
-    def _others(self, member: Member, fault: Fault) -> list[str]:
-        """Everybody else; in half of the cases clients reach it all the same."""
+    def _others(self, member: SimNode, fault: Fault) -> list[str]:
+        """All other machines; in half of the cases clients still reach the node."""
         names = [each.name for each in self._cluster.members if each is not member]
         return [*names, HARNESS] if fault.value < 0.5 else names
 
     # What is done.
 
     async def _begin(self, fault: Fault) -> Undo | None:
-        """Returns how to undo it, None when it did not come about."""
+        """Inject the fault; returns its repair, or None when it did not apply."""
         match fault.kind:
             case kinds.CRASH:
                 return self._crash([self._member(fault)])
@@ -156,10 +156,12 @@ class Harm:
                 return _nothing
             case kinds.SLOW_DISK | kinds.FULL_DISK | kinds.FAILING_DISK | kinds.ROTTING_DISK | kinds.EMPTY_DISK:
                 return self._break_disk(fault, self._member(fault))
+            case kinds.BUSY_CONTROLLER:
+                return await self._keep_busy(self._controller(fault))
             case _:
                 return self._break_network(fault)
 
-    def _hold_down(self, members: list[Member]) -> Undo:
+    def _hold_down(self, members: list[SimNode]) -> Undo:
         for member in members:
             self._held[member.name] = self._held.get(member.name, 0) + 1
 
@@ -169,7 +171,7 @@ class Harm:
 
         return undo
 
-    def _crash(self, members: list[Member]) -> Undo | None:
+    def _crash(self, members: list[SimNode]) -> Undo | None:
         if not self._budget.may_end([member.number for member in members]):
             return None
         for member in members:
@@ -178,23 +180,23 @@ class Harm:
                 self._cluster.machine(member).crash()
         return self._hold_down(members)
 
-    async def _restart(self, member: Member) -> Undo | None:
+    async def _restart(self, member: SimNode) -> Undo | None:
         if not self._budget.may_end([member.number]):
             return None
         undo = self._hold_down([member])
         await self._cluster.stop(member)
         return undo
 
-    def _may_lose(self, member: Member) -> bool:
+    def _may_lose(self, member: SimNode) -> bool:
         return not member.is_broker or self._budget.may_lose(member.number)
 
-    def _power_loss(self, member: Member) -> Undo | None:
+    def _power_loss(self, member: SimNode) -> Undo | None:
         if not (self._budget.may_end([member.number]) if self._flushes else self._may_lose(member)):
             return None
         self._pull_plug(member)
         return self._hold_down([member])
 
-    def _pull_plug(self, member: Member) -> None:
+    def _pull_plug(self, member: SimNode) -> None:
         if self._cluster.machine(member).is_running:
             self._observer.ended_unclean(member)
         if not self._flushes:
@@ -248,7 +250,15 @@ class Harm:
                 raise AssertionError(f"nobody knows how to do {fault.kind}")
         return lambda: network.rejoin(links)
 
-    def _break_disk(self, fault: Fault, member: Member) -> Undo | None:
+    async def _keep_busy(self, member: SimNode) -> Undo | None:
+        """Keep the controller busy, as decisions about very many partitions do: other decisions wait."""
+        if not self._cluster.machine(member).is_running:
+            return None
+        deciding = self._cluster.nodes[member.name].broker.quorum.deciding
+        await deciding.acquire()
+        return deciding.release
+
+    def _break_disk(self, fault: Fault, member: SimNode) -> Undo | None:
         machine = self._cluster.machine(member)
         disk = machine.disk
         match fault.kind:
@@ -276,7 +286,7 @@ class Harm:
             case _:
                 return self._replace_disk(member)
 
-    def _fail_disk(self, fault: Fault, member: Member) -> Undo | None:
+    def _fail_disk(self, fault: Fault, member: SimNode) -> Undo | None:
         """The next few writes or syncs fail. What a failed sync has not written, no later one will: the machine is
         started again when the disk is seen to, so that nobody takes its page cache for the disk."""
         if not self._may_lose(member):
@@ -297,7 +307,7 @@ class Harm:
 
         return reboot
 
-    def _rot(self, fault: Fault, member: Member) -> Undo | None:
+    def _rot(self, fault: Fault, member: SimNode) -> Undo | None:
         if not member.is_broker or not self._budget.may_lose(member.number):
             return None
         facts = self._observer.data.of(self._topic, int(fault.seconds * 1000) % self._partition_count)
@@ -309,7 +319,7 @@ class Harm:
         self._cluster.machine(member).disk.rot(*spot)
         return _nothing
 
-    def _replace_disk(self, member: Member) -> Undo | None:
+    def _replace_disk(self, member: SimNode) -> Undo | None:
         """Only of a broker that is nothing else: a voter with another disk is another voter."""
         if member.is_controller or not self._budget.may_lose(member.number):
             return None

@@ -1,6 +1,6 @@
-"""Trouble for a cluster one node at a time, and everybody in sync in between: what runs of groups have in common.
+"""Faults on one node at a time, with all replicas in sync in between, for runs of groups.
 
-The faults of a whole cluster overlap and have a budget (`testing.faults`); here the coordinators and their clients are
+The faults of a whole cluster overlap and have a budget (`simulation.faults`); here coordinators and their clients are
 what is looked at, and a cluster that may lose nothing is enough.
 """
 
@@ -14,7 +14,7 @@ from typing import Final
 from millbeck.client.admin import Admin
 from millbeck.client.admin.results import NewTopic
 from millbeck.kernel.errors import InvalidReplicationFactor
-from millbeck.testing.sim_cluster import Member, SimCluster
+from millbeck.simulation.cluster import SimCluster, SimNode
 
 KINDS: Final = ("crash", "pause", "clean restart", "power loss")
 POLL_SECONDS: Final = 0.5
@@ -23,12 +23,12 @@ POLLS_MAX: Final = 100
 
 
 def drawn_kinds(dice: random.Random) -> tuple[str, ...]:
-    """Most of them are left out: what one hides, another seed shows."""
+    """A few of the kinds of fault: different seeds draw different ones."""
     return tuple(kind for kind in KINDS if dice.random() < 0.6) or ("crash",)
 
 
 async def create_topics(admin: Admin, topics: Sequence[NewTopic]) -> None:
-    """As soon as all brokers are there."""
+    """Create topics once all brokers are registered."""
     while True:
         try:
             (await admin.create_topics(topics, timeout_s=60)).all()
@@ -39,9 +39,9 @@ async def create_topics(admin: Admin, topics: Sequence[NewTopic]) -> None:
 
 
 async def break_node(
-    cluster: SimCluster, member: Member, kind: str, dice: random.Random, *, topics: Sequence[str]
+    cluster: SimCluster, member: SimNode, kind: str, dice: random.Random, *, topics: Sequence[str]
 ) -> None:
-    """One fault, over when this returns; then everybody has all of these topics."""
+    """Inject one fault and wait until it is repaired and all replicas of the topics are in sync."""
     machine = cluster.machine(member)
     if not machine.is_running:
         cluster.start(member)
@@ -65,7 +65,7 @@ async def break_node(
 
 
 async def wait_in_sync(cluster: SimCluster, topics: Sequence[str]) -> None:
-    """Until all nodes run and know all replicas of these topics to be in sync; for a while only."""
+    """Wait a limited time until all nodes run and see all replicas of these topics in sync."""
     for _ in range(POLLS_MAX):
         await asyncio.sleep(POLL_SECONDS)
         if is_in_sync(cluster, topics):

@@ -34,6 +34,8 @@ FULL_DISK: Final = "full disk"
 FAILING_DISK: Final = "failing disk"
 ROTTING_DISK: Final = "rotting disk"
 EMPTY_DISK: Final = "empty disk"
+BUSY_CONTROLLER: Final = "busy controller"
+"""A decision takes that long; only in schedules that are written down."""
 
 KINDS: Final = (
     CRASH,
@@ -61,13 +63,15 @@ KINDS: Final = (
     ROTTING_DISK,
     EMPTY_DISK,
 )
+SPARES_SESSIONS: Final = frozenset({SLOW_DISK, CLOCK_JUMP, BUSY_CONTROLLER})
+"""They slow decisions down, but every broker lives and reaches the active controller."""
 DATA_LOSING: Final = frozenset({POWER_LOSS, FAILING_DISK, ROTTING_DISK, EMPTY_DISK})
 """They may cost a node records it has confirmed: how many at a time is the budget's business."""
 
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """``target`` and ``value`` are numbers below 1 from which whatever else the fault needs is worked out."""
+    """``target`` and ``value`` are numbers below 1, from which the details of the fault are derived."""
 
     at_s: float
     kind: str
@@ -80,7 +84,7 @@ class Fault:
 
 
 def draw_schedule(dice: random.Random, kinds: tuple[str, ...], *, count: int, over_s: float) -> tuple[Fault, ...]:
-    """``count`` faults of these kinds within ``over_s`` seconds, in the order of their beginnings."""
+    """``count`` faults of these kinds within ``over_s`` seconds, ordered by start time."""
     faults = []
     for _ in range(count):
         kind = dice.choice(kinds)

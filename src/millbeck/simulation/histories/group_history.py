@@ -1,4 +1,4 @@
-"""What members of a group were given, gave up and committed, and what of it may not be (G1 to G5).
+"""The assignments, revocations and commits of group members, checked against G1 to G5.
 
 Members tell of what happens to them in the order in which it happens in the world. When a member is given a partition
 that another one still has, that is an anomaly unless the other was removed from the group by then, which is read out of
@@ -23,7 +23,7 @@ from millbeck.coordinator.group.consumer.records import (
     ConsumerGroupTargetAssignmentMetadataValue,
 )
 from millbeck.coordinator.group.records import GroupRecord
-from millbeck.testing.sim.history import Anomaly
+from millbeck.simulation.histories.history import Anomaly
 
 TWO_OWNERS: Final = "two owners"
 STALE_COMMIT: Final = "stale commit"
@@ -38,7 +38,7 @@ Place = tuple[bytes, int]
 
 
 @dataclass(frozen=True, slots=True)
-class Overlap:
+class DoubleOwnership:
     place: Place
     holder: str
     receiver: str
@@ -46,7 +46,7 @@ class Overlap:
 
 @dataclass(slots=True)
 class LogFacts:
-    """What the group's partition of ``__consumer_offsets`` says."""
+    """The contents of the group's partition of ``__consumer_offsets``."""
 
     removed_at: dict[str, list[int]] = field(default_factory=dict)
     """For each member the places in the log where it was taken out."""
@@ -63,29 +63,29 @@ class GroupHistory:
         self.late_count = 0
         """Commits at an epoch before the member's own, of what it had then already."""
         self._held: dict[str, dict[Place, None]] = {}
-        self._overlaps: list[Overlap] = []
+        self._overlaps: list[DoubleOwnership] = []
         self._acknowledged: dict[Place, int] = {}
 
     # Told by members
 
     def granted(self, member_id: str, places: Iterable[Place]) -> None:
-        """An answer has given these to the member, from now on."""
+        """A response has assigned these partitions to the member."""
         own = self._held.setdefault(member_id, {})
         for place in places:
             self.grant_count += 1
             self._overlaps += [
-                Overlap(place, other, member_id)
+                DoubleOwnership(place, other, member_id)
                 for other, held in self._held.items()
                 if other != member_id and place in held
             ]
             own[place] = None
 
     def keeps(self, member_id: str, places: Iterable[Place]) -> None:
-        """The member is about to say that it has these and no others."""
+        """The member is about to report that it owns exactly these partitions."""
         self._held[member_id] = dict.fromkeys(places)
 
     def gone(self, member_id: str) -> None:
-        """The member has nothing any more: it leaves, is dead, or knows that it is nobody."""
+        """The member owns no partitions: it left, died, or learned that it was fenced."""
         self._held.pop(member_id, None)
 
     def acknowledged(self, place: Place, offset: int) -> None:
@@ -96,7 +96,7 @@ class GroupHistory:
         return self._acknowledged.get(place, -1)
 
     def fetched(self, place: Place, offset: int, *, at_least: int) -> None:
-        """What was found committed; ``at_least`` was acknowledged before it was asked for."""
+        """A committed offset was fetched; ``at_least`` had been acknowledged before the request."""
         if offset < at_least:
             self.anomalies.append(Anomaly(LOST_COMMIT, f"{place} is at {offset}, {at_least} was acknowledged"))
 
@@ -108,7 +108,7 @@ class GroupHistory:
     # In the end
 
     def check(self, log: Sequence[tuple[int, GroupRecord]]) -> list[Anomaly]:
-        """Everything that may not be, given the group's records with their offsets."""
+        """All violations, given the group's records with their offsets."""
         facts = read_log(log)
         found = self.anomalies + facts.anomalies
         for overlap in self._overlaps:

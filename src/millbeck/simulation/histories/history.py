@@ -1,4 +1,4 @@
-"""What clients did and saw, in the order in which they learned it: the input of the checkers.
+"""What clients did and saw, in the order in which they learned of it: the input of the checkers.
 
 Every value is unique, so a record read anywhere can be traced to its send. A send whose outcome nobody heard stays
 UNKNOWN: it may be in the log or not, and no checker holds either against the log. ``final`` is the complete read of
@@ -14,7 +14,7 @@ from enum import Enum
 Record = tuple[int, str]  # offset, value
 
 
-class Outcome(Enum):
+class SendOutcome(Enum):
     ACKNOWLEDGED = "acknowledged"
     FAILED = "failed"  # the log said no, for certain
     UNKNOWN = "unknown"
@@ -30,7 +30,7 @@ class Send:
         self.partition = partition
         self.index = index
         self.value = value
-        self.outcome = Outcome.UNKNOWN
+        self.outcome = SendOutcome.UNKNOWN
         self.offset: int | None = None
 
     def __repr__(self) -> str:
@@ -38,11 +38,11 @@ class Send:
 
     def acknowledged(self, offset: int | None) -> None:
         """The offset is None where the log does not tell it (a duplicate of an older batch)."""
-        self.outcome = Outcome.ACKNOWLEDGED
+        self.outcome = SendOutcome.ACKNOWLEDGED
         self.offset = offset
 
     def failed(self) -> None:
-        self.outcome = Outcome.FAILED
+        self.outcome = SendOutcome.FAILED
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +73,7 @@ class History:
         self._by_value: dict[str, Send] = {}
 
     def send(self, producer: str, partition: str, value: str) -> Send:
-        """Call before the request leaves; tell the returned entry what came of it."""
+        """Call before the request is sent; report the outcome to the returned entry."""
         if value in self._by_value:
             raise ValueError(f"{value} was sent before: checkers need unique values")
         index = self._indexes.get((producer, partition), 0)
@@ -86,14 +86,14 @@ class History:
     def poll(self, consumer: str, assignment: int, partition: str, records: Sequence[Record]) -> None:
         self.polls.append(Poll(consumer, assignment, partition, tuple(records)))
 
-    def read_finally(self, partition: str, records: Sequence[Record]) -> None:
+    def record_final_read(self, partition: str, records: Sequence[Record]) -> None:
         self.final[partition] = tuple(records)
 
     def sent(self, value: str) -> Send | None:
         return self._by_value.get(value)
 
     def observations(self) -> Iterator[tuple[str, int, str]]:
-        """Every (partition, offset, value) that anybody read."""
+        """All (partition, offset, value) that any reader saw."""
         for poll in self.polls:
             for offset, value in poll.records:
                 yield poll.partition, offset, value
@@ -102,4 +102,4 @@ class History:
                 yield partition, offset, value
 
     def acknowledged_count(self) -> int:
-        return sum(send.outcome is Outcome.ACKNOWLEDGED for send in self.sends)
+        return sum(send.outcome is SendOutcome.ACKNOWLEDGED for send in self.sends)

@@ -1,4 +1,4 @@
-"""What members of a share group were given and said, and what of it may not be (S1 to S7).
+"""The deliveries and acknowledgements of share group members, checked against S1 to S7.
 
 Each record is followed by itself. What a member said counts when the broker has confirmed it, and may have counted when
 nobody knows. A fetch that was sent after a record was confirmed as accepted or rejected must not bring it (S1, S5), two
@@ -14,7 +14,7 @@ from typing import Final
 
 from millbeck.client.share import AcknowledgeType
 from millbeck.kernel.ids import TopicPartition
-from millbeck.testing.sim.history import Anomaly
+from millbeck.simulation.histories.history import Anomaly
 
 ACCEPTED_TWICE: Final = "accepted twice"
 FINAL_REOPENED: Final = "given out after it was final"
@@ -100,7 +100,7 @@ class ShareHistory:
     def letter_seen(
         self, partition: TopicPartition, offset: int, *, value: bytes | None, is_rejected: bool, delivery_count: int
     ) -> None:
-        """A dead letter that stands in the group's topic in the end, and what it says."""
+        """A dead letter found in the group's topic at the end, and its contents."""
         facts = self._of(partition, offset)
         facts.letters += 1
         self.letter_count += 1
@@ -110,7 +110,7 @@ class ShareHistory:
             self._found(LETTER_WRONG, partition, offset, f"delivery {delivery_count} of {self._limit} was the last")
 
     def check_letters(self) -> None:
-        """Everything is settled, and all letters were seen."""
+        """Check that all records are finished and that all dead letters were found."""
         for (partition, offset), facts in self._records.items():
             if facts.accepted_by and facts.letters:
                 self._found(LETTER_OF_ACCEPTED, partition, offset, f"accepted by {facts.accepted_by}")
@@ -119,7 +119,7 @@ class ShareHistory:
                 self._found(LETTER_MISSING, partition, offset, f"deliveries {facts.deliveries}")
 
     def check(self, *, confirmed_min: int) -> list[Anomaly]:
-        """Everything that was found, and what only the end shows."""
+        """All violations, including those that only the final state shows."""
         for partition, offset in self.produced:
             facts = self._records.get((partition, offset))
             if offset < self._starts.get(partition, -1) and (facts is None or not facts.may_be_final):

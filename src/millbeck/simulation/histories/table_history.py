@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from millbeck.testing.sim.history import History, Outcome, Record
+from millbeck.simulation.histories.history import History, Record, SendOutcome
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +24,7 @@ class Scan:
 
 @dataclass(frozen=True, slots=True)
 class Write:
-    """An acknowledged one."""
+    """An acknowledged write."""
 
     offset: int
     value: str
@@ -64,11 +64,11 @@ class TableHistory(History):
         self.scans.append(Scan(partition, began_ms, ended_ms, tuple(records)))
 
     def writes(self, partition: str) -> list[Write]:
-        """Everything acknowledged of a partition, in the order of the log."""
+        """The acknowledged writes of a partition, by offset."""
         found = [
             Write(send.offset, send.value, self._acknowledged_ms[send.value])
             for send in self.sends
-            if send.partition == partition and send.outcome is Outcome.ACKNOWLEDGED and send.offset is not None
+            if send.partition == partition and send.outcome is SendOutcome.ACKNOWLEDGED and send.offset is not None
         ]
         return sorted(found, key=lambda write: write.offset)
 

@@ -1,4 +1,4 @@
-"""What the logs of a cluster say about its transactions, read batch by batch when nothing moves any more.
+"""The transactions in the logs of a cluster, read batch by batch when the cluster is idle.
 
 T4: a marker is the decision of its transaction's coordinator, in a partition that is part of it, and with it the
 transaction ends there; what comes after begins another one. T5: a producer's epoch never goes back. T8: nothing is left
@@ -15,7 +15,7 @@ from millbeck.coordinator.transaction.status import Status
 from millbeck.kernel.ids import TopicPartition
 from millbeck.records import batch, control
 from millbeck.replication.partition import Partition
-from millbeck.testing.sim.history import Anomaly
+from millbeck.simulation.histories.history import Anomaly
 
 ORDER = "T4 markers"
 FENCING = "T5 fencing"
@@ -24,8 +24,8 @@ DECISIONS = "T7 decisions"
 
 
 @dataclass(slots=True)
-class Decisions:
-    """What coordinators have decided, by producer id and the epoch of the markers."""
+class TransactionOutcomes:
+    """The coordinators' decisions, by producer id and epoch of the markers."""
 
     made: dict[tuple[int, int], bool] = field(default_factory=dict)
     partitions: dict[tuple[int, int], set[TopicPartition]] = field(default_factory=dict)
@@ -73,8 +73,8 @@ def batches_of(partition: Partition) -> Iterator[bytes]:
             offset = each.header.next_offset
 
 
-def check_partition(partition: Partition, decisions: Decisions, *, has_epochs: bool) -> list[Anomaly]:
-    """``has_epochs``: every transaction has an epoch of its own (version 2), so each marker has one decision."""
+def check_partition(partition: Partition, decisions: TransactionOutcomes, *, has_epochs: bool) -> list[Anomaly]:
+    """Check one partition. With ``has_epochs`` each transaction has its own epoch (transaction.version 2)."""
     anomalies: list[Anomaly] = []
     open_epochs: dict[int, int] = {}
     epochs: dict[int, int] = {}
@@ -108,7 +108,7 @@ def check_partition(partition: Partition, decisions: Decisions, *, has_epochs: b
     ]
 
 
-def check_idle(decisions: Decisions) -> Iterable[Anomaly]:
+def check_idle(decisions: TransactionOutcomes) -> Iterable[Anomaly]:
     for transactional_id, status in decisions.last.items():
         if not status.is_idle:
             yield Anomaly(HANGING, f"{transactional_id} is left in {status.shown}")

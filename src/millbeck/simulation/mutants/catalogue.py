@@ -1,8 +1,8 @@
-"""Every mutant by its name, with the runs that have to notice it.
+"""Every mutant by its name, with the runs that must detect it.
 
-Most are noticed in runs that are drawn like any other. Where a mistake shows only in rare company, the runs are drawn
-from the faults that bring that company about (``kinds``); where even that would take too many seeds, the schedule is
-written down (``script``).
+Most are detected in runs that are drawn like any other. Where a mistake shows only in rare conditions, the runs are
+drawn from the faults that cause these conditions (``kinds``); where even that would take too many seeds, the schedule
+is written down (``script``).
 """
 
 from __future__ import annotations
@@ -10,12 +10,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from millbeck.testing.cluster_run import ClusterPlan
-from millbeck.testing.faults import schedule as kinds
-from millbeck.testing.faults.schedule import Fault, draw_schedule
-from millbeck.testing.mutants import of_quorum, of_replicas
-from millbeck.testing.mutants.patching import Patch
-from millbeck.testing.sim.node import stream
+from millbeck.simulation.environment.node import stream
+from millbeck.simulation.faults import schedule as kinds
+from millbeck.simulation.faults.schedule import Fault, draw_schedule
+from millbeck.simulation.mutants import quorum, replicas
+from millbeck.simulation.mutants.patching import Patch
+from millbeck.simulation.runs.cluster_run import ClusterPlan
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,67 +64,73 @@ LEADER_TROUBLE = (
     kinds.SLOW_LINK,
     kinds.STALLS,
 )
+BUSY = tuple(Fault(2.0 + 5.0 * number, kinds.BUSY_CONTROLLER, 4.0, 0.0, 0.0) for number in range(3))
 SNAPSHOTS = (("metadata.log.max.record.bytes.between.snapshots", "1000"),)
 
 MUTANTS: tuple[Mutant, ...] = (
-    Mutant(name="leader acknowledges alone", apply=of_replicas.leader_acknowledges_alone),
+    Mutant(name="leader acknowledges alone", apply=replicas.leader_acknowledges_alone),
     Mutant(
         name="acknowledges before min ISR",
-        apply=of_replicas.acknowledges_before_min_isr,
+        apply=replicas.acknowledges_before_min_isr,
         kinds=(kinds.CRASH_SEVERAL, kinds.CRASH, kinds.SPLIT, kinds.PAUSE),
     ),
     Mutant(
         name="vote not durable",
-        apply=of_quorum.vote_not_durable,
+        apply=quorum.vote_not_durable,
         kinds=(kinds.POWER_LOSS, kinds.POWER_LOSS_OF_ALL, kinds.CRASH_CONTROLLER),
         flushes=True,
     ),
-    Mutant(name="two votes in one epoch", apply=of_quorum.two_votes_in_one_epoch, kinds=CONTROLLER_TROUBLE),
+    Mutant(name="two votes in one epoch", apply=quorum.two_votes_in_one_epoch, kinds=CONTROLLER_TROUBLE),
     Mutant(
         name="leads again in the same epoch after restart",
-        apply=of_quorum.leads_again_in_the_same_epoch,
+        apply=quorum.leads_again_in_the_same_epoch,
         kinds=CONTROLLER_TROUBLE,
     ),
     Mutant(
         name="commit by count of an old epoch",
-        apply=of_quorum.commit_by_count_of_an_old_epoch,
+        apply=quorum.commit_by_count_of_an_old_epoch,
         kinds=CONTROLLER_TROUBLE,
     ),
-    Mutant(name="no diverging-epoch check", apply=of_replicas.no_diverging_epoch_check, kinds=LEADER_TROUBLE),
+    Mutant(name="no diverging-epoch check", apply=replicas.no_diverging_epoch_check, kinds=LEADER_TROUBLE),
     Mutant(
         name="truncation to the high watermark",
-        apply=of_replicas.truncation_to_the_high_watermark,
+        apply=replicas.truncation_to_the_high_watermark,
         kinds=LEADER_TROUBLE,
     ),
-    Mutant(name="ISR member counted that is behind", apply=of_replicas.isr_member_that_is_behind, kinds=LEADER_TROUBLE),
+    Mutant(name="ISR member counted that is behind", apply=replicas.isr_member_that_is_behind, kinds=LEADER_TROUBLE),
     Mutant(
         name="high watermark over a stale ISR",
-        apply=of_replicas.high_watermark_over_a_stale_isr,
+        apply=replicas.high_watermark_over_a_stale_isr,
         kinds=(kinds.CRASH, kinds.PAUSE, kinds.SLOW_LINK, kinds.SPLIT, kinds.STALLS),
         think_s=0.02,
     ),
     Mutant(
         name="AlterPartition without the epoch compare",
-        apply=of_quorum.alter_partition_without_epochs,
+        apply=quorum.alter_partition_without_epochs,
         kinds=LEADER_TROUBLE,
     ),
-    Mutant(name="fenced broker stays in ISR", apply=of_quorum.fenced_broker_stays_in_isr),
+    Mutant(name="fenced broker stays in ISR", apply=quorum.fenced_broker_stays_in_isr),
     Mutant(
         name="unclean shutdown ignored by ELR",
-        apply=of_quorum.unclean_shutdown_ignored_by_elr,
+        apply=quorum.unclean_shutdown_ignored_by_elr,
         kinds=(kinds.CRASH_SEVERAL, kinds.CRASH, kinds.POWER_LOSS),
     ),
-    Mutant(name="reply before metadata commit", apply=of_quorum.reply_before_metadata_commit, kinds=CONTROLLER_TROUBLE),
-    Mutant(name="snapshot that misses one record type", apply=of_quorum.snapshot_without_settings, settings=SNAPSHOTS),
+    Mutant(
+        name="heartbeat counts only when it is decided on",
+        apply=quorum.heartbeat_counts_when_decided,
+        script=BUSY,
+    ),
+    Mutant(name="reply before metadata commit", apply=quorum.reply_before_metadata_commit, kinds=CONTROLLER_TROUBLE),
+    Mutant(name="snapshot that misses one record type", apply=quorum.snapshot_without_settings, settings=SNAPSHOTS),
     Mutant(
         name="zero-filled hole accepted by recovery",
-        apply=of_replicas.zero_filled_hole_accepted,
+        apply=replicas.zero_filled_hole_accepted,
         kinds=(kinds.POWER_LOSS,),
         flushes=False,
     ),
     Mutant(
         name="producer state not rebuilt on a new leader",
-        apply=of_replicas.producer_state_not_rebuilt,
+        apply=replicas.producer_state_not_rebuilt,
         kinds=(*LEADER_TROUBLE, kinds.RESET),
     ),
 )

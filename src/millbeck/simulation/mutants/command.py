@@ -8,26 +8,26 @@ import sys
 from collections.abc import Sequence
 
 from millbeck import compiled
-from millbeck.testing.mutants.catalogue import MUTANTS
-from millbeck.testing.mutants.judging import judge_named, table
-from millbeck.testing.say import say
+from millbeck.simulation.mutants.catalogue import MUTANTS
+from millbeck.simulation.mutants.judging import judge_named, table
+from millbeck.simulation.runs.progress import print_line
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(prog="millbeck.testing.mutants", description=__doc__.split("\n")[0])
+    parser = argparse.ArgumentParser(prog="millbeck.simulation.mutants", description=__doc__.split("\n")[0])
     parser.add_argument("--only", default="", help="mutants whose names contain this")
     parser.add_argument("--jobs", type=int, default=2)
     chosen = parser.parse_args(arguments)
     if compiled.in_use():
-        say("mutants need the Python files: MILLBECK_PURE=1")
+        print_line("mutants need the Python files: MILLBECK_PURE=1")
         return 2
     names = [mutant.name for mutant in MUTANTS if chosen.only in mutant.name]
     verdicts = []
     with multiprocessing.get_context("spawn").Pool(chosen.jobs, maxtasksperchild=1) as pool:
         for verdict in pool.imap_unordered(judge_named, names, chunksize=1):
             verdicts.append(verdict)
-            say(f"{verdict.name}: seed {verdict.seed}, {verdict.seconds:.0f} s, {verdict.first[:160]}")
-    say(table(sorted(verdicts, key=lambda verdict: names.index(verdict.name))))
+            print_line(f"{verdict.name}: seed {verdict.seed}, {verdict.seconds:.0f} s, {verdict.first[:160]}")
+    print_line(table(sorted(verdicts, key=lambda verdict: names.index(verdict.name))))
     return 1 if any(verdict.seed < 0 for verdict in verdicts) else 0
 
 

@@ -1,7 +1,7 @@
-"""Kills a mutant, and finds out which checkers do.
+"""Runs a mutant, and determines which checkers detect it.
 
 A mutant is killed by the first run that ends with an anomaly. Then the checker that found it is left out and the same
-run is made again, until it survives: the checkers left out by then are those that notice the mistake in that run.
+run is made again, until it survives: the checkers left out by then are those that detect the mistake in that run.
 """
 
 from __future__ import annotations
@@ -12,16 +12,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from millbeck.testing.cluster_run import ClusterPlan, ClusterRun
-from millbeck.testing.mutants.catalogue import MUTANTS, Mutant
-from millbeck.testing.mutants.patching import patched
+from millbeck.simulation.mutants.catalogue import MUTANTS, Mutant
+from millbeck.simulation.mutants.patching import patched
+from millbeck.simulation.runs.cluster_run import ClusterPlan, ClusterRun
 
 SEEDS: Final = 200
 CHECKERS_MAX: Final = 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Verdict:
+class MutantResult:
     name: str
     seed: int
     """Of the run that killed it; -1: it is alive."""
@@ -37,7 +37,7 @@ def kind_of(plan: ClusterPlan) -> tuple[str, str] | None:
     return (anomalies[0].kind, anomalies[0].detail) if anomalies else None
 
 
-def judge(mutant: Mutant, seeds: int = SEEDS) -> Verdict:
+def judge(mutant: Mutant, seeds: int = SEEDS) -> MutantResult:
     began_s = time.perf_counter()
     with patched() as patch:
         mutant.apply(patch)
@@ -47,11 +47,11 @@ def judge(mutant: Mutant, seeds: int = SEEDS) -> Verdict:
             if found is not None:
                 killers, survives = _killers(plan, found[0])
                 seconds = time.perf_counter() - began_s
-                return Verdict(
+                return MutantResult(
                     name=mutant.name, seed=seed, first=found[1], killers=killers, survives=survives, seconds=seconds
                 )
     seconds = time.perf_counter() - began_s
-    return Verdict(name=mutant.name, seed=-1, first="", killers=(), survives=True, seconds=seconds)
+    return MutantResult(name=mutant.name, seed=-1, first="", killers=(), survives=True, seconds=seconds)
 
 
 def _killers(plan: ClusterPlan, first: str) -> tuple[tuple[str, ...], bool]:
@@ -64,12 +64,12 @@ def _killers(plan: ClusterPlan, first: str) -> tuple[tuple[str, ...], bool]:
     return tuple(killers), False
 
 
-def judge_named(name: str) -> Verdict:
+def judge_named(name: str) -> MutantResult:
     logging.disable(logging.CRITICAL)
     return judge(next(mutant for mutant in MUTANTS if mutant.name == name))
 
 
-def table(verdicts: Sequence[Verdict]) -> str:
+def table(verdicts: Sequence[MutantResult]) -> str:
     lines = ["", "| mutant | killed after | by | survives without |", "|---|---|---|---|"]
     for verdict in verdicts:
         killed = "ALIVE" if verdict.seed < 0 else f"{verdict.seed + 1} seeds, {verdict.seconds:.0f} s"

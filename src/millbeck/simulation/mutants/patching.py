@@ -1,4 +1,4 @@
-"""Replaces functions for a while. Compiled classes keep theirs: run on the Python files (``MILLBECK_PURE=1``)."""
+"""Replaces functions temporarily. Compiled classes cannot be patched: run the Python files (``MILLBECK_PURE=1``)."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from typing import Any
 
 
 class Patch:
-    """Remembers what it has replaced."""
+    """Keeps the replaced functions, to restore them."""
 
     def __init__(self) -> None:
         self._before: list[tuple[Any, str, Any]] = []
 
     def replace(self, owner: Any, name: str, value: Any) -> Any:
-        """Returns what was there."""
+        """Replace an attribute; returns the original."""
         before = owner.__dict__[name]
         self._before.append((owner, name, before))
         setattr(owner, name, value)

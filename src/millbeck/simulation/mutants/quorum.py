@@ -6,19 +6,21 @@ from dataclasses import replace
 from typing import Any
 
 from millbeck.controller import alter_partition, broker_changes
+from millbeck.controller.broker_lifecycle import BrokerLifecycle
 from millbeck.controller.partition_change import PartitionChange
+from millbeck.controller.result import Steps
 from millbeck.metadata.image import MetadataImage
 from millbeck.metadata.records import BrokerRegistrationChangeRecord, ConfigRecord, MetadataRecord
-from millbeck.raft import electing, leading
+from millbeck.raft import elections, leading
 from millbeck.raft.log_view import end_of
 from millbeck.raft.machine import QuorumMachine
-from millbeck.raft.messages import NOBODY, VoteAsk
+from millbeck.raft.messages import NOBODY, VoteRequest
 from millbeck.raft.quorum_state import FILE_NAME
 from millbeck.raft.roles import Election, Following, Leading, Unattached
-from millbeck.server.drivers import metadata_files
-from millbeck.server.drivers.quorum import QuorumDriver
+from millbeck.server.metadata import metadata_files
+from millbeck.server.metadata.quorum_driver import QuorumDriver
+from millbeck.simulation.mutants.patching import Patch
 from millbeck.storage.atomic_file import write_file
-from millbeck.testing.mutants.patching import Patch
 
 
 def vote_not_durable(patch: Patch) -> None:
@@ -32,25 +34,25 @@ def vote_not_durable(patch: Patch) -> None:
 
 
 def two_votes_in_one_epoch(patch: Patch) -> None:
-    def would_grant(machine: QuorumMachine, ask: VoteAsk) -> bool:
+    def would_grant(machine: QuorumMachine, ask: VoteRequest) -> bool:
         role = machine.role_state
         if ask.is_pre_vote:
             is_free = not isinstance(role, Leading) and not (isinstance(role, Following) and role.has_fetched)
             return is_free and ask.log_end >= end_of(machine.log)
         return ask.log_end >= end_of(machine.log)
 
-    def on_vote_asked(machine: QuorumMachine, token: int, ask: VoteAsk) -> None:
+    def on_vote_asked(machine: QuorumMachine, token: int, ask: VoteRequest) -> None:
         if not ask.is_pre_vote and ask.epoch == machine.epoch and isinstance(machine.role_state, Unattached | Election):
             # It has forgotten whom it voted for.
             machine.state = _without_vote(machine) if machine.voted != NOBODY else machine.state
         before(machine, token, ask)
 
-    patch.replace(electing, "_would_grant", would_grant)
-    before = patch.replace(electing, "on_vote_asked", on_vote_asked)
+    patch.replace(elections, "_would_grant", would_grant)
+    before = patch.replace(elections, "on_vote_asked", on_vote_asked)
 
 
 def _without_vote(machine: QuorumMachine) -> Any:
-    machine.role_state = Unattached(machine.now_ms + machine.draw_election_ms(), machine.now_ms)
+    machine.role_state = Unattached(machine.now_ms + machine.random_election_timeout_ms(), machine.now_ms)
     return replace(machine.state, voted_id=-1)
 
 
@@ -77,7 +79,7 @@ def commit_by_count_of_an_old_epoch(patch: Patch) -> None:
 
 def reply_before_metadata_commit(patch: Patch) -> None:
     async def wait(driver: QuorumDriver, end_offset: int) -> None:
-        """At once."""
+        """Return at once."""
 
     patch.replace(QuorumDriver, "_wait_committed", wait)
 
@@ -94,7 +96,8 @@ def alter_partition_without_epochs(patch: Patch) -> None:
 
 
 def fenced_broker_stays_in_isr(patch: Patch) -> None:
-    def fenced(image: MetadataImage, rules: Any, broker: Any, **_: Any) -> list[MetadataRecord]:
+    def fenced(image: MetadataImage, rules: Any, broker: Any, **_: Any) -> Steps[list[MetadataRecord]]:
+        yield
         return [
             BrokerRegistrationChangeRecord(
                 broker_id=broker.broker_id, broker_epoch=broker.epoch, fenced=broker_changes.FENCE
@@ -102,12 +105,18 @@ def fenced_broker_stays_in_isr(patch: Patch) -> None:
         ]
 
     patch.replace(broker_changes, "fenced", fenced)
-    if hasattr(broker_changes, "partly_fenced"):
-        patch.replace(broker_changes, "partly_fenced", fenced)
+    if hasattr(broker_changes, "records_for_partial_fencing"):
+        patch.replace(broker_changes, "records_for_partial_fencing", fenced)
+
+
+def heartbeat_counts_when_decided(patch: Patch) -> None:
+    """A heartbeat counts and is answered only after the decisions queued before it."""
+    patch.replace(BrokerLifecycle, "heartbeat_arrived", lambda lifecycle, request, now_ms: None)
+    patch.replace(BrokerLifecycle, "reply_to_unchanged", lambda lifecycle, committed, image, request, now_ms: None)
 
 
 def unclean_shutdown_ignored_by_elr(patch: Patch) -> None:
-    """What the broker may have lost is not asked for: it stays eligible."""
+    """After an unclean shutdown a broker stays in the eligible leader replicas."""
 
     def eligible(change: PartitionChange) -> tuple[int, ...]:
         unclean, change.unclean_shutdown = change.unclean_shutdown, None

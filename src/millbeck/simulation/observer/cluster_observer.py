@@ -1,6 +1,6 @@
 """The observer of a `SimCluster`: it is called after every turn of the loop and looks at the nodes that ran in it.
 
-Looking costs a few comparisons when nothing has changed; what is new is read and checked once. Nothing here changes
+This costs a few comparisons when nothing has changed; new data is read and checked once. Nothing here changes
 the run: no randomness, no virtual time.
 """
 
@@ -12,19 +12,19 @@ from typing import Final
 from millbeck.metadata.image import MetadataImage
 from millbeck.replication.partition import Partition
 from millbeck.server.node import Node
-from millbeck.testing.observer.findings import Findings, InvariantBroken
-from millbeck.testing.observer.image_watch import MetadataFacts
-from millbeck.testing.observer.partition_watch import PartitionWatch, ReplicationFacts
-from millbeck.testing.observer.quorum_watch import QuorumFacts, QuorumWatch
-from millbeck.testing.sim.process import Process
-from millbeck.testing.sim_cluster import Member, SimCluster
+from millbeck.simulation.cluster import SimCluster, SimNode
+from millbeck.simulation.environment.process import Process
+from millbeck.simulation.observer.findings import InvariantBroken, Violations
+from millbeck.simulation.observer.image_watch import MetadataFacts
+from millbeck.simulation.observer.partition_watch import ReplicaChecker, ReplicationFacts
+from millbeck.simulation.observer.quorum_watch import QuorumFacts, QuorumMemberChecker
 
 UNEXPECTED: Final = "unexpected error"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Counts:
-    """What happened in a run: too little of it proves nothing."""
+    """Counts of what happened in a run, to detect runs that prove nothing."""
 
     quorum_elections: int = 0
     partition_elections: int = 0
@@ -43,18 +43,28 @@ class Counts:
 
 
 class ClusterObserver:
-    """``data``, ``metadata`` and ``quorum`` are what it knows."""
+    """``data``, ``metadata`` and ``quorum`` hold the observed facts."""
 
-    def __init__(self, cluster: SimCluster, *, min_insync_replicas: int, omitted: frozenset[str] = frozenset()) -> None:
-        self.findings = Findings(cluster.world.loop.time, omitted)
+    def __init__(
+        self,
+        cluster: SimCluster,
+        *,
+        min_insync_replicas: int,
+        omitted: frozenset[str] = frozenset(),
+        keeps_sessions: bool = False,
+    ) -> None:
+        """``keeps_sessions``: no fault separates a running broker from the active controller."""
+        self.findings = Violations(cluster.world.loop.time, omitted)
         self.quorum = QuorumFacts(self.findings)
         self.data = ReplicationFacts(self.findings, min_insync_replicas)
         self.metadata = MetadataFacts(self.findings, self.data)
+        if keeps_sessions:
+            self.metadata.must_be_unfenced = self._runs_with_epoch
         self.excused: dict[str, None] = {}
         self._cluster = cluster
         self._lives: dict[Process, _Life] = {}
         self._told_epochs: dict[int, int] = {}
-        self._members: dict[str, Member] = {member.name: member for member in cluster.members}
+        self._members: dict[str, SimNode] = {member.name: member for member in cluster.members}
         cluster.world.loop.on_turn = self._turn_ended
 
     def counts(self, acknowledged: int) -> Counts:
@@ -94,30 +104,33 @@ class ClusterObserver:
         return life
 
     def is_registered(self, node_id: int) -> bool:
-        """Whether the broker runs, in the very process that the controller knows."""
-        image, member = self.metadata.newest, self._cluster.member(node_id)
-        node = self._cluster.nodes.get(member.name)
+        """Whether the broker is running, in the same process that the controller has registered."""
+        image = self.metadata.newest
         broker = None if image is None else image.cluster.brokers.get(node_id)
-        is_running = self._cluster.machine(member).is_running
-        return is_running and node is not None and broker is not None and node.broker_epoch == broker.epoch
+        return broker is not None and self._runs_with_epoch(node_id, broker.epoch)
+
+    def _runs_with_epoch(self, node_id: int, epoch: int) -> bool:
+        member = self._cluster.member(node_id)
+        node = self._cluster.nodes.get(member.name)
+        return self._cluster.machine(member).is_running and node is not None and node.broker_epoch == epoch
 
     # What the harness tells.
 
-    def ended_unclean(self, member: Member) -> None:
-        """The node's process ends without order: its next registration must not count on what it had."""
+    def ended_unclean(self, member: SimNode) -> None:
+        """The node's process was killed: its next registration must not rely on its former state."""
         image, node = self.metadata.newest, self._cluster.nodes.get(member.name)
         broker = None if image is None else image.cluster.brokers.get(member.number)
         if broker is not None and node is not None and node.broker_epoch == broker.epoch:
             self.metadata.unclean[member.number] = broker.epoch
 
-    def excuse(self, member: Member) -> None:
-        """The disk of the node fails or is full: what it says of that is no surprise."""
+    def excuse(self, member: SimNode) -> None:
+        """The disk of the node fails or is full: errors about it are expected."""
         self.excused[member.name] = None
 
-    def lost_data(self, member: Member) -> None:
+    def lost_data(self, member: SimNode) -> None:
         self.data.wound(member.number)
 
-    def disk_replaced(self, member: Member) -> None:
+    def disk_replaced(self, member: SimNode) -> None:
         self.data.wound(member.number)
         self._told_epochs.pop(member.number, None)
         for process in [process for process, life in self._lives.items() if life.member is member]:
@@ -128,7 +141,7 @@ class _Life:
     """One process of one node."""
 
     def __init__(
-        self, observer: ClusterObserver, member: Member, process_name: str, node: Node, told_epoch: int
+        self, observer: ClusterObserver, member: SimNode, process_name: str, node: Node, told_epoch: int
     ) -> None:
         self.member = member
         self._observer = observer
@@ -137,8 +150,8 @@ class _Life:
         self._disk = observer._cluster.machine(member).disk
         self._image: MetadataImage | None = None
         self._was_active = False
-        self._partitions: dict[Partition, PartitionWatch] = {}
-        self.quorum = QuorumWatch(
+        self._partitions: dict[Partition, ReplicaChecker] = {}
+        self.quorum = QuorumMemberChecker(
             observer.quorum, member.number, process_name, self._disk, node.broker.quorum, told_epoch
         )
 
@@ -166,7 +179,7 @@ class _Life:
                     watch.look(has_joined=has_joined)
 
     def _look_for_surprises(self) -> None:
-        """A node may give up because of its disk, never because something in it contradicts itself."""
+        """A node may stop because of its disk, never because of an internal contradiction."""
         if self.member.name in self._observer.excused:
             return
         broker = self._node.broker
@@ -176,10 +189,10 @@ class _Life:
             detail = f"{broker.unexpected_errors} unexpected errors, {failure!r} because of {cause!r}"
             self._observer.findings.broken(UNEXPECTED, self._name, "", -1, detail)
 
-    def _watch(self, topic: str, partition: Partition) -> PartitionWatch:
+    def _watch(self, topic: str, partition: Partition) -> ReplicaChecker:
         data = self._observer.data
         facts = data.of(topic, partition.name.partition)
-        watch = PartitionWatch(
+        watch = ReplicaChecker(
             data, facts, self.member.number, self._name, self._disk, partition, lambda leader: facts.shadows.get(leader)
         )
         self._partitions[partition] = watch

@@ -1,6 +1,6 @@
-"""What an observer has found: the first violation ends the run, with everything that is known about it.
+"""Violations found by an observer: the first one ends the run, with its details.
 
-A checker can be left out by its name: so it is known which one of them notices a given mistake.
+A checker can be disabled by name, to find out which ones detect a given mistake.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from millbeck.testing.sim.history import Anomaly
+from millbeck.simulation.histories.history import Anomaly
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,7 +36,7 @@ class InvariantBroken(Exception):
         self.violation = violation
 
 
-class Findings:
+class Violations:
     """``omitted`` are the invariants that are not checked."""
 
     def __init__(self, now_s: Callable[[], float], omitted: frozenset[str] = frozenset()) -> None:
@@ -45,7 +45,7 @@ class Findings:
         self._now_s = now_s
 
     def expect(self, holds: bool, invariant: str, node: str, partition: str, offset: int, detail: str) -> None:
-        """Raises `InvariantBroken` unless it holds, or is not asked for. Keep ``detail`` cheap: it is always made."""
+        """Raise `InvariantBroken` if an enabled invariant does not hold. ``detail`` is always built: keep it cheap."""
         if not holds:
             self.broken(invariant, node, partition, offset, detail)
 

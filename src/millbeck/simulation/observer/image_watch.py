@@ -1,30 +1,31 @@
-"""What must hold for the metadata that nodes publish: R6, R10, D3, D7 and D9.
+"""Invariants of the metadata that nodes publish: R6, R10, D3, D7, D9 and D10.
 
-R6 images of the same offset are equal, on every node, however it got there. R10 what a client was told has happened is
-in every image the active controller works with from then on; no node's image goes back. D3 epochs of a partition rise.
-D7 who comes into the ISR has everything committed; a broker that ended without order is in no ISR and not eligible when
-it is registered anew. D9 the leader is in sync, the in-sync replicas are replicas, none of them is fenced, and nobody
-else is elected while somebody is eligible.
+R6 images of the same offset are equal on all nodes. R10 a change that was confirmed to a client is in every later image
+of the active controller; the offset of a node's image does not decrease. D3 a partition's epochs increase. D7 a replica
+that joins the ISR has everything committed; a broker that was killed is in no ISR and not eligible when it registers
+again. D9 the leader is in the ISR, the ISR is a subset of the replicas without fenced brokers, and elections choose
+eligible replicas while there are any. D10 a running broker that can reach the controller is not fenced.
 """
 
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable
 from typing import Final
 
 from millbeck.metadata.image import MetadataImage
 from millbeck.metadata.image.topics import PartitionRegistration
-from millbeck.testing.observer.findings import Findings
-from millbeck.testing.observer.partition_watch import ReplicationFacts
+from millbeck.simulation.observer.findings import Violations
+from millbeck.simulation.observer.partition_watch import ReplicationFacts
 
 CLUSTER: Final = "the cluster"
 REMEMBERED_IMAGES: Final = 400
 
 
 class MetadataFacts:
-    """``newest`` is the image of the highest offset that anybody has published."""
+    """``newest`` is the published image with the highest offset."""
 
-    def __init__(self, findings: Findings, data: ReplicationFacts) -> None:
+    def __init__(self, findings: Violations, data: ReplicationFacts) -> None:
         self.findings = findings
         self.newest: MetadataImage | None = None
         self.isr_change_count = 0
@@ -32,6 +33,8 @@ class MetadataFacts:
         """Groups for which a client was told that a setting was made."""
         self.unclean: dict[int, int] = {}
         """Brokers whose process ended without order, with the epoch they had."""
+        self.must_be_unfenced: Callable[[int, int], bool] = lambda broker_id, epoch: False
+        """Whether the broker of that epoch is known to be alive and to reach the controller."""
         self._data = data
         self._images: dict[int, MetadataImage] = {}
         self._offsets: deque[int] = deque()
@@ -40,13 +43,13 @@ class MetadataFacts:
     # What clients ask for and hear.
 
     def heard(self, group: str) -> None:
-        """A client is told that its setting for a group was made; none is ever taken back."""
+        """A client received confirmation of a setting for a group; settings are never removed."""
         self.confirmed[group] = None
         if self.newest is None or not self.newest.configs.of_group(group):
             self.findings.broken("R10", "a client", CLUSTER, -1, f"a setting of {group} is confirmed, not committed")
 
     def check_controller(self, node: str, image: MetadataImage) -> None:
-        """When a controller begins to take decisions."""
+        """Check the image of a controller that becomes active."""
         for group in self.confirmed:
             if not image.configs.of_group(group):
                 self.findings.broken("R10", node, CLUSTER, image.offset, f"a confirmed setting of {group} is not there")
@@ -68,6 +71,8 @@ class MetadataFacts:
             newest, self.newest = self.newest, image
             self._check_partitions(node, newest, image)
             self._check_registrations(node, newest, image)
+            if newest is not None:
+                self._check_sessions(node, newest, image)
 
     def _check_partitions(self, node: str, before: MetadataImage | None, image: MetadataImage) -> None:
         for topic in image.topics.by_id.values():
@@ -126,7 +131,7 @@ class MetadataFacts:
         images: tuple[MetadataImage, MetadataImage],
         partitions: tuple[PartitionRegistration, PartitionRegistration],
     ) -> None:
-        """Whoever was eligible and has not come back with another process in the same moment still is."""
+        """An eligible replica stays eligible, unless its broker registers a new process in the same change."""
         old, new = partitions
         if not new.has_leader or new.partition_epoch != old.partition_epoch + 1:
             return
@@ -142,7 +147,7 @@ class MetadataFacts:
             self.findings.broken("D9", node, f"{topic}-{index}", -1, detail)
 
     def _check_registrations(self, node: str, before: MetadataImage | None, image: MetadataImage) -> None:
-        """D7: who ended without order lost what it had, until the contrary is known."""
+        """D7: a broker that was killed may have lost data; it must not count as in sync before it has caught up."""
         for broker_id, old_epoch in list(self.unclean.items()):
             broker = image.cluster.brokers.get(broker_id)
             if broker is None or broker.epoch == old_epoch:
@@ -155,6 +160,14 @@ class MetadataFacts:
                     if broker_id in partition.isr or broker_id in partition.eligible_leader_replicas:
                         detail = f"broker {broker_id} is back after an unclean end, and {partition} counts on it"
                         self.findings.broken("D7", node, f"{topic.name}-{index}", image.offset, detail)
+
+    def _check_sessions(self, node: str, before: MetadataImage, image: MetadataImage) -> None:
+        """D10: a busy controller does not fence brokers that are alive."""
+        for broker_id, broker in image.cluster.brokers.items():
+            old = before.cluster.brokers.get(broker_id)
+            is_news = old is not None and old.epoch == broker.epoch and broker.is_fenced and not old.is_fenced
+            if is_news and self.must_be_unfenced(broker_id, broker.epoch):
+                self.findings.broken("D10", node, CLUSTER, image.offset, f"broker {broker_id} is fenced and alive")
 
 
 def _difference(one: MetadataImage, other: MetadataImage) -> str:

@@ -1,7 +1,7 @@
-"""Histories of one partition, as a tree: every batch that any replica ever had, after the one it followed.
+"""The histories of one partition as a tree: each batch of any replica, after the batch that preceded it.
 
-A batch is known by its place in the tree: two replicas that have the same one have the same prefix. So agreement up
-to an offset is the comparison of two numbers, however long the logs are.
+A batch is identified by its place in the tree: two replicas that have the same one have the same prefix. So agreement
+up to an offset is the comparison of two numbers, however long the logs are.
 
 ``committed`` is the path through the tree that some replica has declared committed, by its high watermark.
 """
@@ -16,7 +16,7 @@ UNKNOWN_PREFIX: Final = -1
 
 
 class Entry(NamedTuple):
-    """A batch as a replica has it. ``place`` stands for it and everything before it."""
+    """A batch as a replica has it. ``place`` identifies it and everything before it."""
 
     base_offset: int
     next_offset: int
@@ -25,7 +25,7 @@ class Entry(NamedTuple):
     place: int
 
 
-class Lineage:
+class BatchTree:
     """``committed_end`` is the end of what is committed, ``committed_place`` the last batch of that."""
 
     def __init__(self, name: str) -> None:
@@ -46,7 +46,7 @@ class Lineage:
         return self._places.setdefault(key, len(self._places) + 1)
 
     def contradiction(self, entry: Entry) -> Entry | None:
-        """Another batch with the same offset and epoch, or the same batch after another prefix; None: there is none."""
+        """Another batch with the same offset and epoch, or the same batch after another prefix; None if none."""
         if entry.place == UNKNOWN_PREFIX:
             return None
         known = self._by_epoch.setdefault((entry.base_offset, entry.epoch), entry)
@@ -67,7 +67,7 @@ class Lineage:
         return None if place in (entry.place, UNKNOWN_PREFIX) or entry.place == UNKNOWN_PREFIX else place
 
     def committed_at(self, end_offset: int) -> int:
-        """The committed batch that ends at this offset; `UNKNOWN_PREFIX` when nobody was seen to commit just that."""
+        """The committed batch that ends at this offset; `UNKNOWN_PREFIX` when no commit ended exactly there."""
         index = bisect_left(self._committed_ends, end_offset)
         if index < len(self._committed_ends) and self._committed_ends[index] == end_offset:
             return self._committed_places[index]

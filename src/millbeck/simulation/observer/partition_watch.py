@@ -2,9 +2,9 @@
 
 D1 committed prefixes agree. D2 what was acknowledged is committed, and every later leader has it. D3 one process leads
 a partition in an epoch, epochs rise, and what an older leader still commits is with the newer one. D4 the high
-watermark does not go back, waits for enough replicas and for every one in sync, and consumers see nothing beyond it.
-D5 offset and epoch identify bytes. D6 epochs begin in order, and a log is cut where histories part, not earlier. D7
-whoever is in sync or eligible has everything committed. D8 the log start, the high watermark and the end are in order.
+watermark does not go back, waits for enough replicas and for every one in sync, and consumers see nothing beyond it. D5
+offset and epoch identify bytes. D6 epochs begin in order, and a log is cut where histories part, not earlier. D7
+in-sync and eligible replicas have everything committed. D8 the log start, the high watermark and the end are in order.
 """
 
 from __future__ import annotations
@@ -14,23 +14,23 @@ from collections.abc import Callable
 
 from millbeck.metadata.image import MetadataImage
 from millbeck.replication.partition import Partition
-from millbeck.testing.observer.findings import Findings
-from millbeck.testing.observer.lineage import Entry, Lineage
-from millbeck.testing.observer.shadow import LogShadow
-from millbeck.testing.sim.disk import SimDisk
+from millbeck.simulation.environment.disk import SimDisk
+from millbeck.simulation.observer.findings import Violations
+from millbeck.simulation.observer.lineage import BatchTree, Entry
+from millbeck.simulation.observer.shadow_log import ShadowLog
 
 
 class PartitionFacts:
-    """What is known of one partition, over all its replicas and their lives."""
+    """The facts about one partition, over all its replicas and their processes."""
 
     def __init__(self, name: str, topic: str, index: int) -> None:
         self.name = name
         self.topic = topic
         self.index = index
-        self.lineage = Lineage(name)
+        self.lineage = BatchTree(name)
         self.leaders: dict[int, str] = {}
-        self.newest_leader: tuple[int, LogShadow] | None = None
-        self.shadows: dict[int, LogShadow] = {}
+        self.newest_leader: tuple[int, ShadowLog] | None = None
+        self.shadows: dict[int, ShadowLog] = {}
         self.wounded: dict[int, None] = {}
         """Nodes that have lost data, as far as the controller may not know yet."""
         self.lossy: dict[int, None] = {}
@@ -40,9 +40,9 @@ class PartitionFacts:
 
 
 class ReplicationFacts:
-    """All partitions, and the newest image that anybody has published."""
+    """All partitions, and the newest published image."""
 
-    def __init__(self, findings: Findings, min_insync_replicas: int) -> None:
+    def __init__(self, findings: Violations, min_insync_replicas: int) -> None:
         self.findings = findings
         self.min_insync_replicas = min_insync_replicas
         self.partitions: dict[tuple[str, int], PartitionFacts] = {}
@@ -60,7 +60,7 @@ class ReplicationFacts:
         return sum(len(facts.leaders) for facts in self.partitions.values())
 
     def wound(self, node_id: int) -> None:
-        """The node's disk has lost what was not synced, or everything."""
+        """The node's disk lost unsynced data, or all data."""
         image = self.newest_image()
         for facts in self.partitions.values():
             facts.lossy[node_id] = None
@@ -69,26 +69,26 @@ class ReplicationFacts:
                 facts.wounded[node_id] = None
 
     def damage(self, node_id: int) -> None:
-        """Something has rotted on the node's disk."""
+        """Data on the node's disk was corrupted."""
         for facts in self.partitions.values():
             facts.damaged[node_id] = facts.lossy[node_id] = None
 
     def acknowledged(self, topic: str, index: int, last_offset: int) -> None:
-        """D2, when a producer hears of it."""
+        """Check D2 when a producer receives an acknowledgement."""
         facts = self.of(topic, index)
         if last_offset >= facts.lineage.committed_end:
             detail = f"is acknowledged, {facts.lineage.committed_end} is the end of what is committed"
             self.findings.broken("D2", "a producer", facts.name, last_offset, detail)
 
     def consumed(self, topic: str, index: int, last_offset: int) -> None:
-        """D4, when a consumer has read it."""
+        """Check D4 when a consumer has read a record."""
         facts = self.of(topic, index)
         if last_offset >= facts.lineage.committed_end:
             detail = f"is read, {facts.lineage.committed_end} is the end of what is committed"
             self.findings.broken("D4", "a consumer", facts.name, last_offset, detail)
 
     def check_members(self, facts: PartitionFacts, members: tuple[int, ...], invariant: str, why: str) -> None:
-        """Everybody named has all that is committed. Who has lost data is found out by the controller in time."""
+        """Check that all in-sync and eligible replicas have what is committed, apart from known disk losses."""
         end_offset = facts.lineage.committed_end
         for node_id in members:
             shadow = facts.shadows.get(node_id)
@@ -99,8 +99,8 @@ class ReplicationFacts:
                 self.findings.broken(invariant, f"node {node_id}", facts.name, end_offset, f"{why}; its log: {ends}")
 
 
-class PartitionWatch:
-    """One replica in one life of its node."""
+class ReplicaChecker:
+    """One replica during one process of its node."""
 
     def __init__(
         self,
@@ -110,7 +110,7 @@ class PartitionWatch:
         process_name: str,
         disk: SimDisk,
         partition: Partition,
-        shadow_of: Callable[[int], LogShadow | None],
+        shadow_of: Callable[[int], ShadowLog | None],
     ) -> None:
         self.partition = partition
         self.facts = facts
@@ -118,7 +118,7 @@ class PartitionWatch:
         self._node_id = node_id
         self._process_name = process_name
         self._shadow_of = shadow_of
-        self._shadow = facts.shadows.get(node_id) or LogShadow(disk, facts.lineage)
+        self._shadow = facts.shadows.get(node_id) or ShadowLog(disk, facts.lineage)
         facts.shadows[node_id] = self._shadow
         self._led_epoch = -1
         self._leader_epoch = -1
@@ -131,7 +131,7 @@ class PartitionWatch:
         self._data.findings.broken(invariant, self._process_name, self.facts.name, offset, detail)
 
     def look(self, *, has_joined: bool) -> None:
-        """A node that has not joined the cluster in this life serves nobody, whatever it thinks it leads."""
+        """Check the replica. A node that has not registered with this process serves no clients yet."""
         partition, shadow = self.partition, self._shadow
         log = partition.log
         if not shadow.is_of(log):
@@ -205,7 +205,7 @@ class PartitionWatch:
             self._check_enough(partition)
 
     def _check_enough(self, partition: Partition) -> None:
-        """A leader has committed something new."""
+        """Check that enough replicas have what a leader has just committed."""
         data, facts = self._data, self.facts
         end_offset = facts.lineage.committed_end
         replicas = partition.replicas

@@ -10,30 +10,30 @@ from __future__ import annotations
 
 from typing import Final
 
-from millbeck.raft.effects import Send
+from millbeck.raft.effects import SendRequest
 from millbeck.raft.machine import QuorumMachine
-from millbeck.raft.messages import Ask, Reply, VoteAsk, VoteReply
+from millbeck.raft.messages import Request, Response, VoteRequest, VoteResponse
 from millbeck.raft.voters import ReplicaKey
-from millbeck.server.drivers.quorum import QuorumDriver
-from millbeck.testing.observer.findings import Findings
-from millbeck.testing.observer.lineage import Entry, Lineage
-from millbeck.testing.observer.shadow import LogShadow
-from millbeck.testing.sim.disk import SimDisk
+from millbeck.server.metadata.quorum_driver import QuorumDriver
+from millbeck.simulation.environment.disk import SimDisk
+from millbeck.simulation.observer.findings import Violations
+from millbeck.simulation.observer.lineage import BatchTree, Entry
+from millbeck.simulation.observer.shadow_log import ShadowLog
 
 SNAPSHOT_SUFFIX: Final = ".checkpoint"
 QUORUM: Final = "__cluster_metadata-0"
 
 
 class QuorumFacts:
-    """What is known of the quorum as a whole, over all lives of its members."""
+    """The facts about the quorum as a whole, over all processes of its members."""
 
-    def __init__(self, findings: Findings) -> None:
+    def __init__(self, findings: Violations) -> None:
         self.findings = findings
-        self.lineage = Lineage(QUORUM)
+        self.lineage = BatchTree(QUORUM)
         self.leaders: dict[int, str] = {}
         """By epoch: the process."""
         self.votes: dict[tuple[int, bytes, int], ReplicaKey] = {}
-        self.shadows: dict[int, LogShadow] = {}
+        self.shadows: dict[int, ShadowLog] = {}
         """By node id."""
 
     @property
@@ -41,8 +41,8 @@ class QuorumFacts:
         return len(self.leaders)
 
 
-class QuorumWatch:
-    """One member's life; ``process_name`` is new with every life, ``told_epoch`` is what it said in its former ones."""
+class QuorumMemberChecker:
+    """One process of a member; ``process_name`` is unique, ``told_epoch`` is what its earlier processes announced."""
 
     def __init__(
         self, facts: QuorumFacts, node_id: int, process_name: str, disk: SimDisk, quorum: QuorumDriver, told_epoch: int
@@ -52,7 +52,7 @@ class QuorumWatch:
         self._node_id = node_id
         self._process_name = process_name
         self._quorum = quorum
-        self._shadow = facts.shadows.get(node_id) or LogShadow(disk, facts.lineage)
+        self._shadow = facts.shadows.get(node_id) or ShadowLog(disk, facts.lineage)
         facts.shadows[node_id] = self._shadow
         self._has_begun = False
         self._leader_epoch = -1
@@ -62,19 +62,24 @@ class QuorumWatch:
         self._listen(quorum)
 
     def _listen(self, quorum: QuorumDriver) -> None:
-        """A vote counts when it leaves the node, and so does an epoch: before that it may be forgotten."""
+        """A vote or an epoch counts when it is sent: before that it may be lost."""
         ask_before, send_before = quorum.ask, quorum._send
 
-        async def asked(ask: Ask) -> Reply:
+        async def asked(ask: Request) -> Response:
             reply = await ask_before(ask)
             self.told_epoch = max(self.told_epoch, reply.leader.epoch)
-            if isinstance(ask, VoteAsk) and isinstance(reply, VoteReply) and reply.is_granted and not ask.is_pre_vote:
+            if (
+                isinstance(ask, VoteRequest)
+                and isinstance(reply, VoteResponse)
+                and reply.is_granted
+                and not ask.is_pre_vote
+            ):
                 self._voted(ask.epoch, ask.candidate)
             return reply
 
-        def sent(effect: Send) -> None:
+        def sent(effect: SendRequest) -> None:
             self.told_epoch = max(self.told_epoch, getattr(effect.ask, "epoch", -1))
-            if isinstance(effect.ask, VoteAsk) and not effect.ask.is_pre_vote:
+            if isinstance(effect.ask, VoteRequest) and not effect.ask.is_pre_vote:
                 self._voted(effect.ask.epoch, effect.ask.candidate)
             send_before(effect)
 

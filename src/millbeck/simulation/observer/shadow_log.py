@@ -1,4 +1,4 @@
-"""What the observer knows of one replica's log: its batches, read from the disk's page cache as they are written.
+"""The observer's copy of one replica's log: its batches, read from the page cache as they are written.
 
 Only the fixed fields of a batch are looked at, once. A shadow outlives its process, since the log does.
 """
@@ -10,20 +10,20 @@ from bisect import bisect_right
 from typing import Final
 
 from millbeck.records.crc import crc32c
+from millbeck.simulation.environment.disk import SimDisk
+from millbeck.simulation.environment.inode import Inode
+from millbeck.simulation.observer.lineage import ROOT, UNKNOWN_PREFIX, BatchTree, Entry
 from millbeck.storage.log import Log
-from millbeck.testing.observer.lineage import ROOT, UNKNOWN_PREFIX, Entry, Lineage
-from millbeck.testing.sim.disk import SimDisk
-from millbeck.testing.sim.inode import Inode
 
 _FIELDS: Final = struct.Struct(">qiibIhi")
 _OVERHEAD: Final = 12
 _CHECKSUM_FROM: Final = 21
 
 
-class LogShadow:
-    """``entries`` are the batches from the first segment on; ``end_offset`` is where the log ended at the last look."""
+class ShadowLog:
+    """``entries`` are the batches from the first segment on; ``end_offset`` is the end when last read."""
 
-    def __init__(self, disk: SimDisk, lineage: Lineage) -> None:
+    def __init__(self, disk: SimDisk, lineage: BatchTree) -> None:
         self.disk = disk
         self.lineage = lineage
         self.entries: list[Entry] = []
@@ -40,14 +40,14 @@ class LogShadow:
         return self._log is log
 
     def begin(self, log: Log) -> list[Entry]:
-        """Another process has opened the log: read it anew. Returns its batches."""
+        """Read the log again because another process has opened it; returns its batches."""
         self._log = log
         self.entries, self._bases, self._cursors = [], [], []
         self.end_offset = log.segments[0].base_offset
         return self.grow(log)
 
     def cut(self, end_offset: int) -> list[Entry]:
-        """The log ends here now; returns the batches that are gone."""
+        """The log was truncated to this offset; returns the removed batches."""
         index = bisect_right(self._bases, end_offset)
         while index and self.entries[index - 1].next_offset > end_offset:
             index -= 1
@@ -57,13 +57,13 @@ class LogShadow:
         return gone
 
     def _ends_at(self, end_offset: int) -> None:
-        """A log that begins anew behind its end has nothing of what it had."""
+        """The end of the log; a log that restarts beyond its end keeps no batches."""
         if self.entries and self.entries[-1].next_offset != end_offset:
             self.entries, self._bases, self._cursors = [], [], []
         self.end_offset = end_offset
 
     def grow(self, log: Log) -> list[Entry]:
-        """Read what is new up to the log's end."""
+        """Read new batches up to the end of the log."""
         first = len(self.entries)
         self.start_offset = log.log_start_offset
         place = self.entries[-1].place if self.entries else self._place_before()
@@ -79,11 +79,11 @@ class LogShadow:
         return new
 
     def _place_before(self) -> int:
-        """What an empty log goes on from: a snapshot stands for what is committed before it."""
+        """The place before an empty log: a snapshot represents what is committed before it."""
         return ROOT if self.end_offset == 0 else self.lineage.committed_at(self.end_offset)
 
     def starts_at(self, offset: int) -> None:
-        """The log begins here now; what was before it is gone, and all of it when the log was begun anew."""
+        """The start of the log moved here: earlier batches are gone, or all of them if the log was recreated."""
         self.start_offset = offset
         index = bisect_right(self._bases, offset - 1)
         if index and index == len(self._cursors):
@@ -123,7 +123,7 @@ class LogShadow:
         return [entry for entry in self.entries[first:] if entry.next_offset <= end_offset]
 
     def has_committed(self, end_offset: int) -> bool:
-        """Whether all that is committed below ``end_offset`` is here, or stands in a snapshot before the log."""
+        """Whether the log, or a snapshot before it, has everything committed below ``end_offset``."""
         if end_offset <= self.start_offset:
             return True
         entry = self.upto(end_offset)
@@ -132,8 +132,8 @@ class LogShadow:
         place = self.lineage.committed_at(end_offset)
         return UNKNOWN_PREFIX in (place, entry.place) or entry.place == place
 
-    def common_end(self, other: LogShadow, entries: list[Entry]) -> int:
-        """How far ``entries`` (of this log) are the same as those of the other one; -1 when none of them is."""
+    def common_end(self, other: ShadowLog, entries: list[Entry]) -> int:
+        """The offset up to which ``entries`` equal those of the other log; -1 if none do."""
         theirs = {entry.place: None for entry in other.entries if entry.place != UNKNOWN_PREFIX}
         common = -1
         for entry in entries:
@@ -156,7 +156,7 @@ class LogShadow:
         return path, 8 * begin + int((fraction * 7919 % 1) * 8 * (end - begin))
 
     def is_whole(self, upto_offset: int) -> bool:
-        """Whether the checksums of what is on the disk below ``upto_offset`` are right: rot is not seen otherwise."""
+        """Whether the checksums on disk below ``upto_offset`` are correct; corruption is not detected otherwise."""
         for entry, (path, end) in zip(self.entries, self._cursors, strict=True):
             if entry.next_offset > upto_offset:
                 break

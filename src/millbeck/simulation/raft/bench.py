@@ -1,4 +1,4 @@
-"""One member of a quorum on the bench: a test feeds it events and looks at every effect.
+"""One quorum member under test: a test passes it events and inspects every effect.
 
     member = Member(1, voters=(1, 2, 3), epochs=[1, 1, 2])      # a log of three records
     effects = member.step(TimePassed(), at_ms=5_000)
@@ -9,19 +9,29 @@ does; so ``effects`` may be those of several steps. Nothing is flushed unless th
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TypeVar
 
 from millbeck.kernel.ids import ZERO_UUID, Uuid
-from millbeck.raft.effects import AppendControl, AppendFetched, Effect, Send, TruncateTo
-from millbeck.raft.events import Answered, Asked, Event, LogAppended, LogFlushed, LogTruncated, Started, TimePassed
+from millbeck.raft.effects import AppendControl, AppendFetched, Effect, SendRequest, TruncateTo
+from millbeck.raft.events import (
+    Event,
+    LogAppended,
+    LogFlushed,
+    LogTruncated,
+    ProcessStarted,
+    RequestReceived,
+    ResponseReceived,
+    TimerExpired,
+)
 from millbeck.raft.machine import QuorumMachine
-from millbeck.raft.messages import Ask, Reply, SnapshotKey
+from millbeck.raft.messages import Request, Response, SnapshotKey
+from millbeck.raft.options import QuorumOptions, QuorumTimeouts
 from millbeck.raft.quorum_state import QuorumState
 from millbeck.raft.roles import Role
-from millbeck.raft.timeouts import QuorumTimeouts
 from millbeck.raft.voters import ReplicaKey, VoterHistory, VoterSet
 from millbeck.records.control import KRaftVersion, Voter, VoterEndpoint, Voters
-from millbeck.testing.raft.memory_log import Entry, MemoryLog, MemorySnapshot, Payloads, decode
+from millbeck.simulation.raft.memory_log import Entry, MemoryLog, MemorySnapshot, PayloadTable, decode
 
 E = TypeVar("E")
 
@@ -46,7 +56,7 @@ def voter(node_id: int, *, is_static: bool = False, life: int = 1) -> Voter:
     )
 
 
-class Member:
+class BenchMember:
     def __init__(
         self,
         node_id: int = 1,
@@ -55,17 +65,15 @@ class Member:
         epochs: list[int] | None = None,
         state: QuorumState | None = None,
         is_static: bool = True,
-        can_vote: bool = True,
         start: SnapshotKey | None = None,
-        auto_join: bool = False,
         life: int = 1,
-        bootstrap: tuple[VoterEndpoint, ...] = (),
+        options: QuorumOptions = QuorumOptions(),
     ) -> None:
         """``epochs`` are those of the records in its log, which begins after the snapshot ``start`` if there is one."""
         members = VoterSet.of(tuple(voter(each, is_static=is_static) for each in voters))
         version = 0 if is_static else 1
         self.log = MemoryLog(MemorySnapshot(start or SnapshotKey(0, 0), version, members))
-        self.payloads = Payloads()
+        self.payloads = PayloadTable()
         for epoch in epochs or []:
             self.log.append(Entry(epoch, self.payloads.new()))
         self.log.flush()
@@ -80,10 +88,7 @@ class Member:
             history=history,
             state=state,
             below=self._below,
-            can_vote=can_vote,
-            listeners=(endpoint(node_id),) if can_vote else (),
-            bootstrap=bootstrap,
-            auto_join=auto_join,
+            options=replace(options, listeners=(endpoint(node_id),) if options.can_vote else ()),
         )
 
     def _below(self, bound: int) -> int:
@@ -123,18 +128,18 @@ class Member:
     # What tests do again and again.
 
     def start(self) -> list[Effect]:
-        return self.step(Started())
+        return self.step(ProcessStarted())
 
     def let_time_pass(self) -> list[Effect]:
-        """Up to the machine's next deadline."""
+        """Advance time to the machine's next deadline."""
         self.now_ms = max(self.now_ms, self.machine.next_deadline_ms)
-        return self.step(TimePassed())
+        return self.step(TimerExpired())
 
-    def asked(self, ask: Ask) -> list[Effect]:
-        return self.step(Asked(token=TOKEN, ask=ask))
+    def asked(self, ask: Request) -> list[Effect]:
+        return self.step(RequestReceived(token=TOKEN, ask=ask))
 
-    def answered(self, node_id: int, ask: Ask, reply: Reply | None) -> list[Effect]:
-        return self.step(Answered(node_id=node_id, ask=ask, reply=reply))
+    def answered(self, node_id: int, ask: Request, reply: Response | None) -> list[Effect]:
+        return self.step(ResponseReceived(node_id=node_id, ask=ask, reply=reply))
 
     def flush(self) -> list[Effect]:
         self.log.flush()
@@ -151,5 +156,5 @@ def only(effects: list[Effect], kind: type[E]) -> list[E]:
 
 
 def asks(effects: list[Effect], kind: type[E]) -> dict[int, E]:
-    """What is asked of whom."""
-    return {effect.node_id: effect.ask for effect in only(effects, Send) if isinstance(effect.ask, kind)}
+    """The requests among the effects, by node id."""
+    return {effect.node_id: effect.ask for effect in only(effects, SendRequest) if isinstance(effect.ask, kind)}

@@ -1,6 +1,6 @@
-"""What must hold in every run of the quorum, seen by an observer who sees every member.
+"""The invariants of the quorum, checked by an observer of all members.
 
-Names of the invariants are those of the reliability plan: R1 one leader an epoch, R2 one vote an epoch and replica, R3
+R1 one leader an epoch, R2 one vote an epoch and replica, R3
 log matching, R4 a leader has everything committed, R5 a leader never cuts its log, R7 nothing goes back, R8 what is
 committed is flushed on a majority of the voters.
 """
@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from millbeck.raft.voters import ReplicaKey, VoterSet
-from millbeck.testing.raft.memory_log import Entry, MemoryLog
+from millbeck.simulation.raft.memory_log import Entry, MemoryLog
 
 
 class Violation(AssertionError):
@@ -26,7 +26,7 @@ class Checks:
         self.committed_end = 0
 
     def leads(self, key: ReplicaKey, incarnation: int, epoch: int, log: MemoryLog) -> None:
-        """R1 and R4, when a member begins to lead."""
+        """Check R1 and R4 when a member becomes leader."""
         known = self.leaders.setdefault(epoch, (key, incarnation))
         _expect(known == (key, incarnation), f"R1: epoch {epoch} is led by {known} and by {(key, incarnation)}")
         for offset in range(log.start_offset, self.committed_end):
@@ -35,7 +35,7 @@ class Checks:
         _expect(log.end_offset >= self.committed_end, f"R4: the log of {key} ends before what is committed")
 
     def votes_for(self, voter: ReplicaKey, epoch: int, candidate: ReplicaKey) -> None:
-        """R2, when a vote leaves the machine."""
+        """Check R2 when a vote is sent."""
         known = self.votes.setdefault((voter, epoch), candidate)
         _expect(known == candidate, f"R2: {voter} voted for {known} and for {candidate} in epoch {epoch}")
 
@@ -47,7 +47,7 @@ class Checks:
         _expect(known == own, f"R3: {key} has {own} at offset {offset} of epoch {entry.epoch}, another has {known}")
 
     def commits(self, key: ReplicaKey, log: MemoryLog, before: int, high_watermark: int) -> None:
-        """R7 and the agreement on what is committed."""
+        """Check R7, and that members agree on what is committed."""
         _expect(high_watermark >= before, f"R7: the high watermark of {key} goes from {before} to {high_watermark}")
         _expect(high_watermark <= log.end_offset, f"{key} has committed {high_watermark} and ends at {log.end_offset}")
         for offset in range(max(before, log.start_offset), high_watermark):

@@ -1,4 +1,4 @@
-"""A metadata log in memory: what is flushed, what is not, and what is left of it after a crash or a power cut.
+"""A metadata log in memory, with flushed and unflushed records, and its state after a crash or power loss.
 
 Records are numbers. What a number stands for, an empty record or a control record, is kept in a table that all logs of
 a world share, so that a batch's bytes are three integers a record.
@@ -26,8 +26,8 @@ class Entry(NamedTuple):
 
 
 @dataclass(slots=True)
-class Payloads:
-    """What the numbers in all logs stand for."""
+class PayloadTable:
+    """The meaning of the numbers in all logs."""
 
     controls: dict[int, ControlRecord] = field(default_factory=dict)
     count: int = 0
@@ -99,7 +99,7 @@ class MemoryLog:
         self.flushed_offset = self.end_offset
 
     def begin_with(self, snapshot: MemorySnapshot) -> None:
-        """Let a snapshot stand for everything below its end; what follows it stays, when it agrees."""
+        """Replace everything below a snapshot's end with the snapshot; a consistent rest of the log stays."""
         kept = self.entries[snapshot.key.end_offset - self.start_offset :]
         self.entries = kept if snapshot.key.end_offset <= self.end_offset else []
         self.base = snapshot
@@ -111,7 +111,7 @@ class MemoryLog:
         self.flushed_offset = snapshot.key.end_offset
 
     def lose_power(self, dice: random.Random) -> None:
-        """Some of what was not flushed is on the platter, by chance; it is a prefix, since batches have checksums."""
+        """Keep a random prefix of the unflushed records; checksums ensure that it is a prefix."""
         self.truncate(dice.randint(self.flushed_offset, self.end_offset))
 
     def read(self, offset: int, count_max: int) -> bytes:
@@ -121,7 +121,7 @@ class MemoryLog:
             _RECORD.pack(offset + index, *entry) for index, entry in enumerate(self.entries[first : first + count_max])
         )
 
-    def changes(self, payloads: Payloads) -> list[tuple[int, KRaftVersion | Voters]]:
+    def changes(self, payloads: PayloadTable) -> list[tuple[int, KRaftVersion | Voters]]:
         """The control records about voters, by offset."""
         found = [
             (self.start_offset + index, payloads.controls.get(entry.payload))

@@ -1,4 +1,4 @@
-"""A quorum in virtual time: messages that are late or lost, partitions, crashes, power cuts, changed voters.
+"""A quorum in virtual time: with delayed and lost messages, partitions, crashes, power losses and voter changes.
 
 Everything is drawn from one seed, the options too. The first phase is about safety: whatever happens, `Checks` hold.
 The second is about progress: when all is healed, a leader must be there soon and commit.
@@ -12,23 +12,23 @@ from collections.abc import Callable
 from typing import Final
 
 from millbeck.kernel.ids import ZERO_UUID
-from millbeck.raft.events import Answered, Asked, TimePassed
+from millbeck.raft.events import RequestReceived, ResponseReceived, TimerExpired
 from millbeck.raft.messages import (
-    AddVoterAsk,
-    Ask,
-    RemoveVoterAsk,
-    Reply,
+    AddVoterRequest,
+    RemoveVoterRequest,
+    Request,
+    Response,
     SnapshotKey,
-    VersionsAsk,
-    VersionsReply,
+    VersionsRequest,
+    VersionsResponse,
 )
+from millbeck.raft.options import QuorumTimeouts
 from millbeck.raft.roles import NEVER_MS
-from millbeck.raft.timeouts import QuorumTimeouts
 from millbeck.raft.voters import ReplicaKey, VoterSet
 from millbeck.records.control import Voter, VoterEndpoint
-from millbeck.testing.raft.checks import Checks, Violation
-from millbeck.testing.raft.memory_log import MemorySnapshot, Payloads
-from millbeck.testing.raft.replica import Replica
+from millbeck.simulation.raft.checks import Checks, Violation
+from millbeck.simulation.raft.memory_log import MemorySnapshot, PayloadTable
+from millbeck.simulation.raft.replica import Replica
 
 PROGRESS_MS_MAX: Final = 60_000
 FAULTS: Final = ("crash", "power", "partition", "one-way", "heal", "snapshot", "change", "replace", "power all")
@@ -47,7 +47,7 @@ class RaftWorld:
         faults: tuple[str, ...] | None = None,
         fault_ms_max: int = 400,
     ) -> None:
-        """What is not given is drawn from the seed. Something breaks every ``fault_ms_max`` at the latest."""
+        """Options that are not given are drawn from the seed. A fault is injected at least every ``fault_ms_max``."""
         self.dice = random.Random(f"raft/{seed}")
         self.seed = seed
         pick = self.dice.choice
@@ -68,7 +68,7 @@ class RaftWorld:
         self.faults = drawn if faults is None else list(faults)
         self._fault_ms_max = fault_ms_max
         self.checks = Checks()
-        self.payloads = Payloads()
+        self.payloads = PayloadTable()
         self.snapshots: dict[SnapshotKey, MemorySnapshot] = {}
         self.now_ms = 0
         self.step_count = self.election_count = self.truncation_count = self.snapshot_count = 0
@@ -76,7 +76,7 @@ class RaftWorld:
         self._queue: list[tuple[int, int, Callable[[], None]]] = []
         self._order = 0
         self._token = 0
-        self._pending: dict[int, tuple[Replica, int, int, Ask]] = {}
+        self._pending: dict[int, tuple[Replica, int, int, Request]] = {}
         self._cut: dict[tuple[int, int], bool] = {}
         self._alarms: dict[ReplicaKey, int] = {}
         self.retired: list[Replica] = []
@@ -114,7 +114,7 @@ class RaftWorld:
         heapq.heappush(self._queue, (self.now_ms + delay_ms, self._order, action))
 
     def wake(self, replica: Replica) -> None:
-        """Let a replica know when its deadline has come."""
+        """Notify a replica that its deadline has passed."""
         machine = replica.machine
         if machine is None or machine.next_deadline_ms >= NEVER_MS:
             return
@@ -126,7 +126,7 @@ class RaftWorld:
         def ring() -> None:
             if self._alarms.get(replica.key) == due_ms:
                 del self._alarms[replica.key]
-                replica.deliver(TimePassed())
+                replica.deliver(TimerExpired())
 
         self.after(due_ms - self.now_ms, ring)
 
@@ -138,41 +138,41 @@ class RaftWorld:
     def _passes(self, source: int, target: int) -> bool:
         return not self._cut.get((source, target), False) and self.dice.random() >= self.loss
 
-    def send(self, sender: Replica, node_id: int, endpoint: VoterEndpoint, ask: Ask) -> None:
+    def send(self, sender: Replica, node_id: int, endpoint: VoterEndpoint, ask: Request) -> None:
         self._token += 1
         token = self._token
         self._pending[token] = (sender, sender.incarnation, node_id, ask)
         target_id = endpoint.port
-        if isinstance(ask, VersionsAsk):
+        if isinstance(ask, VersionsRequest):
             self.after(
-                self.dice.randint(0, self.delay_ms), lambda: self._arrived(token, VersionsReply(kraft_version_max=1))
+                self.dice.randint(0, self.delay_ms), lambda: self._arrived(token, VersionsResponse(kraft_version_max=1))
             )
         elif self._passes(sender.key.node_id, target_id):
             self.after(self.dice.randint(0, self.delay_ms), lambda: self._asked(token, target_id, ask))
         self.after(self.timeouts.request_ms, lambda: self._arrived(token, None))
 
-    def _asked(self, token: int, target_id: int, ask: Ask) -> None:
+    def _asked(self, token: int, target_id: int, ask: Request) -> None:
         target = self.replica_of(target_id)
         if target is not None and target.is_up:
             target.note_asked(token, ask)
-            target.deliver(Asked(token=token, ask=ask))
+            target.deliver(RequestReceived(token=token, ask=ask))
 
-    def answer(self, source: Replica, token: int, reply: Reply) -> None:
+    def answer(self, source: Replica, token: int, reply: Response) -> None:
         pending = self._pending.get(token)
         if pending is not None and self._passes(source.key.node_id, pending[0].key.node_id):
             self.after(self.dice.randint(0, self.delay_ms), lambda: self._arrived(token, reply))
 
-    def _arrived(self, token: int, reply: Reply | None) -> None:
+    def _arrived(self, token: int, reply: Response | None) -> None:
         pending = self._pending.pop(token, None)
         if pending is not None:
             sender, incarnation, node_id, ask = pending
             if sender.incarnation == incarnation and sender in self.replicas:
-                sender.deliver(Answered(node_id=node_id, ask=ask, reply=reply))
+                sender.deliver(ResponseReceived(node_id=node_id, ask=ask, reply=reply))
 
     # What happens.
 
     def run(self, duration_ms: int) -> None:
-        """Everything the seed has in store; raises `Violation`."""
+        """Run all steps and faults of the seed; raises `Violation`."""
         end_ms = self.now_ms + duration_ms
         if not self.now_ms:
             for replica in self.replicas:
@@ -239,12 +239,12 @@ class RaftWorld:
             if not is_one_way:
                 self._cut[other.key.node_id, node_id] = True
 
-    def ask_leader(self, ask: Ask) -> bool:
+    def ask_leader(self, ask: Request) -> bool:
         leader = self.leader
         if leader is None:
             return False
         self._token += 1
-        leader.deliver(Asked(token=self._token, ask=ask))
+        leader.deliver(RequestReceived(token=self._token, ask=ask))
         return True
 
     def _change_voters(self) -> None:
@@ -255,7 +255,7 @@ class RaftWorld:
         if self.dice.random() < 0.5 and len(voters.voters) > 1:
             leaving = self.dice.choice(voters.keys)
             if self._can_spare(voters.without(leaving), lost=()):
-                self.change_count += self.ask_leader(RemoveVoterAsk(voter=leaving))
+                self.change_count += self.ask_leader(RemoveVoterRequest(voter=leaving))
             return
         others = [each for each in self.replicas if each.can_vote and voters.get(each.key.node_id) is None]
         if others:
@@ -263,10 +263,10 @@ class RaftWorld:
             voter = Voter(
                 node_id=chosen.key.node_id, directory_id=chosen.key.directory_id, endpoints=(chosen.endpoint,)
             )
-            self.change_count += self.ask_leader(AddVoterAsk(voter=voter))
+            self.change_count += self.ask_leader(AddVoterRequest(voter=voter))
 
     def _replace(self, victim: Replica) -> None:
-        """A node comes back with an empty disk: another replica under the same id."""
+        """Restart a node with an empty disk: a new replica with the same node id."""
         known = [each.machine.history.latest for each in self.replicas if each.machine is not None]
         if self.is_static or len(known) < len(self.replicas):
             return
@@ -281,7 +281,7 @@ class RaftWorld:
         fresh.start()
 
     def _can_spare(self, voters: VoterSet, *, lost: tuple[ReplicaKey, ...]) -> bool:
-        """Whether these voters still have a majority of disks: losing more than that is nobody's promise."""
+        """Whether a majority of the voters' disks would remain; nothing is guaranteed beyond that."""
         gone = {*lost, *(replica.key for replica in self.retired)}
         return sum(key not in gone for key in voters.keys) >= voters.majority
 
@@ -296,7 +296,7 @@ class RaftWorld:
                 replica.start()
 
     def heal_and_expect_progress(self) -> None:
-        """With everybody up and every wire whole, records are committed everywhere before long."""
+        """Start all members and heal the network; records must soon be committed on all of them."""
         self.heal()
         goal = self.checks.committed_end + 20
 

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, assert_never
 from millbeck.kernel.errors import SnapshotNotFound
 from millbeck.raft import leading
 from millbeck.raft.effects import (
-    Answer,
     AppendControl,
     AppendFetched,
     ChangeLeader,
@@ -21,7 +20,8 @@ from millbeck.raft.effects import (
     InstallSnapshot,
     MoveHighWatermark,
     PersistState,
-    Send,
+    SendRequest,
+    SendResponse,
     ServeFetch,
     ServeSnapshot,
     TruncateTo,
@@ -32,20 +32,29 @@ from millbeck.raft.events import (
     LogAppended,
     LogFlushed,
     LogTruncated,
+    ProcessStarted,
     SnapshotInstalled,
     SnapshotTaken,
-    Started,
-    TimePassed,
+    TimerExpired,
 )
 from millbeck.raft.machine import QuorumMachine
-from millbeck.raft.messages import FetchAsk, FetchReply, SnapshotAsk, SnapshotKey, SnapshotReply, VoteAsk, VoteReply
+from millbeck.raft.messages import (
+    FetchRequest,
+    FetchResponse,
+    SnapshotKey,
+    SnapshotRequest,
+    SnapshotResponse,
+    VoteRequest,
+    VoteResponse,
+)
+from millbeck.raft.options import QuorumOptions
 from millbeck.raft.quorum_state import QuorumState
 from millbeck.raft.voters import ReplicaKey, VoterHistory
 from millbeck.records.control import KRaftVersion, LeaderChange, VoterEndpoint, Voters
-from millbeck.testing.raft.memory_log import Entry, MemoryLog, MemorySnapshot, decode
+from millbeck.simulation.raft.memory_log import Entry, MemoryLog, MemorySnapshot, decode
 
 if TYPE_CHECKING:
-    from millbeck.testing.raft.raft_world import RaftWorld
+    from millbeck.simulation.raft.raft_world import RaftWorld
 
 SNAPSHOT_SIZE_BYTES = 25
 SNAPSHOT_PART_BYTES = 10
@@ -93,14 +102,16 @@ class Replica:
             history=history,
             state=self.state,
             below=self.world.dice.randrange,
-            can_vote=self.can_vote,
-            timeouts=self.world.timeouts,
-            listeners=(self.endpoint,) if self.can_vote else (),
-            bootstrap=self.world.bootstrap,
-            auto_join=self.world.auto_join,
+            options=QuorumOptions(
+                can_vote=self.can_vote,
+                timeouts=self.world.timeouts,
+                listeners=(self.endpoint,) if self.can_vote else (),
+                bootstrap=self.world.bootstrap,
+                auto_join=self.world.auto_join,
+            ),
         )
         self._flush_later()
-        self.deliver(Started())
+        self.deliver(ProcessStarted())
 
     def crash(self, *, loses_power: bool) -> None:
         self.machine = None
@@ -114,7 +125,7 @@ class Replica:
             self.log.lose_power(self.world.dice)
 
     def later(self, delay_ms: int, action: Callable[[], None]) -> None:
-        """Do it after a while, if this process is still the same then."""
+        """Call a function after a delay, if this process is still running then."""
         incarnation = self.incarnation
 
         def act() -> None:
@@ -139,7 +150,7 @@ class Replica:
     def _step(self, event: Event) -> None:
         assert self.machine is not None
         self.world.step_count += 1
-        if isinstance(event, TimePassed) and self.world.now_ms < self.machine.next_deadline_ms:
+        if isinstance(event, TimerExpired) and self.world.now_ms < self.machine.next_deadline_ms:
             return
         self._effects.extend(self.machine.step(event, self.world.now_ms))
         self._perform_all()
@@ -191,14 +202,14 @@ class Replica:
                 self._events.appendleft(LogTruncated(end_offset=self.log.end_offset))
             case MoveHighWatermark():
                 self._commit(effect.high_watermark)
-            case Send():
-                if isinstance(effect.ask, VoteAsk) and not effect.ask.is_pre_vote:
+            case SendRequest():
+                if isinstance(effect.ask, VoteRequest) and not effect.ask.is_pre_vote:
                     world.checks.votes_for(self.key, effect.ask.epoch, effect.ask.candidate)
                 world.send(self, effect.node_id, effect.endpoint, effect.ask)
-            case Answer():
+            case SendResponse():
                 ask = self._asks.pop(effect.token, None)
-                is_vote = isinstance(effect.reply, VoteReply) and effect.reply.is_granted
-                if is_vote and isinstance(ask, VoteAsk) and not ask.is_pre_vote:
+                is_vote = isinstance(effect.reply, VoteResponse) and effect.reply.is_granted
+                if is_vote and isinstance(ask, VoteRequest) and not ask.is_pre_vote:
                     world.checks.votes_for(self.key, ask.epoch, ask.candidate)
                 world.answer(self, effect.token, effect.reply)
             case ServeFetch():
@@ -246,7 +257,7 @@ class Replica:
         self._events.appendleft(LogAppended(end_offset=self.log.end_offset, changes=tuple(changes)))
 
     def propose(self) -> bool:
-        """Append a record as the controller would."""
+        """Append a record as the controller does."""
         if self.machine is None or not self.machine.is_leader or self._is_waiting or self._effects:
             return False
         if self.log.end_offset <= self.machine.epoch_start_offset:
@@ -279,10 +290,10 @@ class Replica:
 
     # Serving.
 
-    def _serve_fetch(self, token: int, ask: FetchAsk, *, is_first: bool) -> None:
+    def _serve_fetch(self, token: int, ask: FetchRequest, *, is_first: bool) -> None:
         machine = self.machine
         assert machine is not None
-        refused = leading.refusal_of(machine, ask)
+        refused = leading.fetch_error(machine, ask)
         if refused is not None:
             self.world.answer(self, token, refused)
             return
@@ -294,17 +305,17 @@ class Replica:
         self.world.answer(
             self,
             token,
-            FetchReply(leader=machine.leader, high_watermark=machine.high_watermark, records=records),
+            FetchResponse(leader=machine.leader, high_watermark=machine.high_watermark, records=records),
         )
 
-    def _serve_snapshot(self, token: int, ask: SnapshotAsk) -> None:
+    def _serve_snapshot(self, token: int, ask: SnapshotRequest) -> None:
         machine = self.machine
         assert machine is not None
         if self.log.snapshot != ask.snapshot:
-            reply = SnapshotReply(error_code=SnapshotNotFound.code, leader=machine.leader, snapshot=ask.snapshot)
+            reply = SnapshotResponse(error_code=SnapshotNotFound.code, leader=machine.leader, snapshot=ask.snapshot)
         else:
             size = min(SNAPSHOT_PART_BYTES, SNAPSHOT_SIZE_BYTES - ask.position)
-            reply = SnapshotReply(
+            reply = SnapshotResponse(
                 leader=machine.leader,
                 snapshot=ask.snapshot,
                 size_bytes=SNAPSHOT_SIZE_BYTES,

@@ -1,8 +1,8 @@
 """Many seeded runs of a cluster, on as many processes as asked for: ``make sim``.
 
-    python -m millbeck.testing.campaign --seeds 1000            # runs them all; ends with what happened in them
-    python -m millbeck.testing.campaign --seed 17               # that one; what fails is made smaller and written down
-    python -m millbeck.testing.campaign --plan build/sim/17.json
+    python -m millbeck.simulation.runs.campaign --seeds 1000            # runs them all; ends with counts of events
+    python -m millbeck.simulation.runs.campaign --seed 17               # that one; a failing run is shrunk and saved
+    python -m millbeck.simulation.runs.campaign --plan build/sim/17.json
 
 A campaign in which little happened fails as well: elections, changes of in-sync replicas, truncations and acknowledged
 writes per hundred seeds have their minimums.
@@ -20,11 +20,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from millbeck.testing.cluster_run import ClusterPlan, ClusterRun
-from millbeck.testing.observer.cluster_observer import Counts
-from millbeck.testing.plan_files import parse_plan, plan_text
-from millbeck.testing.say import say
-from millbeck.testing.shrinking import shrink
+from millbeck.simulation.observer.cluster_observer import Counts
+from millbeck.simulation.runs.cluster_run import ClusterPlan, ClusterRun
+from millbeck.simulation.runs.plan_files import parse_plan, plan_text
+from millbeck.simulation.runs.progress import print_line
+from millbeck.simulation.runs.shrinking import shrink
 
 MINIMUMS: Final = {"elections": 300, "isr_changes": 300, "truncations": 30, "acknowledged": 20_000}
 """Per hundred seeds."""
@@ -33,7 +33,7 @@ PLANS_DIRECTORY: Final = "build/sim"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
+class SeedResult:
     seed: int
     problems: tuple[tuple[str, str], ...]
     """Kind and description."""
@@ -42,15 +42,15 @@ class Outcome:
     faults: dict[str, int]
 
 
-def run_seed(seed: int) -> Outcome:
+def run_seed(seed: int) -> SeedResult:
     return run_plan(ClusterPlan.drawn(seed))
 
 
-def run_plan(plan: ClusterPlan) -> Outcome:
+def run_plan(plan: ClusterPlan) -> SeedResult:
     began_s = time.perf_counter()
     run = ClusterRun(plan)
     anomalies = run.run()
-    return Outcome(
+    return SeedResult(
         seed=plan.seed,
         problems=tuple((anomaly.kind, anomaly.detail) for anomaly in anomalies),
         counts=run.counts,
@@ -60,7 +60,7 @@ def run_plan(plan: ClusterPlan) -> Outcome:
 
 
 def shortfalls(counts: Counts, seed_count: int) -> list[str]:
-    """What there was too little of."""
+    """The events that occurred too rarely for the runs to prove anything."""
     found = {
         "elections": counts.quorum_elections + counts.partition_elections,
         "isr_changes": counts.isr_changes,
@@ -78,8 +78,8 @@ def _quiet() -> None:
     logging.disable(logging.CRITICAL)
 
 
-def run_all(seeds: Sequence[int], jobs: int) -> Iterable[Outcome]:
-    """Outcomes as they come."""
+def run_all(seeds: Sequence[int], jobs: int) -> Iterable[SeedResult]:
+    """Yield outcomes as runs finish."""
     if jobs <= 1:
         yield from map(run_seed, seeds)
         return
@@ -98,30 +98,32 @@ def campaign(seeds: Sequence[int], jobs: int) -> int:
             faults[kind] = faults.get(kind, 0) + count
         if outcome.problems:
             failed.append(outcome.seed)
-            say(f"seed {outcome.seed} fails: {outcome.problems[0][1]}\n  make sim SEED={outcome.seed}")
+            print_line(f"seed {outcome.seed} fails: {outcome.problems[0][1]}\n  make sim SEED={outcome.seed}")
         if number % REPORT_EVERY == 0:
             elapsed_s = time.perf_counter() - began_s
-            say(f"{number} seeds in {elapsed_s:.0f} s, {len(failed)} failed; {total}")
+            print_line(f"{number} seeds in {elapsed_s:.0f} s, {len(failed)} failed; {total}")
     elapsed_s = time.perf_counter() - began_s
     count = len(seeds)
-    say(f"{count} seeds in {elapsed_s:.0f} s ({cpu_s / max(count, 1):.2f} s each), {len(failed)} failed: {failed}")
-    say(f"  {total}")
-    say("  faults: " + ", ".join(f"{kind} {faults[kind]}" for kind in sorted(faults)))
+    print_line(
+        f"{count} seeds in {elapsed_s:.0f} s ({cpu_s / max(count, 1):.2f} s each), {len(failed)} failed: {failed}"
+    )
+    print_line(f"  {total}")
+    print_line("  faults: " + ", ".join(f"{kind} {faults[kind]}" for kind in sorted(faults)))
     missing = shortfalls(total, count)
     for line in missing:
-        say(f"empty: {line}")
+        print_line(f"empty: {line}")
     return 1 if failed or missing else 0
 
 
 def replay(plan: ClusterPlan) -> int:
-    """Run one plan; when it fails, find a smaller one that fails in the same way, and write it down."""
+    """Run one plan; if it fails, shrink it to a smaller plan that fails in the same way, and save that."""
     outcome = run_plan(plan)
-    say(f"{plan}\n{outcome.counts} in {outcome.seconds:.2f} s\nfaults: {outcome.faults}")
+    print_line(f"{plan}\n{outcome.counts} in {outcome.seconds:.2f} s\nfaults: {outcome.faults}")
     if not outcome.problems:
-        say("clean")
+        print_line("clean")
         return 0
     for _, detail in outcome.problems[:5]:
-        say(f"FAILS: {detail}")
+        print_line(f"FAILS: {detail}")
 
     def kind_of(candidate: ClusterPlan) -> str | None:
         problems = run_plan(candidate).problems
@@ -132,14 +134,14 @@ def replay(plan: ClusterPlan) -> int:
     path = os.path.join(PLANS_DIRECTORY, f"{plan.seed}.json")
     with open(path, "w", encoding="utf-8") as file:
         file.write(plan_text(smaller, outcome.problems[0][0]))
-    say(f"{len(smaller.schedule)} of {len(plan.schedule)} faults are enough, written to {path}:")
+    print_line(f"{len(smaller.schedule)} of {len(plan.schedule)} faults are enough, written to {path}:")
     for fault in smaller.schedule:
-        say(f"  {fault}")
+        print_line(f"  {fault}")
     return 1
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(prog="millbeck.testing.campaign", description=__doc__.split("\n")[0])
+    parser = argparse.ArgumentParser(prog="millbeck.simulation.runs.campaign", description=__doc__.split("\n")[0])
     parser.add_argument("--seeds", type=int, default=1000)
     parser.add_argument("--first", type=int, default=0)
     parser.add_argument("--seed", default="")

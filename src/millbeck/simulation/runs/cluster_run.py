@@ -1,4 +1,4 @@
-"""A seeded run of a whole cluster: clients work while it is broken in every way a seed draws, and nothing may be lost.
+"""A seeded run of a whole cluster: clients work under faults drawn from the seed; no acknowledged record may be lost.
 
 A run has two phases. In the first one a schedule of faults is carried out (`faults`), several at a time, while an
 observer checks every invariant after every turn (`observer`). Then everything is healed, and the cluster has to come
@@ -19,20 +19,20 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from millbeck.kernel.environment import Environment
-from millbeck.testing.faults import schedule as kinds
-from millbeck.testing.faults.budget import FaultBudget
-from millbeck.testing.faults.harm import Harm
-from millbeck.testing.faults.schedule import Fault, draw_schedule
-from millbeck.testing.observer.cluster_observer import ClusterObserver, Counts
-from millbeck.testing.observer.findings import InvariantBroken
-from millbeck.testing.sim.checkers import check_all
-from millbeck.testing.sim.history import Anomaly, History
-from millbeck.testing.sim.node import stream
-from millbeck.testing.sim.options import NetworkOptions, WorldOptions
-from millbeck.testing.sim_cluster import Member, SimCluster
-from millbeck.testing.workloads.leaders import SeveralNodes
-from millbeck.testing.workloads.produce_and_read import TOPIC, Producer, Reader
-from millbeck.testing.workloads.settings import make_settings
+from millbeck.simulation.checkers import check_all
+from millbeck.simulation.cluster import SimCluster, SimNode
+from millbeck.simulation.environment.node import stream
+from millbeck.simulation.environment.options import NetworkOptions, WorldOptions
+from millbeck.simulation.faults import schedule as kinds
+from millbeck.simulation.faults.budget import FaultBudget
+from millbeck.simulation.faults.injector import FaultInjector
+from millbeck.simulation.faults.schedule import Fault, draw_schedule
+from millbeck.simulation.histories.history import Anomaly, History
+from millbeck.simulation.observer.cluster_observer import ClusterObserver, Counts
+from millbeck.simulation.observer.findings import InvariantBroken
+from millbeck.simulation.workloads.leaders import MultiNodeCluster
+from millbeck.simulation.workloads.produce_and_read import TOPIC, Producer, Reader
+from millbeck.simulation.workloads.settings import make_settings
 
 REPLICAS: Final = 3
 LIMIT_SECONDS: Final = 600.0
@@ -47,7 +47,7 @@ WITHOUT_FLUSH: Final = tuple(kind for kind in kinds.KINDS if kind not in (kinds.
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterPlan:
-    """Everything a seed decides, printed when a run fails."""
+    """All that is drawn from a seed; printed when a run fails."""
 
     seed: int
     is_combined: bool = True
@@ -122,7 +122,7 @@ def _topic_options(dice: random.Random, flushes: bool, chosen: tuple[str, ...]) 
 
 
 class ClusterRun:
-    """``counts`` and ``done`` (how often each kind of fault came about) are there after `run`."""
+    """``counts`` and ``done`` (the number of faults by kind) are set by `run`."""
 
     def __init__(self, plan: ClusterPlan, options: WorldOptions | None = None) -> None:
         self.plan = plan
@@ -136,9 +136,12 @@ class ClusterRun:
         self.world = self.cluster.world
         self.history = History()
         self.observer = ClusterObserver(
-            self.cluster, min_insync_replicas=plan.min_insync_replicas, omitted=plan.omitted
+            self.cluster,
+            min_insync_replicas=plan.min_insync_replicas,
+            omitted=plan.omitted,
+            keeps_sessions=all(fault.kind in kinds.SPARES_SESSIONS for fault in plan.schedule),
         )
-        self.harm = Harm(
+        self.harm = FaultInjector(
             self.cluster,
             self.observer,
             FaultBudget(self.observer),
@@ -150,7 +153,7 @@ class ClusterRun:
         self._slow: Anomaly | None = None
 
     def run(self) -> list[Anomaly]:
-        """The anomalies of the whole run; nothing of the world is left afterwards."""
+        """Run everything and return the anomalies; the world is closed afterwards."""
         try:
             anomalies = self._run()
         finally:
@@ -174,7 +177,7 @@ class ClusterRun:
     async def _scenario(self, environment: Environment) -> None:
         plan, cluster = self.plan, self.cluster
         cluster.start_all()
-        clients = SeveralNodes(environment, cluster.addresses, stream(plan.seed, "addresses"))
+        clients = MultiNodeCluster(environment, cluster.addresses, stream(plan.seed, "addresses"))
         clients.think_s = plan.think_s
         clients.on_acknowledged = lambda partition, offset: self.observer.data.acknowledged(TOPIC, partition, offset)
         clients.on_read = lambda partition, offset: self.observer.data.consumed(TOPIC, partition, offset)
@@ -186,7 +189,7 @@ class ClusterRun:
             return
         await self._work(clients)
 
-    async def _work(self, clients: SeveralNodes) -> None:
+    async def _work(self, clients: MultiNodeCluster) -> None:
         plan = self.plan
         dice = stream(plan.seed, "clients")
         producers = [
@@ -214,12 +217,12 @@ class ClusterRun:
         if self._slow is None:
             await self._read_all(clients)
 
-    async def _read_all(self, clients: SeveralNodes) -> None:
+    async def _read_all(self, clients: MultiNodeCluster) -> None:
         for partition in self._partitions():
             reader = Reader(clients, self.history, "final", partition)
             try:
                 async with asyncio.timeout(RECOVERY_SECONDS):
-                    self.history.read_finally(str(partition), await reader.read_all())
+                    self.history.record_final_read(str(partition), await reader.read_all())
             except TimeoutError:
                 detail = f"{TOPIC}-{partition} can not be read beyond {reader.position}: {self._state()}"
                 self._slow = Anomaly(LIVENESS, detail)
@@ -231,7 +234,7 @@ class ClusterRun:
     # After the faults.
 
     async def _recover(self, work: list[asyncio.Task[Any]]) -> None:
-        """Everything that was begun comes to its end, and every replica is back."""
+        """Wait until all clients have finished and all replicas are in sync."""
         if not await self._in_time(RECOVERY_SECONDS, lambda: all(task.done() for task in work)):
             detail = f"writes are not acknowledged {RECOVERY_SECONDS} s after all has healed: {self._state()}"
             self._slow = Anomaly(LIVENESS, detail)
@@ -239,8 +242,8 @@ class ClusterRun:
         if not await self._in_time(RECOVERY_SECONDS, self._is_whole):
             self._slow = Anomaly(LIVENESS, f"not all is in order {RECOVERY_SECONDS} s after that: {self._state()}")
 
-    async def _go_on_without_one(self, clients: SeveralNodes) -> None:
-        """One node dies and stays away: the others take over, and writes go on."""
+    async def _go_on_without_one(self, clients: MultiNodeCluster) -> None:
+        """Stop one node for good: the others must take over and accept writes."""
         plan, cluster = self.plan, self.cluster
         member = cluster.members[int(plan.absent * len(cluster.members))]
         self.observer.ended_unclean(member)
@@ -269,7 +272,7 @@ class ClusterRun:
         return True
 
     def _is_whole(self) -> bool:
-        """Every partition has its leader and all replicas, with the same end; every node the same metadata."""
+        """Whether each partition has a leader and all replicas with the same end, and all nodes the same metadata."""
         image = self.observer.metadata.newest
         running = self.cluster.running()
         if image is None or len(running) < len(self.cluster.members):
@@ -284,11 +287,11 @@ class ClusterRun:
         return all(node.broker.quorum.image.offset == image.offset for node in running)
 
     def _state(self) -> str:
-        """For a report of what does not come back."""
+        """The state of the cluster, for the report of a failed recovery."""
         image = self.observer.metadata.newest
         parts = [] if image is None else [str(image.topics.partition(TOPIC, each)) for each in self._partitions()]
         missing = [each.name for each in self.cluster.members if not self.cluster.machine(each).is_running]
-        controller: Member | None = self.cluster.active_controller()
+        controller: SimNode | None = self.cluster.active_controller()
         ends = {
             facts.name: {node: shadow.end_offset for node, shadow in facts.shadows.items()}
             for facts in self.observer.data.partitions.values()
@@ -297,7 +300,7 @@ class ClusterRun:
 
 
 def _cause_of(error: BaseException) -> str:
-    """What is at the bottom of it, in one line."""
+    """The root cause of an exception, in one line."""
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
     causes = [repr(error)]

@@ -1,8 +1,8 @@
 """A seeded run of a consumer group on a whole cluster: members come and go, the coordinator dies and moves.
 
 In the first phase members churn while nodes are killed, paused and restarted, one at a time and the coordinator most
-often; the topic grows. Then everybody behaves, and the group has to settle (G5): every partition is somebody's, and
-nobody's target differs from what it has. In the end the group's records are read out of ``__consumer_offsets`` and
+often; the topic grows. Then all members follow the protocol, and the group must become stable (G5): every partition is
+assigned, and every member has its target. In the end the group's records are read out of ``__consumer_offsets`` and
 compared with what the members were told (G1 to G4, `group_history`).
 """
 
@@ -24,12 +24,12 @@ from millbeck.kernel.environment import Environment
 from millbeck.kernel.errors import ApiError
 from millbeck.kernel.ids import TopicPartition
 from millbeck.kernel.names import CONSUMER_OFFSETS_TOPIC
-from millbeck.testing.group_history import NEVER_STABLE, NOT_COVERED, GroupHistory
-from millbeck.testing.one_at_a_time import POLL_SECONDS, break_node, create_topics, drawn_kinds
-from millbeck.testing.sim.history import Anomaly
-from millbeck.testing.sim.node import stream
-from millbeck.testing.sim_cluster import Member, SimCluster
-from millbeck.testing.workloads.group_members import GroupMember, Manners
+from millbeck.simulation.cluster import SimCluster, SimNode
+from millbeck.simulation.environment.node import stream
+from millbeck.simulation.faults.rolling import POLL_SECONDS, break_node, create_topics, drawn_kinds
+from millbeck.simulation.histories.group_history import NEVER_STABLE, NOT_COVERED, GroupHistory
+from millbeck.simulation.histories.history import Anomaly
+from millbeck.simulation.workloads.group_members import GroupMember, MemberBehaviour
 
 GROUP: Final = "g"
 TOPIC: Final = "t"
@@ -50,7 +50,7 @@ SETTINGS: Final = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupsPlan:
-    """Everything a seed decides, printed when a run fails."""
+    """All that is drawn from a seed; printed when a run fails."""
 
     seed: int
     member_count: int
@@ -59,7 +59,7 @@ class GroupsPlan:
     faults: tuple[str, ...]
     fault_count: int
     assignment_interval_ms: int
-    manners: Manners
+    manners: MemberBehaviour
 
     @classmethod
     def drawn(cls, seed: int) -> GroupsPlan:
@@ -72,7 +72,7 @@ class GroupsPlan:
             faults=drawn_kinds(dice),
             fault_count=dice.randint(0, 4),
             assignment_interval_ms=dice.choice((0, 200, 1000)),
-            manners=Manners(
+            manners=MemberBehaviour(
                 leave=dice.choice((0.0, 0.03)),
                 die=dice.choice((0.0, 0.03)),
                 stall=dice.choice((0.0, 0.05)),
@@ -123,7 +123,7 @@ class GroupsRun:
         await admin.close()
 
     async def _seat(self, client: Cluster) -> None:
-        """One member after another."""
+        """Run one member after another in the same place."""
         while True:
             self._member_number += 1
             member = GroupMember(
@@ -156,7 +156,7 @@ class GroupsRun:
             await break_node(self.cluster, victim, kind, dice, topics=[CONSUMER_OFFSETS_TOPIC])
         await asyncio.sleep(pause_s)
 
-    def _victim(self, dice: random.Random) -> Member:
+    def _victim(self, dice: random.Random) -> SimNode:
         coordinator = self.cluster.leader_of(CONSUMER_OFFSETS_TOPIC, partition_for(GROUP, OFFSETS_PARTITIONS))
         if coordinator is not None and dice.random() < 0.7:
             return coordinator

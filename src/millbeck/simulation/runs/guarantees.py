@@ -19,14 +19,14 @@ from dataclasses import dataclass
 from typing import Final
 
 from millbeck.kernel.environment import Environment
-from millbeck.testing.say import say
-from millbeck.testing.sim.checkers import lost_acknowledged
-from millbeck.testing.sim.history import History
-from millbeck.testing.sim.node import stream
-from millbeck.testing.sim_cluster import Member, SimCluster
-from millbeck.testing.workloads.leaders import SeveralNodes
-from millbeck.testing.workloads.produce_and_read import TOPIC, Reader
-from millbeck.testing.workloads.unrepeated import send_each_once
+from millbeck.simulation.checkers.log_contents import lost_acknowledged
+from millbeck.simulation.cluster import SimCluster, SimNode
+from millbeck.simulation.environment.node import stream
+from millbeck.simulation.histories.history import History
+from millbeck.simulation.runs.progress import print_line
+from millbeck.simulation.workloads.leaders import MultiNodeCluster
+from millbeck.simulation.workloads.produce_and_read import TOPIC, Reader
+from millbeck.simulation.workloads.unrepeated import send_each_once
 
 RESETS: Final = "connections reset, no broker fails"
 FOLLOWER: Final = "a follower"
@@ -45,7 +45,7 @@ SETTINGS: Final = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Row:
+class DurabilityCase:
     acks: int
     min_insync_replicas: int
     failure: str
@@ -58,24 +58,24 @@ class Row:
 
 
 ROWS: Final = (
-    Row(acks=0, min_insync_replicas=1, failure=RESETS, may_lose=True),
-    Row(acks=0, min_insync_replicas=1, failure=LEADER, may_lose=True),
-    Row(acks=1, min_insync_replicas=1, failure=FOLLOWER, may_lose=False),
-    Row(acks=1, min_insync_replicas=1, failure=LEADER, may_lose=True),
-    Row(acks=-1, min_insync_replicas=1, failure=FOLLOWER, may_lose=False),
-    Row(acks=-1, min_insync_replicas=1, failure=LEADER, may_lose=True),
-    Row(acks=-1, min_insync_replicas=2, failure=ONE, may_lose=False),
-    Row(acks=-1, min_insync_replicas=2, failure=TWO, may_lose=True),
-    Row(acks=-1, min_insync_replicas=3, failure=ONE, may_lose=False),
-    Row(acks=-1, min_insync_replicas=3, failure=TWO, may_lose=False),
-    Row(acks=-1, min_insync_replicas=3, failure=ALL, may_lose=True),
+    DurabilityCase(acks=0, min_insync_replicas=1, failure=RESETS, may_lose=True),
+    DurabilityCase(acks=0, min_insync_replicas=1, failure=LEADER, may_lose=True),
+    DurabilityCase(acks=1, min_insync_replicas=1, failure=FOLLOWER, may_lose=False),
+    DurabilityCase(acks=1, min_insync_replicas=1, failure=LEADER, may_lose=True),
+    DurabilityCase(acks=-1, min_insync_replicas=1, failure=FOLLOWER, may_lose=False),
+    DurabilityCase(acks=-1, min_insync_replicas=1, failure=LEADER, may_lose=True),
+    DurabilityCase(acks=-1, min_insync_replicas=2, failure=ONE, may_lose=False),
+    DurabilityCase(acks=-1, min_insync_replicas=2, failure=TWO, may_lose=True),
+    DurabilityCase(acks=-1, min_insync_replicas=3, failure=ONE, may_lose=False),
+    DurabilityCase(acks=-1, min_insync_replicas=3, failure=TWO, may_lose=False),
+    DurabilityCase(acks=-1, min_insync_replicas=3, failure=ALL, may_lose=True),
 )
 
 
 class GuaranteeRun:
-    """One seed of one row; ``lost`` and ``acknowledged`` are there after `run`."""
+    """One seed of one row; `run` sets ``lost`` and ``acknowledged``."""
 
-    def __init__(self, row: Row, seed: int) -> None:
+    def __init__(self, row: DurabilityCase, seed: int) -> None:
         self.row = row
         self.cluster = SimCluster(seed, is_combined=False, settings=SETTINGS)
         self.history = History()
@@ -83,16 +83,16 @@ class GuaranteeRun:
         self._dice = stream(seed, f"guarantees {row}")
 
     def run(self) -> int:
-        """How many acknowledged records are gone."""
+        """Run the seed; returns the number of lost acknowledged records."""
         with self.cluster.world as world:
             world.run(self._scenario, limit_s=LIMIT_SECONDS)
         assert self.history.acknowledged_count() > 0, "nothing was acknowledged: the run proves nothing"
-        self.lost = len(lost_acknowledged.check(self.history))
+        self.lost = len(lost_acknowledged(self.history))
         return self.lost
 
     async def _scenario(self, environment: Environment) -> None:
         self.cluster.start_all()
-        clients = SeveralNodes(environment, self.cluster.addresses, self._dice)
+        clients = MultiNodeCluster(environment, self.cluster.addresses, self._dice)
         options = {"min.insync.replicas": str(self.row.min_insync_replicas)}
         await clients.create_topic(1, options, replication_factor=3)
         while not self._is_whole():
@@ -109,7 +109,7 @@ class GuaranteeRun:
             await asyncio.sleep(0.1)
         # What was acknowledged by the leader alone is still on its way to the others.
         await asyncio.sleep(SETTLE_SECONDS)
-        self.history.read_finally("0", await Reader(clients, self.history, "final", 0).read_all())
+        self.history.record_final_read("0", await Reader(clients, self.history, "final", 0).read_all())
 
     def _is_whole(self) -> bool:
         nodes = self.cluster.running()
@@ -146,7 +146,7 @@ class GuaranteeRun:
         self.cluster.start_all()
         await asyncio.sleep(SETTLE_SECONDS)
 
-    def _failing(self, leader: Member, followers: list[Member], *, is_isolated: bool) -> list[Member]:
+    def _failing(self, leader: SimNode, followers: list[SimNode], *, is_isolated: bool) -> list[SimNode]:
         """Followers that were cut off come first in the list: where two fail, it is the two in sync in half of them."""
         everybody = [leader, *followers]
         match self.row.failure:
@@ -172,7 +172,7 @@ def _run_one(task: tuple[int, int]) -> tuple[int, int, int]:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(prog="millbeck.testing.guarantees", description=__doc__.split("\n")[0])
+    parser = argparse.ArgumentParser(prog="millbeck.simulation.runs.guarantees", description=__doc__.split("\n")[0])
     parser.add_argument("--seeds", type=int, default=100, help="of each row")
     parser.add_argument("--jobs", type=int, default=2)
     chosen = parser.parse_args(arguments)
@@ -182,12 +182,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         for index, lost, count in pool.imap_unordered(_run_one, tasks, chunksize=4):
             losses[index] += lost > 0
             acknowledged[index] += count
-    say(table(losses, acknowledged, chosen.seeds))
+    print_line(table(losses, acknowledged, chosen.seeds))
     return 0 if all(is_kept(row, count) for row, count in zip(ROWS, losses, strict=True)) else 1
 
 
-def is_kept(row: Row, losing_seeds: int) -> bool:
-    """A row that may lose has to show it, the others must not."""
+def is_kept(row: DurabilityCase, losing_seeds: int) -> bool:
+    """Whether rows that allow loss have shown it, and no other row has."""
     return (losing_seeds > 0) == row.may_lose
 
 

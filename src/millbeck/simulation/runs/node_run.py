@@ -1,4 +1,4 @@
-"""A seeded run of one whole node: clients work, the node is killed and loses power, and nothing may be lost.
+"""A seeded run of one whole node: clients work, the node is killed and loses power; no acknowledged record is lost.
 
 What breaks, when and how often comes from the seed alone. Two promises are tested: without flushing, what was
 acknowledged survives the death of the process; with ``flush.messages=1`` it survives a power cut as well.
@@ -14,14 +14,14 @@ from typing import Final
 
 from millbeck.kernel.environment import Environment
 from millbeck.server.config import NodeConfig
-from millbeck.server.formatting import format_directories
+from millbeck.server.local.formatting import format_directories
 from millbeck.server.node import Node, NodeSettings
-from millbeck.testing.sim import World
-from millbeck.testing.sim.checkers import check_all
-from millbeck.testing.sim.history import Anomaly, History
-from millbeck.testing.sim.node import stream
-from millbeck.testing.sim.threads import SimThreads
-from millbeck.testing.workloads.produce_and_read import Cluster, work
+from millbeck.simulation import World
+from millbeck.simulation.checkers import check_all
+from millbeck.simulation.environment.node import stream
+from millbeck.simulation.environment.threads import SimThreads
+from millbeck.simulation.histories.history import Anomaly, History
+from millbeck.simulation.workloads.produce_and_read import Cluster, work
 
 HOST: Final = "n1"
 PORT: Final = 9092
@@ -30,7 +30,7 @@ LIMIT_SECONDS: Final = 1200.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """Everything a seed decides, printed when a run fails."""
+    """All that is drawn from a seed; printed when a run fails."""
 
     seed: int
     survives_power_loss: bool
@@ -77,7 +77,7 @@ class NodeRun:
         self._stop: asyncio.Event | None = None
 
     def settings(self) -> dict[str, str]:
-        """Of the node."""
+        """The settings of the node."""
         return {
             "log.dirs": "/data",
             "listeners": f"PLAINTEXT://:{PORT}",
@@ -109,7 +109,7 @@ class NodeRun:
         self.machine.start(self._main, may_fail=True)
 
     def run(self) -> list[Anomaly]:
-        """The anomalies of the whole run. A node that serves and waits for its disk on the loop fails it."""
+        """Run everything and return the anomalies. A node that blocks its event loop on the disk fails the run."""
         try:
             self.world.run(self._scenario, limit_s=LIMIT_SECONDS)
         finally:

@@ -1,4 +1,4 @@
-"""Plans of cluster runs as files: a run that failed is kept as what was done, whatever a seed will mean later."""
+"""Plans of cluster runs as files: a failed run is kept with its faults, since code changes change what a seed means."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ import dataclasses
 import json
 from typing import Any
 
-from millbeck.testing.cluster_run import ClusterPlan
-from millbeck.testing.faults.schedule import Fault
-from millbeck.testing.sim.options import NetworkOptions
+from millbeck.simulation.environment.options import NetworkOptions
+from millbeck.simulation.faults.schedule import Fault
+from millbeck.simulation.runs.cluster_run import ClusterPlan
 
 
 def plan_text(plan: ClusterPlan, note: str = "") -> str:
-    """One fault to a line, so that a difference can be read; ``note`` says what the run found."""
+    """One fault per line, for readable diffs; ``note`` is the result of the run."""
     fields: dict[str, Any] = {"note": note}
     for field in dataclasses.fields(plan):
         value = getattr(plan, field.name)

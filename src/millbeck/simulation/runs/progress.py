@@ -1,10 +1,10 @@
-"""How long runs tell of their progress: a line at a time, at once, also when nobody has a terminal."""
+"""Progress messages of long runs: a line at a time, flushed, also without a terminal."""
 
 from __future__ import annotations
 
 import sys
 
 
-def say(text: str) -> None:
+def print_line(text: str) -> None:
     sys.stdout.write(f"{text}\n")
     sys.stdout.flush()

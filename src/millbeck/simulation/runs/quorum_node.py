@@ -1,4 +1,4 @@
-"""A process that is nothing but a member of the quorum: the real driver on a disk, behind a listener of its own.
+"""A node with only a member of the quorum: the real driver on a disk, behind its own listener.
 
 It serves what members say to each other, without the rest of a node, so that the driver can be run in a simulated world
 by itself. `QuorumRun` (``quorum_run``) has several of them elect, fail and come back.
@@ -14,19 +14,19 @@ from millbeck.client.addresses import Address
 from millbeck.kernel.environment import Environment
 from millbeck.kernel.errors import ApiError
 from millbeck.kernel.ids import Uuid
-from millbeck.raft.timeouts import QuorumTimeouts
+from millbeck.raft.options import QuorumTimeouts
 from millbeck.records.control import VoterEndpoint
-from millbeck.server.drivers import raft_wire
-from millbeck.server.drivers.metadata_loading import open_metadata_log
-from millbeck.server.drivers.metadata_snapshots import SnapshotOptions
-from millbeck.server.drivers.quorum import MetadataLogFailed, QuorumDriver
-from millbeck.server.drivers.quorum_settings import QuorumSettings
+from millbeck.server.metadata import raft_messages
+from millbeck.server.metadata.loading import open_metadata_log
+from millbeck.server.metadata.quorum_driver import MetadataLogFailed, QuorumDriver
+from millbeck.server.metadata.quorum_settings import QuorumSettings
+from millbeck.server.metadata.snapshots import SnapshotOptions
 from millbeck.storage.directory import LogDirectory
 from millbeck.storage.file_cache import FileCache
 from millbeck.storage.index_cache import IndexCache
 from millbeck.wire import codec, framing
 from millbeck.wire.api_keys import APIS
-from millbeck.wire.messages.api_versions import ApiVersion, ApiVersionsResponse, SupportedFeatureKey
+from millbeck.wire.messages.metadata import ApiVersion, ApiVersionsResponse, SupportedFeatureKey
 
 PORT: Final = 9093
 SERVED: Final = (1, 18, 52, 53, 54, 59, 80, 81, 82)
@@ -34,7 +34,7 @@ FRAME_BYTES_MAX: Final = 64 << 20
 
 
 class QuorumNode:
-    """One life of a member. `serve` returns when the driver has failed or `stop` was called."""
+    """One process of a member. `serve` returns when the driver has failed or `stop` was called."""
 
     def __init__(
         self, environment: Environment, settings: QuorumSettings, *, node_id: int, root: str = "/data"
@@ -126,8 +126,8 @@ class _Door(asyncio.Protocol):
                 supported_features=[SupportedFeatureKey(name="kraft.version", min_version=0, max_version=1)],
             )
         try:
-            ask = raft_wire.ask_of(request, self._driver.settings.cluster_id)
-            return raft_wire.response_of(request, await self._driver.ask(ask))
+            ask = raft_messages.ask_of(request, self._driver.settings.cluster_id)
+            return raft_messages.to_wire_response(request, await self._driver.ask(ask))
         except (ApiError, MetadataLogFailed) as error:
             response = APIS[api_key].response()
             response.error_code = getattr(error, "code", -1)

@@ -16,11 +16,11 @@ from millbeck.metadata.delta import MetadataDelta
 from millbeck.metadata.framing import encode
 from millbeck.metadata.image import MetadataImage
 from millbeck.metadata.records import ConfigRecord
-from millbeck.server.drivers.quorum import MetadataLogFailed, QuorumDriver
-from millbeck.testing.quorum_node import QuorumNode, settings_of
-from millbeck.testing.sim import World
-from millbeck.testing.sim.node import Node, stream
-from millbeck.testing.sim.options import WorldOptions
+from millbeck.server.metadata.quorum_driver import MetadataLogFailed, QuorumDriver
+from millbeck.simulation import World
+from millbeck.simulation.environment.node import Node, stream
+from millbeck.simulation.environment.options import WorldOptions
+from millbeck.simulation.runs.quorum_node import QuorumNode, settings_of
 
 LIMIT_SECONDS: Final = 600.0
 FAULTS: Final = ("crash", "power loss", "partition", "one way", "heal", "pause", "slow disk", "power loss of all")
@@ -83,7 +83,7 @@ class QuorumRun:
     # The run.
 
     def run(self) -> None:
-        """Raises what went wrong."""
+        """Run everything; raises on the first anomaly."""
         try:
             self.world.run(self._scenario, limit_s=LIMIT_SECONDS)
         finally:

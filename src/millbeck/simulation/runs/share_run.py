@@ -1,9 +1,9 @@
 """A seeded run of a share group on a whole cluster: members come and go, leaders and share coordinators die.
 
 First members take, settle, forget and die while nodes are killed, paused and restarted, one at a time; a producer goes
-on writing. Then everybody behaves, and everything has to be settled: no lag is left. What members were given and told
-is checked as it happens (`share_history`, S1 to S6). Some groups have a dead-letter topic, which is read in the end and
-must have everything that the group has given up (S7).
+on writing. Then all members follow the protocol, and all records must be acknowledged: no lag is left. What members
+were given and told is checked as it happens (`share_history`, S1 to S6). Some groups have a dead-letter topic, which is
+read in the end and must have everything that the group has given up (S7).
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from millbeck.kernel.ids import TopicPartition
 from millbeck.kernel.names import CONSUMER_OFFSETS_TOPIC, SHARE_GROUP_STATE_TOPIC
 from millbeck.metadata.features import DEAD_LETTERS_FROM, SHARE_VERSION
 from millbeck.server.share.dead_letters import REJECTED
-from millbeck.testing.one_at_a_time import POLL_SECONDS, break_node, create_topics, drawn_kinds
-from millbeck.testing.share_history import NEVER_DRAINED, ShareHistory
-from millbeck.testing.sim.history import Anomaly
-from millbeck.testing.sim.node import stream
-from millbeck.testing.sim_cluster import Member, SimCluster
-from millbeck.testing.workloads.share_members import Manners, ShareGroupMember
+from millbeck.simulation.cluster import SimCluster, SimNode
+from millbeck.simulation.environment.node import stream
+from millbeck.simulation.faults.rolling import POLL_SECONDS, break_node, create_topics, drawn_kinds
+from millbeck.simulation.histories.history import Anomaly
+from millbeck.simulation.histories.share_history import NEVER_DRAINED, ShareHistory
+from millbeck.simulation.workloads.share_members import MemberBehaviour, ShareGroupMember
 
 GROUP: Final = "jobs"
 TOPIC: Final = "t"
@@ -56,7 +56,7 @@ SETTINGS: Final = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SharePlan:
-    """Everything a seed decides, printed when a run fails."""
+    """All that is drawn from a seed; printed when a run fails."""
 
     seed: int
     member_count: int
@@ -67,7 +67,7 @@ class SharePlan:
     acquire_mode: str
     faults: tuple[str, ...]
     fault_count: int
-    manners: Manners
+    manners: MemberBehaviour
     has_dead_letters: bool = False
 
     @classmethod
@@ -83,7 +83,7 @@ class SharePlan:
             acquire_mode=dice.choice(("batch_optimized", "record_limit")),
             faults=drawn_kinds(dice),
             fault_count=dice.randint(1, 3),
-            manners=Manners(
+            manners=MemberBehaviour(
                 release=dice.choice((0.0, 0.1)),
                 reject=dice.choice((0.0, 0.05)),
                 forget=dice.choice((0.0, 0.1)),
@@ -166,7 +166,7 @@ class ShareRun:
         (await admin.incremental_alter_configs({resource: changes}, timeout_s=60)).all()
 
     async def _produce(self, environment: Environment, servers: str) -> None:
-        """Records with pauses in between, so that there are some before, during and after each fault."""
+        """Produce records with pauses, so that some are written before, during and after each fault."""
         async with Producer(environment, {"bootstrap.servers": servers, "delivery.timeout.ms": "200000"}) as producer:
             for number in range(self.plan.record_count):
                 place = TopicPartition(TOPIC, number % self.plan.partition_count)
@@ -199,7 +199,7 @@ class ShareRun:
                         )
 
     async def _seat(self, environment: Environment, servers: str) -> None:
-        """One member after another."""
+        """Run one member after another in the same place."""
         settings = {
             "bootstrap.servers": servers,
             "group.id": GROUP,
@@ -233,7 +233,7 @@ class ShareRun:
             victim, kind = self._victim(dice), dice.choice(self.plan.faults)
             await break_node(self.cluster, victim, kind, dice, topics=TOPICS)
 
-    def _victim(self, dice: random.Random) -> Member:
+    def _victim(self, dice: random.Random) -> SimNode:
         topic = dice.choice((TOPIC, TOPIC, SHARE_GROUP_STATE_TOPIC, CONSUMER_OFFSETS_TOPIC))
         leader = self.cluster.leader_of(topic, 0)
         return leader if leader is not None else dice.choice(self.cluster.members)
@@ -246,7 +246,7 @@ class ShareRun:
             await asyncio.sleep(POLL_SECONDS)
 
     async def _look(self, admin: Admin) -> int | None:
-        """What is left of all partitions together; None when nobody can say."""
+        """The total lag of all partitions; None if it cannot be determined."""
         try:
             found = (await admin.list_share_offsets([GROUP], timeout_s=10)).all()[GROUP]
         except ApiError:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
-from millbeck.testing.cluster_run import ClusterPlan
+from millbeck.simulation.runs.cluster_run import ClusterPlan
 
 T = TypeVar("T")
 

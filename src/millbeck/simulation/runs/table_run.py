@@ -13,14 +13,14 @@ from dataclasses import dataclass
 from typing import Final
 
 from millbeck.kernel.environment import Environment
-from millbeck.testing.node_run import HOST, PORT, NodeRun, Plan
-from millbeck.testing.sim.checkers import check_table
-from millbeck.testing.sim.disk_faults import DiskCall
-from millbeck.testing.sim.history import Anomaly
-from millbeck.testing.sim.node import stream
-from millbeck.testing.sim.table_history import TableHistory
-from millbeck.testing.workloads.compacted_table import TableProducer, TableReader
-from millbeck.testing.workloads.produce_and_read import TOPIC, Cluster
+from millbeck.simulation.checkers import check_table
+from millbeck.simulation.environment.disk_faults import DiskCall
+from millbeck.simulation.environment.node import stream
+from millbeck.simulation.histories.history import Anomaly
+from millbeck.simulation.histories.table_history import TableHistory
+from millbeck.simulation.runs.node_run import HOST, PORT, NodeRun, Plan
+from millbeck.simulation.workloads.compacted_table import TableProducer, TableReader
+from millbeck.simulation.workloads.produce_and_read import TOPIC, Cluster
 
 DAY_MS: Final = 86_400_000
 LAST_COMPACTION_SECONDS: Final = 5.0
@@ -76,7 +76,7 @@ class TablePlan(Plan):
         )
 
 
-class TableRun(NodeRun):
+class CompactionRun(NodeRun):
     def __init__(self, plan: TablePlan) -> None:
         super().__init__(plan)
         self.table_plan = plan
@@ -128,7 +128,7 @@ class TableRun(NodeRun):
             await asyncio.gather(*following)
         for partition in partitions:
             reader = TableReader(cluster, self.history, "final", partition)
-            self.history.read_finally(str(partition), await reader.read_all())
+            self.history.record_final_read(str(partition), await reader.read_all())
         self._look_inside()
 
     async def _break(self, kind: str, dice: random.Random) -> None:
@@ -139,7 +139,7 @@ class TableRun(NodeRun):
         await super()._break(kind, dice)
 
     def _look_inside(self) -> None:
-        """What clients cannot see: where active segments begin, and that there was something to check."""
+        """Check what clients cannot see: the start of active segments, and that compaction took place."""
         assert self.node is not None
         topic = self.node.broker.topics.by_name[TOPIC]
         for index, partition in topic.partitions.items():

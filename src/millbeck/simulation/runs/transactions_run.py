@@ -31,14 +31,15 @@ from millbeck.kernel.ids import TopicPartition
 from millbeck.kernel.names import TRANSACTION_STATE_TOPIC
 from millbeck.metadata.features import KEEPS_PREPARED_FROM, TRANSACTION_VERSION
 from millbeck.replication.partition import Partition
-from millbeck.server.drivers.marker_sender import MarkerSender
+from millbeck.server.coordinators.transaction_coordinator import TransactionDriver
 from millbeck.server.node import Node
-from millbeck.testing.sim.history import Anomaly
-from millbeck.testing.sim.node import stream
-from millbeck.testing.sim_cluster import PORT, Member, SimCluster
-from millbeck.testing.transaction_log import FENCING, Decisions, check_idle, check_partition
-from millbeck.testing.workloads.exactly_once import INPUT, OUTPUT, Progress, Worker
-from millbeck.testing.workloads.two_phase import Ledger, TwoPhaseWorker
+from millbeck.server.transactions.marker_sender import MarkerSender
+from millbeck.simulation.cluster import PORT, SimCluster, SimNode
+from millbeck.simulation.environment.node import stream
+from millbeck.simulation.histories.history import Anomaly
+from millbeck.simulation.histories.transaction_log import FENCING, TransactionOutcomes, check_idle, check_partition
+from millbeck.simulation.workloads.exactly_once import INPUT, OUTPUT, Worker, WorkerProgress
+from millbeck.simulation.workloads.two_phase import Ledger, TwoPhaseWorker
 
 LIMIT_SECONDS: Final = 900.0
 WORK_SECONDS: Final = 240.0
@@ -56,7 +57,7 @@ TWO_PHASE_SETTINGS: Final = {"transaction.two.phase.commit.enable": "true", "uns
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TransactionsPlan:
-    """Everything a seed decides, printed when a run fails."""
+    """All that is drawn from a seed; printed when a run fails."""
 
     seed: int
     number_count: int = 40
@@ -80,7 +81,7 @@ class TransactionsPlan:
 
 
 class TransactionsRun:
-    """``progress`` says afterwards what the workers have seen."""
+    """``progress`` holds the observations of the workers after `run`."""
 
     def __init__(self, plan: TransactionsPlan) -> None:
         self.plan = plan
@@ -97,14 +98,14 @@ class TransactionsRun:
             },
             features={TRANSACTION_VERSION: KEEPS_PREPARED_FROM} if plan.two_phase_count else None,
         )
-        self.progress = Progress()
+        self.progress = WorkerProgress()
         self._dice = stream(plan.seed, "transactions run")
         self._anomalies: list[Anomaly] = []
         self._stable: dict[tuple[Partition, int], int] = {}
         """By partition as one process has it: a leader that was started again knows less at first."""
 
     def run(self) -> list[Anomaly]:
-        """The anomalies of the whole run."""
+        """Run everything and return the anomalies."""
         with self.cluster.world as world, _watching(self):
             world.run(self._whole, limit_s=LIMIT_SECONDS)
         return self._anomalies
@@ -196,7 +197,7 @@ class TransactionsRun:
             member = self._dice.choice(self.cluster.brokers)
             await self._harm_one(member)
 
-    async def _harm_one(self, member: Member) -> None:
+    async def _harm_one(self, member: SimNode) -> None:
         cluster, machine = self.cluster, self.cluster.machine(member)
         if not machine.is_running:
             self._start(member)
@@ -221,7 +222,7 @@ class TransactionsRun:
         # Everybody in sync again, so that the next fault loses nothing that was promised.
         await self._until(self._is_whole, SETTLE_SECONDS, "all replicas are in sync")
 
-    def _start(self, member: Member) -> None:
+    def _start(self, member: SimNode) -> None:
         # What it was before is not to be taken for what it is.
         self.cluster.nodes.pop(member.name, None)
         self.cluster.start(member)
@@ -268,7 +269,7 @@ class TransactionsRun:
 
     def _look_at(self, partition: Partition) -> None:
         log = partition.log
-        stable = partition.readable_end(committed_only=True)
+        stable = partition.fetch_upper_bound(committed_only=True)
         opened = [
             entry.transaction_first_offset
             for entry in log.producers.producers.values()
@@ -284,7 +285,7 @@ class TransactionsRun:
     # the end
 
     async def _settle(self) -> None:
-        """Transactions that nobody ends are aborted by their timeouts."""
+        """Wait until abandoned transactions have been aborted by their timeouts."""
 
         def is_settled() -> bool:
             if not self._is_whole():
@@ -297,7 +298,7 @@ class TransactionsRun:
         await self._until(is_settled, SETTLE_SECONDS, "no transaction is open")
 
     def _leaders(self) -> list[Partition]:
-        """Of those that think they lead, for each partition the one with the highest epoch."""
+        """The leader of each partition: the one with the highest epoch of those that act as leader."""
         found: dict[TopicPartition, Partition] = {}
         for node in self._running():
             for partition in node.broker.topics.all_partitions():
@@ -306,8 +307,8 @@ class TransactionsRun:
                     found[partition.name] = partition
         return list(found.values())
 
-    def _decisions(self) -> Decisions:
-        decisions = Decisions()
+    def _decisions(self) -> TransactionOutcomes:
+        decisions = TransactionOutcomes()
         for partition in self._leaders():
             if partition.name.topic == TRANSACTION_STATE_TOPIC:
                 decisions.read(partition)
@@ -347,8 +348,10 @@ class TransactionsRun:
     # markers as they are sent
 
     def marker_sent(self, sender: MarkerSender, partition: Partition, markers: Markers) -> None:
-        """A decision's markers go out: it must be committed."""
-        driver = sender._broker.transactions._drivers.get(partition.name.partition)
+        """A marker is being sent: the decision must be committed."""
+        transactions = sender._broker.transactions
+        assert isinstance(transactions, TransactionDriver)
+        driver = transactions._drivers.get(partition.name.partition)
         if driver is None:
             return
         host = driver.host
@@ -367,7 +370,7 @@ class TransactionsRun:
 
 
 class _watching:  # noqa: N801
-    """Has every marker that is sent looked at, while a run lasts."""
+    """Check every marker that is sent during a run."""
 
     def __init__(self, run: TransactionsRun) -> None:
         self._run = run

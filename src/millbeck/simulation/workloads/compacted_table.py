@@ -1,7 +1,7 @@
 """Idempotent producers that write a table, key by key, and readers that follow it or read it from the start.
 
-A record's name (`sim.table_history`) travels in a header, so that tombstones have one too. Readers go on behind whole
-batches: compaction leaves gaps, and batches without a record.
+A record's name (`simulation.histories.table_history`) travels in a header, so that tombstones have one too.
+Readers go on behind whole batches: compaction leaves gaps, and batches without a record.
 """
 
 from __future__ import annotations
@@ -12,9 +12,8 @@ from typing import Final
 
 from millbeck.records import batch
 from millbeck.records.record import Record
-from millbeck.testing.sim.table_history import TableHistory, value_of
-from millbeck.testing.wire_client import WireClient
-from millbeck.testing.workloads.produce_and_read import (
+from millbeck.simulation.histories.table_history import TableHistory, value_of
+from millbeck.simulation.workloads.produce_and_read import (
     FETCH_BYTES,
     REPLY_SECONDS,
     RETRIABLE,
@@ -26,6 +25,7 @@ from millbeck.testing.workloads.produce_and_read import (
     Reader,
     Trouble,
 )
+from millbeck.simulation.workloads.wire_client import WireClient
 from millbeck.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 
 NAME_HEADER: Final = "name"
@@ -78,14 +78,14 @@ class TableProducer(Producer):
 
 
 class TableReader(Reader):
-    """``position`` is behind the last batch that was read, whether or not it had a record left."""
+    """``position`` is the offset after the last batch read, even if compaction removed its records."""
 
     def __init__(self, cluster: Cluster, history: TableHistory, name: str, partition: int) -> None:
         super().__init__(cluster, history, name, partition)
         self._table = history
 
     async def scan_again_and_again(self, dice: random.Random) -> None:
-        """Read everything from the start, until the run is over."""
+        """Read everything from the start repeatedly, until the run is over."""
         while not self._cluster.is_over:
             clock = self._cluster.environment.clock
             began_ms = clock.wall_ms()

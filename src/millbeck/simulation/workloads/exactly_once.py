@@ -31,8 +31,8 @@ THINK_SECONDS_MAX: Final = 0.6
 
 
 @dataclass(slots=True)
-class Progress:
-    """What the workers have seen happen."""
+class WorkerProgress:
+    """Events that the workers observed."""
 
     committed_count: int = 0
     aborted_count: int = 0
@@ -48,7 +48,7 @@ class Progress:
         self.given.setdefault(producer.transactions.transactional_id, []).append(identity[:2])
 
     def unfenced(self) -> list[str]:
-        """Producers that were given nothing beyond what the one before had."""
+        """The producers whose epoch did not advance beyond that of their predecessor."""
         return [
             f"{name}: {after} after {before}"
             for name, pairs in self.given.items()
@@ -63,7 +63,7 @@ class Worker:
         environment: Environment,
         bootstrap: str,
         partition: int,
-        progress: Progress,
+        progress: WorkerProgress,
         dice: random.Random,
         *,
         count: int,
@@ -99,7 +99,7 @@ class Worker:
         )
 
     async def run(self) -> None:
-        """Until every number of the partition is copied."""
+        """Work until every number of the partition is copied."""
         while True:
             try:
                 if await self._work():
@@ -109,7 +109,7 @@ class Worker:
                 await asyncio.sleep(self._dice.uniform(0.05, 0.5))
 
     async def _work(self) -> bool:
-        """One life of a producer; True when nothing is left to do."""
+        """Work with one producer until it fails; True when everything is copied."""
         producer = self._producer()
         is_left_alone = False
         settings = {
@@ -155,7 +155,7 @@ class Worker:
             await consumer.close()
 
     async def _committed(self, consumer: Consumer) -> int:
-        """How far the group has come; waited for while a transaction that has committed for it is undecided."""
+        """The committed offset; waits while a transaction with a pending offset is undecided."""
         found = await commits.committed(
             consumer.cluster, GROUP, [self._place], timeout_s=PATIENCE_S, require_stable=True
         )
@@ -166,7 +166,7 @@ class Worker:
         return {record.offset: record.value or b"" for record in polled.get(self._place, [])}
 
     async def _haunt(self, producer: Producer, position: int) -> None:
-        """What becomes of a producer that hangs while another takes its place: nothing of it may count twice."""
+        """Continue with a producer that hung while another replaced it: it must be fenced."""
         try:
             await asyncio.sleep(self._dice.uniform(0.0, 6.0))
             await producer.send_offsets(GROUP, {self._place: CommittedOffset(position)}, timeout_s=PATIENCE_S)

@@ -1,6 +1,6 @@
 """Members of a consumer group that speak the protocol themselves: they join, stall, vanish, come back, and commit.
 
-A member does what it is told, as slowly as its dice say: it gives partitions up late, stops sending heartbeats for a
+A member follows the protocol with random delays: it gives partitions up late, stops sending heartbeats for a
 while, dies without a word. It commits only for partitions it has, ever greater offsets from the one it found; now and
 then it tries an epoch that is not its own any more.
 """
@@ -14,19 +14,17 @@ from typing import Final, NamedTuple, TypeVar
 from millbeck.client.cluster import COORDINATOR, Cluster
 from millbeck.client.retry import Deadline
 from millbeck.kernel.errors import ApiError, FencedMemberEpoch, UnknownMemberId, from_code
-from millbeck.testing.group_history import GroupHistory, Place
-from millbeck.wire.messages.consumer_group_heartbeat import (
+from millbeck.simulation.histories.group_history import GroupHistory, Place
+from millbeck.wire.messages.consumer_groups import (
     ConsumerGroupHeartbeatRequest,
     ConsumerGroupHeartbeatResponse,
     ConsumerGroupHeartbeatTopicPartitions,
 )
-from millbeck.wire.messages.offset_commit import (
+from millbeck.wire.messages.group_offsets import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
     OffsetCommitRequestTopic,
     OffsetCommitResponse,
-)
-from millbeck.wire.messages.offset_fetch import (
     OffsetFetchRequest,
     OffsetFetchRequestGroup,
     OffsetFetchRequestTopics,
@@ -40,7 +38,7 @@ RETRY_SECONDS: Final = 0.2
 LEAVE_EPOCH: Final = -1
 
 
-class Manners(NamedTuple):
+class MemberBehaviour(NamedTuple):
     """How likely a member does something at each heartbeat, and how long things take."""
 
     leave: float = 0.02
@@ -61,7 +59,7 @@ class GroupMember:
         group_id: str,
         member_id: str,
         topics: list[str],
-        manners: Manners,
+        manners: MemberBehaviour,
     ) -> None:
         self.member_id = member_id
         self.epoch = 0
@@ -81,7 +79,7 @@ class GroupMember:
         """It does nothing but what it should from now on."""
 
     async def live(self) -> None:
-        """Until it leaves, dies or is cancelled."""
+        """Run until the member leaves, dies or is cancelled."""
         while True:
             wish = self._dice.random()
             if not self.is_calm and wish < self._manners.leave:
@@ -108,7 +106,7 @@ class GroupMember:
             await asyncio.sleep(self._interval_s * (0.5 + self._dice.random()))
 
     async def _is_told_again(self) -> bool:
-        """Whether it is nobody for who coordinates the group now, too: one that was paused too long may not know."""
+        """Whether the current coordinator rejects the member as well: a paused coordinator may be outdated."""
         self._cluster.forget_coordinator(self._group_id)
         try:
             await self._beat()
@@ -181,7 +179,7 @@ class GroupMember:
             await self._commit_at_an_old_epoch(place)
 
     async def _commit_at_an_old_epoch(self, place: Place) -> None:
-        """What it has kept since that epoch it may commit, what it did not have then it may not (KIP-1251)."""
+        """Commit at an older epoch: allowed for partitions owned since then, refused for others (KIP-1251)."""
         without, since = self._since[place]
         offset = self._offsets.get(place)
         if since < self.epoch and offset is not None:
@@ -196,14 +194,14 @@ class GroupMember:
             self._history.stale_commit(self.member_id, is_accepted=is_accepted)
 
     async def _commit_late(self) -> None:
-        """What a member tries that is nobody any more."""
+        """Commit as a member that was removed from the group."""
         if self.owned and self.epoch > 0:
             place = next(iter(self.owned))
             is_accepted = await self._commit_offset(place, 0, self.epoch)
             self._history.stale_commit(self.member_id, is_accepted=is_accepted)
 
     async def _commit_offset(self, place: Place, offset: int, epoch: int) -> bool:
-        """Whether it was acknowledged."""
+        """Commit an offset; returns whether it was acknowledged."""
         topic_id, partition = place
         topic = OffsetCommitRequestTopic(
             topic_id=topic_id, partitions=[OffsetCommitRequestPartition(partition, offset)]
@@ -235,7 +233,7 @@ class GroupMember:
         return found.topics[0].partitions[0].committed_offset
 
     async def leave(self) -> None:
-        """Say goodbye; whether anybody hears it is not known."""
+        """Send a leave request; the outcome is not known."""
         self._history.gone(self.member_id)
         if self.epoch > 0:
             request = ConsumerGroupHeartbeatRequest(

@@ -8,15 +8,15 @@ from collections.abc import Sequence
 from typing import cast
 
 from millbeck.kernel.environment import Environment
-from millbeck.testing.wire_client import WireClient
-from millbeck.testing.workloads.produce_and_read import REPLY_SECONDS, RETRY_SECONDS, TOPIC, Cluster, Trouble
+from millbeck.simulation.workloads.produce_and_read import REPLY_SECONDS, RETRY_SECONDS, TOPIC, Cluster, Trouble
+from millbeck.simulation.workloads.wire_client import WireClient
 from millbeck.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
 
 CONNECT_SECONDS = 2.0
 
 
-class SeveralNodes(Cluster):
-    """``addresses`` are those of the brokers' listeners; the dice decide whom to ask first."""
+class MultiNodeCluster(Cluster):
+    """``addresses`` are those of the brokers' listeners; the order in which they are asked is random."""
 
     def __init__(self, environment: Environment, addresses: Sequence[tuple[str, int]], dice: random.Random) -> None:
         super().__init__(environment, *addresses[0])
@@ -26,7 +26,7 @@ class SeveralNodes(Cluster):
         """Of the newest leader that was heard of: who is told of an older one asked a node that has fallen behind."""
 
     async def connect(self) -> WireClient:
-        """A connection to any of them, however long that takes."""
+        """Connect to any broker, retrying until it succeeds."""
         while True:
             client = await self._try(*self._dice.choice(self._addresses))
             if client is not None:

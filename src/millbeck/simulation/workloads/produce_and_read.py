@@ -17,12 +17,12 @@ from millbeck.kernel.environment import Environment
 from millbeck.kernel.errors import CorruptMessage
 from millbeck.records import batch
 from millbeck.records.record import Record
-from millbeck.testing.sim.history import History, Send
-from millbeck.testing.wire_client import WireClient
-from millbeck.wire.messages.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
+from millbeck.simulation.histories.history import History, Send
+from millbeck.simulation.workloads.wire_client import WireClient
 from millbeck.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic
-from millbeck.wire.messages.init_producer_id import InitProducerIdRequest
 from millbeck.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
+from millbeck.wire.messages.topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
+from millbeck.wire.messages.transactions import InitProducerIdRequest
 
 TOPIC: Final = "history"
 RETRY_SECONDS: Final = 0.05
@@ -36,7 +36,7 @@ Trouble = (ConnectionError, OSError, TimeoutError, asyncio.TimeoutError)
 
 
 class Cluster:
-    """How to reach the node, whatever happens to it."""
+    """How to connect to the node, also after restarts."""
 
     def __init__(self, environment: Environment, host: str, port: int) -> None:
         self.environment = environment
@@ -53,7 +53,7 @@ class Cluster:
         """Told of what clients learn, with the partition and the last offset."""
 
     async def connect(self) -> WireClient:
-        """A connection, however long that takes."""
+        """Connect, retrying until it succeeds."""
         while True:
             try:
                 _, client = await asyncio.wait_for(
@@ -64,7 +64,7 @@ class Cluster:
                 await asyncio.sleep(RETRY_SECONDS)
 
     async def connect_to(self, partition: int) -> WireClient:
-        """A connection to whoever leads the partition."""
+        """Connect to the leader of the partition."""
         return await self.connect()
 
     async def create_topic(self, partition_count: int, options: dict[str, str], *, replication_factor: int = 1) -> None:
@@ -116,7 +116,7 @@ class Producer:
         self._batch_count = 0
 
     async def run(self, batch_count: int) -> None:
-        """Produce until the trouble is over and at least ``batch_count`` batches were made; all are acknowledged."""
+        """Produce until the faults are over and at least ``batch_count`` batches are acknowledged."""
         while not self._is_done(batch_count):
             client = await self._cluster.connect_to(self._partition)
             try:
@@ -137,7 +137,7 @@ class Producer:
         return self._batch_count < batch_count or not self._cluster.is_calm
 
     async def _converse(self, client: WireClient, batch_count: int) -> None:
-        """Send again what was not answered, then go on, until something breaks."""
+        """Resend unanswered batches, then continue, until the connection fails."""
         replies = deque(self._send(client, waiting) for waiting in self._unanswered)
         window = self._window()
         while replies or self._makes_more(batch_count):
@@ -212,7 +212,7 @@ class Reader:
                 client.close()
 
     async def read_all(self) -> list[tuple[int, str]]:
-        """Everything from the start, for the final word."""
+        """Read the partition from the start, for the final check."""
         self.position = 0
         everything: list[tuple[int, str]] = []
         while True:
@@ -261,7 +261,7 @@ async def work(
     partition_count: int,
     batch_count: int,
 ) -> None:
-    """Produce and follow while ``harm`` is done, until everybody has finished; then read everything once more."""
+    """Produce and read while ``harm`` runs, until all have finished; then read everything once more."""
     producers = [
         Producer(cluster, history, f"p{number}", number % partition_count, random.Random(dice.random()))
         for number in range(producer_count)
@@ -276,4 +276,4 @@ async def work(
         cluster.is_over = True
         await asyncio.gather(*following)
     for partition in range(partition_count):
-        history.read_finally(str(partition), await Reader(cluster, history, "final", partition).read_all())
+        history.record_final_read(str(partition), await Reader(cluster, history, "final", partition).read_all())

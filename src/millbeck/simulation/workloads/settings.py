@@ -1,4 +1,4 @@
-"""An administrator that makes one setting after another while things break, and remembers which were confirmed.
+"""An admin client that sets one option after another during faults, and records which were confirmed.
 
 Each is for a group of its own and none is ever changed, so an answer that was lost, or a request that comes late, can
 be told from a confirmed one that is gone.
@@ -11,11 +11,11 @@ import random
 from collections.abc import Callable
 from typing import Final
 
-from millbeck.testing.workloads.produce_and_read import REPLY_SECONDS, Cluster, Trouble
-from millbeck.wire.messages.incremental_alter_configs import (
-    AlterableConfig,
-    AlterConfigsResource,
+from millbeck.simulation.workloads.produce_and_read import REPLY_SECONDS, Cluster, Trouble
+from millbeck.wire.messages.configs import (
+    IncrementalAlterableConfig,
     IncrementalAlterConfigsRequest,
+    IncrementalAlterConfigsResource,
 )
 
 GROUP: Final = 32
@@ -24,12 +24,14 @@ PAUSE_SECONDS_MAX: Final = 3.0
 
 
 async def make_settings(cluster: Cluster, dice: random.Random, heard: Callable[[str], None]) -> int:
-    """Until the run is calm; returns how many were confirmed."""
+    """Make settings until the faults are over; returns the number confirmed."""
     number = confirmed = 0
     while not cluster.is_calm:
         group = f"settings-{number}"
         number += 1
-        resource = AlterConfigsResource(GROUP, group, [AlterableConfig(OPTION, 0, str(45_000 + number % 10_000))])
+        resource = IncrementalAlterConfigsResource(
+            GROUP, group, [IncrementalAlterableConfig(OPTION, 0, str(45_000 + number % 10_000))]
+        )
         client = await cluster.connect()
         try:
             request = IncrementalAlterConfigsRequest(resources=[resource])

@@ -7,19 +7,19 @@ import random
 from collections.abc import Mapping
 from typing import Final, NamedTuple
 
-from millbeck.client.share import AcknowledgeType, Delivery, ShareConsumer
+from millbeck.client.share import AcknowledgeType, AcquiredRecord, ShareConsumer
 from millbeck.client.share.session import Place
 from millbeck.kernel.environment import Environment
 from millbeck.kernel.errors import ApiError
 from millbeck.kernel.ids import TopicPartition
-from millbeck.testing.share_history import ShareHistory
+from millbeck.simulation.histories.share_history import ShareHistory
 from millbeck.wire.messages.share_fetch import ShareFetchPartitionResult
 
 POLL_SECONDS: Final = 0.5
 
 
-class Manners(NamedTuple):
-    """How likely a member does something with a record, or with itself after a poll."""
+class MemberBehaviour(NamedTuple):
+    """The probabilities of what a member does with a record, or after a poll."""
 
     release: float = 0.1
     reject: float = 0.05
@@ -52,7 +52,7 @@ class WatchedConsumer(ShareConsumer):
                 delivery_count=delivery.delivery_count,
             )
 
-    def acknowledge(self, delivery: Delivery, kind: AcknowledgeType = AcknowledgeType.ACCEPT) -> None:
+    def acknowledge(self, delivery: AcquiredRecord, kind: AcknowledgeType = AcknowledgeType.ACCEPT) -> None:
         self._history.said(delivery.partition, delivery.record.offset, kind)
         super().acknowledge(delivery, kind)
 
@@ -73,7 +73,7 @@ class ShareGroupMember:
         dice: random.Random,
         settings: Mapping[str, str],
         topic: str,
-        manners: Manners,
+        manners: MemberBehaviour,
     ) -> None:
         self._dice = dice
         self._manners = manners
@@ -83,7 +83,7 @@ class ShareGroupMember:
         self._consumer = WatchedConsumer(environment, settings, history)
 
     async def live(self) -> None:
-        """Until it leaves or dies."""
+        """Run until the member leaves or dies."""
         consumer, dice, manners = self._consumer, self._dice, self._manners
         try:
             consumer.subscribe([self._topic])
@@ -111,7 +111,7 @@ class ShareGroupMember:
         except TimeoutError:
             return
 
-    def _settle(self, delivery: Delivery) -> None:
+    def _settle(self, delivery: AcquiredRecord) -> None:
         roll = 1.0 if self.is_calm else self._dice.random()
         for chance, kind in (
             (self._manners.release, AcknowledgeType.RELEASE),

@@ -18,7 +18,7 @@ from millbeck.client.producer import Producer
 from millbeck.client.producer.transactions import PreparedState
 from millbeck.kernel.environment import Environment
 from millbeck.kernel.errors import ApiError
-from millbeck.testing.workloads.exactly_once import CHUNK_MAX, OUTPUT, PATIENCE_S, Progress
+from millbeck.simulation.workloads.exactly_once import CHUNK_MAX, OUTPUT, PATIENCE_S, WorkerProgress
 
 THINK_SECONDS_MAX: Final = 0.6
 HOLD_SECONDS_MAX: Final = 5.0
@@ -27,7 +27,7 @@ NOTHING_DECIDED: Final = str(PreparedState(-1, -1))
 
 
 class TakenOver(Exception):
-    """Somebody else has the ledger's page now."""
+    """Another worker owns the ledger's page now."""
 
 
 @dataclass(slots=True)
@@ -44,7 +44,7 @@ class Ledger:
     pages: dict[int, Page] = field(default_factory=dict)
 
     def take(self, index: int) -> int:
-        """Become the owner of a page: whoever had it cannot decide any more."""
+        """Become the owner of a page; its previous owner can no longer decide."""
         page = self.pages.setdefault(index, Page())
         page.owner += 1
         return page.owner
@@ -62,7 +62,7 @@ class TwoPhaseWorker:
         environment: Environment,
         bootstrap: str,
         index: int,
-        progress: Progress,
+        progress: WorkerProgress,
         dice: random.Random,
         ledger: Ledger,
         *,
@@ -87,7 +87,7 @@ class TwoPhaseWorker:
         }
 
     async def run(self) -> None:
-        """Until every number is written, and nothing is left undecided."""
+        """Work until every number is written and every transaction decided."""
         while True:
             try:
                 if await self._work():
@@ -97,7 +97,7 @@ class TwoPhaseWorker:
                 await asyncio.sleep(self._dice.uniform(0.05, 0.5))
 
     async def _work(self) -> bool:
-        """One life of a producer; True when nothing is left to do."""
+        """Work with one producer until it fails; True when everything is done."""
         owner = self._ledger.take(self._index)
         page = self._ledger.pages[self._index]
         producer = Producer(self._environment, self._settings)
@@ -136,7 +136,7 @@ class TwoPhaseWorker:
         return await producer.prepare_transaction()
 
     async def _haunt(self, producer: Producer, owner: int, position: int, state: PreparedState) -> None:
-        """Comes back too late: it may decide nothing, and end nothing of whoever has followed."""
+        """Resume a replaced worker: it must not decide or end anything of its successor."""
         try:
             await asyncio.sleep(self._dice.uniform(0.0, HOLD_SECONDS_MAX))
             try:

@@ -1,4 +1,4 @@
-"""A producer that sends each record once: what is not answered may be there or not, and is never sent again.
+"""A producer that sends each record once: unanswered records may have been written, and are never sent again.
 
 With ``acks=0`` there is no answer: a record counts as delivered when it has left.
 """
@@ -10,16 +10,16 @@ import random
 
 from millbeck.records import batch
 from millbeck.records.record import Record
-from millbeck.testing.sim.history import History
-from millbeck.testing.wire_client import WireClient
-from millbeck.testing.workloads.produce_and_read import REPLY_SECONDS, RETRY_SECONDS, TOPIC, Cluster, Trouble
+from millbeck.simulation.histories.history import History
+from millbeck.simulation.workloads.produce_and_read import REPLY_SECONDS, RETRY_SECONDS, TOPIC, Cluster, Trouble
+from millbeck.simulation.workloads.wire_client import WireClient
 from millbeck.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 
 PAUSE_SECONDS_MAX = 0.05
 
 
 async def send_each_once(cluster: Cluster, history: History, name: str, dice: random.Random, *, acks: int) -> None:
-    """To partition 0, until the run is calm."""
+    """Send to partition 0 until the faults are over."""
     count = 0
     while not cluster.is_calm:
         client = await cluster.connect_to(0)
@@ -39,7 +39,7 @@ async def send_each_once(cluster: Cluster, history: History, name: str, dice: ra
 
 
 async def _deliver(client: WireClient, data: bytes, acks: int) -> int | None:
-    """The offset it was acknowledged with, -1 when nobody says, None when it was not."""
+    """Send one record; returns its offset, -1 if unknown, None if not acknowledged."""
     partition = TopicProduceData(name=TOPIC, partition_data=[PartitionProduceData(0, data)])
     request = ProduceRequest(acks=acks, timeout_ms=5000, topic_data=[partition])
     if acks == 0:

@@ -1,7 +1,7 @@
-"""A client that says exactly what it is told to: one message, one version, one connection.
+"""A client that sends exactly the given message in the given version, on one connection.
 
-For tests of the protocol itself, and for workloads in the simulator that must know what they sent. It has no metadata,
-no retries and no opinions; `millbeck.client` has those.
+For tests of the protocol itself, and for workloads in the simulator that must know what they sent. It has
+no metadata and no retries; `millbeck.client` has those.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from millbeck.testing.sim.history import History
+from millbeck.simulation.histories.history import History
 
 PARTITIONS = ("t-0", "t-1", "t-2")
 
@@ -38,7 +38,7 @@ def clean_history(send_count: int = 600, seed: int = 1) -> History:
             history.poll("c0", 0, partition, log[partition][read[partition] : end])
             read[partition] = end
     for partition, records in log.items():
-        history.read_finally(partition, records)
+        history.record_final_read(partition, records)
     return history
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from millbeck.testing.sim.table_history import TableHistory, value_of
+from millbeck.simulation.histories.table_history import TableHistory, value_of
 
 RETENTION_MS = 1000
 

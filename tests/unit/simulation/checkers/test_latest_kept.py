@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
-
 import pytest
 
-from millbeck.testing.sim.checkers import latest_kept
-
-sys.path.insert(0, str(Path(__file__).parent))
-from tables import records, table
+from millbeck.simulation.checkers.compaction import lost_latest
+from tests.unit.simulation.checkers.tables import records, table
 
 LEFT = {
     "everything": ((0, 1, 2, 3, 4), []),
@@ -26,5 +21,5 @@ LEFT = {
 @pytest.mark.parametrize(("offsets", "kinds"), LEFT.values(), ids=LEFT.keys())
 def test_what_may_be_left(offsets: tuple[int, ...], kinds: list[str]) -> None:
     history = table("a", "b", "b", "-a", "c")
-    history.read_finally("0", records(history, *offsets))
-    assert [anomaly.kind for anomaly in latest_kept.check(history)] == kinds
+    history.record_final_read("0", records(history, *offsets))
+    assert [anomaly.kind for anomaly in lost_latest(history)] == kinds

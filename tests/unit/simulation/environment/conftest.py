@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
+from typing import Any
 
 import pytest
+
+from millbeck.kernel.environment import Environment
 
 
 class Recorder(asyncio.Protocol):
@@ -17,7 +21,7 @@ class Recorder(asyncio.Protocol):
     def received(self) -> bytes:
         return b"".join(self.chunks)
 
-    def connection_made(self, transport) -> None:
+    def connection_made(self, transport: Any) -> None:
         self.transport = transport
         self.events.append("made")
 
@@ -42,25 +46,25 @@ class Recorder(asyncio.Protocol):
 class Listening:
     """A node's main: listens, keeps every connection it gets, and goes on for ever."""
 
-    def __init__(self, make=Recorder, port: int = 9092) -> None:
+    def __init__(self, make: Callable[[], Any] = Recorder, port: int = 9092) -> None:
         self.make = make
         self.port = port
-        self.accepted: list = []
+        self.accepted: list[Any] = []
 
-    def _make(self):
+    def _make(self) -> Any:
         self.accepted.append(self.make())
         return self.accepted[-1]
 
-    async def __call__(self, environment) -> None:
+    async def __call__(self, environment: Environment) -> None:
         await environment.network.listen(self._make, host="", port=self.port)
         await asyncio.get_running_loop().create_future()
 
 
 @pytest.fixture
-def recorder():
+def recorder() -> Any:
     return Recorder
 
 
 @pytest.fixture
-def listening():
+def listening() -> Any:
     return Listening

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
 
-from millbeck.testing.sim.directory import Directory, change_entries, lose_power
-from millbeck.testing.sim.inode import Inode
+from millbeck.simulation.environment.directory import Directory, change_entries, lose_power
+from millbeck.simulation.environment.inode import Inode
 
 
 def _names(root: Directory, prefix: str = "") -> dict[str, Inode]:
@@ -18,7 +19,7 @@ def _names(root: Directory, prefix: str = "") -> dict[str, Inode]:
     return found
 
 
-def _outcomes(build, seeds: int = 200) -> set[tuple[str, ...]]:
+def _outcomes(build: Callable[..., object], seeds: int = 200) -> set[tuple[str, ...]]:
     outcomes = set()
     for seed in range(seeds):
         root = Directory(0)

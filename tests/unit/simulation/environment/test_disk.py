@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import errno
 import random
+from typing import Any
 
 import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, rule
 
-from millbeck.kernel.environment import OpenMode
-from millbeck.testing.sim.disk import SimDisk
-from millbeck.testing.sim.disk_faults import DiskCall
+from millbeck.kernel.environment import Files, OpenMode
+from millbeck.simulation.environment.disk import SimDisk
+from millbeck.simulation.environment.disk_faults import DiskCall
 
 
 def _disk(seed: int = 1) -> SimDisk:
@@ -23,7 +24,7 @@ def _disk(seed: int = 1) -> SimDisk:
     return disk
 
 
-def _read(files, path: str) -> bytes:
+def _read(files: Files, path: str) -> bytes:
     file = files.open(path, OpenMode.READ)
     try:
         return file.read(1 << 20, 0)
@@ -157,7 +158,7 @@ def test_a_failed_sync_is_told_once_and_loses_the_pages() -> None:
 
 
 @pytest.mark.parametrize("name", ["read_error", "write_error", "sync_error"])
-def test_random_faults_hit_about_as_often_as_asked(name) -> None:
+def test_random_faults_hit_about_as_often_as_asked(name: str) -> None:
     disk = _disk()
     file = disk.mount().open("/d/a", OpenMode.WRITE)
     file.write([b"x"], 0)
@@ -193,12 +194,13 @@ def test_rot_flips_one_bit() -> None:
     file.write([bytes(100)], 0)
     disk.rot("/d/a")
     assert sum(bin(byte).count("1") for byte in file.read(100, 0)) == 1
-    with pytest.raises(ValueError, match="nothing to rot"):
+    with pytest.raises(ValueError, match="nothing to corrupt"):
         disk.rot("/d")
 
 
 def test_calls_are_traced_and_cost_what_they_cost() -> None:
-    traced, charged = [], []
+    traced: list[Any] = []
+    charged: list[Any] = []
     disk = SimDisk(random.Random(1), trace=lambda *event: traced.append(event[0]), charge=charged.append)
     files = disk.mount()
     files.make_directory("/d")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import errno
 
-from millbeck.testing.sim.disk_faults import DiskFaults, fault, names_of
+from millbeck.simulation.environment.disk_faults import DiskFaults, fault, names_of
 
 
 def test_paths_are_split_into_names() -> None:

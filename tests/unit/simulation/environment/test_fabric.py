@@ -3,28 +3,36 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 
-from millbeck.testing.sim import NetworkOptions, World, WorldOptions
+from millbeck.kernel.environment import Environment
+from millbeck.simulation import NetworkOptions, World, WorldOptions
+from millbeck.simulation.environment.node import Node
+from tests.unit.simulation.environment.conftest import Listening, Recorder
+
+Joined = Callable[..., Any]
+"""Runs a scenario in a world with a connection from the harness to n1."""
 
 
-def _quiet(seed: int = 1, **network) -> World:
+def _quiet(seed: int = 1, **network: Any) -> World:
     network.setdefault("spike", 0.0)
     return World(seed, WorldOptions(network=NetworkOptions(**network)))
 
 
 @pytest.fixture
-def joined(listening, recorder):
+def joined(listening: type[Listening], recorder: type[Recorder]) -> Joined:
     """A world with a connection from the harness to n1, handed to a scenario."""
 
-    def run(scenario, world: World | None = None):
+    def run(scenario: Callable[..., Any], world: World | None = None) -> Any:
         world = world or _quiet()
         main = listening()
         node = world.node("n1")
         node.start(main)
 
-        async def body(environment):
+        async def body(environment: Environment) -> object:
             await asyncio.sleep(0.01)
             _, client = await environment.network.connect(recorder, host="n1", port=9092)
             await asyncio.sleep(0.5)
@@ -36,8 +44,10 @@ def joined(listening, recorder):
     return run
 
 
-def test_a_cut_link_delays_and_healing_delivers_in_order(joined) -> None:
-    async def scenario(world, node, client, server, environment):
+def test_a_cut_link_delays_and_healing_delivers_in_order(joined: Joined) -> None:
+    async def scenario(
+        world: World, node: Node, client: Recorder, server: Recorder, environment: Environment
+    ) -> object:
         client.transport.write(b"one ")
         world.network.partition(["harness"], ["n1"])
         client.transport.write(b"two ")
@@ -52,8 +62,10 @@ def test_a_cut_link_delays_and_healing_delivers_in_order(joined) -> None:
     assert joined(scenario) == ((b"", b"", ["made"]), b"one two three", b"back")
 
 
-def test_a_one_way_cut_blocks_one_way(joined) -> None:
-    async def scenario(world, node, client, server, environment):
+def test_a_one_way_cut_blocks_one_way(joined: Joined) -> None:
+    async def scenario(
+        world: World, node: Node, client: Recorder, server: Recorder, environment: Environment
+    ) -> object:
         world.network.partition(["harness"], ["n1"], both_ways=False)
         client.transport.write(b"lost for now")
         server.transport.write(b"arrives")
@@ -63,8 +75,10 @@ def test_a_one_way_cut_blocks_one_way(joined) -> None:
     assert joined(scenario) == (b"", b"arrives")
 
 
-def test_a_slow_link_is_slow(joined) -> None:
-    async def scenario(world, node, client, server, environment):
+def test_a_slow_link_is_slow(joined: Joined) -> None:
+    async def scenario(
+        world: World, node: Node, client: Recorder, server: Recorder, environment: Environment
+    ) -> object:
         world.network.slow_down("harness", "n1", 3.0)
         client.transport.write(b"x")
         await asyncio.sleep(2.9)
@@ -75,8 +89,10 @@ def test_a_slow_link_is_slow(joined) -> None:
     assert joined(scenario) == (b"", b"x")
 
 
-def test_connecting_through_a_cut_retries_until_it_heals_or_gives_up(joined, recorder) -> None:
-    async def scenario(world, node, client, server, environment):
+def test_connecting_through_a_cut_retries_until_it_heals_or_gives_up(joined: Joined, recorder: type[Recorder]) -> None:
+    async def scenario(
+        world: World, node: Node, client: Recorder, server: Recorder, environment: Environment
+    ) -> object:
         world.network.partition(["harness"], ["n1"])
         loop = asyncio.get_running_loop()
         loop.call_later(10, world.network.heal)
@@ -93,8 +109,10 @@ def test_connecting_through_a_cut_retries_until_it_heals_or_gives_up(joined, rec
     assert 100 < gave_up_after < 300
 
 
-def test_a_killed_process_says_goodbye_through_its_kernel(joined) -> None:
-    async def scenario(world, node, client, server, environment):
+def test_a_killed_process_says_goodbye_through_its_kernel(joined: Joined) -> None:
+    async def scenario(
+        world: World, node: Node, client: Recorder, server: Recorder, environment: Environment
+    ) -> object:
         server.transport.write(b"last words")
         node.crash()
         await asyncio.sleep(1)
@@ -107,8 +125,10 @@ def test_a_killed_process_says_goodbye_through_its_kernel(joined) -> None:
     assert open_count == 0
 
 
-def test_a_machine_without_power_is_silent_until_it_is_back(joined, listening) -> None:
-    async def scenario(world, node, client, server, environment):
+def test_a_machine_without_power_is_silent_until_it_is_back(joined: Joined, listening: type[Listening]) -> None:
+    async def scenario(
+        world: World, node: Node, client: Recorder, server: Recorder, environment: Environment
+    ) -> object:
         node.power_loss()
         client.transport.write(b"hello?")
         await asyncio.sleep(60)
@@ -120,8 +140,10 @@ def test_a_machine_without_power_is_silent_until_it_is_back(joined, listening) -
     assert joined(scenario) == (["made"], "lost", ConnectionResetError)
 
 
-def test_connections_between_two_machines_can_be_reset(joined) -> None:
-    async def scenario(world, node, client, server, environment):
+def test_connections_between_two_machines_can_be_reset(joined: Joined) -> None:
+    async def scenario(
+        world: World, node: Node, client: Recorder, server: Recorder, environment: Environment
+    ) -> object:
         count = world.network.reset("n1", "harness")
         await asyncio.sleep(1)
         return count, client.events[-1], server.events[-1]
@@ -129,8 +151,10 @@ def test_connections_between_two_machines_can_be_reset(joined) -> None:
     assert joined(scenario) == (1, "lost", "lost")
 
 
-def test_machines_have_names_and_addresses(joined, recorder) -> None:
-    async def scenario(world, node, client, server, environment):
+def test_machines_have_names_and_addresses(joined: Joined, recorder: type[Recorder]) -> None:
+    async def scenario(
+        world: World, node: Node, client: Recorder, server: Recorder, environment: Environment
+    ) -> object:
         transport, _ = await environment.network.connect(recorder, host=node.address, port=9092)
         with pytest.raises(OSError, match="nowhere"):
             await environment.network.connect(recorder, host="nowhere", port=9092)
@@ -141,15 +165,15 @@ def test_machines_have_names_and_addresses(joined, recorder) -> None:
     assert client_address[0] == "10.0.0.1"
 
 
-def test_a_loopback_listener_is_hidden_from_other_machines(recorder) -> None:
+def test_a_loopback_listener_is_hidden_from_other_machines(recorder: type[Recorder]) -> None:
     world = _quiet()
 
-    async def main(environment) -> None:
+    async def main(environment: Environment) -> None:
         await environment.network.listen(recorder, host="127.0.0.1", port=1234)
         await environment.network.connect(recorder, host="127.0.0.1", port=1234)
         await asyncio.get_running_loop().create_future()
 
-    async def scenario(environment):
+    async def scenario(environment: Environment) -> object:
         world.node("n1").start(main)
         await asyncio.sleep(1)
         with pytest.raises(ConnectionRefusedError):
@@ -161,7 +185,7 @@ def test_a_loopback_listener_is_hidden_from_other_machines(recorder) -> None:
 
 
 def test_latency_jitter_and_spikes_are_as_configured() -> None:
-    def delays(**network) -> list[float]:
+    def delays(**network: Any) -> list[float]:
         with World(1, WorldOptions(network=NetworkOptions(**network))) as world:
             world.node("n1")
             return [world.network.delay("harness", "n1") for _ in range(500)]

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import errno
 import random
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 
 from millbeck.kernel.environment import OpenMode
-from millbeck.testing.sim.disk import SimDisk
-from millbeck.testing.sim.files import SimFiles
+from millbeck.simulation.environment.disk import SimDisk
 
 
-def _every_call(files: SimFiles):
+def _every_call(files: Any) -> dict[str, Callable[[], object]]:
     return {
         "open": lambda: files.open("/a", OpenMode.WRITE),
         "names": lambda: files.names("/"),
@@ -31,7 +32,7 @@ def _every_call(files: SimFiles):
 
 
 @pytest.mark.parametrize("name", sorted(_every_call(None)))
-def test_a_dead_process_reaches_nothing(name) -> None:
+def test_a_dead_process_reaches_nothing(name: str) -> None:
     disk = SimDisk(random.Random(1))
     files = disk.mount()
     files.open("/a", OpenMode.WRITE)

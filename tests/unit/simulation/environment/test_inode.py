@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import random
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from millbeck.testing.sim import inode as inode_module
-from millbeck.testing.sim.inode import Inode
+from millbeck.simulation.environment import inode as inode_module
+from millbeck.simulation.environment.inode import Inode
 
 
 def _after_power_loss(inode: Inode, seed: int = 1, survival: float = 0.5) -> bytes:
@@ -73,7 +74,9 @@ def test_over_many_losses_writes_are_kept_torn_lost_and_zeroed() -> None:
     seed=st.integers(0, 1000),
     survival=st.sampled_from([0.0, 0.3, 1.0]),
 )
-def test_a_byte_after_a_loss_is_synced_or_was_written_later_or_is_zero(before, after, seed, survival) -> None:
+def test_a_byte_after_a_loss_is_synced_or_was_written_later_or_is_zero(
+    before: list[tuple[bytes, int]], after: list[tuple[bytes, int]], seed: int, survival: float
+) -> None:
     inode = Inode(0)
     for data, position in before:
         inode.write(data, position)
@@ -92,7 +95,7 @@ def test_a_byte_after_a_loss_is_synced_or_was_written_later_or_is_zero(before, a
         assert byte == original or byte in allowed.get(index, set())
 
 
-def test_old_changes_reach_the_platter_by_themselves_so_memory_is_bounded(monkeypatch) -> None:
+def test_old_changes_reach_the_platter_by_themselves_so_memory_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(inode_module, "_PENDING_COUNT_MAX", 8)
     inode = Inode(0)
     for number in range(100):

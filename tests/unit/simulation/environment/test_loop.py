@@ -3,24 +3,27 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import random
 import time
+from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
-from millbeck.testing.sim import loop as loop_module
-from millbeck.testing.sim.loop import SimLoop, SimulationStuck
-from millbeck.testing.sim.process import Process
+from millbeck.simulation.environment import loop as loop_module
+from millbeck.simulation.environment.loop import SimLoop, SimulationStuck
+from millbeck.simulation.environment.process import Process
 
 
 @pytest.fixture
-def loop():
+def loop() -> Iterator[SimLoop]:
     made = SimLoop(random.Random(1))
     yield made
     made.close()
 
 
-def test_time_jumps_to_the_next_timer(loop) -> None:
+def test_time_jumps_to_the_next_timer(loop: SimLoop) -> None:
     async def scenario() -> list[float]:
         seen = [loop.time()]
         for delay in (3600, 0.5, 0, 86400):
@@ -33,8 +36,8 @@ def test_time_jumps_to_the_next_timer(loop) -> None:
     assert time.monotonic() - before < 5
 
 
-def test_unmodified_asyncio_runs(loop) -> None:
-    async def worker(queue: asyncio.Queue, lock: asyncio.Lock, results: list) -> None:
+def test_unmodified_asyncio_runs(loop: SimLoop) -> None:
+    async def worker(queue: asyncio.Queue[float], lock: asyncio.Lock, results: list[Any]) -> None:
         while True:
             item = await queue.get()
             async with lock:
@@ -42,9 +45,10 @@ def test_unmodified_asyncio_runs(loop) -> None:
                 results.append((loop.time(), item))
             queue.task_done()
 
-    async def scenario():
+    async def scenario() -> object:
         queue: asyncio.Queue[float] = asyncio.Queue(maxsize=2)
-        lock, results = asyncio.Lock(), []
+        lock = asyncio.Lock()
+        results: list[Any] = []
         with pytest.raises(TimeoutError):
             async with asyncio.timeout(0.25):
                 await asyncio.sleep(1)
@@ -62,8 +66,8 @@ def test_unmodified_asyncio_runs(loop) -> None:
     assert loop.run_until_complete(scenario()) == [(1.5, 1.0), (3.5, 2.0), (6.5, 3.0)]
 
 
-def test_timers_fire_in_order_and_cancelled_ones_never(loop) -> None:
-    fired = []
+def test_timers_fire_in_order_and_cancelled_ones_never(loop: SimLoop) -> None:
+    fired: list[object] = []
     for number in (5, 1, 3):
         loop.call_later(number, fired.append, number)
     loop.call_later(2, fired.append, "cancelled").cancel()
@@ -72,29 +76,29 @@ def test_timers_fire_in_order_and_cancelled_ones_never(loop) -> None:
     assert fired == [1, "same instant, later", 3, 5]
 
 
-def test_cancelled_timers_do_not_pile_up(loop, monkeypatch) -> None:
+def test_cancelled_timers_do_not_pile_up(loop: SimLoop, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(loop_module, "_CANCELLED_TIMERS_BEFORE_PURGE", 10)
     for _ in range(1000):
         loop.call_later(100, print).cancel()
     assert len(loop._timers) < 50
 
 
-def test_a_loop_with_nothing_to_wait_for_says_so(loop) -> None:
+def test_a_loop_with_nothing_to_wait_for_says_so(loop: SimLoop) -> None:
     async def forever() -> None:
         await loop.create_future()
 
-    with pytest.raises(SimulationStuck, match="nothing is scheduled"):
+    with pytest.raises(SimulationStuck, match="no callback is scheduled"):
         loop.run_until_complete(forever())
 
 
-def test_the_deadline_is_virtual(loop) -> None:
+def test_the_deadline_is_virtual(loop: SimLoop) -> None:
     loop.deadline = 10.0
     with pytest.raises(SimulationStuck, match="deadline"):
         loop.run_until_complete(asyncio.sleep(11))
     assert loop.time() <= 10.0
 
 
-def test_callbacks_that_feed_each_other_are_stopped(loop, monkeypatch) -> None:
+def test_callbacks_that_feed_each_other_are_stopped(loop: SimLoop, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(loop_module, "_CALLBACKS_PER_INSTANT_MAX", 1000)
 
     def again() -> None:
@@ -127,8 +131,9 @@ def test_the_order_between_processes_is_drawn_and_within_one_is_kept() -> None:
     assert _order(3, order_is_drawn=False) == [f"{name}{number}" for number in range(4) for name in "abc"]
 
 
-def test_a_held_process_does_nothing_and_catches_up_in_order(loop) -> None:
-    process, seen = Process("n", "n"), []
+def test_a_held_process_does_nothing_and_catches_up_in_order(loop: SimLoop) -> None:
+    process = Process("n", "n")
+    seen: list[object] = []
     for number in range(3):
         loop.call_later(number + 1, lambda number=number: seen.append((number, loop.time())), context=process.context)
     loop.hold(process, 2.5)
@@ -136,8 +141,9 @@ def test_a_held_process_does_nothing_and_catches_up_in_order(loop) -> None:
     assert seen == [(0, 2.5), (1, 2.5), (2, 3.0)]
 
 
-def test_holds_overlap(loop) -> None:
-    process, seen = Process("n", "n"), []
+def test_holds_overlap(loop: SimLoop) -> None:
+    process = Process("n", "n")
+    seen: list[object] = []
     loop.call_later(1, lambda: seen.append(loop.time()), context=process.context)
     loop.hold(process, 2)
     loop.hold(process, 5)
@@ -145,15 +151,16 @@ def test_holds_overlap(loop) -> None:
     assert seen == [5.0]
 
 
-def test_a_dead_process_does_nothing_ever(loop) -> None:
-    process, seen = Process("n", "n"), []
+def test_a_dead_process_does_nothing_ever(loop: SimLoop) -> None:
+    process = Process("n", "n")
+    seen: list[object] = []
     loop.call_later(1, seen.append, 1, context=process.context)
     process.is_alive, process.is_held = False, True
     loop.run_until_complete(asyncio.sleep(10))
     assert seen == []
 
 
-def test_what_a_callback_raises_is_kept(loop) -> None:
+def test_what_a_callback_raises_is_kept(loop: SimLoop) -> None:
     def fail() -> None:
         raise ValueError("in a callback")
 
@@ -162,9 +169,9 @@ def test_what_a_callback_raises_is_kept(loop) -> None:
     assert [type(failure["exception"]) for failure in loop.failures] == [ValueError]
 
 
-def test_an_exit_inside_a_process_ends_that_process_only(loop) -> None:
+def test_an_exit_inside_a_process_ends_that_process_only(loop: SimLoop) -> None:
     process, ended = Process("n", "n"), []
-    loop.on_exit = lambda which, error: ended.append((which, error.code))
+    loop.on_exit = lambda which, error: ended.append((which, getattr(error, "code", None)))
 
     def leave() -> None:
         raise SystemExit(3)
@@ -174,10 +181,10 @@ def test_an_exit_inside_a_process_ends_that_process_only(loop) -> None:
     assert ended == [(process, 3)]
 
 
-def test_garbage_is_collected_at_fixed_steps(loop, monkeypatch) -> None:
+def test_garbage_is_collected_at_fixed_steps(loop: SimLoop, monkeypatch: pytest.MonkeyPatch) -> None:
     collected = []
     monkeypatch.setattr(loop_module, "_CALLBACKS_BEFORE_COLLECTION", 100)
-    monkeypatch.setattr(loop_module.gc, "collect", lambda generation: collected.append(loop.callback_count))
+    monkeypatch.setattr(gc, "collect", lambda generation: collected.append(loop.callback_count))
 
     async def scenario() -> None:
         for _ in range(350):

@@ -7,17 +7,20 @@ import ssl
 
 import pytest
 
-from millbeck.host.transport_outlet import TransportOutlet
-from millbeck.testing.sim import World
+from millbeck.host.transport_stream import TransportStream
+from millbeck.kernel.environment import Environment
+from millbeck.kernel.tls import TlsContext
+from millbeck.simulation import World
+from tests.unit.simulation.environment.conftest import Recorder
 
 
-def test_tls_is_refused_with_the_reason(recorder) -> None:
-    async def scenario(environment):
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+def test_tls_is_refused_with_the_reason(recorder: type[Recorder]) -> None:
+    async def scenario(environment: Environment) -> object:
+        made = TlsContext(context=ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT))
         with pytest.raises(NotImplementedError, match="randomness"):
-            await environment.network.listen(recorder, host="", port=0, tls=context)
+            await environment.network.listen(recorder, host="", port=0, tls=lambda: made)
         with pytest.raises(NotImplementedError, match="randomness"):
-            await environment.network.connect(recorder, host="127.0.0.1", port=1, tls=context)
+            await environment.network.connect(recorder, host="127.0.0.1", port=1, tls=lambda: made)
         return True
 
     with World(1) as world:
@@ -25,8 +28,8 @@ def test_tls_is_refused_with_the_reason(recorder) -> None:
 
 
 def test_asyncios_own_streams_run_on_the_simulated_wires() -> None:
-    async def serve(environment) -> None:
-        async def answer(reader, writer) -> None:
+    async def serve(environment: Environment) -> None:
+        async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
             while line := await reader.readline():
                 writer.write(line.upper())
                 await writer.drain()
@@ -38,7 +41,7 @@ def test_asyncios_own_streams_run_on_the_simulated_wires() -> None:
         async with server:
             await server.serve_forever()
 
-    async def scenario(environment):
+    async def scenario(environment: Environment) -> object:
         await asyncio.sleep(0.1)
         reader, writer = await asyncio.open_connection("n1", 7000)
         writer.writelines([b"one\n", b"two\n"])
@@ -54,7 +57,7 @@ def test_asyncios_own_streams_run_on_the_simulated_wires() -> None:
 
 
 def test_a_closed_server_refuses() -> None:
-    async def scenario(environment):
+    async def scenario(environment: Environment) -> object:
         server = await asyncio.get_running_loop().create_server(asyncio.Protocol, port=7000)
         server.close()
         await server.wait_closed()
@@ -66,11 +69,11 @@ def test_a_closed_server_refuses() -> None:
         assert world.run(scenario, limit_s=10) is False
 
 
-def test_outlets_write_through_the_transport(recorder) -> None:
-    async def scenario(environment):
+def test_outlets_write_through_the_transport(recorder: type[Recorder]) -> None:
+    async def scenario(environment: Environment) -> object:
         listening = await environment.network.listen(recorder, host="", port=0)
         transport, _ = await environment.network.connect(recorder, host="127.0.0.1", port=listening.port)
         return environment.network.outlet(transport)
 
     with World(1) as world:
-        assert isinstance(world.run(scenario, limit_s=10), TransportOutlet)
+        assert isinstance(world.run(scenario, limit_s=10), TransportStream)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from millbeck.testing.sim import WorldOptions
+from millbeck.simulation import WorldOptions
 
 
 def test_drawn_options_repeat_by_seed_and_differ_between_seeds() -> None:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 
-from millbeck.testing.sim import process as process_module
-from millbeck.testing.sim.process import KERNEL, PROCESS, Process
+import pytest
+
+from millbeck.simulation.environment import process as process_module
+from millbeck.simulation.environment.process import KERNEL, PROCESS, Process
 
 
 def test_a_process_is_known_inside_its_context_only() -> None:
@@ -16,7 +18,7 @@ def test_a_process_is_known_inside_its_context_only() -> None:
     assert repr(process) == "<n1/1>"
 
 
-def test_finished_tasks_are_swept_and_the_others_kept_in_order(monkeypatch) -> None:
+def test_finished_tasks_are_swept_and_the_others_kept_in_order(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(process_module, "_TASKS_BEFORE_SWEEP", 4)
 
     async def scenario() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 
-from millbeck.testing.sim.randomness import SimRandomness
+from millbeck.simulation.environment.randomness import SimRandomness
 
 
 def test_a_seed_repeats_itself() -> None:

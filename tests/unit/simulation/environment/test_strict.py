@@ -13,11 +13,14 @@ import tempfile
 import threading
 import time
 import uuid
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 
-from millbeck.testing.sim import SimulationFailed, World, WorldOptions
-from millbeck.testing.sim.strict import RealWorldCall, strict_mode
+from millbeck.kernel.environment import Environment
+from millbeck.simulation import SimulationFailed, World, WorldOptions
+from millbeck.simulation.environment.strict import RealIoError, strict_mode
 
 LEAKS = {
     "time": lambda: time.time(),
@@ -39,11 +42,11 @@ LEAKS = {
 }
 
 
-def _run(call, **options) -> World:
-    async def main(environment) -> None:
+def _run(call: Callable[..., object], **options: Any) -> World:
+    async def main(environment: Environment) -> None:
         call()
 
-    async def scenario(environment):
+    async def scenario(environment: Environment) -> None:
         await world.node("n1").start(main).wait()
 
     with World(1, WorldOptions(**options)) as world:
@@ -52,10 +55,10 @@ def _run(call, **options) -> World:
 
 
 @pytest.mark.parametrize("name", LEAKS)
-def test_a_leak_fails_the_run(name) -> None:
+def test_a_leak_fails_the_run(name: str) -> None:
     with pytest.raises(SimulationFailed, match="n1/1") as caught:
         _run(LEAKS[name])
-    assert isinstance(caught.value.__cause__, RealWorldCall)
+    assert isinstance(caught.value.__cause__, RealIoError)
 
 
 def test_a_leak_that_is_swallowed_fails_the_run_all_the_same() -> None:
@@ -72,7 +75,7 @@ def test_without_strict_mode_leaks_pass() -> None:
     assert time.time() > 0
 
 
-def test_logging_and_imports_get_through(caplog) -> None:
+def test_logging_and_imports_get_through(caplog: pytest.LogCaptureFixture) -> None:
     def call() -> None:
         logging.getLogger("node").warning("a line with a real time stamp")
         import this  # noqa: F401
@@ -82,7 +85,7 @@ def test_logging_and_imports_get_through(caplog) -> None:
 
 
 def test_the_harness_may_use_the_real_world() -> None:
-    async def scenario(environment):
+    async def scenario(environment: Environment) -> object:
         return time.time() > 0 and len(os.urandom(3)) == 3
 
     with World(1) as world:

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+from typing import Any
 
 import pytest
 
-from millbeck.kernel.environment import OpenMode
-from millbeck.testing.sim import World, WorldOptions
-from millbeck.testing.sim.disk_faults import DiskFaults
+from millbeck.kernel.environment import Environment, OpenMode
+from millbeck.simulation import World, WorldOptions
+from millbeck.simulation.environment.disk_faults import DiskFaults
 
 
 def test_a_job_takes_effect_before_its_result_arrives_by_what_it_cost() -> None:
     world = World(1, WorldOptions(disk=DiskFaults(sync_cost_s=0.5), thread_delay_s=0.0))
     seen = {}
 
-    async def main(environment) -> None:
+    async def main(environment: Environment) -> None:
         loop = asyncio.get_running_loop()
         file = environment.files.open("/a", OpenMode.WRITE)
 
@@ -29,7 +30,7 @@ def test_a_job_takes_effect_before_its_result_arrives_by_what_it_cost() -> None:
         await environment.threads.run(job)
         seen["result"] = loop.time()
 
-    async def scenario(environment):
+    async def scenario(environment: Environment) -> None:
         await world.node("n1").start(main).wait()
 
     with world:
@@ -42,7 +43,7 @@ def test_a_slow_call_on_the_loop_holds_the_whole_process() -> None:
     world = World(1, WorldOptions(disk=DiskFaults(sync_cost_s=2.0)))
     ticks = []
 
-    async def main(environment) -> None:
+    async def main(environment: Environment) -> None:
         async def tick() -> None:
             while True:
                 ticks.append(environment.clock.monotonic())
@@ -57,7 +58,7 @@ def test_a_slow_call_on_the_loop_holds_the_whole_process() -> None:
             await asyncio.sleep(0.5)
             ticking.cancel()
 
-    async def scenario(environment):
+    async def scenario(environment: Environment) -> None:
         await world.node("n1").start(main).wait()
 
     with world:
@@ -68,7 +69,7 @@ def test_a_slow_call_on_the_loop_holds_the_whole_process() -> None:
 
 
 def test_jobs_overtake_each_other() -> None:
-    async def scenario(environment):
+    async def scenario(environment: Environment) -> Any:
         done: list[int] = []
         await asyncio.gather(*(environment.threads.run(done.append, number) for number in range(20)))
         return done
@@ -80,7 +81,7 @@ def test_jobs_overtake_each_other() -> None:
 
 
 def test_the_loops_own_executor_is_the_simulated_one() -> None:
-    async def scenario(environment):
+    async def scenario(environment: Environment) -> object:
         started = environment.clock.monotonic()
         result = await asyncio.to_thread(pow, 2, 10)
         return result, environment.clock.monotonic() > started
@@ -94,14 +95,14 @@ def test_a_crash_between_effect_and_result() -> None:
     node = world.node("n1")
     heard = []
 
-    async def main(environment) -> None:
+    async def main(environment: Environment) -> None:
         file = environment.files.open("/a", OpenMode.WRITE)
         environment.files.sync_directory("/")
         file.write([b"durable"], 0)
         await environment.threads.run(file.sync)
         heard.append("result")
 
-    async def scenario(environment):
+    async def scenario(environment: Environment) -> object:
         node.start(main)
         await asyncio.sleep(1.5)
         node.power_loss(survival=0.0)

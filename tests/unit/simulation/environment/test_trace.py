@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from millbeck.testing.sim.trace import Trace
+from millbeck.simulation.environment.trace import Trace
 
 
 def test_equal_events_give_equal_digests_and_any_difference_another() -> None:
-    def digest(*events: tuple, at: float = 1.0) -> str:
+    def digest(*events: tuple[str | int | float | bytes, ...], at: float = 1.0) -> str:
         trace = Trace(lambda: at)
         for event in events:
             trace.add(*event)

@@ -4,25 +4,36 @@ from __future__ import annotations
 
 import asyncio
 import errno
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 
-from millbeck.testing.sim import NetworkOptions, World, WorldOptions
+from millbeck.kernel.environment import Environment
+from millbeck.simulation import NetworkOptions, World, WorldOptions
+from millbeck.simulation.environment.node import Node
+from tests.unit.simulation.environment.conftest import Listening, Recorder
 
 SENT = bytes(range(256)) * 40
 
 
-def _world(seed: int = 1, **network) -> World:
+def _world(seed: int = 1, **network: Any) -> World:
     return World(seed, WorldOptions(network=NetworkOptions(**network)))
 
 
-def _run(world: World, listening, recorder, scenario, main=None):
+def _run(
+    world: World,
+    listening: type[Listening],
+    recorder: type[Recorder],
+    scenario: Callable[..., Any],
+    main: Listening | None = None,
+) -> Any:
     """Start a server on n1, connect from the harness, and hand both ends to the scenario."""
     server_main = main or listening()
     node = world.node("n1")
     node.start(server_main)
 
-    async def body(environment):
+    async def body(environment: Environment) -> object:
         await asyncio.sleep(0.01)
         _, client = await environment.network.connect(recorder, host="n1", port=9092)
         await asyncio.sleep(0.5)
@@ -32,8 +43,8 @@ def _run(world: World, listening, recorder, scenario, main=None):
         return world.run(body, limit_s=1000)
 
 
-def test_bytes_arrive_in_order_however_they_are_torn(listening, recorder) -> None:
-    async def scenario(client, server, node):
+def test_bytes_arrive_in_order_however_they_are_torn(listening: type[Listening], recorder: type[Recorder]) -> None:
+    async def scenario(client: Recorder, server: Recorder, node: Node) -> object:
         for start in range(0, len(SENT), 512):
             client.transport.write(SENT[start : start + 512])
             await asyncio.sleep(0.0001)
@@ -47,10 +58,11 @@ def test_bytes_arrive_in_order_however_they_are_torn(listening, recorder) -> Non
     assert whole[1] == 20
 
 
-def test_a_buffered_protocol_reads_once_per_callback(listening, recorder) -> None:
+def test_a_buffered_protocol_reads_once_per_callback(listening: type[Listening], recorder: type[Recorder]) -> None:
     class Small(asyncio.BufferedProtocol):
         def __init__(self) -> None:
-            self.buffer, self.received, self.sizes = bytearray(100), bytearray(), []
+            self.buffer, self.received = bytearray(100), bytearray()
+            self.sizes: list[int] = []
 
         def get_buffer(self, sizehint: int) -> memoryview:
             return memoryview(self.buffer)
@@ -59,7 +71,7 @@ def test_a_buffered_protocol_reads_once_per_callback(listening, recorder) -> Non
             self.received += self.buffer[:nbytes]
             self.sizes.append(nbytes)
 
-    async def scenario(client, server, node):
+    async def scenario(client: Recorder, server: Any, node: Node) -> object:
         client.transport.write(SENT)
         await asyncio.sleep(5)
         return bytes(server.received), max(server.sizes)
@@ -67,8 +79,8 @@ def test_a_buffered_protocol_reads_once_per_callback(listening, recorder) -> Non
     assert _run(_world(), listening, recorder, scenario, main=listening(Small)) == (SENT, 100)
 
 
-def test_a_reader_that_pauses_pushes_back(listening, recorder) -> None:
-    async def scenario(client, server, node):
+def test_a_reader_that_pauses_pushes_back(listening: type[Listening], recorder: type[Recorder]) -> None:
+    async def scenario(client: Recorder, server: Recorder, node: Node) -> object:
         server.transport.pause_reading()
         client.transport.set_write_buffer_limits(high=2000, low=500)
         client.transport.write(b"x" * 10_000)
@@ -87,8 +99,8 @@ def test_a_reader_that_pauses_pushes_back(listening, recorder) -> None:
     assert (left, received) == (0, 15_000)
 
 
-def test_close_sends_what_is_buffered_first(listening, recorder) -> None:
-    async def scenario(client, server, node):
+def test_close_sends_what_is_buffered_first(listening: type[Listening], recorder: type[Recorder]) -> None:
+    async def scenario(client: Recorder, server: Recorder, node: Node) -> object:
         server.transport.pause_reading()
         client.transport.write(b"x" * 50_000)
         client.transport.close()
@@ -108,8 +120,8 @@ def test_close_sends_what_is_buffered_first(listening, recorder) -> None:
     assert errors == [None, None]
 
 
-def test_abort_drops_what_the_kernel_had_not_taken(listening, recorder) -> None:
-    async def scenario(client, server, node):
+def test_abort_drops_what_the_kernel_had_not_taken(listening: type[Listening], recorder: type[Recorder]) -> None:
+    async def scenario(client: Recorder, server: Recorder, node: Node) -> object:
         server.transport.pause_reading()
         client.transport.write(b"x" * 50_000)
         client.transport.abort()
@@ -125,8 +137,8 @@ def test_abort_drops_what_the_kernel_had_not_taken(listening, recorder) -> None:
         assert last == "lost"
 
 
-def test_closing_with_unread_bytes_resets_the_peer(listening, recorder) -> None:
-    async def scenario(client, server, node):
+def test_closing_with_unread_bytes_resets_the_peer(listening: type[Listening], recorder: type[Recorder]) -> None:
+    async def scenario(client: Recorder, server: Recorder, node: Node) -> object:
         server.transport.pause_reading()
         client.transport.write(b"never read")
         await asyncio.sleep(1)
@@ -139,12 +151,12 @@ def test_closing_with_unread_bytes_resets_the_peer(listening, recorder) -> None:
     assert isinstance(error, ConnectionResetError)
 
 
-def test_writing_to_a_closed_peer_is_answered_by_a_reset(listening, recorder) -> None:
-    class Stubborn(recorder):
+def test_writing_to_a_closed_peer_is_answered_by_a_reset(listening: type[Listening], recorder: type[Recorder]) -> None:
+    class Stubborn(Recorder):
         def eof_received(self) -> bool:
             return True
 
-    async def scenario(client, server, node):
+    async def scenario(client: Recorder, server: Recorder, node: Node) -> object:
         client.transport.close()
         await asyncio.sleep(1)
         assert "lost" not in server.events
@@ -158,14 +170,14 @@ def test_writing_to_a_closed_peer_is_answered_by_a_reset(listening, recorder) ->
     assert error.errno == errno.ECONNRESET
 
 
-def test_half_a_connection_can_go_on(listening, recorder) -> None:
-    class Answering(recorder):
+def test_half_a_connection_can_go_on(listening: type[Listening], recorder: type[Recorder]) -> None:
+    class Answering(Recorder):
         def eof_received(self) -> bool:
             self.transport.write(b"answer to " + self.received)
             self.transport.close()
             return True
 
-    async def scenario(client, server, node):
+    async def scenario(client: Recorder, server: Recorder, node: Node) -> object:
         client.transport.write(b"question")
         assert client.transport.can_write_eof()
         client.transport.write_eof()
@@ -177,8 +189,10 @@ def test_half_a_connection_can_go_on(listening, recorder) -> None:
     assert events == ["made", "eof", "lost"]
 
 
-def test_a_reset_is_seen_by_a_paused_reader_when_it_writes(listening, recorder) -> None:
-    async def scenario(client, server, node):
+def test_a_reset_is_seen_by_a_paused_reader_when_it_writes(
+    listening: type[Listening], recorder: type[Recorder]
+) -> None:
+    async def scenario(client: Recorder, server: Recorder, node: Node) -> object:
         server.transport.pause_reading()
         client.transport.reset()
         await asyncio.sleep(1)
@@ -190,14 +204,16 @@ def test_a_reset_is_seen_by_a_paused_reader_when_it_writes(listening, recorder) 
     assert _run(_world(), listening, recorder, scenario) == ("lost", "lost")
 
 
-def test_a_protocol_that_raises_loses_its_connection_and_fails_the_run(listening, recorder) -> None:
-    class Broken(recorder):
+def test_a_protocol_that_raises_loses_its_connection_and_fails_the_run(
+    listening: type[Listening], recorder: type[Recorder]
+) -> None:
+    class Broken(Recorder):
         def data_received(self, data: bytes) -> None:
             raise ValueError("a bug")
 
     world = _world()
 
-    async def scenario(client, server, node):
+    async def scenario(client: Recorder, server: Recorder, node: Node) -> object:
         client.transport.write(b"x")
         await asyncio.sleep(1)
         return server.events[-1], client.events[-1], world.forgive()
@@ -208,8 +224,8 @@ def test_a_protocol_that_raises_loses_its_connection_and_fails_the_run(listening
     assert "a bug" in failures[0]
 
 
-def test_random_resets_happen_when_asked_for(listening, recorder) -> None:
-    async def scenario(client, server, node):
+def test_random_resets_happen_when_asked_for(listening: type[Listening], recorder: type[Recorder]) -> None:
+    async def scenario(client: Recorder, server: Recorder, node: Node) -> object:
         for _ in range(200):
             client.transport.write(b"x")
             await asyncio.sleep(0.01)
@@ -221,8 +237,10 @@ def test_random_resets_happen_when_asked_for(listening, recorder) -> None:
 @pytest.mark.parametrize(
     ("high", "low", "expected"), [(None, None, (16 << 10, 64 << 10)), (100, None, (25, 100)), (None, 10, (10, 40))]
 )
-def test_write_limits_default_as_asyncio_does(listening, recorder, high, low, expected) -> None:
-    async def scenario(client, server, node):
+def test_write_limits_default_as_asyncio_does(
+    listening: type[Listening], recorder: type[Recorder], high: int | None, low: int | None, expected: tuple[int, int]
+) -> None:
+    async def scenario(client: Recorder, server: Recorder, node: Node) -> object:
         client.transport.set_write_buffer_limits(high=high, low=low)
         return client.transport.get_write_buffer_limits()
 

@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 
-from millbeck.kernel.environment import OpenMode, WorkerDied, Workplace
-from millbeck.testing.sim import World
-from millbeck.testing.sim.options import WorldOptions
+from millbeck.kernel.environment import OpenMode, WorkerContext, WorkerDied
+from millbeck.simulation import World
+from millbeck.simulation.environment.options import WorldOptions
 
 COUNT = 30
 
 
-def write_many(place: Workplace, directory: str) -> str:
+def write_many(place: WorkerContext, directory: str) -> str:
     for number in range(COUNT):
         file = place.files.open(f"{directory}/{number}", OpenMode.WRITE)
         file.write([b"x" * 10], 0)
@@ -23,7 +23,7 @@ def write_many(place: Workplace, directory: str) -> str:
     return "all"
 
 
-def rest(place: Workplace, seconds: float) -> float:
+def rest(place: WorkerContext, seconds: float) -> float:
     before = place.monotonic()
     place.pause(seconds)
     return place.monotonic() - before

@@ -9,18 +9,18 @@ import subprocess
 import sys
 import warnings
 import weakref
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from typing import Any
 
 import pytest
 
 from millbeck.kernel.environment import Environment, OpenMode
-from millbeck.testing.sim import SimulationFailed, World, WorldOptions
-from millbeck.testing.sim.loop import SimulationStuck
+from millbeck.simulation import SimulationFailed, World, WorldOptions
+from millbeck.simulation.environment.loop import SimulationStuck
 
 PROGRAM = """
 import asyncio, sys
-from millbeck.testing.sim import World, WorldOptions
+from millbeck.simulation import World, WorldOptions
 from millbeck.kernel.environment import OpenMode
 
 class Echo(asyncio.Protocol):
@@ -98,7 +98,7 @@ def _digest_in_another_process(seed: int, hash_seed: str) -> str:
 
 
 def test_the_same_seed_gives_the_same_digest_in_every_process() -> None:
-    names: dict[str, object] = {"__name__": "program"}
+    names: dict[str, Any] = {"__name__": "program"}
     exec(PROGRAM, names)
     digest = names["digest"]
     here = digest(3)
@@ -108,12 +108,12 @@ def test_the_same_seed_gives_the_same_digest_in_every_process() -> None:
     assert {_digest_in_another_process(3, hash_seed) for hash_seed in ("0", "1", "random")} == {here}
 
 
-async def _forever(environment) -> None:
+async def _forever(environment: Environment) -> None:
     await asyncio.get_running_loop().create_future()
 
 
 def test_a_failing_run_says_how_to_get_it_again() -> None:
-    async def scenario(environment):
+    async def scenario(environment: Environment) -> None:
         raise AssertionError("the invariant")
 
     options = WorldOptions.drawn(99)
@@ -129,15 +129,15 @@ def test_an_exception_nobody_waited_for_fails_the_run() -> None:
     async def fail() -> None:
         raise ValueError("forgotten")
 
-    async def scenario(environment):
-        scenario.task = asyncio.create_task(fail())
+    async def scenario(environment: Environment) -> None:
+        task = asyncio.create_task(fail())
         await asyncio.sleep(1)
-        scenario.task = None
+        del task
 
     def callback_fails() -> None:
         raise ValueError("in a callback")
 
-    async def other(environment):
+    async def other(environment: Environment) -> None:
         asyncio.get_running_loop().call_soon(callback_fails)
         await asyncio.sleep(1)
 
@@ -149,17 +149,17 @@ def test_an_exception_nobody_waited_for_fails_the_run() -> None:
             world.run(lambda environment: _sweep(scenario, environment), limit_s=10)
 
 
-async def _sweep(scenario, environment) -> None:
+async def _sweep(scenario: Callable[..., Any], environment: Environment) -> None:
     await scenario(environment)
     for _ in range(200):
         await asyncio.create_task(asyncio.sleep(0))
 
 
 def test_failures_elsewhere_are_noted_when_the_scenario_fails_first() -> None:
-    async def main(environment) -> None:
+    async def main(environment: Environment) -> None:
         raise ValueError("the real cause")
 
-    async def scenario(environment):
+    async def scenario(environment: Environment) -> None:
         world.node("n1").start(main)
         await asyncio.sleep(1)
         raise ConnectionError("a consequence")
@@ -175,7 +175,7 @@ def test_a_run_that_never_ends_is_stopped() -> None:
 
 
 def test_time_goes_on_between_runs() -> None:
-    async def scenario(environment):
+    async def scenario(environment: Environment) -> object:
         await asyncio.sleep(5)
         return environment.clock.monotonic()
 
@@ -198,7 +198,7 @@ def test_streams_of_randomness_are_apart() -> None:
 
 
 def test_the_collector_is_off_during_a_run_and_restored() -> None:
-    async def scenario(environment):
+    async def scenario(environment: Environment) -> object:
         return gc.isenabled()
 
     with World(1) as world:
@@ -208,32 +208,33 @@ def test_the_collector_is_off_during_a_run_and_restored() -> None:
 
 
 def test_the_dead_are_kept_until_the_world_is_closed_and_then_let_go() -> None:
-    said = []
+    said: list[str] = []
+    markers: list[weakref.ref[Marker]] = []
 
     class Marker:
         pass
 
-    async def main(environment) -> None:
+    async def main(environment: Environment) -> None:
         marker = Marker()
-        main.marker = weakref.ref(marker)
+        markers.append(weakref.ref(marker))
         try:
             await _forever(environment)
         finally:
             said.append("finally")
             environment.files.open("/grave", OpenMode.WRITE)
 
-    async def scenario(environment):
+    async def scenario(environment: Environment) -> object:
         world.node("n1").start(main)
         await asyncio.sleep(1)
         world.node("n1").crash()
         gc.collect()
-        return main.marker() is not None, list(said)
+        return markers[0]() is not None, list(said)
 
     world = World(1)
     assert world.run(scenario, limit_s=10) == (True, [])
     world.close()
     gc.collect()
-    assert main.marker() is None
+    assert markers[0]() is None
     assert world.node("n1").disk.mount().names("/") == []
 
 

@@ -5,14 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 from types import SimpleNamespace
 
-from tests.unit.testing.observer.test_partition_watch import replica
-
 from millbeck.metadata.image import MetadataImage
 from millbeck.metadata.image.topics import PartitionRegistration, TopicImage, TopicsImage
-from millbeck.testing.faults.budget import FaultBudget
-from millbeck.testing.observer.findings import Findings
-from millbeck.testing.observer.image_watch import MetadataFacts
-from millbeck.testing.observer.partition_watch import ReplicationFacts
+from millbeck.simulation.faults.budget import FaultBudget
+from millbeck.simulation.observer.findings import Violations
+from millbeck.simulation.observer.image_watch import MetadataFacts
+from millbeck.simulation.observer.partition_watch import ReplicationFacts
+from tests.unit.simulation.observer.test_partition_watch import replica
 
 PARTITION = PartitionRegistration(
     replicas=(1, 2, 3), directories=(bytes(16),) * 3, isr=(1, 2, 3), leader=1, leader_epoch=4, partition_epoch=9
@@ -22,7 +21,7 @@ PARTITION = PartitionRegistration(
 def budget(
     partition: PartitionRegistration, logs: dict[int, list[int]], away: tuple[int, ...] = ()
 ) -> tuple[FaultBudget, ReplicationFacts]:
-    findings = Findings(lambda: 1.0)
+    findings = Violations(lambda: 1.0)
     data = ReplicationFacts(findings, 2)
     metadata = MetadataFacts(findings, data)
     topic = TopicImage(name="t", topic_id=bytes(16), partitions={0: partition})

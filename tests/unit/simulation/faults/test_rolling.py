@@ -10,8 +10,8 @@ import pytest
 from millbeck.client.admin import Admin
 from millbeck.client.admin.results import NewTopic
 from millbeck.kernel.environment import Environment
-from millbeck.testing.one_at_a_time import KINDS, break_node, create_topics, drawn_kinds, is_in_sync
-from millbeck.testing.sim_cluster import SimCluster
+from millbeck.simulation.cluster import SimCluster
+from millbeck.simulation.faults.rolling import KINDS, break_node, create_topics, drawn_kinds, is_in_sync
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 
-from millbeck.testing.faults.schedule import CRASH, KINDS, PAUSE, draw_schedule
+from millbeck.simulation.faults.schedule import CRASH, KINDS, PAUSE, draw_schedule
 
 
 def test_a_schedule_is_its_dice_and_in_order() -> None:

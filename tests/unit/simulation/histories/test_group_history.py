@@ -3,7 +3,7 @@ from __future__ import annotations
 from millbeck.coordinator.group.consumer import writing
 from millbeck.coordinator.group.consumer.member import ConsumerMember
 from millbeck.coordinator.group.records import GroupRecord
-from millbeck.testing.group_history import GroupHistory, read_log
+from millbeck.simulation.histories.group_history import GroupHistory, read_log
 
 T = b"t" * 16
 P, Q = (T, 0), (T, 1)

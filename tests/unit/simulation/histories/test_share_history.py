@@ -2,8 +2,8 @@ from __future__ import annotations
 
 from millbeck.client.share import AcknowledgeType
 from millbeck.kernel.ids import TopicPartition
-from millbeck.testing import share_history
-from millbeck.testing.share_history import ShareHistory
+from millbeck.simulation.histories import share_history
+from millbeck.simulation.histories.share_history import ShareHistory
 
 T = TopicPartition("t", 0)
 ACCEPT, RELEASE = AcknowledgeType.ACCEPT, AcknowledgeType.RELEASE

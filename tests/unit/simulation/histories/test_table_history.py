@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from millbeck.testing.sim.table_history import TableHistory, Write, key_of, value_of
+from millbeck.simulation.histories.table_history import TableHistory, Write, key_of, value_of
 
 
 def test_a_value_tells_its_key_and_whether_it_deletes() -> None:

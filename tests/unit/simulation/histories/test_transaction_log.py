@@ -11,8 +11,8 @@ from millbeck.coordinator.transaction.transaction import Transaction
 from millbeck.kernel.ids import TopicPartition
 from millbeck.records import batch, control
 from millbeck.records.record import Record
-from millbeck.testing import transaction_log
-from millbeck.testing.transaction_log import Decisions, check_idle, check_partition
+from millbeck.simulation.histories import transaction_log
+from millbeck.simulation.histories.transaction_log import TransactionOutcomes, check_idle, check_partition
 
 PLACE = TopicPartition("t", 0)
 
@@ -37,11 +37,11 @@ def marker(epoch: int, offset: int, committed: bool = True) -> bytes:
     return control.marker_batch(end, producer_id=7, producer_epoch=epoch, timestamp=0, base_offset=offset)
 
 
-def decided(is_committed: bool = True, place: TopicPartition = PLACE) -> Decisions:
+def decided(is_committed: bool = True, place: TopicPartition = PLACE) -> TransactionOutcomes:
     begun = Transaction(transactional_id="x", producer_id=7, producer_epoch=0, timeout_ms=1).with_partitions(
         [place], client_version=2, now_ms=1
     )
-    decisions = Decisions()
+    decisions = TransactionOutcomes()
     for each in (begun, begun.prepared(is_committed=is_committed, client_version=2, now_ms=2)):
         decisions._see("x", each)
     return decisions
@@ -60,7 +60,7 @@ def decided(is_committed: bool = True, place: TopicPartition = PLACE) -> Decisio
     ],
 )
 def test_what_is_wrong_is_found(
-    batches: list[bytes], decisions: Decisions, kinds: list[str], monkeypatch: pytest.MonkeyPatch
+    batches: list[bytes], decisions: TransactionOutcomes, kinds: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(transaction_log, "batches_of", lambda _: iter(batches))
     here: Any = Here()

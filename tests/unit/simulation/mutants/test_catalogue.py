@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from millbeck import compiled
-from millbeck.testing.mutants.catalogue import MUTANTS, Mutant
-from millbeck.testing.mutants.patching import patched
+from millbeck.simulation.mutants.catalogue import MUTANTS, Mutant
+from millbeck.simulation.mutants.patching import patched
 
 NAMES = {
     "leader acknowledges alone",
@@ -21,6 +21,7 @@ NAMES = {
     "high watermark over a stale ISR",
     "AlterPartition without the epoch compare",
     "fenced broker stays in ISR",
+    "heartbeat counts only when it is decided on",
     "unclean shutdown ignored by ELR",
     "reply before metadata commit",
     "snapshot that misses one record type",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from millbeck import compiled
-from millbeck.testing.mutants import command
+from millbeck.simulation.mutants import command
 
 
 def test_compiled_classes_can_not_be_mutated(

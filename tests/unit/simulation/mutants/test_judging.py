@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from millbeck.testing.cluster_run import ClusterPlan
-from millbeck.testing.mutants import judging
-from millbeck.testing.mutants.catalogue import Mutant
-from millbeck.testing.mutants.judging import Verdict, judge, table
+from millbeck.simulation.mutants import judging
+from millbeck.simulation.mutants.catalogue import Mutant
+from millbeck.simulation.mutants.judging import MutantResult, judge, table
+from millbeck.simulation.runs.cluster_run import ClusterPlan
 
 MUTANT = Mutant(name="nothing", apply=lambda patch: None)
 
@@ -31,5 +31,5 @@ def test_one_that_nobody_notices_is_alive(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_one_that_everything_notices_is_said_to_be() -> None:
-    verdict = Verdict(name="m", seed=0, first="", killers=("D4",), survives=False, seconds=1.0)
+    verdict = MutantResult(name="m", seed=0, first="", killers=("D4",), survives=False, seconds=1.0)
     assert "still killed without D4" in table([verdict])

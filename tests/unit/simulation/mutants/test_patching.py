@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from millbeck.testing.mutants.patching import patched
+from millbeck.simulation.mutants.patching import patched
 
 
 class Thing:

@@ -7,11 +7,11 @@ import asyncio
 import pytest
 
 from millbeck.kernel.environment import Environment
-from millbeck.testing.observer.cluster_observer import ClusterObserver, Counts
-from millbeck.testing.observer.findings import InvariantBroken
-from millbeck.testing.sim.node import stream
-from millbeck.testing.sim_cluster import SimCluster
-from millbeck.testing.workloads.leaders import SeveralNodes
+from millbeck.simulation.cluster import SimCluster
+from millbeck.simulation.environment.node import stream
+from millbeck.simulation.observer.cluster_observer import ClusterObserver, Counts
+from millbeck.simulation.observer.findings import InvariantBroken
+from millbeck.simulation.workloads.leaders import MultiNodeCluster
 
 
 def test_it_counts_elections_and_knows_every_log() -> None:
@@ -20,7 +20,7 @@ def test_it_counts_elections_and_knows_every_log() -> None:
 
     async def scenario(environment: Environment) -> None:
         cluster.start_all()
-        clients = SeveralNodes(environment, cluster.addresses, stream(3, "addresses"))
+        clients = MultiNodeCluster(environment, cluster.addresses, stream(3, "addresses"))
         await clients.create_topic(2, {}, replication_factor=3)
         await asyncio.sleep(2)
         assert all(observer.is_registered(each.number) for each in cluster.members)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from millbeck.testing.observer.findings import Findings, InvariantBroken
+from millbeck.simulation.observer.findings import InvariantBroken, Violations
 
 
 def test_a_violation_names_everything_that_is_known() -> None:
-    findings = Findings(lambda: 12.5)
+    findings = Violations(lambda: 12.5)
     findings.expect(True, "D4", "b4/1", "t-0", 7, "holds")
     with pytest.raises(InvariantBroken) as caught:
         findings.expect(False, "D4", "b4/1", "t-0", 7, "went back")
@@ -19,6 +19,6 @@ def test_a_violation_names_everything_that_is_known() -> None:
 
 
 def test_an_omitted_invariant_is_not_checked() -> None:
-    findings = Findings(lambda: 0.0, frozenset({"R1"}))
+    findings = Violations(lambda: 0.0, frozenset({"R1"}))
     findings.broken("R1", "c1/1", "", -1, "two leaders")
     assert findings.first is None

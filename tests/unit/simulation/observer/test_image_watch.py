@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
+from typing import Any
 
 import pytest
 
 from millbeck.metadata.image import MetadataImage
 from millbeck.metadata.image.cluster import BrokerRegistration, ClusterImage
 from millbeck.metadata.image.topics import PartitionRegistration, TopicImage, TopicsImage
-from millbeck.testing.observer.findings import Findings, InvariantBroken
-from millbeck.testing.observer.image_watch import MetadataFacts
-from millbeck.testing.observer.partition_watch import ReplicationFacts
+from millbeck.simulation.observer.findings import InvariantBroken, Violations
+from millbeck.simulation.observer.image_watch import MetadataFacts
+from millbeck.simulation.observer.partition_watch import ReplicationFacts
 
 TOPIC_ID = b"\x07" * 16
 PARTITION = PartitionRegistration(
@@ -20,7 +22,7 @@ PARTITION = PartitionRegistration(
 
 
 def facts() -> MetadataFacts:
-    findings = Findings(lambda: 1.0)
+    findings = Violations(lambda: 1.0)
     return MetadataFacts(findings, ReplicationFacts(findings, 2))
 
 
@@ -54,7 +56,7 @@ def test_images_of_one_offset_are_equal_and_none_goes_back() -> None:
 @pytest.mark.parametrize(
     "broken", [{"leader": 3}, {"isr": (1, 4)}], ids=["the leader is not in sync", "no replica is in sync"]
 )
-def test_a_partition_makes_sense(broken: dict[str, object]) -> None:
+def test_a_partition_makes_sense(broken: dict[str, Any]) -> None:
     with pytest.raises(InvariantBroken, match="D9"):
         facts().published("c1/1", None, image(10, replace(PARTITION, **broken)))
 
@@ -104,3 +106,31 @@ def test_what_was_confirmed_is_committed_and_stays() -> None:
         known.heard("g")
     with pytest.raises(InvariantBroken, match="R10 on c2/1"):
         known.check_controller("c2/1", image(12, PARTITION))
+
+
+def _is_one(expected: tuple[int, int] | None, broker_id: int, epoch: int) -> bool:
+    return (broker_id, epoch) == expected
+
+
+def test_nobody_alive_is_fenced() -> None:
+    before = image(10, PARTITION)
+    after = image(11, PARTITION, [broker(1), broker(2), broker(3, is_fenced=True)])
+    for is_alive in (False, True):
+        known = facts()
+        unfenced = (3, 5) if is_alive else None
+        known.must_be_unfenced = partial(_is_one, unfenced)
+        known.published("c1/1", None, before)
+        if is_alive:
+            with pytest.raises(InvariantBroken, match="D10"):
+                known.published("c1/1", before, after)
+        else:
+            known.published("c1/1", before, after)
+
+
+def test_a_process_that_registers_anew_begins_fenced() -> None:
+    known = facts()
+    known.must_be_unfenced = lambda broker_id, epoch: True
+    before = image(10, PARTITION)
+    known.published("c1/1", None, before)
+    known.published("c1/1", before, image(11, PARTITION, [broker(1), broker(2), broker(3, epoch=11, is_fenced=True)]))
+    assert known.findings.first is None

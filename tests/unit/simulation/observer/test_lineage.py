@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from millbeck.testing.observer.lineage import ROOT, UNKNOWN_PREFIX, Entry, Lineage
+from millbeck.simulation.observer.lineage import ROOT, UNKNOWN_PREFIX, BatchTree, Entry
 
 
-def entry(lineage: Lineage, before: int, base_offset: int, epoch: int, checksum: int) -> Entry:
+def entry(lineage: BatchTree, before: int, base_offset: int, epoch: int, checksum: int) -> Entry:
     place = lineage.place(before, base_offset, base_offset + 1, epoch, checksum)
     return Entry(base_offset, base_offset + 1, epoch, checksum, place)
 
 
 def test_the_same_batch_after_the_same_prefix_has_the_same_place() -> None:
-    lineage = Lineage("t-0")
+    lineage = BatchTree("t-0")
     one, two = entry(lineage, ROOT, 0, 0, 11), entry(lineage, ROOT, 0, 0, 11)
     assert one == two
     assert lineage.contradiction(one) is None
@@ -19,7 +19,7 @@ def test_the_same_batch_after_the_same_prefix_has_the_same_place() -> None:
 
 
 def test_other_bytes_in_the_same_epoch_are_a_contradiction_and_so_is_another_prefix() -> None:
-    lineage = Lineage("t-0")
+    lineage = BatchTree("t-0")
     one, two = entry(lineage, ROOT, 0, 0, 11), entry(lineage, ROOT, 0, 0, 12)
     assert lineage.contradiction(one) is None
     assert lineage.contradiction(two) == one
@@ -29,7 +29,7 @@ def test_other_bytes_in_the_same_epoch_are_a_contradiction_and_so_is_another_pre
 
 
 def test_an_unknown_prefix_takes_the_place_of_its_equal_or_none() -> None:
-    lineage = Lineage("t-0")
+    lineage = BatchTree("t-0")
     one = entry(lineage, ROOT, 0, 0, 11)
     lineage.contradiction(one)
     assert entry(lineage, UNKNOWN_PREFIX, 0, 0, 11).place == one.place
@@ -39,7 +39,7 @@ def test_an_unknown_prefix_takes_the_place_of_its_equal_or_none() -> None:
 
 
 def test_what_is_committed_once_is_compared_with_whatever_is_committed_there_later() -> None:
-    lineage = Lineage("t-0")
+    lineage = BatchTree("t-0")
     one, other = entry(lineage, ROOT, 0, 0, 11), entry(lineage, ROOT, 0, 1, 12)
     assert lineage.commit(one) is None
     assert lineage.committed_end == 1

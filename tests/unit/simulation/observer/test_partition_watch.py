@@ -6,20 +6,20 @@ import random
 
 import pytest
 
-from millbeck.testing.observer.findings import Findings, InvariantBroken
-from millbeck.testing.observer.lineage import ROOT, Entry
-from millbeck.testing.observer.partition_watch import PartitionFacts, ReplicationFacts
-from millbeck.testing.observer.shadow import LogShadow
-from millbeck.testing.sim.disk import SimDisk
+from millbeck.simulation.environment.disk import SimDisk
+from millbeck.simulation.observer.findings import InvariantBroken, Violations
+from millbeck.simulation.observer.lineage import ROOT, Entry
+from millbeck.simulation.observer.partition_watch import PartitionFacts, ReplicationFacts
+from millbeck.simulation.observer.shadow_log import ShadowLog
 
 
 def data() -> ReplicationFacts:
-    return ReplicationFacts(Findings(lambda: 1.0), 2)
+    return ReplicationFacts(Violations(lambda: 1.0), 2)
 
 
-def replica(facts: PartitionFacts, node_id: int, checksums: list[int]) -> LogShadow:
+def replica(facts: PartitionFacts, node_id: int, checksums: list[int]) -> ShadowLog:
     """A log of batches of one record each."""
-    shadow = facts.shadows[node_id] = LogShadow(SimDisk(random.Random(1)), facts.lineage)
+    shadow = facts.shadows[node_id] = ShadowLog(SimDisk(random.Random(1)), facts.lineage)
     place = ROOT
     for offset, checksum in enumerate(checksums):
         place = facts.lineage.place(place, offset, offset + 1, 0, checksum)

@@ -9,12 +9,11 @@ from typing import Any
 
 import pytest
 
-from millbeck.raft.log_view import EpochEnd
-from millbeck.raft.messages import VoteAsk, VoteReply
+from millbeck.raft.messages import EpochEnd, VoteRequest, VoteResponse
 from millbeck.raft.voters import Leader, ReplicaKey
-from millbeck.testing.observer.findings import Findings, InvariantBroken
-from millbeck.testing.observer.quorum_watch import QuorumFacts, QuorumWatch
-from millbeck.testing.sim.disk import SimDisk
+from millbeck.simulation.environment.disk import SimDisk
+from millbeck.simulation.observer.findings import InvariantBroken, Violations
+from millbeck.simulation.observer.quorum_watch import QuorumFacts, QuorumMemberChecker
 
 
 class Quorum:
@@ -26,23 +25,23 @@ class Quorum:
             epoch=epoch, is_leader=is_leader, high_watermark=-1, key=ReplicaKey(1, bytes(16)), history=None
         )
 
-    async def ask(self, ask: VoteAsk) -> VoteReply:
-        return VoteReply(leader=Leader(epoch=ask.epoch), is_granted=True)
+    async def ask(self, ask: VoteRequest) -> VoteResponse:
+        return VoteResponse(leader=Leader(epoch=ask.epoch), is_granted=True)
 
     def _send(self, effect: Any) -> None:
         pass
 
 
-def watch(facts: QuorumFacts, quorum: Quorum, name: str = "c1/1", told_epoch: int = -1) -> QuorumWatch:
-    return QuorumWatch(facts, 1, name, SimDisk(random.Random(1)), quorum, told_epoch)  # type: ignore[arg-type]
+def watch(facts: QuorumFacts, quorum: Quorum, name: str = "c1/1", told_epoch: int = -1) -> QuorumMemberChecker:
+    return QuorumMemberChecker(facts, 1, name, SimDisk(random.Random(1)), quorum, told_epoch)  # type: ignore[arg-type]
 
 
 def facts() -> QuorumFacts:
-    return QuorumFacts(Findings(lambda: 1.0))
+    return QuorumFacts(Violations(lambda: 1.0))
 
 
-def vote_for(node_id: int, epoch: int) -> VoteAsk:
-    return VoteAsk(epoch=epoch, candidate=ReplicaKey(node_id, bytes(16)), log_end=EpochEnd(epoch=0, end_offset=0))
+def vote_for(node_id: int, epoch: int) -> VoteRequest:
+    return VoteRequest(epoch=epoch, candidate=ReplicaKey(node_id, bytes(16)), log_end=EpochEnd(epoch=0, end_offset=0))
 
 
 def test_an_epoch_is_led_by_one_process() -> None:

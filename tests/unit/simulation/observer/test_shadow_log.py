@@ -7,14 +7,15 @@ import random
 from millbeck.kernel.ids import TopicPartition
 from millbeck.records import batch
 from millbeck.records.record import Record
+from millbeck.simulation.environment.disk import SimDisk
+from millbeck.simulation.observer.lineage import BatchTree
+from millbeck.simulation.observer.shadow_log import ShadowLog
 from millbeck.storage.config import LogConfig
 from millbeck.storage.directory import LogDirectory
 from millbeck.storage.file_cache import FileCache
 from millbeck.storage.index_cache import IndexCache
 from millbeck.storage.log import Log
-from millbeck.testing.observer.lineage import Lineage
-from millbeck.testing.observer.shadow import LogShadow
-from millbeck.testing.sim.disk import SimDisk
+from tests.log_steps import truncate_to
 
 NOW_MS = 1_700_000_000_000
 
@@ -42,7 +43,7 @@ def append(log: Log, *values: bytes, epoch: int = 0) -> None:
 
 def test_it_reads_what_is_appended_over_several_segments() -> None:
     disk = SimDisk(random.Random(1))
-    log, shadow = make_log(disk), LogShadow(disk, Lineage("t-0"))
+    log, shadow = make_log(disk), ShadowLog(disk, BatchTree("t-0"))
     assert shadow.begin(log) == []
     append(log, *[b"%d" % number for number in range(9)])
     assert len(log.segments) > 1
@@ -56,10 +57,10 @@ def test_it_reads_what_is_appended_over_several_segments() -> None:
 
 
 def test_a_cut_log_goes_on_elsewhere_and_parts_from_the_others() -> None:
-    lineage = Lineage("t-0")
+    lineage = BatchTree("t-0")
     disks = [SimDisk(random.Random(number)) for number in range(2)]
     logs = [make_log(disk) for disk in disks]
-    shadows = [LogShadow(disk, lineage) for disk in disks]
+    shadows = [ShadowLog(disk, lineage) for disk in disks]
     for log, shadow in zip(logs, shadows, strict=True):
         shadow.begin(log)
         append(log, b"a", b"b", b"c")
@@ -74,7 +75,7 @@ def test_a_cut_log_goes_on_elsewhere_and_parts_from_the_others() -> None:
     assert shadows[1].has_committed(4)
     assert not shadows[0].has_committed(4)
     assert shadows[0].has_committed(3)
-    logs[0].truncate_to(3)
+    truncate_to(logs[0], 3)
     assert [entry.base_offset for entry in shadows[0].cut(logs[0].end_offset)] == [3]
     logs[0].flush()
     append(logs[0], b"theirs", epoch=2)
@@ -84,7 +85,7 @@ def test_a_cut_log_goes_on_elsewhere_and_parts_from_the_others() -> None:
 
 def test_rot_is_seen_when_it_is_looked_for() -> None:
     disk = SimDisk(random.Random(1))
-    log, shadow = make_log(disk), LogShadow(disk, Lineage("t-0"))
+    log, shadow = make_log(disk), ShadowLog(disk, BatchTree("t-0"))
     shadow.begin(log)
     append(log, b"a", b"b")
     shadow.grow(log)
@@ -96,7 +97,7 @@ def test_rot_is_seen_when_it_is_looked_for() -> None:
 def test_a_log_that_begins_in_the_middle_of_a_file_is_read_on() -> None:
     """All that was known lies before the log's start, in a file that the log goes on in."""
     disk = SimDisk(random.Random(1))
-    log, shadow = make_log(disk), LogShadow(disk, Lineage("t-0"))
+    log, shadow = make_log(disk), ShadowLog(disk, BatchTree("t-0"))
     shadow.begin(log)
     append(log, b"a", b"b")
     shadow.grow(log)
@@ -108,7 +109,7 @@ def test_a_log_that_begins_in_the_middle_of_a_file_is_read_on() -> None:
 def test_rot_of_a_checked_bit_is_damage_and_leaves_the_shadow_its_way_through_the_log() -> None:
     for step in range(200):
         disk = SimDisk(random.Random(1))
-        log, shadow = make_log(disk), LogShadow(disk, Lineage("t-0"))
+        log, shadow = make_log(disk), ShadowLog(disk, BatchTree("t-0"))
         append(log, b"one", b"two", b"three")
         entries = shadow.begin(log)
         spot = shadow.checked_bit(step / 200)

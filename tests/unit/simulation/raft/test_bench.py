@@ -1,13 +1,13 @@
 from __future__ import annotations
 
-from millbeck.raft.effects import AppendControl, Send
-from millbeck.raft.messages import VoteAsk
+from millbeck.raft.effects import AppendControl, SendRequest
+from millbeck.raft.messages import VoteRequest
 from millbeck.raft.roles import Role
-from millbeck.testing.raft.bench import Member, asks, only
+from millbeck.simulation.raft.bench import BenchMember, asks, only
 
 
 def test_a_member_carries_out_what_it_does_to_its_log() -> None:
-    member = Member(1, voters=(1,))
+    member = BenchMember(1, voters=(1,))
     effects = member.start()
     assert len(only(effects, AppendControl)) == 1
     assert member.log.end_offset == 1
@@ -18,9 +18,9 @@ def test_a_member_carries_out_what_it_does_to_its_log() -> None:
 
 
 def test_time_passes_to_the_next_deadline() -> None:
-    member = Member(1)
+    member = BenchMember(1)
     member.draws = [400]
     member.start()
     effects = member.let_time_pass()
     assert (member.now_ms, member.role) == (2_400, Role.PROSPECTIVE)
-    assert len(only(effects, Send)) == len(asks(effects, VoteAsk)) == 2
+    assert len(only(effects, SendRequest)) == len(asks(effects, VoteRequest)) == 2

@@ -6,9 +6,9 @@ import pytest
 
 from millbeck.raft.messages import SnapshotKey
 from millbeck.raft.voters import ReplicaKey, VoterSet
-from millbeck.testing.raft.bench import directory, voter
-from millbeck.testing.raft.checks import Checks, Violation
-from millbeck.testing.raft.memory_log import Entry, MemoryLog, MemorySnapshot
+from millbeck.simulation.raft.bench import directory, voter
+from millbeck.simulation.raft.checks import Checks, Violation
+from millbeck.simulation.raft.memory_log import Entry, MemoryLog, MemorySnapshot
 
 ONE, TWO = ReplicaKey(1, directory(1)), ReplicaKey(2, directory(2))
 

@@ -5,7 +5,7 @@ import random
 from millbeck.raft.messages import EpochEnd, SnapshotKey
 from millbeck.raft.voters import VoterSet
 from millbeck.records.control import KRaftVersion, LeaderChange
-from millbeck.testing.raft.memory_log import Entry, MemoryLog, MemorySnapshot, Payloads, decode
+from millbeck.simulation.raft.memory_log import Entry, MemoryLog, MemorySnapshot, PayloadTable, decode
 
 
 def _log(*epochs: int) -> MemoryLog:
@@ -49,7 +49,7 @@ def test_a_snapshot_stands_for_the_beginning() -> None:
 def test_records_come_back_as_they_were() -> None:
     log = _log(1, 2)
     assert decode(log.read(1, 5)) == [(1, Entry(2, 20))]
-    payloads = Payloads()
+    payloads = PayloadTable()
     log.append(Entry(3, payloads.new(LeaderChange(leader_id=1, voters=(), granting_voters=()))))
     log.append(Entry(3, payloads.new(KRaftVersion(kraft_version=1))))
     assert log.changes(payloads) == [(3, KRaftVersion(kraft_version=1))]

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from millbeck.testing.raft.checks import Violation
-from millbeck.testing.raft.raft_world import RaftWorld
+from millbeck.simulation.raft.checks import Violation
+from millbeck.simulation.raft.raft_world import RaftWorld
 
 
 def test_a_seed_is_a_run() -> None:

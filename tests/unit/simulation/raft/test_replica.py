@@ -1,8 +1,8 @@
 from __future__ import annotations
 
 from millbeck.raft.roles import Role
-from millbeck.testing.raft.raft_world import RaftWorld
-from millbeck.testing.raft.replica import Replica
+from millbeck.simulation.raft.raft_world import RaftWorld
+from millbeck.simulation.raft.replica import Replica
 
 
 def _alone(seed: int = 1) -> tuple[RaftWorld, Replica]:

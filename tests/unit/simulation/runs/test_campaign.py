@@ -6,16 +6,16 @@ from pathlib import Path
 
 import pytest
 
-from millbeck.testing import campaign
-from millbeck.testing.cluster_run import ClusterPlan
-from millbeck.testing.observer.cluster_observer import Counts
-from millbeck.testing.plan_files import parse_plan, plan_text
+from millbeck.simulation.observer.cluster_observer import Counts
+from millbeck.simulation.runs import campaign
+from millbeck.simulation.runs.cluster_run import ClusterPlan
+from millbeck.simulation.runs.plan_files import parse_plan, plan_text
 
 ENOUGH = Counts(quorum_elections=100, partition_elections=200, isr_changes=300, truncations=30, acknowledged=20_000)
 
 
-def outcome(seed: int, counts: Counts, *problems: tuple[str, str]) -> campaign.Outcome:
-    return campaign.Outcome(seed=seed, problems=problems, counts=counts, seconds=1.0, faults={"crash": 1})
+def outcome(seed: int, counts: Counts, *problems: tuple[str, str]) -> campaign.SeedResult:
+    return campaign.SeedResult(seed=seed, problems=problems, counts=counts, seconds=1.0, faults={"crash": 1})
 
 
 def test_a_campaign_in_which_little_happened_is_empty() -> None:

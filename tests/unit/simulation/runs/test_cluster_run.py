@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from millbeck.testing.cluster_run import LIVENESS, ClusterPlan, ClusterRun
-from millbeck.testing.faults import schedule as kinds
+from millbeck.simulation.faults import schedule as kinds
+from millbeck.simulation.runs.cluster_run import LIVENESS, ClusterPlan, ClusterRun
 
 
 def test_a_plan_is_its_seed() -> None:

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import logging
 
-from millbeck.testing.groups_run import GroupsPlan, GroupsRun
-from millbeck.testing.one_at_a_time import KINDS
+from millbeck.simulation.faults.rolling import KINDS
+from millbeck.simulation.runs.groups_run import GroupsPlan, GroupsRun
 
 
 def test_the_seeds_draw_everything() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from millbeck.testing.guarantees import ROWS, GuaranteeRun, is_kept, table
+from millbeck.simulation.runs.guarantees import ROWS, GuaranteeRun, is_kept, table
 
 
 def test_a_row_is_kept_by_a_loss_that_is_allowed_or_by_none() -> None:

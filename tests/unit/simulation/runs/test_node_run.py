@@ -5,8 +5,8 @@ from __future__ import annotations
 import logging
 from dataclasses import replace
 
-from millbeck.testing.node_run import NodeRun, Plan
-from millbeck.testing.sim.history import Outcome
+from millbeck.simulation.histories.history import SendOutcome
+from millbeck.simulation.runs.node_run import NodeRun, Plan
 
 
 def test_a_plan_is_its_seed() -> None:
@@ -30,7 +30,7 @@ def test_a_quiet_run_acknowledges_and_reads_everything() -> None:
         assert run.run() == []
     finally:
         logging.disable(logging.NOTSET)
-    assert {send.outcome for send in run.history.sends} == {Outcome.ACKNOWLEDGED}
+    assert {send.outcome for send in run.history.sends} == {SendOutcome.ACKNOWLEDGED}
     read = {value for records in run.history.final.values() for _, value in records}
     assert read == {send.value for send in run.history.sends}
     assert len(run.history.sends) >= 40

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from millbeck.testing.cluster_run import ClusterPlan
-from millbeck.testing.plan_files import parse_plan, plan_text
+from millbeck.simulation.runs.cluster_run import ClusterPlan
+from millbeck.simulation.runs.plan_files import parse_plan, plan_text
 
 
 def test_a_plan_is_the_same_after_it_was_written_and_read() -> None:

@@ -5,9 +5,9 @@ import asyncio
 from millbeck.client.addresses import Address
 from millbeck.client.connection import Connection, ConnectionSettings
 from millbeck.kernel.environment import Environment
-from millbeck.testing.quorum_node import PORT, QuorumNode, settings_of
-from millbeck.testing.sim import World
-from millbeck.wire.messages.begin_quorum_epoch import BeginQuorumEpochRequest, BeginQuorumEpochResponse
+from millbeck.simulation import World
+from millbeck.simulation.runs.quorum_node import PORT, QuorumNode, settings_of
+from millbeck.wire.messages.quorum import BeginQuorumEpochRequest, BeginQuorumEpochResponse
 
 
 def test_a_member_alone_leads_and_answers_who_asks() -> None:

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from millbeck.metadata.image import EMPTY
-from millbeck.testing.quorum_run import QuorumRun
+from millbeck.simulation.runs.quorum_run import QuorumRun
 
 
 def test_a_quiet_run_decides_and_everybody_has_it() -> None:

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import logging
 
-from millbeck.testing.one_at_a_time import KINDS
-from millbeck.testing.share_run import SharePlan, ShareRun
+from millbeck.simulation.faults.rolling import KINDS
+from millbeck.simulation.runs.share_run import SharePlan, ShareRun
 
 
 def test_the_seeds_draw_everything() -> None:

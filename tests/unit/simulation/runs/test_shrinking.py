@@ -5,8 +5,8 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from millbeck.testing.cluster_run import ClusterPlan
-from millbeck.testing.shrinking import minimal, shrink
+from millbeck.simulation.runs.cluster_run import ClusterPlan
+from millbeck.simulation.runs.shrinking import minimal, shrink
 
 
 @settings(max_examples=60)

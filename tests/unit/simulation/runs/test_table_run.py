@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from dataclasses import replace
 
-from millbeck.testing.table_run import TablePlan, TableRun
+from millbeck.simulation.runs.table_run import CompactionRun, TablePlan
 
 
 def test_a_plan_is_its_seed() -> None:
@@ -21,7 +21,7 @@ def test_a_quiet_run_compacts_and_finds_nothing() -> None:
     logging.disable(logging.CRITICAL)
     try:
         plan = replace(TablePlan.drawn(3), fault_count=0, worker_death=0.0, batch_count=40, producer_count=1)
-        run = TableRun(plan)
+        run = CompactionRun(plan)
         assert run.run() == []
         assert run.world.loop.is_closed()
     finally:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from millbeck.coordinator.transaction.shard import TransactionShard
-from millbeck.server.drivers.marker_sender import MarkerSender
-from millbeck.testing.transactions_run import TransactionsPlan, TransactionsRun
+from millbeck.server.transactions.marker_sender import MarkerSender
+from millbeck.simulation.runs.transactions_run import TransactionsPlan, TransactionsRun
 
 
 def test_a_seed_draws_the_same_plan_again() -> None:

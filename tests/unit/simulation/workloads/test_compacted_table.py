@@ -7,9 +7,9 @@ from typing import Any, cast
 
 from millbeck.kernel.environment import Environment
 from millbeck.records import batch
-from millbeck.testing.sim.table_history import TableHistory, Write
-from millbeck.testing.workloads.compacted_table import TableProducer, TableReader
-from millbeck.testing.workloads.produce_and_read import Cluster
+from millbeck.simulation.histories.table_history import TableHistory, Write
+from millbeck.simulation.workloads.compacted_table import TableProducer, TableReader
+from millbeck.simulation.workloads.produce_and_read import Cluster
 from millbeck.wire.messages.fetch import FetchableTopicResponse, FetchedPartition, FetchResponse
 
 

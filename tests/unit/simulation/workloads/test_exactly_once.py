@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from millbeck.testing.transactions_run import TransactionsPlan, TransactionsRun
-from millbeck.testing.workloads.exactly_once import Progress
+from millbeck.simulation.runs.transactions_run import TransactionsPlan, TransactionsRun
+from millbeck.simulation.workloads.exactly_once import WorkerProgress
 
 
 def test_zombies_are_left_alone_and_fenced() -> None:
@@ -14,5 +14,5 @@ def test_zombies_are_left_alone_and_fenced() -> None:
 
 
 def test_a_producer_that_is_given_nothing_new_is_told_of() -> None:
-    progress = Progress(given={"x": [(1, 0), (1, 2), (2, 0)], "y": [(3, 1), (3, 1)]})
+    progress = WorkerProgress(given={"x": [(1, 0), (1, 2), (2, 0)], "y": [(3, 1), (3, 1)]})
     assert progress.unfenced() == ["y: (3, 1) after (3, 1)"]

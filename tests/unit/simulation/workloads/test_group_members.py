@@ -5,10 +5,10 @@ import random
 from typing import Any
 
 from millbeck.kernel.errors import FencedMemberEpoch
-from millbeck.testing.group_history import GroupHistory
-from millbeck.testing.workloads.group_members import GroupMember, Manners
-from millbeck.wire.messages.consumer_group_heartbeat import (
-    Assignment,
+from millbeck.simulation.histories.group_history import GroupHistory
+from millbeck.simulation.workloads.group_members import GroupMember, MemberBehaviour
+from millbeck.wire.messages.consumer_groups import (
+    ConsumerAssignment,
     ConsumerGroupHeartbeatRequest,
     ConsumerGroupHeartbeatResponse,
     ConsumerGroupHeartbeatTopicPartitions,
@@ -39,7 +39,7 @@ class Broker:
 
 
 def answer(epoch: int, *partitions: int, code: int = 0) -> ConsumerGroupHeartbeatResponse:
-    given = Assignment([ConsumerGroupHeartbeatTopicPartitions(T, list(partitions))]) if partitions else None
+    given = ConsumerAssignment([ConsumerGroupHeartbeatTopicPartitions(T, list(partitions))]) if partitions else None
     return ConsumerGroupHeartbeatResponse(code, member_epoch=epoch, heartbeat_interval_ms=1, assignment=given)
 
 
@@ -51,7 +51,7 @@ async def beats(broker: Broker, count: int) -> GroupMember:
         group_id="g",
         member_id="m",
         topics=["t"],
-        manners=Manners(revoke_s=0),
+        manners=MemberBehaviour(revoke_s=0),
     )
     for _ in range(count):
         await member._beat()

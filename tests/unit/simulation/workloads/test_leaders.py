@@ -7,10 +7,10 @@ import random
 
 from millbeck.kernel.environment import Environment
 from millbeck.server.config import NodeConfig
-from millbeck.server.formatting import format_directories
+from millbeck.server.local.formatting import format_directories
 from millbeck.server.node import Node, NodeSettings
-from millbeck.testing.sim import World
-from millbeck.testing.workloads.leaders import SeveralNodes
+from millbeck.simulation import World
+from millbeck.simulation.workloads.leaders import MultiNodeCluster
 
 
 async def serve(environment: Environment) -> None:
@@ -35,7 +35,7 @@ def test_the_leader_is_found_through_any_node_that_answers() -> None:
         node.start(serve)
 
         async def scenario(environment: Environment) -> None:
-            cluster = SeveralNodes(environment, [("n1", 9092), ("n2", 9092)], random.Random(1))
+            cluster = MultiNodeCluster(environment, [("n1", 9092), ("n2", 9092)], random.Random(1))
             await cluster.create_topic(1, {})
             client = await cluster.connect_to(0)
             assert not client.is_lost

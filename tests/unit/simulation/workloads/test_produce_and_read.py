@@ -7,10 +7,10 @@ import random
 from typing import Any, cast
 
 from millbeck.records import batch
-from millbeck.testing.sim.history import History, Outcome
-from millbeck.testing.workloads.produce_and_read import Cluster, Producer
-from millbeck.wire.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
+from millbeck.simulation.histories.history import History, SendOutcome
+from millbeck.simulation.workloads.produce_and_read import Cluster, Producer
 from millbeck.wire.messages.produce import PartitionProduceResponse, ProduceResponse, TopicProduceResponse
+from millbeck.wire.messages.transactions import InitProducerIdRequest, InitProducerIdResponse
 
 
 class Clock:
@@ -81,12 +81,12 @@ class FlakyCluster(Cluster):
 def test_everything_is_acknowledged_once_and_in_order_over_connections_that_break(
     monkeypatch: Any,
 ) -> None:
-    monkeypatch.setattr("millbeck.testing.workloads.produce_and_read.RETRY_SECONDS", 0)
+    monkeypatch.setattr("millbeck.simulation.workloads.produce_and_read.RETRY_SECONDS", 0)
     for seed in range(20):
         cluster, history = FlakyCluster(seed), History()
         producer = Producer(cluster, history, "p", 0, random.Random(seed))
         monkeypatch.setattr(producer._dice, "random", lambda: 0.9)
         asyncio.run(producer.run(30))
-        assert {send.outcome for send in history.sends} == {Outcome.ACKNOWLEDGED}
+        assert {send.outcome for send in history.sends} == {SendOutcome.ACKNOWLEDGED}
         assert [value for _, value in cluster.log] == [send.value for send in history.sends]
         assert [(send.offset, send.value) for send in history.sends] == cluster.log

@@ -6,9 +6,9 @@ import asyncio
 import random
 
 from millbeck.kernel.environment import Environment
-from millbeck.testing.sim_cluster import SimCluster
-from millbeck.testing.workloads.leaders import SeveralNodes
-from millbeck.testing.workloads.settings import make_settings
+from millbeck.simulation.cluster import SimCluster
+from millbeck.simulation.workloads.leaders import MultiNodeCluster
+from millbeck.simulation.workloads.settings import make_settings
 
 
 def test_what_was_confirmed_is_in_the_metadata() -> None:
@@ -17,7 +17,7 @@ def test_what_was_confirmed_is_in_the_metadata() -> None:
 
     async def scenario(environment: Environment) -> int:
         cluster.start_all()
-        clients = SeveralNodes(environment, cluster.addresses, random.Random(1))
+        clients = MultiNodeCluster(environment, cluster.addresses, random.Random(1))
         making = asyncio.create_task(make_settings(clients, random.Random(1), heard.append))
         await asyncio.sleep(15)
         clients.is_calm = True

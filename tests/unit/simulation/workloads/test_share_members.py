@@ -1,9 +1,9 @@
 from __future__ import annotations
 
-from millbeck.testing.workloads.share_members import Manners
+from millbeck.simulation.workloads.share_members import MemberBehaviour
 
 
 def test_most_records_are_accepted() -> None:
-    manners = Manners()
+    manners = MemberBehaviour()
     assert manners.release + manners.reject + manners.forget < 0.5
     assert manners.die < manners.release

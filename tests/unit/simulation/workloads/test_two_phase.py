@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from millbeck.client.producer.transactions import PreparedState
-from millbeck.testing.workloads.two_phase import NOTHING_DECIDED, Ledger, TakenOver
+from millbeck.simulation.workloads.two_phase import NOTHING_DECIDED, Ledger, TakenOver
 
 
 def test_whoever_takes_a_page_over_decides() -> None:

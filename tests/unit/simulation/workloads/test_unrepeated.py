@@ -8,11 +8,11 @@ import random
 import pytest
 
 from millbeck.kernel.environment import Environment
-from millbeck.testing.sim.history import History
-from millbeck.testing.sim_cluster import SimCluster
-from millbeck.testing.workloads.leaders import SeveralNodes
-from millbeck.testing.workloads.produce_and_read import Reader
-from millbeck.testing.workloads.unrepeated import send_each_once
+from millbeck.simulation.cluster import SimCluster
+from millbeck.simulation.histories.history import History
+from millbeck.simulation.workloads.leaders import MultiNodeCluster
+from millbeck.simulation.workloads.produce_and_read import Reader
+from millbeck.simulation.workloads.unrepeated import send_each_once
 
 
 @pytest.mark.parametrize("acks", [0, 1, -1])
@@ -21,14 +21,14 @@ def test_everything_that_was_sent_is_there_when_nothing_breaks(acks: int) -> Non
 
     async def scenario(environment: Environment) -> None:
         cluster.start_all()
-        clients = SeveralNodes(environment, cluster.addresses, random.Random(1))
+        clients = MultiNodeCluster(environment, cluster.addresses, random.Random(1))
         await clients.create_topic(1, {}, replication_factor=3)
         sending = asyncio.create_task(send_each_once(clients, history, "p", random.Random(1), acks=acks))
         await asyncio.sleep(3)
         clients.is_calm = True
         await sending
         await asyncio.sleep(1)
-        history.read_finally("0", await Reader(clients, history, "final", 0).read_all())
+        history.record_final_read("0", await Reader(clients, history, "final", 0).read_all())
 
     with cluster.world as world:
         world.run(scenario, limit_s=60)

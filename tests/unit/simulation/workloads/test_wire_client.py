@@ -8,11 +8,11 @@ from typing import Any, cast
 
 import pytest
 
-from millbeck.testing.wire_client import WireClient
+from millbeck.simulation.workloads.wire_client import WireClient
 from millbeck.wire import codec
 from millbeck.wire.framing import response_prefix
-from millbeck.wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
-from millbeck.wire.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
+from millbeck.wire.messages.classic_groups import HeartbeatRequest, HeartbeatResponse
+from millbeck.wire.messages.metadata import ApiVersionsRequest, ApiVersionsResponse
 
 
 class Transport:

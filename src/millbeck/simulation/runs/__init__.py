@@ -1,0 +1,1 @@
+"""Seeded runs of nodes and clusters under faults, campaigns of many seeds, and shrinking of those that fail."""

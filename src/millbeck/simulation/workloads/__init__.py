@@ -1,0 +1,1 @@
+"""Client workloads during faults, recorded in a `History` for the checkers."""
