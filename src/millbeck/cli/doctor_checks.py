@@ -1,7 +1,8 @@
-"""What ``millbeck doctor`` looks at on this machine. Each check returns findings and changes nothing."""
+"""The checks of ``millbeck doctor`` on this machine. Each check returns findings and changes nothing."""
 
 from __future__ import annotations
 
+import errno
 import os
 import resource
 import socket
@@ -18,13 +19,17 @@ PYTHON_MIN: Final = (3, 11)
 OPEN_FILES_WANTED: Final = 8192
 OPEN_FILES_MIN: Final = 1024
 FREE_BYTES_MIN: Final = 1 << 30
-FREE_SHARE_MIN: Final = 0.05
+FREE_SHARE_MIN: Final = 0.10
+FREE_BYTES_PLENTY: Final = 100 << 30
+"""On a large disk this much free space is enough, even if it is a small fraction of the disk."""
+CERTIFICATE_DAYS_WANTED: Final = 30
+CERTIFICATE_DAYS_MIN: Final = 7
 _MEBIBYTE: Final = 1 << 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """One line of the report; ``advice`` says what to do about anything that is not ok."""
+    """One line of the report; ``advice`` says what to do when the status is not ok."""
 
     status: str
     subject: str
@@ -40,14 +45,18 @@ def check_python() -> Finding:
     return Finding(status=OK, subject="python", detail=version)
 
 
-def check_kernels(is_compiled: bool) -> Finding:
+def check_compiled(is_compiled: bool, is_stale: bool) -> Finding:
+    """``is_stale``: a source file is newer than the extension that was built from it."""
     if is_compiled:
         return Finding(status=OK, subject="data path", detail="compiled")
+    if is_stale:
+        detail = "runs the Python files, because one was edited since the last build"
+        return Finding(status=WARN, subject="data path", detail=detail, advice="run `make build`")
     return Finding(
         status=WARN,
         subject="data path",
-        detail="plain Python, at least in part: correct, but a request takes several times as long",
-        advice="install a wheel of millbeck, or a C compiler before installing from source",
+        detail="runs the Python files, not compiled: same results, but a request takes several times as long",
+        advice="in a source tree run `make build`; elsewhere install a wheel, or a C compiler and then millbeck again",
     )
 
 
@@ -57,19 +66,19 @@ def check_open_files(limit: int | None = None) -> Finding:
     if soft == resource.RLIM_INFINITY or soft >= OPEN_FILES_WANTED:
         return Finding(status=OK, subject="open files", detail=shown)
     is_enough = hard == resource.RLIM_INFINITY or hard >= OPEN_FILES_WANTED
-    advice = f"ulimit -n {OPEN_FILES_WANTED}" + ("" if is_enough else f"; an administrator raised it only to {hard}")
+    advice = f"ulimit -n {OPEN_FILES_WANTED}" + ("" if is_enough else f"; the hard limit is {hard}")
     if soft >= OPEN_FILES_MIN:
         return Finding(
-            status=WARN, subject="open files", detail=f"{shown}: connections count as files too", advice=advice
+            status=WARN, subject="open files", detail=f"{shown}: connections count as open files too", advice=advice
         )
-    return Finding(status=FAIL, subject="open files", detail=f"{shown} is too few for a node", advice=advice)
+    return Finding(status=FAIL, subject="open files", detail=f"{shown} is too low for a node", advice=advice)
 
 
-def check_port(host: str, port: int, option: str) -> Finding:
-    """Whether a node could listen there."""
+def check_port(host: str, port: int, option: str, directory: str) -> Finding:
+    """Check that a node can listen on the port; the node that runs on ``directory`` may already hold it."""
     subject = f"port {port}"
     if port == 0:
-        return Finding(status=OK, subject=subject, detail="a free one will be taken")
+        return Finding(status=OK, subject=subject, detail="a free port will be chosen")
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     with socket.socket(family, socket.SOCK_STREAM) as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -80,24 +89,32 @@ def check_port(host: str, port: int, option: str) -> Finding:
                 status=FAIL, subject=subject, detail="not allowed", advice=f"choose one above 1023 with {option}"
             )
         except OSError as error:
-            from millbeck.cli.ports import holder_of
+            from millbeck.cli.nodes.ports import has_open, holder_of, listening_process
 
+            if error.errno == errno.EADDRINUSE and (locks := _locks_held(directory)):
+                process = listening_process(port)
+                if process is None:
+                    detail = f"in use, presumably by the node that runs on {directory}"
+                    return Finding(status=OK, subject=subject, detail=detail)
+                if any(has_open(process, lock) for lock in locks):
+                    detail = f"in use by the node that runs on {directory} (process {process})"
+                    return Finding(status=OK, subject=subject, detail=detail)
             holder = holder_of(port)
             return Finding(
                 status=WARN,
                 subject=subject,
                 detail=f"{error.strerror or error}{f' by {holder}' if holder else ''}",
-                advice=f"stop what uses it, or choose another with {option}; if it is your node, all is well",
+                advice=f"stop that process, or choose another port with {option}; if it is your node, give its --data",
             )
     return Finding(status=OK, subject=subject, detail="free")
 
 
 def check_directory(directory: str) -> Iterator[Finding]:
-    """Whether a node could keep its logs there, what is there already, and how much room is left."""
+    """Check that a node can write to the directory, whether it is formatted or in use, and the free space."""
     subject = f"data {directory}"
     existing = _nearest_existing(directory)
     if not os.access(existing, os.W_OK | os.X_OK):
-        advice = "give this user the right to write there, or choose another directory with --data"
+        advice = "give this user write permission there, or choose another directory with --data"
         yield Finding(status=FAIL, subject=subject, detail=f"{existing} cannot be written to", advice=advice)
         return
     members = _members(directory)
@@ -106,21 +123,84 @@ def check_directory(directory: str) -> Iterator[Finding]:
     if not members:
         yield from _state_of(directory, subject)
     status = os.statvfs(existing)
-    free, total = status.f_bavail * status.f_frsize, status.f_blocks * status.f_frsize
-    detail = f"{free // _MEBIBYTE} MiB free of {total // _MEBIBYTE} MiB"
-    if free < FREE_BYTES_MIN or (total and free / total < FREE_SHARE_MIN):
-        advice = "make room, or bound topics with retention.bytes: a full disk refuses appends"
-        yield Finding(status=WARN, subject="disk", detail=detail, advice=advice)
-    else:
-        yield Finding(status=OK, subject="disk", detail=detail)
+    yield check_room("disk", status.f_bavail * status.f_frsize, status.f_blocks * status.f_frsize)
+
+
+def check_room(subject: str, free_bytes: int, total_bytes: int) -> Finding:
+    """Check the free space of a disk: FAIL when the next segment may not fit, WARN well before."""
+    from millbeck.storage.room import is_full
+
+    share = free_bytes / total_bytes if total_bytes > 0 else 1.0
+    detail = f"{free_bytes // _MEBIBYTE} MiB free of {total_bytes // _MEBIBYTE} MiB ({share:.0%})"
+    if is_full(free_bytes):
+        advice = "appends fail or soon will: bound topics with retention.bytes, or add disk space"
+        return Finding(status=FAIL, subject=subject, detail=detail, advice=advice)
+    if free_bytes < FREE_BYTES_MIN or (share < FREE_SHARE_MIN and free_bytes < FREE_BYTES_PLENTY):
+        advice = "free disk space, or bound topics with retention.bytes: appends fail on a full disk"
+        return Finding(status=WARN, subject=subject, detail=detail, advice=advice)
+    return Finding(status=OK, subject=subject, detail=detail)
+
+
+def check_certificates(path: str) -> Iterator[Finding]:
+    """Check that the listeners of a server.properties can use their keys and certificates, and for how long."""
+    import time
+
+    from millbeck.cli.settings import node_config
+    from millbeck.host import real_environment
+    from millbeck.kernel.errors import InvalidConfig
+    from millbeck.server.network.tls import load_listener
+    from millbeck.server.network.tls_renewal import check_trusted_by_itself
+
+    config, environment = node_config(path, (), os.environ), real_environment()
+    for address in (*config.client_addresses(), *config.controller_addresses()):
+        if not address.is_encrypted:
+            continue
+        subject = f"certificate of {address.name}"
+        try:
+            loaded = load_listener(config.ssl(address.name), address.name, environment)
+            if address.name in config.node_listeners:
+                check_trusted_by_itself(loaded, environment.network)
+        except InvalidConfig as error:
+            advice = f"correct it in {path}; docs/security.md lists the settings"
+            yield Finding(status=FAIL, subject=subject, detail=error.message, advice=advice)
+        else:
+            assert loaded.material.own is not None
+            soonest = min(loaded.material.own.chain, key=lambda each: each.not_after_ms)
+            yield check_days_left(subject, soonest.subject, soonest.days_left(int(time.time() * 1000)))
+
+
+def check_days_left(subject: str, owner: str, days: float) -> Finding:
+    advice = "renew it and replace the file: a running node takes the new one by itself"
+    if days <= 0:
+        return Finding(status=FAIL, subject=subject, detail=f"{owner} has expired", advice=advice)
+    status = FAIL if days < CERTIFICATE_DAYS_MIN else WARN if days < CERTIFICATE_DAYS_WANTED else OK
+    detail = f"{owner}, {int(days)} days left"
+    return Finding(status=status, subject=subject, detail=detail, advice="" if status == OK else advice)
 
 
 def _members(directory: str) -> list[str]:
-    """The directories of the nodes that `millbeck up --nodes` keeps in it, if it does."""
+    """The node directories that `millbeck up --nodes` created in it, if any."""
     found: list[str] = []
     while os.path.exists(os.path.join(member := os.path.join(directory, f"node-{len(found) + 1}"), "meta.properties")):
         found.append(member)
     return found
+
+
+def _locks_held(directory: str) -> list[str]:
+    """The lock files held in a data directory: of a single node, or of the nodes of `millbeck up --nodes`."""
+    from millbeck.host import real_environment
+    from millbeck.storage.directory import LOCK_FILE_NAME
+
+    files = real_environment().files
+    held = []
+    for each in _members(directory) or [directory]:
+        lock = os.path.join(each, LOCK_FILE_NAME)
+        if os.path.exists(lock):
+            try:
+                files.lock(lock).release()
+            except BlockingIOError:
+                held.append(lock)
+    return held
 
 
 def _nearest_existing(directory: str) -> str:
@@ -132,11 +212,11 @@ def _nearest_existing(directory: str) -> str:
 
 def _state_of(directory: str, subject: str) -> Iterator[Finding]:
     from millbeck.host import real_environment
-    from millbeck.storage.directory import CLEAN_SHUTDOWN_FILE_NAME, LOCK_FILE_NAME
+    from millbeck.storage.directory import CLEAN_SHUTDOWN_FILE_NAME
     from millbeck.storage.properties import MetaPropertiesError, read_meta_properties
 
     if not os.path.exists(directory):
-        yield Finding(status=OK, subject=subject, detail="not there yet; made on first start")
+        yield Finding(status=OK, subject=subject, detail="does not exist yet; created on first start")
         return
     files = real_environment().files
     try:
@@ -147,25 +227,21 @@ def _state_of(directory: str, subject: str) -> Iterator[Finding]:
         return
     if meta is None:
         if os.listdir(directory):
-            advice = "choose an empty directory with --data, unless the files in it are yours to share"
+            advice = "choose an empty directory with --data, unless these files may stay beside the logs"
             yield Finding(status=WARN, subject=subject, detail="holds files but no logs", advice=advice)
         else:
-            yield Finding(status=OK, subject=subject, detail="empty; made ready on first start")
+            yield Finding(status=OK, subject=subject, detail="empty; formatted on first start")
         return
     owner = f"cluster {meta.cluster_id}, node {meta.node_id}"
-    lock = os.path.join(directory, LOCK_FILE_NAME)
-    if os.path.exists(lock):
-        try:
-            files.lock(lock).release()
-        except BlockingIOError:
-            yield Finding(status=OK, subject=subject, detail=f"in use by a running node ({owner})")
-            return
+    if _locks_held(directory):
+        yield Finding(status=OK, subject=subject, detail=f"in use by a running node ({owner})")
+        return
     if os.path.exists(os.path.join(directory, CLEAN_SHUTDOWN_FILE_NAME)):
-        yield Finding(status=OK, subject=subject, detail=f"closed cleanly ({owner})")
+        yield Finding(status=OK, subject=subject, detail=f"shut down cleanly ({owner})")
         return
     yield Finding(
         status=WARN,
         subject=subject,
-        detail=f"not closed cleanly ({owner})",
-        advice="nothing to do: the next start reads the end of each log again, which takes a little longer",
+        detail=f"not shut down cleanly ({owner})",
+        advice="nothing to do: the next start recovers the end of each log, which takes a little longer",
     )

@@ -1,4 +1,4 @@
-"""The ``millbeck`` command: one word for what, one for what to do with it. Commands are loaded when they are called."""
+"""The ``millbeck`` command: ``millbeck NOUN VERB``. A command's module is loaded only when it is run."""
 
 from __future__ import annotations
 
@@ -7,39 +7,54 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from importlib import import_module
-from typing import Any, Final, NoReturn
+from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 import click
 
 from millbeck import __version__
 
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
+
 COMMANDS: Final = {
-    "cluster": ("millbeck.cli.cluster", "Show the cluster's id and nodes."),
-    "config": ("millbeck.cli.config", "Show and change settings of topics, brokers and groups."),
-    "consume": ("millbeck.cli.consume", "Print the records of topics."),
-    "demo": ("millbeck.cli.demo", "Show the whole: a log, orders, and a pipeline on Spark."),
-    "doctor": ("millbeck.cli.doctor", "Look for what keeps a node from running well here."),
-    "dump-log": ("millbeck.cli.dump_log", "Print what log files hold, without a broker."),
-    "elect-leaders": ("millbeck.cli.elect_leaders", "Have leaders of partitions chosen anew."),
-    "feature": ("millbeck.cli.feature", "Show and change feature levels."),
-    "group": ("millbeck.cli.group", "List, describe, reset and delete consumer groups."),
-    "share": ("millbeck.cli.share", "List, describe, reset and delete share groups."),
-    "log-dirs": ("millbeck.cli.log_dirs", "Show the brokers' log directories and what lies in them."),
-    "perf": ("millbeck.cli.perf", "Measure how fast records go in and out."),
-    "pipeline": ("millbeck.cli.pipeline", "Run data pipelines on Spark, and look after them."),
-    "produce": ("millbeck.cli.produce", "Send lines as records to a topic."),
-    "quorum": ("millbeck.cli.quorum", "Show the quorum that keeps the metadata."),
-    "reassign": ("millbeck.cli.reassign", "Move partitions to other brokers."),
-    "server": ("millbeck.cli.server", "Run a node with a server.properties file."),
-    "storage": ("millbeck.cli.storage", "Format log directories, or look at them."),
-    "topic": ("millbeck.cli.topic", "List, create, describe, change and delete topics."),
-    "txn": ("millbeck.cli.txn", "List and describe transactions, and abort those that hang."),
-    "up": ("millbeck.cli.up", "Run a node with everything set up for you."),
+    "quota": ("millbeck.cli.commands.quota", "Show and change client quotas."),
+    "acl": ("millbeck.cli.commands.acl", "Show and change ACLs, and explain what they allow."),
+    "cert": ("millbeck.cli.commands.cert", "Show certificates of files and ports."),
+    "cluster": ("millbeck.cli.commands.cluster", "Show the cluster's id and nodes."),
+    "completion": ("millbeck.cli.commands.completion", "Complete commands, topics and settings in your shell."),
+    "config": ("millbeck.cli.commands.config", "Show and change settings of topics, brokers and groups."),
+    "consume": ("millbeck.cli.commands.consume", "Print the records of topics."),
+    "demo": ("millbeck.cli.commands.demo", "Run a demo: a node, a stream of orders, a pipeline on Spark."),
+    "doctor": ("millbeck.cli.commands.doctor", "Check this machine and a cluster for problems."),
+    "dump-log": ("millbeck.cli.commands.dump_log", "Print the content of log files, without a broker."),
+    "elect-leaders": ("millbeck.cli.commands.elect_leaders", "Trigger leader elections."),
+    "feature": ("millbeck.cli.commands.feature", "Show and change feature levels."),
+    "group": ("millbeck.cli.commands.group", "List, describe, reset and delete consumer groups."),
+    "share": ("millbeck.cli.commands.share", "List, describe, reset and delete share groups."),
+    "log": ("millbeck.cli.commands.log", "Repair the logs of a stopped node."),
+    "log-dirs": ("millbeck.cli.commands.log_dirs", "Show the brokers' log directories and their sizes."),
+    "perf": ("millbeck.cli.commands.perf", "Measure produce and consume throughput."),
+    "pipeline": ("millbeck.cli.commands.pipeline", "Run and manage data pipelines on Spark."),
+    "produce": ("millbeck.cli.commands.produce", "Send lines of standard input to a topic."),
+    "profile": ("millbeck.cli.commands.profile", "Keep brokers and client settings under a name."),
+    "quorum": ("millbeck.cli.commands.quorum", "Show and change the metadata quorum."),
+    "reassign": ("millbeck.cli.commands.reassign", "Move partitions to other brokers."),
+    "registry": ("millbeck.cli.commands.registry", "Run the schema registry."),
+    "server": ("millbeck.cli.commands.server", "Run a node with a server.properties file."),
+    "shims": ("millbeck.cli.kafka_tools.shims", "Install executables named like Kafka's tools."),
+    "storage": ("millbeck.cli.commands.storage", "Format log directories, or show their state."),
+    "token": ("millbeck.cli.commands.token", "Create, show, renew and expire delegation tokens."),
+    "topic": ("millbeck.cli.commands.topic", "List, create, describe, change and delete topics."),
+    "txn": ("millbeck.cli.commands.txn", "List, describe and abort transactions."),
+    "user": ("millbeck.cli.commands.user", "Create users for SCRAM, change their passwords, delete them."),
+    "up": ("millbeck.cli.commands.up", "Run a node or a local cluster without a configuration file."),
 }
-"""Name to module and summary: a command's module is imported only when it is used, so that help stays quick."""
+"""Module and summary by name: a command's module is imported only when used, so that help stays fast."""
+_NUMBER_EXPECTED: Final = ("is not a valid integer range", "is not a whole number")
+"""click's words for a value that is no number, and ours."""
 INTERRUPTED: Final = 130
 PIPE_BROKEN: Final = 141
-"""What a shell sees of a program that a broken pipe has ended (128 and the signal's number), ``head`` being content."""
+"""The exit code shells report for a process ended by SIGPIPE (128 + 13), as under ``| head``."""
 
 
 class MainGroup(click.Group):
@@ -53,6 +68,14 @@ class MainGroup(click.Group):
         command = import_module(found[0]).command
         assert isinstance(command, click.Command)
         return command
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """The commands, without importing their modules, and the options."""
+        from click.shell_completion import CompletionItem
+
+        names = (name for name in sorted(COMMANDS) if name.startswith(incomplete))
+        found = [CompletionItem(name, help=COMMANDS[name][1]) for name in names]
+        return found + click.Command.shell_complete(self, ctx, incomplete)
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -74,29 +97,35 @@ class MainGroup(click.Group):
         complete_var: str | None = None,
         standalone_mode: bool = True,
         windows_expand_args: bool = True,
+        *,
+        failure_exit_code: int = 1,
         **extra: Any,
     ) -> NoReturn:
-        """Run a command and exit; what is wrong is one line on standard error and exit code 1."""
+        """Run a command and exit; a failure is one line on standard error and exit code 1.
+
+        ``failure_exit_code`` is for failures that no other command line would have avoided.
+        """
         try:
             result = super().main(args, prog_name or "millbeck", complete_var, standalone_mode=False, **extra)
         except click.ClickException as error:
-            _fail(error)
+            exit_code = 1 if isinstance(error, click.UsageError) else failure_exit_code
+            fail(error, extra.get("obj"), exit_code)
         except click.Abort:
             sys.exit(INTERRUPTED)
         sys.exit(result if isinstance(result, int) else 0)
 
     def make_context(self, *arguments: Any, **keywords: Any) -> click.Context:
-        with pipes_may_break():
+        with exit_on_broken_pipe():
             return super().make_context(*arguments, **keywords)
 
     def invoke(self, ctx: click.Context) -> Any:
-        with pipes_may_break():
+        with exit_on_broken_pipe():
             return super().invoke(ctx)
 
 
 @contextmanager
-def pipes_may_break() -> Iterator[None]:
-    """When nobody reads the output any more, the command ends without a word."""
+def exit_on_broken_pipe() -> Iterator[None]:
+    """When the reader of the output has closed the pipe, exit without a message."""
     try:
         yield
         sys.stdout.flush()
@@ -106,7 +135,7 @@ def pipes_may_break() -> Iterator[None]:
 
 
 def _drop_output() -> None:
-    """Nobody reads what is printed: nor shall the interpreter stumble over what is still in its buffers."""
+    """Redirect closed outputs to /dev/null, so that the interpreter's final flush does not fail."""
     import os
 
     nowhere = os.open(os.devnull, os.O_WRONLY)
@@ -117,26 +146,30 @@ def _drop_output() -> None:
             os.dup2(nowhere, stream.fileno())
 
 
-def _fail(error: click.ClickException) -> NoReturn:
+def fail(error: click.ClickException, kafka_tool: str | None = None, exit_code: int = 1) -> NoReturn:
+    """Print the error as one line and exit; ``kafka_tool`` is the name that the user typed instead of ``millbeck``."""
     try:
-        click.echo(_text_of(error), err=True)
+        click.echo(_text_of(error, kafka_tool), err=True)
     except BrokenPipeError:
         _drop_output()
-    sys.exit(1)
+    sys.exit(exit_code)
 
 
-def _text_of(error: click.ClickException) -> str:
+def _text_of(error: click.ClickException, kafka_tool: str | None) -> str:
     if isinstance(error, click.exceptions.NoArgsIsHelpError):
         return error.format_message()
-    message = " ".join(error.format_message().split())
+    message = " ".join(error.format_message().split()).replace(*_NUMBER_EXPECTED)
+    if kafka_tool is not None:
+        hint = f" (see {kafka_tool} --help)" if isinstance(error, click.UsageError) else ""
+        return f"{kafka_tool}: {message}{hint}"
     context = error.ctx if isinstance(error, click.UsageError) else None
     hint = f" (see {context.command_path} --help)" if context is not None else ""
     return f"millbeck: {message}{hint}"
 
 
 EPILOG: Final = """\
-Exit codes: 0 done, 1 failed or refused (one line on standard error says why), 130 interrupted, 141 nobody reads the
-output any more. `consume` ends with 0 when it is interrupted, `up` and `server` when they are told to stop.
+Exit codes: 0 success, 1 failure (one line on standard error), 130 interrupted, 141 the reader closed the output
+pipe. `consume` exits with 0 when interrupted, `up` and `server` when told to stop.
 """
 
 
@@ -147,13 +180,18 @@ def cli() -> None:
 
 
 def main() -> None:
+    prepare_process()
+    cli()
+
+
+def prepare_process() -> None:
+    """Check the interpreter, and make output survive any terminal."""
     if not __debug__:
-        sys.exit("millbeck: Python's -O switches off assertions that this program relies on; run it without")
+        sys.exit("millbeck: Python's -O disables assertions that this program needs; run it without -O")
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
-            # A terminal that cannot show a letter shows its number.
+            # Characters the terminal cannot encode are printed as escapes.
             stream.reconfigure(errors="backslashreplace")
-    cli()
 
 
 if __name__ == "__main__":

@@ -1,9 +1,12 @@
-"""What commands list, as a table for people or as JSON or YAML for programs."""
+"""Print rows as a table for people, or as JSON or YAML for programs."""
 
 from __future__ import annotations
 
 import json
 import re
+import select
+import shutil
+import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Final, TypeVar
@@ -16,17 +19,56 @@ TABLE: Final = "table"
 JSON: Final = "json"
 YAML: Final = "yaml"
 
+SHORTEST_COLUMN: Final = 12
+"""Wide columns are not shortened below this many characters to make a table fit the terminal."""
+_NO_HEADERS: Final = "millbeck.no_headers"
 _PLAIN: Final = re.compile(r"[A-Za-z_/][\w./+-]*", re.ASCII)
 _WORDS_WITH_MEANING: Final = ("true", "false", "null", "yes", "no", "on", "off", "y", "n", "nan", "inf")
 
-output_option: Final[Callable[[F], F]] = click.option(
-    "-o",
-    "--output",
-    type=click.Choice([TABLE, JSON, YAML]),
-    default=TABLE,
-    show_default=True,
-    help="How to print the result.",
-)
+
+def output_option(function: F) -> F:
+    """Add ``-o`` (passed on as ``output``) and ``--no-headers``, which `show_rows` reads from click's context."""
+
+    def remember(ctx: click.Context, _: click.Parameter, value: bool) -> None:
+        ctx.meta[_NO_HEADERS] = value
+
+    headers = click.option(
+        "--no-headers",
+        is_flag=True,
+        expose_value=False,
+        callback=remember,
+        help="Print tables without the line of headings.",
+    )
+    output = click.option(
+        "-o",
+        "--output",
+        type=click.Choice([TABLE, JSON, YAML]),
+        default=TABLE,
+        show_default=True,
+        help="How to print the result.",
+    )
+    return output(headers(function))
+
+
+def hides_headers() -> bool:
+    """Whether ``--no-headers`` was given."""
+    ctx = click.get_current_context(silent=True)
+    return ctx is not None and bool(ctx.meta.get(_NO_HEADERS))
+
+
+def check_reader() -> None:
+    """Raise ``BrokenPipeError`` if nobody reads standard output any more, as under ``| head``.
+
+    A command that waits for records calls this between polls: without output it would not notice by writing.
+    """
+    try:
+        poll = select.poll()
+        poll.register(sys.stdout.fileno(), 0)
+        is_closed = any(events & select.POLLERR for _, events in poll.poll(0))
+    except (AttributeError, OSError, ValueError):
+        return  # standard output is no file, or this system has no poll()
+    if is_closed:
+        raise BrokenPipeError
 
 
 def show_rows(
@@ -38,38 +80,71 @@ def show_rows(
 ) -> None:
     """Print one line or entry per row.
 
-    ``columns`` says which keys a table shows, and in which order; ``titles`` what it calls those that are not called
-    as they are.
+    ``columns`` are the keys a table shows, in that order; ``titles`` their headings where these differ from the key.
     """
     listed = [dict(row) for row in rows]
     if output == TABLE:
         if listed:
-            click.echo(table(listed, columns or list(listed[0]), titles or {}))
+            show_table(listed, columns or list(listed[0]), titles or {})
     else:
         show(listed, output)
 
 
 def show(value: object, output: str) -> None:
     """Print any structure as JSON or YAML."""
-    assert output != TABLE, "a table needs rows"
+    assert output != TABLE, "a table can only show rows"
     click.echo(json.dumps(value, indent=2, ensure_ascii=False) if output == JSON else "\n".join(yaml_lines(value)))
 
 
-def table(
+def show_table(
     rows: Sequence[Mapping[str, object]], columns: Sequence[str], titles: Mapping[str, str] = MappingProxyType({})
+) -> None:
+    """Print a table; on a terminal it fits the width, elsewhere every value is whole."""
+    room = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+    lines = table(rows, columns, titles, room=room).splitlines()
+    click.echo("\n".join(lines[1:] if hides_headers() else lines))
+
+
+def table(
+    rows: Sequence[Mapping[str, object]],
+    columns: Sequence[str],
+    titles: Mapping[str, str] = MappingProxyType({}),
+    *,
+    room: int | None = None,
 ) -> str:
-    """Columns padded to their widest cell, headers in capitals; numbers stand to the right."""
+    """Columns padded to their widest cell, headings in capitals; numbers are aligned to the right.
+
+    With ``room``, a number of characters per line, the widest text columns are shortened until the lines fit.
+    """
     cells = [[_cell(row.get(column)) for column in columns] for row in rows]
     headers = [titles.get(column, column.replace("_", "-").upper()) for column in columns]
     widths = [max(map(len, column)) for column in zip(headers, *cells, strict=True)]
     is_number = [_holds_numbers([row.get(column) for row in rows]) for column in columns]
+    if room is not None:
+        widths = _fitting(widths, is_number, room)
     return "\n".join(
         "  ".join(
-            text.rjust(width) if to_the_right else text.ljust(width)
+            text.rjust(width) if to_the_right else _shortened(text, width).ljust(width)
             for text, width, to_the_right in zip(line, widths, is_number, strict=True)
         ).rstrip()
         for line in (headers, *cells)
     )
+
+
+def _fitting(widths: Sequence[int], is_number: Sequence[bool], room: int) -> list[int]:
+    """The widths with the widest text column made narrower, one character at a time, until a line fits ``room``."""
+    fitting = list(widths)
+    texts = [place for place, numbers in enumerate(is_number) if not numbers]
+    while texts and sum(fitting) + 2 * (len(fitting) - 1) > room:
+        widest = max(texts, key=fitting.__getitem__)
+        if fitting[widest] <= SHORTEST_COLUMN:
+            break
+        fitting[widest] -= 1
+    return fitting
+
+
+def _shortened(text: str, width: int) -> str:
+    return text if len(text) <= width else text[: width - 1] + "…"
 
 
 def _holds_numbers(values: Iterable[object]) -> bool:
@@ -90,7 +165,7 @@ def _cell(value: object) -> str:
 
 
 def yaml_lines(value: object, indent: str = "") -> list[str]:
-    """Block style for lists and mappings that hold something, one line for everything else."""
+    """Block style for non-empty lists and mappings, one line for everything else."""
     if isinstance(value, Mapping) and value:
         lines: list[str] = []
         for key, each in value.items():
@@ -115,5 +190,5 @@ def _is_block(value: object) -> bool:
 def _scalar(value: object) -> str:
     if isinstance(value, str) and _PLAIN.fullmatch(value) and value.lower() not in _WORDS_WITH_MEANING:
         return value
-    # JSON is YAML: whatever is not a plain word is written as JSON writes it.
+    # JSON is valid YAML: write every scalar that is not a plain word as JSON.
     return json.dumps(value, ensure_ascii=False)

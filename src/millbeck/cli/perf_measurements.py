@@ -1,4 +1,4 @@
-"""Times gathered while measuring, and what they come to."""
+"""Latency and throughput measurements of ``millbeck perf``, and their summary."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ QUANTILES: Final = (0.5, 0.95, 0.99, 0.999)
 
 
 class Latencies:
-    """Milliseconds, counted in steps of a tenth: any number of them takes the same little room."""
+    """A histogram with steps of 0.1 ms: its size does not depend on the number of measurements."""
 
     STEP_MS: Final = 0.1
     STEP_COUNT: Final = 600_000
@@ -33,7 +33,7 @@ class Latencies:
         return self.total_ms / self.count if self.count else 0.0
 
     def quantile_ms(self, share: float) -> float:
-        """The time within which this share of the measurements lies, to the step above."""
+        """The latency that this share of the measurements does not exceed, rounded up to the step."""
         wanted = share * self.count
         seen = 0
         for step in sorted(self._counts):
@@ -59,7 +59,7 @@ class Throughput:
 
 
 def produce_line(throughput: Throughput, latencies: Latencies) -> str:
-    """In the form of Kafka's kafka-producer-perf-test."""
+    """The summary line of Kafka's kafka-producer-perf-test."""
     quantiles = ", ".join(f"{latencies.quantile_ms(share):.1f} ms {f'{share * 100:g}'}th" for share in QUANTILES)
     return (
         f"{throughput.record_count} records sent, {throughput.records_per_s:.1f} records/sec "

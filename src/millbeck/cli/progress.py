@@ -1,4 +1,4 @@
-"""How far a long command is, for somebody who watches: one line on standard error that is written over and over."""
+"""Show the progress of a long command on a terminal: one line on standard error that is overwritten."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _CLEAR_LINE: Final = "\r\x1b[K"
 
 @asynccontextmanager
 async def progress(text: Callable[[float], str]) -> AsyncIterator[None]:
-    """While the block runs, show ``text(seconds)`` now and then; nothing when it is quick, or without a terminal."""
+    """Show ``text(seconds)`` at intervals while the block runs; nothing if it is fast, or without a terminal."""
     import asyncio
 
     if not sys.stderr.isatty():

@@ -1,8 +1,8 @@
-"""Settings from the command line, the environment and a file, the stronger first."""
+"""Merge node settings from the command line, the environment and a file, in this order of precedence."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import click
@@ -14,18 +14,22 @@ if TYPE_CHECKING:
     from millbeck.server.config import NodeConfig
 
 
-def node_config(path: str, flags: Iterable[str], environment: Mapping[str, str]) -> NodeConfig:
-    """The configuration of a node; a key nobody knows is warned of, as Kafka does."""
+def node_config(path: str, flags: Sequence[str], environment: Mapping[str, str]) -> NodeConfig:
+    """The configuration of a node; an unknown key is a warning in the file, as in Kafka, and an error in ``flags``."""
+    named = settings_of_options(flags)
     try:
         with open(path, encoding="utf-8") as file:
             text = file.read()
-        settings = merged_settings(file_text=text, environment=environment, flags=flags)
         in_file = parse_properties(text)
+        settings = merged_settings(file_text=text, environment=environment, flags=flags)
     except (OSError, UnicodeDecodeError, InvalidConfig) as error:
-        from millbeck.cli.connecting import file_problem
+        from millbeck.cli.connection_options import file_problem
 
         raise click.ClickException(file_problem(path, error)) from error
-    return _checked(settings, named=in_file, where=path)
+    config = _checked(settings, named)
+    for name, hint in _unknown(in_file):
+        click.echo(f"millbeck: {path}: {name} is not a setting of this release and has no effect{hint}", err=True)
+    return config
 
 
 def embedded_config(
@@ -35,30 +39,41 @@ def embedded_config(
     *,
     given: Iterable[str] = (),
 ) -> NodeConfig:
-    """The configuration of a node without a file: ``defaults`` below what environment and flags say.
+    """The configuration of a node without a file: ``defaults`` are overridden by environment and flags.
 
-    Settings in ``given`` were said on the command line in other words, so their default beats the environment.
+    Settings in ``given`` were set by other command-line options, so even their defaults override the environment.
     """
+    named = settings_of_options(flags)
+    said = {name: defaults[name] for name in given}
+    return _checked({**defaults, **settings_of_environment(environment), **said, **named}, named)
+
+
+def settings_of_options(flags: Iterable[str]) -> dict[str, str]:
+    """Parse the settings of ``--set``; raises `click.UsageError`."""
     try:
-        named = settings_of_flags(flags)
+        return settings_of_flags(flags)
     except InvalidConfig as error:
         raise click.UsageError(f"--set: {error}") from error
-    said = {name: defaults[name] for name in given}
-    settings = {**defaults, **settings_of_environment(environment), **said, **named}
-    return _checked(settings, named=named, where="--set")
 
 
-def _checked(settings: Mapping[str, str], *, named: Iterable[str], where: str) -> NodeConfig:
-    from millbeck.server.config import BROKER_OPTIONS, NodeConfig
+def _checked(settings: Mapping[str, str], named: Iterable[str]) -> NodeConfig:
+    """Validate the configuration; an unknown key in ``named`` is an error, since the user can correct it at once."""
+    from millbeck.server.config import NodeConfig
 
     try:
         config = NodeConfig(settings)
     except InvalidConfig as error:
         raise click.ClickException(str(error)) from error
-    for name in named:
-        if name not in BROKER_OPTIONS:
-            from millbeck.cli.suggestions import settings_hint
-
-            hint = settings_hint([name], "broker")
-            click.echo(f"millbeck: {where}: {name} is not a setting of this release and has no effect{hint}", err=True)
+    for name, hint in _unknown(named):
+        raise click.UsageError(f"--set: {name} is not a setting of this release{hint}")
     return config
+
+
+def _unknown(names: Iterable[str]) -> Iterator[tuple[str, str]]:
+    """The unknown setting names, each with a suggestion."""
+    from millbeck.cli.suggestions import did_you_mean
+    from millbeck.server.config import BROKER_OPTIONS
+
+    for name in names:
+        if name not in BROKER_OPTIONS:
+            yield name, did_you_mean(name, BROKER_OPTIONS.by_name)

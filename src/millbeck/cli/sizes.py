@@ -11,8 +11,8 @@ _SIZE: Final = re.compile(r"(\d{1,18})\s*(?:([kmgt]?)(i?)b?)?", re.IGNORECASE)
 _POWERS: Final = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4}
 
 
-class SizeBytes(click.ParamType):  # type: ignore[type-arg,unused-ignore]
-    """At least one byte."""
+class ByteSizeType(click.ParamType):  # type: ignore[type-arg,unused-ignore]
+    """An option type for a size of at least one byte."""
 
     name = "size"
 

@@ -1,15 +1,18 @@
-"""What somebody may have meant who mistyped a name. difflib is loaded when there is something to guess, not before."""
+"""Help for mistyped names and for flags that Kafka has removed. difflib is imported only when it is needed."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from typing import Any, TypeVar
+
+import click
 
 CUTOFF = 0.6
 KNOWN_MAX = 10_000
 
 
 def nearest(name: str, known: Iterable[str]) -> str | None:
-    """The known name that looks most like a mistyped one, if any does."""
+    """The known name most similar to a mistyped one, if any is similar enough."""
     from difflib import get_close_matches
     from itertools import islice
 
@@ -18,15 +21,21 @@ def nearest(name: str, known: Iterable[str]) -> str | None:
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """To be put behind a message: ``, did you mean orders?``, or nothing."""
+    """A suffix for a message: ``, did you mean orders?``, or an empty string."""
     found = nearest(name, known)
     return f", did you mean {found}?" if found is not None else ""
 
 
 def settings_hint(names: Iterable[str], scope: str) -> str:
-    """Guesses for those names that are no settings of a scope: ``topic``, ``broker`` or ``group``."""
+    """Suggestions for unknown settings of a scope: ``topic``, ``broker`` or ``group``.
+
+    Settings that Kafka has removed are not mistyped: the broker says what replaces them.
+    """
+    from millbeck.server.config.removed import replacement_of
+
     known = _settings_of(scope)
-    guesses = [(name, nearest(name, known)) for name in names if name not in known]
+    unknown = [name for name in names if name not in known and replacement_of(name) is None]
+    guesses = [(name, nearest(name, known)) for name in unknown]
     return "".join(f"; did you mean {found} instead of {name}?" for name, found in guesses if found is not None)
 
 
@@ -38,3 +47,16 @@ def _settings_of(scope: str) -> list[str]:
     from millbeck.server.config import BROKER_OPTIONS, GROUP_OPTIONS
 
     return list((GROUP_OPTIONS if scope == "group" else BROKER_OPTIONS).by_name)
+
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def retired_option(*names: str, replacement: str) -> Callable[[F], F]:
+    """Accepts a removed flag, only to fail with a message that names the replacement."""
+
+    def refuse(ctx: click.Context, parameter: click.Parameter, value: object) -> None:
+        if value is not None:
+            raise click.ClickException(f"{names[0]} was removed; {replacement}")
+
+    return click.option(*names, hidden=True, expose_value=False, is_eager=True, callback=refuse, default=None)

@@ -1,12 +1,13 @@
-"""Groups of commands whose verbs may also be written as Kafka's scripts do.
+"""Command groups whose verbs may also be given as flags, as in Kafka's scripts.
 
-``millbeck topic create orders`` and ``millbeck topic --bootstrap-server host:9092 --create --topic orders`` are one
-command, so that scripts move over by changing the program's name.
+``millbeck topic create orders`` and ``millbeck topic --bootstrap-server host:9092 --create --topic orders`` are the
+same command, so that scripts can migrate by changing only the program's name.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
+from itertools import pairwise
 from typing import Any, Final
 
 import click
@@ -14,15 +15,40 @@ import click
 AS_KAFKA: Final = "millbeck.spelled_as_kafka"
 
 
-class VerbGroup(click.Group):
-    """``flags`` are the verbs' spellings as options: ``{"--create": "create"}``."""
+class Command(click.Command):
+    """A command whose options never take another option as their value, as in ``--topic --partitions 3``."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        options = [each for each in self.params if isinstance(each, click.Option)]
+        names = {name for each in options for name in each.opts if name.startswith("--")}
+        # An option with an optional value handles this itself.
+        needs_value = {
+            name for each in options if not each.is_flag and not each._flag_needs_value for name in each.opts
+        }
+        for option, value in pairwise(args[: args.index("--")] if "--" in args else args):
+            if option in needs_value and value in names:
+                raise click.BadOptionUsage(option, f"Option {option!r} requires an argument.", ctx)
+        return super().parse_args(ctx, args)
+
+
+class SubcommandGroup(click.Group):
+    """A group with verbs as flags: ``flags`` maps each flag to its verb, as in ``{"--create": "create"}``."""
+
+    command_class = Command
 
     def __init__(self, *arguments: Any, flags: Mapping[str, str], **keywords: Any) -> None:
         super().__init__(*arguments, **keywords)
         self.flags = dict(flags)
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        ordered = with_verb_first(args, self.flags, self.commands)
+        switches = {
+            name
+            for verb in self.commands.values()
+            for each in verb.params
+            if isinstance(each, click.Option) and each.is_flag
+            for name in each.opts
+        }
+        ordered = with_verb_first(args, self.flags, self.commands, switches | set(ctx.help_option_names))
         ctx.meta[AS_KAFKA] = ordered is not args
         try:
             return super().parse_args(ctx, ordered)
@@ -30,7 +56,7 @@ class VerbGroup(click.Group):
             from millbeck.cli.suggestions import did_you_mean
 
             name = error.option_name
-            hint = did_you_mean(name, self.flags) or f"; first say what to do: {', '.join(self.commands)}"
+            hint = did_you_mean(name, self.flags) or f"; a verb is missing: {', '.join(self.commands)}"
             raise click.UsageError(f"no such option {name}{hint}", ctx) from error
 
     def resolve_command(
@@ -44,21 +70,38 @@ class VerbGroup(click.Group):
         return super().resolve_command(ctx, args)
 
 
-def is_spelled_as_kafka(ctx: click.Context) -> bool:
-    """Whether the verb was an option, as in a script that was written for Kafka's tools."""
-    return bool(ctx.meta.get(AS_KAFKA))
+def is_kafka_style(ctx: click.Context) -> bool:
+    """Whether the verb was given as a flag, as in a script for Kafka's tools, or by one of them (`kafka_tool`)."""
+    return bool(ctx.meta.get(AS_KAFKA)) or kafka_tool() is not None
 
 
-def with_verb_first(arguments: list[str], flags: Mapping[str, str], verbs: Mapping[str, object]) -> list[str]:
-    """The arguments with a verb that was given as an option in its place; untouched when they begin with a verb."""
+def kafka_tool() -> str | None:
+    """The tool of Kafka's in whose name the command runs (see `millbeck.cli.kafka_tools`): output is then Kafka's."""
+    ctx = click.get_current_context(silent=True)
+    name = None if ctx is None else ctx.find_root().obj
+    return name if isinstance(name, str) else None
+
+
+def with_verb_first(
+    arguments: list[str],
+    flags: Mapping[str, str],
+    verbs: Mapping[str, object],
+    switches: Container[str] = (),
+) -> list[str]:
+    """The arguments with the verb in front, if it was given as a flag; unchanged if they begin with a verb.
+
+    ``switches`` are the options that take no value.
+    """
     if arguments and arguments[0] in verbs:
         return arguments
     for position, argument in enumerate(arguments):
         if argument in flags:
             return [flags[argument], *arguments[:position], *arguments[position + 1 :]]
     position = 0
-    while position < len(arguments) and arguments[position].startswith("--"):
-        position += 1 if "=" in arguments[position] else 2
+    while position < len(arguments) and arguments[position].startswith("-"):
+        option = arguments[position]
+        has_value_inside = "=" in option or (not option.startswith("--") and len(option) > len("-x"))
+        position += 1 if has_value_inside or option in switches else 2
     if 0 < position < len(arguments) and arguments[position] in verbs:
         # As in `kafka-features --bootstrap-server host:9092 describe`.
         return [arguments[position], *arguments[:position], *arguments[position + 1 :]]
@@ -66,8 +109,16 @@ def with_verb_first(arguments: list[str], flags: Mapping[str, str], verbs: Mappi
 
 
 def one_of_both(ctx: click.Context, positional: tuple[str, ...], option: tuple[str, ...], what: str) -> tuple[str, ...]:
-    """Names given as arguments or, as Kafka's tools want them, by an option that also takes lists with commas."""
+    """Names given as arguments or by Kafka's option, which also takes comma-separated lists."""
     names = (*positional, *(name for text in option for name in text.split(",") if name))
     if not names:
-        raise click.UsageError(f"which {what}?", ctx)
+        raise click.UsageError(f"no {what} given", ctx)
     return tuple(dict.fromkeys(names))
+
+
+def one_name(ctx: click.Context, positional: str | None, option: str | None, what: str) -> str:
+    """The single name, given as an argument or by an option."""
+    names = one_of_both(ctx, (positional,) if positional else (), (option,) if option else (), what)
+    if len(names) != 1:
+        raise click.UsageError(f"exactly one {what} is needed", ctx)
+    return names[0]

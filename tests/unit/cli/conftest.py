@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 
 import click.testing
 import pytest
@@ -13,11 +14,16 @@ Run = Callable[..., click.testing.Result]
 
 
 @pytest.fixture
-def run() -> Run:
+def run(tmp_path: Path) -> Run:
     """Runs ``millbeck`` with arguments and looks at nothing of the environment's."""
 
     def invoke(*arguments: str, stdin: bytes | str | None = None, **variables: str) -> click.testing.Result:
-        environment: dict[str, str | None] = {"MILLBECK_BOOTSTRAP": None, **variables}
+        environment: dict[str, str | None] = {
+            "MILLBECK_BOOTSTRAP": None,
+            "MILLBECK_PROFILE": None,
+            "XDG_CONFIG_HOME": str(tmp_path / "no-configuration"),
+            **variables,
+        }
         return click.testing.CliRunner().invoke(
             cli, list(arguments), input=stdin, env=environment, prog_name="millbeck"
         )

@@ -51,7 +51,7 @@ def test_the_version(run: Callable[..., Result]) -> None:
 
 def test_what_is_wrong_is_one_line_and_exit_code_one(fails: Callable[..., str]) -> None:
     assert fails("frob") == "no such command 'frob' (see millbeck --help)"
-    assert fails("topic", "create") == "which topic? (see millbeck topic create --help)"
+    assert fails("topic", "create") == "no topic given (see millbeck topic create --help)"
     assert fails("topic", "list", "--nonsense").startswith("No such option '--nonsense'.")
 
 

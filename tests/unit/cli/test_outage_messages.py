@@ -6,29 +6,30 @@ from typing import Any
 
 import pytest
 
-from millbeck.cli import waiting
-from millbeck.cli.waiting import Teller, tell_of_outages
+from millbeck.cli import outage_messages
+from millbeck.cli.outage_messages import LeaderlessReporter, OutageReporter, report_outages
 from millbeck.client.addresses import Address
 from millbeck.client.outages import Outage
+from millbeck.kernel.ids import TopicPartition
 
 AWAY = Outage(address=Address("mill", 9092), since_s=100.0, reason="connection refused")
 
 
 def test_a_short_outage_is_not_worth_a_word() -> None:
-    teller = Teller(patience_s=3)
+    teller = OutageReporter(patience_s=3)
     assert teller.look(AWAY, 102.9, 0) == []
     assert teller.look(None, 103.4, 0) == []
 
 
 def test_a_long_one_is_told_once_with_when_and_why() -> None:
-    teller = Teller(patience_s=3)
+    teller = OutageReporter(patience_s=3)
     (line,) = teller.look(AWAY, 103.0, 1_000_000)
     assert re.fullmatch(r"waiting for mill:9092 since \d\d:\d\d:\d\d: connection refused", line)
     assert teller.look(AWAY, 150.0, 1_000_047) == []
 
 
 def test_the_end_is_told_when_it_lasts() -> None:
-    teller = Teller(patience_s=3)
+    teller = OutageReporter(patience_s=3)
     teller.look(AWAY, 103.0, 0)
     assert teller.look(None, 104.0, 0) == [], "between two attempts nobody is waited for"
     assert teller.look(AWAY, 104.5, 0) == []
@@ -38,7 +39,7 @@ def test_the_end_is_told_when_it_lasts() -> None:
 
 
 def test_a_second_outage_is_told_like_the_first() -> None:
-    teller = Teller(patience_s=3)
+    teller = OutageReporter(patience_s=3)
     teller.look(AWAY, 103.0, 0)
     teller.look(None, 104.0, 0)
     assert len(teller.look(None, 105.0, 0)) == 1
@@ -62,15 +63,50 @@ class _Cluster:
 
 
 def test_lines_go_to_standard_error(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(waiting, "PATIENCE_SECONDS", 0.0)
-    monkeypatch.setattr(waiting, "LOOK_SECONDS", 0.001)
+    monkeypatch.setattr(outage_messages, "PATIENCE_SECONDS", 0.0)
+    monkeypatch.setattr(outage_messages, "LOOK_SECONDS", 0.001)
 
     async def work() -> None:
         cluster: Any = _Cluster()
         with pytest.raises(TimeoutError):
-            await asyncio.wait_for(tell_of_outages(cluster), 0.05)
+            await asyncio.wait_for(report_outages(cluster), 0.05)
 
     asyncio.run(work())
     printed = capsys.readouterr()
     assert printed.out == ""
     assert re.fullmatch(r"millbeck: waiting for mill:9092 since .*: gone\n", printed.err)
+
+
+ORDERS, BILLS = TopicPartition("orders", 0), TopicPartition("bills", 3)
+
+
+def test_a_partition_without_a_leader_for_longer_than_an_election_takes_is_named_once() -> None:
+    reporter = LeaderlessReporter("read")
+    assert reporter.look([ORDERS], 100.0) == []
+    assert reporter.look([ORDERS, BILLS], 109.9) == []
+    assert reporter.look([ORDERS, BILLS], 110.0) == [
+        "no leader, so not read until there is one: orders-0; see millbeck doctor"
+    ]
+    assert reporter.look([ORDERS, BILLS], 119.0) == []
+    assert reporter.look([BILLS], 120.0) == [
+        "no leader, so not read until there is one: bills-3; see millbeck doctor",
+        "read again, there is a leader: orders-0",
+    ]
+    assert reporter.look([BILLS], 140.0) == []
+
+
+def test_a_partition_that_is_elected_a_leader_in_time_is_not_named() -> None:
+    reporter = LeaderlessReporter("read")
+    assert reporter.look([ORDERS], 100.0) == []
+    assert reporter.look([], 109.0) == []
+    assert reporter.look([ORDERS], 110.0) == [], "counted from when it was lost again"
+    assert reporter.look([ORDERS], 119.9) == []
+
+
+def test_of_many_partitions_without_a_leader_some_are_named() -> None:
+    reporter = LeaderlessReporter("read")
+    many = [TopicPartition("orders", index) for index in range(12)]
+    reporter.look(many, 0.0)
+    (line,) = reporter.look(many, 10.0)
+    assert "orders-9 and 2 more;" in line
+    assert "orders-10" not in line

@@ -2,11 +2,13 @@ from __future__ import annotations
 
 import json
 
+import click
+import click.testing
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from millbeck.cli.output import show, show_rows, table, yaml_lines
+from millbeck.cli.output import output_option, show, show_rows, table, yaml_lines
 
 yaml_texts = st.text(st.characters(codec="utf-8", exclude_categories=["Cs", "Cc"]), max_size=8)
 
@@ -45,6 +47,39 @@ def test_json_keeps_the_structure(capsys: pytest.CaptureFixture[str]) -> None:
     value = {"name": "x", "partitions": [{"isr": [1]}], "none": None}
     show(value, "json")
     assert json.loads(capsys.readouterr().out) == value
+
+
+WIDE = [{"topic": "orders-" * 12, "partition": 7, "host": "broker-1.example.com"}]
+
+
+@pytest.mark.parametrize("room", [120, 80, 60, 48])
+def test_the_widest_text_columns_are_shortened_until_a_table_fits(room: int) -> None:
+    lines = table(WIDE, list(WIDE[0]), room=room).splitlines()
+    assert max(map(len, lines)) == min(room, len(table(WIDE, list(WIDE[0])).splitlines()[1]))
+    assert "  7  " in lines[1]
+    assert ("…" in lines[1]) == (room < 115)
+
+
+def test_columns_are_not_shortened_beyond_recognition() -> None:
+    lines = table(WIDE, list(WIDE[0]), room=10).splitlines()
+    assert lines[1] == "orders-orde…          7  broker-1.ex…"
+
+
+def test_a_table_that_is_not_shown_on_a_terminal_is_whole(capsys: pytest.CaptureFixture[str]) -> None:
+    show_rows(WIDE * 2, "table")
+    assert capsys.readouterr().out.count("orders-" * 12) == 2
+
+
+def test_the_line_of_headings_can_be_left_out() -> None:
+    @click.command
+    @output_option
+    def command(output: str) -> None:
+        show_rows([{"name": "a", "count": 1}], output)
+
+    run = click.testing.CliRunner().invoke
+    assert run(command, []).stdout == "NAME  COUNT\na         1\n"
+    assert run(command, ["--no-headers"]).stdout == "a         1\n"
+    assert json.loads(run(command, ["--no-headers", "-o", "json"]).stdout) == [{"name": "a", "count": 1}]
 
 
 YAML = {

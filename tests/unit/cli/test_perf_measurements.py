@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from millbeck.cli.measurements import QUANTILES, Latencies, Throughput, produce_line
+from millbeck.cli.perf_measurements import QUANTILES, Latencies, Throughput, produce_line
 
 
 @settings(max_examples=100)

@@ -17,7 +17,7 @@ CASES = {
 @pytest.mark.parametrize("arguments", CASES.values(), ids=CASES.keys())
 def test_an_old_flag_names_its_replacement(fails: Callable[..., str], arguments: tuple[str, ...]) -> None:
     message = fails(*arguments)
-    assert "is gone; use --bootstrap-server" in message
+    assert "was removed; use --bootstrap-server" in message
 
 
 def test_a_server_without_zookeeper_says_what_to_set(fails: Callable[..., str]) -> None:

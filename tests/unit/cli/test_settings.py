@@ -64,3 +64,13 @@ def test_embedded_defaults_give_way_unless_the_command_line_said_them() -> None:
 def test_a_flag_that_is_no_pair() -> None:
     with pytest.raises(click.UsageError, match="--set: expected key=value"):
         embedded_config(DEFAULTS, ["num.partitions"], {})
+
+
+def test_an_unknown_key_on_the_command_line_is_refused_and_the_nearest_named(tmp_path: Path) -> None:
+    refused = r"--set: num\.partitons is not a setting of this release, did you mean num\.partitions\?"
+    with pytest.raises(click.UsageError, match=refused):
+        embedded_config(DEFAULTS, ["num.partitons=3"], {})
+    with pytest.raises(click.UsageError, match=refused):
+        node_config(file_of(tmp_path, "log.dirs=logs\n"), ["num.partitons=3"], {})
+    with pytest.raises(click.UsageError, match="--set: expected key=value"):
+        node_config(file_of(tmp_path, "log.dirs=logs\n"), ["num.partitions"], {})

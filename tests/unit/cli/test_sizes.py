@@ -3,7 +3,7 @@ from __future__ import annotations
 import click
 import pytest
 
-from millbeck.cli.sizes import SizeBytes
+from millbeck.cli.sizes import ByteSizeType
 
 
 @pytest.mark.parametrize(
@@ -22,10 +22,10 @@ from millbeck.cli.sizes import SizeBytes
     ],
 )
 def test_sizes_have_units(text: str, size: int) -> None:
-    assert SizeBytes().convert(text, None, None) == size
+    assert ByteSizeType().convert(text, None, None) == size
 
 
 @pytest.mark.parametrize("text", ["", "KB", "-1", "1.5MB", "10XB", "0", "0KB", "7iB", "1e6"])
 def test_what_is_no_size_is_refused(text: str) -> None:
     with pytest.raises(click.BadParameter):
-        SizeBytes().convert(text, None, None)
+        ByteSizeType().convert(text, None, None)

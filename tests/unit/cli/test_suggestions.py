@@ -34,6 +34,10 @@ def test_settings_that_are_known_need_no_guess() -> None:
     assert settings_hint(["retention.ms"], "topic") == ""
 
 
+def test_a_setting_that_kafka_has_removed_is_not_taken_for_a_mistyped_one() -> None:
+    assert settings_hint(["log.message.format.version"], "broker") == ""
+
+
 def test_a_huge_name_costs_no_time() -> None:
     assert nearest("x" * 1_000_000, ["orders"] * 5) is None
 

@@ -1,18 +1,19 @@
-"""``millbeck config``: settings of topics, brokers and groups, shown and changed."""
+"""``millbeck config``: describe and alter settings of topics, brokers and groups."""
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from millbeck.cli.config_changes import changes_of, parse_settings
-from millbeck.cli.connecting import Target, file_problem, run_admin, target_options
-from millbeck.cli.output import TABLE, output_option, show, table
-from millbeck.cli.topic import raise_failures
-from millbeck.cli.verbs import VerbGroup
+from millbeck.cli.commands.config_changes import changes_of, parse_settings
+from millbeck.cli.commands.topic import raise_failures
+from millbeck.cli.completed_types import BROKER, FILE, GROUP, TOPIC
+from millbeck.cli.connection_options import Target, file_problem, run_admin, target_options
+from millbeck.cli.output import TABLE, output_option, show, show_table
+from millbeck.cli.verbs import SubcommandGroup, kafka_tool
 
 if TYPE_CHECKING:
     from millbeck.client.admin import Admin
@@ -28,25 +29,36 @@ SOURCES: Final = {
     7: "client metrics",
     8: "group",
 }
+USERS: Final = "users"
+"""An entity type that is none of a resource: its settings are SCRAM credentials."""
 STATIC_SOURCES: Final = (4, 5)
-TYPES: Final = {"topics": "TOPIC", "brokers": "BROKER", "groups": "GROUP"}
+TYPES: Final = {
+    "topics": "TOPIC",
+    "brokers": "BROKER",
+    "groups": "GROUP",
+    "broker-loggers": "BROKER_LOGGER",
+    "client-metrics": "CLIENT_METRICS",
+}
 
 
-@click.group(cls=VerbGroup, flags={"--describe": "describe", "--alter": "alter"})
+@click.group(cls=SubcommandGroup, flags={"--describe": "describe", "--alter": "alter"})
 def command() -> None:
-    """Settings that can change while brokers run: what Kafka's kafka-configs does, whose flags are understood too."""
+    """Describe and alter dynamic settings (Kafka's kafka-configs, whose flags are accepted too)."""
 
 
 def entity_options(function: Callable[..., None]) -> Callable[..., None]:
-    """Adds Kafka's ways to say whose settings are meant, and passes ``entity``: type and name, None for all of them."""
+    """Adds Kafka's options that name an entity, and passes ``entity``: its type and name (None: the default)."""
 
-    @click.option("--entity-type", type=click.Choice(sorted(TYPES)), help="Whose settings.")
-    @click.option("--entity-name", metavar="NAME", help="A topic's or group's name, a broker's id.")
-    @click.option("--entity-default", is_flag=True, help="The default of all brokers.")
-    @click.option("--topic", metavar="NAME", help="The same as --entity-type topics --entity-name NAME.")
-    @click.option("--broker", metavar="ID", help="Likewise of a broker.")
-    @click.option("--group", metavar="ID", help="Likewise of a group.")
-    @click.option("--broker-defaults", is_flag=True, help="The default of all brokers.")
+    @click.option("--entity-type", type=click.Choice([*sorted(TYPES), USERS]), help="The type of the entity.")
+    @click.option("--entity-name", metavar="NAME", help="The topic name, group id or broker id.")
+    @click.option("--entity-default", is_flag=True, help="The cluster-wide default of all brokers.")
+    @click.option("--topic", type=TOPIC, metavar="NAME", help="The same as --entity-type topics --entity-name NAME.")
+    @click.option("--broker", type=BROKER, metavar="ID", help="The same as --entity-type brokers --entity-name ID.")
+    @click.option("--group", type=GROUP, metavar="ID", help="The same as --entity-type groups --entity-name ID.")
+    @click.option("--user", metavar="NAME", help="The SCRAM credentials of a user (kafka-configs --user).")
+    @click.option("--client-metrics", metavar="NAME", help="The same as --entity-type client-metrics.")
+    @click.option("--broker-logger", metavar="ID", help="The same as --entity-type broker-loggers.")
+    @click.option("--broker-defaults", is_flag=True, help="The same as --entity-type brokers --entity-default.")
     @functools.wraps(function)
     def with_entity(
         *,
@@ -56,10 +68,20 @@ def entity_options(function: Callable[..., None]) -> Callable[..., None]:
         topic: str | None,
         broker: str | None,
         group: str | None,
+        user: str | None,
+        client_metrics: str | None,
+        broker_logger: str | None,
         broker_defaults: bool,
         **others: Any,
     ) -> None:
-        named = {"topics": topic, "brokers": broker, "groups": group}
+        named = {
+            "topics": topic,
+            "brokers": broker,
+            "groups": group,
+            "users": user,
+            "client-metrics": client_metrics,
+            "broker-loggers": broker_logger,
+        }
         entities: list[tuple[str, str | None]] = [(kind, name) for kind, name in named.items() if name is not None]
         if broker_defaults:
             entities.append(("brokers", ""))
@@ -68,7 +90,7 @@ def entity_options(function: Callable[..., None]) -> Callable[..., None]:
         elif entity_name is not None or entity_default:
             raise click.UsageError("--entity-name and --entity-default need --entity-type")
         if len(entities) != 1:
-            raise click.UsageError("whose settings? Give --topic, --broker, --group or --entity-type with a name")
+            raise click.UsageError("name one entity: give --topic, --broker, --group or --entity-type with a name")
         if entities[0][1] == "" and entities[0][0] != "brokers":
             raise click.UsageError("only brokers have a default")
         function(entity=entities[0], **others)
@@ -77,15 +99,15 @@ def entity_options(function: Callable[..., None]) -> Callable[..., None]:
 
 
 @command.command("describe")
-@click.option("--all", "all_settings", is_flag=True, help="Every setting, not only those that were changed.")
-@click.option("--documentation", is_flag=True, help="What each setting means.")
+@click.option("--all", "all_settings", is_flag=True, help="Show every setting, not only dynamic overrides.")
+@click.option("--documentation", is_flag=True, help="Also show the description of each setting.")
 @output_option
 @entity_options
 @target_options
 def describe(
     entity: tuple[str, str | None], all_settings: bool, documentation: bool, output: str, target: Target
 ) -> None:
-    """Show settings, and where their values come from.
+    """Show settings and the source of each value.
 
     \b
     Examples:
@@ -94,11 +116,19 @@ def describe(
       millbeck config --describe --entity-type topics --entity-name orders
     """
 
+    if entity[0] == USERS:
+        from millbeck.cli.kafka_tools.users import describe_credentials
+
+        run_admin(target, lambda admin: describe_credentials(admin, entity[1]))
+        return
+
     async def work(admin: Admin) -> None:
         resources = await _resources_of(admin, entity)
         described = (
             await admin.describe_configs(
-                resources, include_synonyms=output != TABLE, include_documentation=documentation
+                resources,
+                include_synonyms=output != TABLE or kafka_tool() is not None,
+                include_documentation=documentation,
             )
             if resources
             else None
@@ -106,6 +136,10 @@ def describe(
         if described is None:
             return
         raise_failures(described.failed)
+        if kafka_tool() is not None:
+            for resource, entries in described.succeeded.items():
+                _print_as_kafka(entity[0], resource.name, list(entries.values()), every=all_settings)
+            return
         shown = [
             {
                 "type": entity[0],
@@ -127,19 +161,21 @@ def describe(
 
 
 @command.command("alter")
-@click.option("--add-config", multiple=True, metavar="K=V,K=[A,B]", help="Settings to change; lists in brackets.")
-@click.option("--add-config-file", metavar="FILE", help="Settings to change, as a .properties file.")
-@click.option("--delete-config", multiple=True, metavar="K,K", help="Settings to return to their defaults.")
+@click.option("--add-config", multiple=True, metavar="K=V,K=[A,B]", help="Settings to set; put a list in brackets.")
+@click.option("--add-config-file", metavar="FILE", type=FILE, help="A .properties file of settings to set.")
+@click.option("--delete-config", multiple=True, metavar="K,K", help="Settings to reset to their defaults.")
+@click.option("--force", is_flag=True, help="Set a broker's setting although it is none of this release.")
 @entity_options
 @target_options
 def alter(
     entity: tuple[str, str | None],
+    force: bool,
     add_config: tuple[str, ...],
     add_config_file: str | None,
     delete_config: tuple[str, ...],
     target: Target,
 ) -> None:
-    """Change settings.
+    """Set settings, or reset them to their defaults.
 
     \b
     Examples:
@@ -163,19 +199,60 @@ def alter(
     if not added and not removed:
         raise click.UsageError("nothing to change: give --add-config or --delete-config")
     if entity[1] is None:
-        raise click.UsageError("whose settings? Give --entity-name or --entity-default")
+        raise click.UsageError("name one entity: give --entity-name or --entity-default")
+    if entity[0] == USERS:
+        from millbeck.cli.kafka_tools.users import change_credentials, read_changes
+
+        changes = read_changes(added, removed)
+        run_admin(target, lambda admin: change_credentials(admin, entity[1] or "", changes))
+        return
+    if entity[0] == "brokers" and not force and kafka_tool() is None:
+        _check_broker_settings(added)
 
     async def work(admin: Admin) -> None:
         resource = (await _resources_of(admin, entity))[0]
         outcomes = await admin.incremental_alter_configs({resource: changes_of(added, removed)})
+        if outcomes.failed and entity[0] == "topics":
+            known = await admin.list_topics()
+            if resource.name not in known:
+                from millbeck.cli.suggestions import did_you_mean
+
+                hint = did_you_mean(resource.name, known) or ": create it with millbeck topic create"
+                raise click.ClickException(f"there is no topic {resource.name}{hint}")
         raise_failures(outcomes.failed, settings=[*added, *removed], scope=entity[0].removesuffix("s"))
-        click.echo(f"changed {resource}")
+        if kafka_tool() is None:
+            click.echo(f"changed {resource}")
+        else:
+            from millbeck.cli.kafka_tools.formats import config_changed
+
+            click.echo(config_changed(*entity))
 
     run_admin(target, work)
 
 
+def _check_broker_settings(names: Iterable[str]) -> None:
+    """Refuse settings that look mistyped: brokers keep every name, as it may be that of a plugin."""
+    from millbeck.cli.suggestions import settings_hint
+
+    if hint := settings_hint(names, "broker"):
+        raise click.ClickException(f"not a setting of brokers{hint} (--force sets it all the same)")
+
+
+def _print_as_kafka(kind: str, name: str, entries: list[ConfigEntry], *, every: bool) -> None:
+    from millbeck.cli.kafka_tools.formats import config_lines
+    from millbeck.kernel.option_layers import ConfigSource
+
+    if kind == "client-metrics" and not entries:
+        click.echo(f"The client-metric '{name}' doesn't exist and doesn't have dynamic config.")
+        return
+    # A broker of its own shows what was set for it, not the defaults of all brokers.
+    inherited = ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG
+    kept = [each for each in entries if every or (is_changed(each) and (not name or each.source != inherited))]
+    click.echo("\n".join(config_lines(kind, name, kept, every=every)))
+
+
 def is_changed(entry: ConfigEntry) -> bool:
-    """Whether a setting was set while brokers run, for the resource itself or for all brokers."""
+    """Whether the setting is a dynamic override, of the resource itself or the default of all brokers."""
     return entry.source not in STATIC_SOURCES
 
 
@@ -205,14 +282,16 @@ async def _resources_of(admin: Admin, entity: tuple[str, str | None]) -> list[Co
     if name and name.isdigit() and resource_type is ResourceType.BROKER:
         there = [each.node_id for each in (await admin.describe_cluster()).nodes]
         if int(name) not in there:
-            raise click.ClickException(f"there is no broker {name}, only {', '.join(map(str, there))}")
+            raise click.ClickException(f"broker {name} does not exist; the brokers are {', '.join(map(str, there))}")
     if name is not None:
         return [ConfigResource(resource_type, name)]
     if resource_type is ResourceType.TOPIC:
         return [ConfigResource(resource_type, each) for each in await admin.list_topics()]
     if resource_type is ResourceType.BROKER:
         nodes = (await admin.describe_cluster()).nodes
-        return [ConfigResource(resource_type, str(node.node_id)) for node in nodes]
+        names = [str(node.node_id) for node in nodes]
+        # Kafka's tool shows the defaults of all brokers as one more broker without a name.
+        return [ConfigResource(resource_type, each) for each in (*names, *([""] if kafka_tool() is not None else ()))]
     return await admin.list_config_resources([resource_type])
 
 
@@ -222,6 +301,6 @@ def _show_tables(shown: list[dict[str, Any]]) -> None:
         title = f"{resource['type']} {resource['name'] or '<default>'}"
         if resource["configs"]:
             click.echo(f"{title}:")
-            click.echo(table(resource["configs"], list(resource["configs"][0])))
+            show_table(resource["configs"], list(resource["configs"][0]))
         else:
-            click.echo(f"{title}: nothing was changed")
+            click.echo(f"{title}: no dynamic overrides")

@@ -1,4 +1,4 @@
-"""Changes of settings as they are written on command lines."""
+"""Parse changes of settings given on the command line."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def changes_of(added: Mapping[str, str], removed: Iterable[str]) -> list[ConfigChange]:
-    """Settings to set and settings to return to their defaults, as one list of changes."""
+    """One list of changes: settings to set, and settings to reset to their defaults."""
     from millbeck.client.admin.results import ConfigChange, ConfigOperation
 
     return [
@@ -22,12 +22,12 @@ def changes_of(added: Mapping[str, str], removed: Iterable[str]) -> list[ConfigC
 
 
 def parse_settings(text: str) -> dict[str, str]:
-    """Kafka's ``--add-config``: ``a=b,c=[d,e]`` is two settings, the second with a comma in its value."""
+    """Parse Kafka's ``--add-config``: ``a=b,c=[d,e]`` is two settings, the second with a comma in its value."""
     settings: dict[str, str] = {}
     for entry in _split_outside_brackets(text):
         name, equals, value = entry.partition("=")
         if not (name.strip() and equals):
-            raise click.UsageError(f"--add-config: {entry!r} is not KEY=VALUE (lists stand in brackets: KEY=[a,b])")
+            raise click.UsageError(f"--add-config: {entry!r} is not KEY=VALUE (put a list in brackets: KEY=[a,b])")
         value = value.strip()
         if value.startswith("[") and value.endswith("]"):
             value = value[1:-1]

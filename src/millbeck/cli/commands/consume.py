@@ -1,4 +1,4 @@
-"""``millbeck consume``: records come out as text."""
+"""``millbeck consume``: print records as text or JSON."""
 
 from __future__ import annotations
 
@@ -10,12 +10,14 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from millbeck.cli.connecting import Target, check_reachable, run, target_options
-from millbeck.cli.record_format import FormatError, Shower, format_shower, json_shower, property_shower
-from millbeck.cli.retired import retired_option
-from millbeck.cli.start_positions import Start, parse_start
-from millbeck.cli.topic import settings_of
-from millbeck.cli.verbs import one_of_both
+from millbeck.cli.commands.topic import settings_of
+from millbeck.cli.completed_types import GROUP, TOPIC
+from millbeck.cli.connection_options import Target, check_reachable, run, target_options, topic_guessed
+from millbeck.cli.output import check_reader
+from millbeck.cli.records.record_format import FormatError, Shower, json_formatter, kcat_formatter, property_formatter
+from millbeck.cli.records.start_positions import Start, parse_start_offset
+from millbeck.cli.suggestions import retired_option
+from millbeck.cli.verbs import Command, one_of_both
 
 if TYPE_CHECKING:
     from millbeck.client.consumer import Consumer
@@ -27,8 +29,8 @@ POLL_SECONDS: Final = 0.5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
-    """What to read and when to stop."""
+class ConsumeRequest:
+    """The partitions to read, where to start and when to stop."""
 
     topics: tuple[str, ...]
     include: str | None
@@ -41,44 +43,51 @@ class Wanted:
 
     @property
     def is_member(self) -> bool:
-        """Whether the group, not this command, says which partitions are read."""
+        """Whether the group coordinator assigns the partitions (no --partition given)."""
         return self.group is not None and not self.partitions
 
 
-@click.command()
-@click.argument("names", metavar="TOPIC...", nargs=-1)
-@click.option("-t", "--topic", multiple=True, metavar="TOPIC", help="The same as TOPIC.")
-@click.option("--include", "--whitelist", metavar="REGEX", help="Every topic whose whole name matches.")
+@click.command(cls=Command)
+@click.argument("names", metavar="TOPIC...", type=TOPIC, nargs=-1)
+@click.option("-t", "--topic", type=TOPIC, multiple=True, metavar="TOPIC", help="The same as TOPIC.")
+@click.option("--include", "--whitelist", metavar="REGEX", help="Consume every topic whose whole name matches.")
 @click.option(
-    "-p", "--partition", "partitions", type=click.IntRange(0), multiple=True, help="Only this; can be repeated."
+    "-p",
+    "--partition",
+    "partitions",
+    type=click.IntRange(0),
+    multiple=True,
+    help="Consume only this partition; can be repeated.",
 )
-@click.option("--from-beginning", is_flag=True, help="Begin with the first record there is.")
+@click.option("--from-beginning", is_flag=True, help="Start at the earliest offset.")
 @click.option(
-    "--offset", metavar="WHERE", help="Begin at earliest, latest, an offset, -N before the end, or s@TIMESTAMP in ms."
+    "--offset", metavar="WHERE", help="Start at earliest, latest, an offset, -N from the end, or s@TIMESTAMP in ms."
 )
-@click.option("-g", "-G", "--group", metavar="ID", help="Read as a member of this group, and commit.")
-@click.option("--share", is_flag=True, help="The group is a share group: each record is accepted when it was printed.")
-@click.option("-c", "-n", "--max-messages", type=click.IntRange(1), metavar="N", help="Stop after so many records.")
-@click.option("-e", "--exit", "stops_at_end", is_flag=True, help="Stop when the end of all partitions is reached.")
-@click.option("--timeout-ms", type=click.IntRange(0), metavar="MS", help="Stop when nothing has come for so long.")
+@click.option("-g", "-G", "--group", type=GROUP, metavar="ID", help="Join this consumer group and commit offsets.")
+@click.option("--share", is_flag=True, help="Join as a share group: each record is accepted once printed.")
+@click.option("-c", "-n", "--max-messages", type=click.IntRange(1), metavar="N", help="Stop after this many records.")
+@click.option("-e", "--exit", "stops_at_end", is_flag=True, help="Stop at the end of all partitions.")
+@click.option("--timeout-ms", type=click.IntRange(0), metavar="MS", help="Stop when no record arrives for this long.")
 @click.option(
     "--isolation-level",
     type=click.Choice(["read_uncommitted", "read_committed"]),
-    help="Whether records of open and aborted transactions are read.",
+    help="Whether to read records of open and aborted transactions.",
 )
-@click.option("-f", "--format", "form", metavar="FORMAT", help="kcat's: %k key, %s value, %t %p %o %T %h, \\n …")
-@click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text", help="JSON: an object to a line.")
+@click.option("-f", "--format", "form", metavar="FORMAT", help="kcat's format: %k key, %s value, %t %p %o %T %h, \\n …")
+@click.option(
+    "-o", "--output", type=click.Choice(["text", "json"]), default="text", help="text, or one JSON object per line."
+)
 @click.option("-J", "as_json", is_flag=True, help="The same as --output json.")
-@click.option("-Z", "--null", "shows_null", is_flag=True, help="With --format: print NULL for what is null.")
+@click.option("-Z", "--null", "shows_null", is_flag=True, help="With --format: print NULL for null keys and values.")
 @click.option(
     "--formatter-property",
     "--property",
     "formatter_properties",
     multiple=True,
     metavar="KEY=VALUE",
-    help="print.key, print.timestamp, key.separator, …, as Kafka's console consumer has them.",
+    help="A property of Kafka's console consumer: print.key, print.timestamp, key.separator, …",
 )
-@click.option("-q", "--quiet", is_flag=True, help="Do not say how many records there were.")
+@click.option("-q", "--quiet", is_flag=True, help="Do not print the record count.")
 @click.option("-u", "--formatter", "--key-deserializer", "--value-deserializer", hidden=True, expose_value=False)
 @retired_option("--broker-list", replacement="use --bootstrap-server")
 @target_options
@@ -106,7 +115,7 @@ def command(
     quiet: bool,
     target: Target,
 ) -> None:
-    """Print the records of topics, from now on unless told otherwise. Ctrl-C ends it.
+    """Print the records of topics, by default only new ones. Ctrl-C stops it.
 
     \b
     Examples:
@@ -121,10 +130,10 @@ def command(
     if from_beginning and offset is not None:
         raise click.UsageError("--from-beginning and --offset exclude each other", ctx)
     try:
-        start = Start(is_beginning=True) if from_beginning else parse_start(offset) if offset else Start()
+        start = Start(is_beginning=True) if from_beginning else parse_start_offset(offset) if offset else Start()
     except ValueError as error:
         raise click.UsageError(f"--offset: {error}", ctx) from error
-    wanted = Wanted(
+    wanted = ConsumeRequest(
         topics=() if include is not None else one_of_both(ctx, names, topic, "topic"),
         include=_pattern(ctx, include),
         partitions=partitions,
@@ -135,14 +144,14 @@ def command(
         stops_at_end=stops_at_end,
     )
     if wanted.is_member and start not in (Start(), Start(is_beginning=True)):
-        raise click.UsageError("a group goes on where it is: move it with `millbeck group reset`", ctx)
+        raise click.UsageError("a group starts at its committed offsets: change them with `millbeck group reset`", ctx)
     shower = _shower(form, settings_of(formatter_properties, "--formatter-property"), output, as_json, shows_null)
     settings = target.client_settings(
         enable_auto_commit="true" if group is not None else "false",
         allow_auto_create_topics="false",
         auto_offset_reset="earliest" if start.is_beginning else "latest",
         isolation_level=isolation_level or "read_uncommitted",
-        # At the end there is nothing to wait for but to learn that it is the end.
+        # With --exit, a fetch at the end of the partition only has to return the end offset, so it need not wait.
         fetch_max_wait_ms="50" if stops_at_end else "500",
         **({} if group is None else {"group_id": group}),
     )
@@ -151,7 +160,7 @@ def command(
     async def work(environment: Environment) -> None:
         nonlocal count
         if share:
-            from millbeck.cli.consume_share import print_shared
+            from millbeck.cli.groups.consumption import print_shared
 
             shared = target.client_settings(group_id=group or "", share_acknowledgement_mode="explicit")
             limits = {"count_max": max_messages, "idle_ms_max": timeout_ms}
@@ -175,7 +184,9 @@ def _check_share(ctx: click.Context, group: str | None, texts: tuple[str | None,
     if group is None:
         raise click.UsageError("--share needs --group", ctx)
     if has_place or any(text is not None for text in texts):
-        raise click.UsageError("a share group's settings say where and how it reads: see `millbeck config`", ctx)
+        raise click.UsageError(
+            "a share group's settings choose its start and isolation level: see `millbeck config`", ctx
+        )
 
 
 def _pattern(ctx: click.Context, text: str | None) -> str | None:
@@ -191,31 +202,35 @@ def _pattern(ctx: click.Context, text: str | None) -> str | None:
 def _shower(form: str | None, properties: dict[str, str], output: str, as_json: bool, shows_null: bool) -> Shower:
     try:
         if form is not None:
-            return format_shower(form, null=b"NULL" if shows_null else b"")
-        return json_shower if as_json or output == "json" else property_shower(properties)
+            return kcat_formatter(form, null=b"NULL" if shows_null else b"")
+        return json_formatter if as_json or output == "json" else property_formatter(properties)
     except FormatError as error:
         raise click.UsageError(str(error)) from error
 
 
 @asynccontextmanager
 async def _consumer(
-    environment: Environment, settings: dict[str, str], target: Target, wanted: Wanted
+    environment: Environment, settings: dict[str, str], target: Target, wanted: ConsumeRequest
 ) -> AsyncIterator[Consumer]:
-    """A consumer that reads what is wanted, from where it is wanted."""
-    from millbeck.cli.start_positions import assign
+    """A consumer with the requested assignment or subscription, at the requested start offsets."""
+    from millbeck.cli.outage_messages import named, report_leaderless_partitions
+    from millbeck.cli.records.start_positions import assign
     from millbeck.client.consumer import Consumer
 
     async with Consumer(environment, settings) as consumer:
         await check_reachable(consumer.cluster, target)
+        consumer.cluster.spawn(report_leaderless_partitions(consumer, "read"))
         if wanted.is_member:
             consumer.subscribe(wanted.topics, pattern=wanted.include)
         else:
             start = Start(is_stored=True) if wanted.group is not None and wanted.start == Start() else wanted.start
             await assign(consumer, await _partitions_of(consumer, wanted), start)
         yield consumer
+        if missing := consumer.partitions_without_leader():
+            click.echo(f"millbeck: ended while there was no leader of {named(missing)}; see millbeck doctor", err=True)
 
 
-async def _partitions_of(consumer: Consumer, wanted: Wanted) -> list[TopicPartition]:
+async def _partitions_of(consumer: Consumer, wanted: ConsumeRequest) -> list[TopicPartition]:
     import re
 
     from millbeck.client.retry import Deadline
@@ -232,16 +247,17 @@ async def _partitions_of(consumer: Consumer, wanted: Wanted) -> list[TopicPartit
             raise click.ClickException(f"no topic matches {wanted.include}")
     found: list[TopicPartition] = []
     for name in names:
-        there = sorted((await consumer.topic(name, timeout_s=LOOKUP_SECONDS_MAX)).partitions)
+        async with topic_guessed(consumer.cluster, name):
+            there = sorted((await consumer.topic(name, timeout_s=LOOKUP_SECONDS_MAX)).partitions)
         missing = [number for number in wanted.partitions if number not in there]
         if missing:
-            raise click.ClickException(f"topic {name} has no partition {missing[0]}")
+            raise click.ClickException(f"topic {name} has no partition {missing[0]}, only 0 to {there[-1]}")
         found += [TopicPartition(name, number) for number in wanted.partitions or there]
     return found
 
 
-async def _output_of(consumer: Consumer, wanted: Wanted, shower: Shower) -> AsyncIterator[tuple[bytes, int]]:
-    """What to print and how many records it is, poll by poll."""
+async def _output_of(consumer: Consumer, wanted: ConsumeRequest, shower: Shower) -> AsyncIterator[tuple[bytes, int]]:
+    """The text to print and its number of records, one item per poll."""
     import asyncio
 
     loop = asyncio.get_running_loop()
@@ -260,6 +276,7 @@ async def _output_of(consumer: Consumer, wanted: Wanted, shower: Shower) -> Asyn
             timeout_s=POLL_SECONDS if idle_s is None else min(POLL_SECONDS, idle_s), max_records=left
         )
         if not polled:
+            check_reader()
             continue
         last_s = loop.time()
         count = sum(map(len, polled.values()))
@@ -269,7 +286,7 @@ async def _output_of(consumer: Consumer, wanted: Wanted, shower: Shower) -> Asyn
 
 
 async def _is_at_end(consumer: Consumer, ends: dict[TopicPartition, int] | None) -> bool:
-    """Whether everything was read that was there when the command began, or, in a group, that there is."""
+    """Whether all end offsets are reached: those taken at the start, or in a group (``ends`` None) the current ones."""
     if ends is None:
         assignment = consumer.assignment
         return bool(assignment) and all(consumer.lag(partition) == 0 for partition in assignment)

@@ -1,4 +1,4 @@
-"""``millbeck dump-log``: what lies in segments, indexes and snapshots, read from the files themselves."""
+"""``millbeck dump-log``: print the content of segments, indexes and snapshots, read directly from the files."""
 
 from __future__ import annotations
 
@@ -9,26 +9,32 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
+from millbeck.cli.verbs import Command
+
 if TYPE_CHECKING:
-    from millbeck.cli.log_files import Depth, Entry
-    from millbeck.cli.record_payloads import Decoder
+    from millbeck.cli.records.log_files import DumpEntry, DumpOptions
+    from millbeck.cli.records.record_payloads import Decoder
 
 SUFFIXES: Final = (".log", ".index", ".timeindex", ".txnindex", ".snapshot", ".checkpoint")
 
 
-@click.command()
+@click.command(cls=Command)
 @click.argument("paths", nargs=-1)
 @click.option("--files", multiple=True, metavar="FILE,FILE", help="The same as PATHS.")
-@click.option("--deep-iteration", is_flag=True, help="Show every record of a batch, not only the batch.")
-@click.option("--print-data-log", is_flag=True, help="Show records with their keys and values.")
-@click.option("--offsets-decoder", is_flag=True, help="Read records as those of __consumer_offsets.")
-@click.option("--cluster-metadata-decoder", is_flag=True, help="Read records as those of __cluster_metadata.")
-@click.option("--index-sanity-check", is_flag=True, help="Only say whether index files are whole.")
-@click.option("--verify-index-only", is_flag=True, help="Only say whether index files point into their segments.")
+@click.option("--deep-iteration", is_flag=True, help="Print every record of a batch, not only the batch header.")
+@click.option("--print-data-log", is_flag=True, help="Print records with their keys and values.")
+@click.option("--offsets-decoder", is_flag=True, help="Decode records as those of __consumer_offsets.")
+@click.option("--cluster-metadata-decoder", is_flag=True, help="Decode records as those of __cluster_metadata.")
+@click.option("--index-sanity-check", is_flag=True, help="Only check that index files are well formed.")
+@click.option("--verify-index-only", is_flag=True, help="Only check that index entries match their segments.")
 @click.option("--max-message-size", type=int, metavar="BYTES", help="Stop at a batch larger than this.")
-@click.option("--max-bytes", type=int, metavar="BYTES", help="Stop after this much of a segment.")
-@click.option("--value-decoder-class", "--key-decoder-class", hidden=True, expose_value=False)
-@click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text", help="JSON: an object to a line.")
+@click.option("--max-bytes", type=int, metavar="BYTES", help="Read at most this many bytes of a segment.")
+@click.option(
+    "--value-decoder-class", "--key-decoder-class", hidden=True, expose_value=False, is_flag=False, flag_value=""
+)
+@click.option(
+    "-o", "--output", type=click.Choice(["text", "json"]), default="text", help="text, or one JSON object per line."
+)
 @click.pass_context
 def command(
     ctx: click.Context,
@@ -44,7 +50,7 @@ def command(
     max_bytes: int | None,
     output: str,
 ) -> None:
-    """Print what log files hold; a directory stands for all files of a log in it. No broker is needed.
+    """Print the content of log files; a directory stands for all log files in it. No broker is needed.
 
     \b
     Examples:
@@ -52,14 +58,14 @@ def command(
       millbeck dump-log data/orders-0 --deep-iteration --output json
       millbeck dump-log --cluster-metadata-decoder --files data/__cluster_metadata-0/00000000000000000000.log
     """
-    from millbeck.cli.log_files import Depth
+    from millbeck.cli.records.log_files import DumpOptions
 
     if offsets_decoder and cluster_metadata_decoder:
         raise click.UsageError("choose one decoder", ctx)
     wanted = list(log_files_of([*paths, *(path for text in files for path in text.split(",") if path)]))
     if not wanted:
-        raise click.UsageError("which files?", ctx)
-    depth = Depth(
+        raise click.UsageError("no files given: name them as arguments or with --files", ctx)
+    depth = DumpOptions(
         records=deep_iteration or print_data_log or offsets_decoder or cluster_metadata_decoder,
         payloads=print_data_log or offsets_decoder or cluster_metadata_decoder,
         decoder=_decoder(offsets_decoder, cluster_metadata_decoder),
@@ -82,7 +88,7 @@ def command(
 
 
 def log_files_of(paths: list[str]) -> Iterator[str]:
-    """The files themselves; for a directory those of a log in it."""
+    """The given files; a directory is replaced by the log files in it."""
     for path in paths:
         if os.path.isdir(path):
             yield from (os.path.join(path, name) for name in sorted(os.listdir(path)) if name.endswith(SUFFIXES))
@@ -93,16 +99,16 @@ def log_files_of(paths: list[str]) -> Iterator[str]:
 
 
 def _decoder(offsets: bool, cluster_metadata: bool) -> Decoder:
-    from millbeck.cli import record_payloads
+    from millbeck.cli.records import record_payloads
 
     if offsets:
         return record_payloads.group_record
     return record_payloads.metadata_record if cluster_metadata else record_payloads.plain
 
 
-def _dump(path: str, depth: Depth, output: str) -> int:
-    """Print a file; how many problems it has."""
-    from millbeck.cli.log_files import PROBLEM, base_offset_of, read_entries
+def _dump(path: str, depth: DumpOptions, output: str) -> int:
+    """Print a file; returns the number of problems found."""
+    from millbeck.cli.records.log_files import PROBLEM, base_offset_of, read_entries
 
     entries = read_entries(path, depth)
     if output == "text":
@@ -119,9 +125,9 @@ def _dump(path: str, depth: Depth, output: str) -> int:
     return problem_count
 
 
-def text_of(entry: Entry) -> str:
-    """A line in the form of Kafka's tool: ``name: value`` pairs, records marked by a bar."""
-    from millbeck.cli.log_files import PROBLEM, RECORD
+def text_of(entry: DumpEntry) -> str:
+    """A line in the format of Kafka's tool: ``name: value`` pairs, records prefixed by a bar."""
+    from millbeck.cli.records.log_files import PROBLEM, RECORD
 
     if entry.kind == PROBLEM:
         return f"PROBLEM: {entry.fields['problem']}"
@@ -141,9 +147,9 @@ def _value(name: str, value: object) -> str:
     return str(value)
 
 
-def _check_index(path: str, depth: Depth, *, verify: bool) -> int:
-    """Say whether an index is good; how many problems it has. Other files are passed over."""
-    from millbeck.cli.log_files import PROBLEM, read_entries
+def _check_index(path: str, depth: DumpOptions, *, verify: bool) -> int:
+    """Check an index file and print the result; returns the number of problems. Other files are skipped."""
+    from millbeck.cli.records.log_files import PROBLEM, read_entries
 
     if not path.endswith("index"):
         return 0
@@ -158,9 +164,9 @@ def _check_index(path: str, depth: Depth, *, verify: bool) -> int:
     return len(problems)
 
 
-def _wrong_positions(path: str, entries: list[Entry]) -> Iterator[str]:
-    """Entries of an offset index that do not lead to the batch they name."""
-    from millbeck.cli.log_files import batches_of
+def _wrong_positions(path: str, entries: list[DumpEntry]) -> Iterator[str]:
+    """Problems of an offset index: entries that do not point at the batch they name."""
+    from millbeck.cli.records.log_files import batches_of
     from millbeck.kernel.errors import CorruptMessage
 
     last_offsets: dict[object, int] = {}
@@ -168,7 +174,7 @@ def _wrong_positions(path: str, entries: list[Entry]) -> Iterator[str]:
         for position, header, _ in batches_of(f"{os.path.splitext(path)[0]}.log"):
             last_offsets[position] = header.last_offset
     except CorruptMessage:
-        pass  # What an index says of the damaged part cannot be right, and is reported as such.
+        pass  # Entries that point into the damaged part match no batch and are reported below.
     for entry in entries:
         named, offset = entry.fields["position"], entry.fields["offset"]
         if last_offsets.get(named) != offset:

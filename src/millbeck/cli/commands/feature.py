@@ -1,4 +1,4 @@
-"""``millbeck feature``: which levels of which features the cluster uses, and raising or lowering them."""
+"""``millbeck feature``: show, upgrade and downgrade the cluster's feature levels."""
 
 from __future__ import annotations
 
@@ -7,27 +7,38 @@ from typing import TYPE_CHECKING
 
 import click
 
-from millbeck.cli.connecting import Target, run_admin, target_options
+from millbeck.cli.connection_options import Target, run_admin, target_options
 from millbeck.cli.output import output_option, show_rows
-from millbeck.cli.verbs import VerbGroup
+from millbeck.cli.verbs import SubcommandGroup, kafka_tool
 
 if TYPE_CHECKING:
     from millbeck.client.admin import Admin
     from millbeck.client.admin.results import FeatureDescription, UpgradeType
 
 METADATA_VERSION = "metadata.version"
+_VERBS = {"UPGRADE": "upgraded", "SAFE_DOWNGRADE": "downgraded", "UNSAFE_DOWNGRADE": "downgraded"}
+"""What Kafka's tool says of each kind of change."""
+_KAFKA_ORDER = (
+    "kraft.version",
+    "transaction.version",
+    "group.version",
+    "eligible.leader.replicas.version",
+    "share.version",
+    "streams.version",
+)
+"""The order in which Kafka's tool prints the levels of a release."""
 
 
-@click.group(cls=VerbGroup, flags={})
+@click.group(cls=SubcommandGroup, flags={})
 def command() -> None:
-    """Feature levels: what Kafka's kafka-features does."""
+    """Show and change feature levels (Kafka's kafka-features)."""
 
 
 @command.command("describe")
 @output_option
 @target_options
 def describe(output: str, target: Target) -> None:
-    """Show the levels that are supported and the one that is in use.
+    """Show the supported and the finalized level of each feature.
 
     \b
     Examples:
@@ -35,13 +46,20 @@ def describe(output: str, target: Target) -> None:
     """
 
     async def work(admin: Admin) -> None:
-        show_rows(feature_rows(await admin.describe_features()), output)
+        rows = feature_rows(await admin.describe_features())
+        if kafka_tool() is None:
+            show_rows(rows, output)
+            return
+        from millbeck.cli.kafka_tools.formats import feature_line
+
+        for row in rows:
+            click.echo(feature_line(row))
 
     run_admin(target, work)
 
 
 def _target_is_not_asked(function: click.decorators.FC) -> click.decorators.FC:
-    """Kafka's tool insists on where the cluster is; here it may be said, as scripts do."""
+    """Accept and ignore the bootstrap options: Kafka's tool requires them here, so scripts pass them."""
     for name in ("--bootstrap-server", "--bootstrap-controller", "--command-config"):
         function = click.option(name, hidden=True, expose_value=False)(function)
     return function
@@ -49,15 +67,15 @@ def _target_is_not_asked(function: click.decorators.FC) -> click.decorators.FC:
 
 def _change_options(function: click.decorators.FC) -> click.decorators.FC:
     for option in (
-        click.option("--dry-run", is_flag=True, help="Only say what would happen."),
+        click.option("--dry-run", is_flag=True, help="Only print what would change."),
         click.option("-f", "--feature", "features", multiple=True, metavar="NAME=LEVEL", help="Can be repeated."),
         click.option(
             "-r",
             "--release-version",
             metavar="RELEASE",
-            help="The metadata.version of a release, such as 4.3-IV0; to raise it, the other features' levels as well.",
+            help="A release, such as 4.3-IV0: its metadata.version and, on upgrade, the levels of the other features.",
         ),
-        click.option("--metadata", metavar="RELEASE", help="The metadata.version of a release alone."),
+        click.option("--metadata", metavar="RELEASE", help="Change only metadata.version, to that of this release."),
     ):
         function = option(function)
     return function
@@ -75,7 +93,7 @@ def upgrade(
     dry_run: bool,
     target: Target,
 ) -> None:
-    """Raise levels. Nodes that do not know a level can not be part of the cluster afterwards.
+    """Raise feature levels. Nodes that do not support the new level can no longer join the cluster.
 
     \b
     Examples:
@@ -92,7 +110,7 @@ def upgrade(
 @command.command("downgrade")
 @_change_options
 @click.option(
-    "--unsafe", is_flag=True, help="Even where metadata is lost by it; metadata.version itself is never lowered so."
+    "--unsafe", is_flag=True, help="Allow a downgrade that loses metadata; not possible for metadata.version itself."
 )
 @target_options
 @click.pass_context
@@ -105,7 +123,7 @@ def downgrade(
     unsafe: bool,
     target: Target,
 ) -> None:
-    """Lower levels, where nothing is lost by it.
+    """Lower feature levels; refused where metadata would be lost.
 
     \b
     Examples:
@@ -118,13 +136,21 @@ def downgrade(
 
 
 @command.command("disable")
-@click.option("-f", "--feature", "features", multiple=True, required=True, metavar="NAME", help="Can be repeated.")
-@click.option("--unsafe", is_flag=True, help="Even where metadata is lost by it.")
-@click.option("--dry-run", is_flag=True, help="Only say what would happen.")
+@click.option(
+    "-f",
+    "--feature",
+    "features",
+    multiple=True,
+    required=True,
+    metavar="NAME",
+    help="The feature to disable; can be repeated.",
+)
+@click.option("--unsafe", is_flag=True, help="Allow it even if metadata is lost.")
+@click.option("--dry-run", is_flag=True, help="Only print what would change.")
 @target_options
 @click.pass_context
 def disable(ctx: click.Context, features: tuple[str, ...], unsafe: bool, dry_run: bool, target: Target) -> None:
-    """Take features out of use: level 0.
+    """Disable features: set them to level 0.
 
     \b
     Examples:
@@ -137,25 +163,28 @@ def disable(ctx: click.Context, features: tuple[str, ...], unsafe: bool, dry_run
 
 
 @command.command("version-mapping")
-@click.option("-r", "--release-version", metavar="RELEASE", help="Such as 4.3-IV0; the newest when not given.")
+@click.option("-r", "--release-version", metavar="RELEASE", help="A release such as 4.3-IV0; default: the newest.")
 @_target_is_not_asked
 @click.pass_context
 def version_mapping(ctx: click.Context, release_version: str | None) -> None:
-    """Show the levels of all features that belong to a release. No cluster is asked.
+    """Show the feature levels of a release. Does not connect to a cluster.
 
     \b
     Examples:
       millbeck feature version-mapping
       millbeck feature version-mapping --release-version 4.0-IV3
     """
-    from millbeck.metadata.features import LATEST_METADATA_VERSION, metadata_version_of, release_of
+    from millbeck.metadata.features import LATEST_METADATA_VERSION, metadata_version_of, release_name
 
     try:
         level = LATEST_METADATA_VERSION if release_version is None else metadata_version_of(release_version)
     except ValueError as error:
         raise click.UsageError(f"--release-version: {error}", ctx) from error
-    click.echo(f"{METADATA_VERSION}={level} ({release_of(level)})")
-    for name, number in mapped_levels(level).items():
+    click.echo(f"{METADATA_VERSION}={level} ({release_name(level)})")
+    levels = mapped_levels(level)
+    if kafka_tool() is not None:
+        levels = dict(sorted(levels.items(), key=lambda item: _KAFKA_ORDER.index(item[0])))
+    for name, number in levels.items():
         click.echo(f"{name}={number}")
 
 
@@ -166,7 +195,7 @@ def version_mapping(ctx: click.Context, release_version: str | None) -> None:
 @_target_is_not_asked
 @click.pass_context
 def feature_dependencies(ctx: click.Context, features: tuple[str, ...]) -> None:
-    """Show which levels of other features a level needs. No cluster is asked.
+    """Show which other features a feature level depends on. Does not connect to a cluster.
 
     \b
     Examples:
@@ -180,7 +209,7 @@ def feature_dependencies(ctx: click.Context, features: tuple[str, ...]) -> None:
 
 
 def mapped_levels(metadata_version: int) -> dict[str, int]:
-    """The level of every other feature at a ``metadata.version``, by name, those that are not in use at 0."""
+    """The level of every other feature at a ``metadata.version``, by name; 0 for features not in use."""
     from millbeck.metadata.features import KRAFT_VERSION, SUPPORTED_FEATURES, VOTERS_IN_LOG_FROM
 
     levels = release_levels(metadata_version) | {KRAFT_VERSION: int(metadata_version >= VOTERS_IN_LOG_FROM)}
@@ -188,8 +217,8 @@ def mapped_levels(metadata_version: int) -> dict[str, int]:
 
 
 def dependencies_shown(name: str, level: int) -> list[str]:
-    """In Kafka's words; raises ValueError for what is not known."""
-    from millbeck.metadata.features import DEPENDENCIES, SUPPORTED_FEATURES, UNSTABLE_FEATURES, release_of
+    """The dependencies in the words of Kafka's tool; raises ValueError for an unknown feature or level."""
+    from millbeck.metadata.features import DEPENDENCIES, SUPPORTED_FEATURES, UNSTABLE_FEATURES, release_name
 
     known = {**SUPPORTED_FEATURES, **UNSTABLE_FEATURES}
     if name not in known:
@@ -197,18 +226,18 @@ def dependencies_shown(name: str, level: int) -> list[str]:
     if level not in known[name]:
         raise ValueError(f"No feature:{name} with feature level {level}")
     if name == METADATA_VERSION:
-        return [f"{name}={level} ({release_of(level)}) has no dependencies."]
+        return [f"{name}={level} ({release_name(level)}) has no dependencies."]
     needed = DEPENDENCIES.get((name, level))
     if needed is None:
         return [f"{name}={level} has no dependencies."]
-    return [f"{name}={level} requires:", f"    {METADATA_VERSION}={needed} ({release_of(needed)})"]
+    return [f"{name}={level} requires:", f"    {METADATA_VERSION}={needed} ({release_name(needed)})"]
 
 
 def feature_rows(found: FeatureDescription) -> list[dict[str, object]]:
-    from millbeck.metadata.features import release_of
+    from millbeck.metadata.features import release_name
 
     def level(name: str, number: int) -> str:
-        return release_of(number) if name == METADATA_VERSION and number > 0 else str(number)
+        return release_name(number) if name == METADATA_VERSION and number > 0 else str(number)
 
     rows: list[dict[str, object]] = []
     for name in sorted({*found.supported, *found.finalized}):
@@ -227,7 +256,7 @@ def feature_rows(found: FeatureDescription) -> list[dict[str, object]]:
 
 
 def levels_of(ctx: click.Context, release_version: str | None, features: Sequence[str]) -> dict[str, int]:
-    """What was asked for, by feature."""
+    """The requested level by feature."""
     from millbeck.metadata.features import metadata_version_of
 
     levels: dict[str, int] = {}
@@ -239,17 +268,17 @@ def levels_of(ctx: click.Context, release_version: str | None, features: Sequenc
             if not equals or not name or not (level.isascii() and level.isdigit()):
                 raise ValueError(f"--feature: {text!r} is not NAME=LEVEL")
             if name in levels:
-                raise ValueError(f"{name} is asked for twice")
+                raise ValueError(f"{name} is given twice")
             levels[name] = int(level)
     except ValueError as error:
         raise click.UsageError(str(error), ctx) from error
     if not levels:
-        raise click.UsageError("which feature? Use --feature or --release-version", ctx)
+        raise click.UsageError("no feature named: use --feature or --release-version", ctx)
     return levels
 
 
 def release_levels(metadata_version: int) -> dict[str, int]:
-    """The levels that a new directory of a release begins with, without ``metadata.version`` itself."""
+    """The feature levels with which a directory is formatted for a release, without ``metadata.version`` itself."""
     from millbeck.metadata.features import FROM_THE_START
 
     return {name: level for name, level, begins_at in FROM_THE_START if begins_at <= metadata_version}
@@ -263,10 +292,10 @@ def _change(
     target: Target,
     at_least: Mapping[str, int] | None = None,
 ) -> None:
-    """``at_least`` has further features, which are raised to a level unless they are there already."""
+    """Change feature levels. Features in ``at_least`` are raised to their level unless they are there already."""
 
     async def work(admin: Admin) -> None:
-        from millbeck.cli.topic import raise_failures
+        from millbeck.cli.commands.topic import raise_failures
         from millbeck.client.admin.results import FeatureUpdate
 
         wanted = dict(levels)
@@ -276,6 +305,10 @@ def _change(
         updates = {name: FeatureUpdate(level=level, upgrade_type=kind) for name, level in wanted.items()}
         outcomes = await admin.update_features(updates, validate_only=is_dry_run)
         for name, update in outcomes.succeeded.items():
+            if kafka_tool() is not None:
+                done = "can be" if is_dry_run else "was"
+                click.echo(f"{name} {done} {_VERBS[kind.name]} to {update.level}.")
+                continue
             click.echo(f"{name} {'would be' if is_dry_run else 'is'} at level {update.level}")
         raise_failures(outcomes.failed)
 

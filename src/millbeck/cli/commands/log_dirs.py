@@ -1,29 +1,32 @@
-"""``millbeck log-dirs``: where brokers keep their logs and how much lies there."""
+"""``millbeck log-dirs``: show the brokers' log directories and their sizes."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import click
 
-from millbeck.cli.connecting import Target, run_admin, target_options
+from millbeck.cli.commands.topic import raise_failures
+from millbeck.cli.completed_types import TOPIC
+from millbeck.cli.connection_options import Target, run_admin, target_options
 from millbeck.cli.output import TABLE, output_option, show_rows
-from millbeck.cli.topic import raise_failures
+from millbeck.cli.verbs import Command, kafka_tool
 
 if TYPE_CHECKING:
     from millbeck.client.admin import Admin
     from millbeck.client.admin.results import LogDirDescription
 
 
-@click.command()
-@click.option("--describe", is_flag=True, expose_value=False, help="What is done anyway; Kafka's tool wants it.")
-@click.option("--broker-list", metavar="1,2", help="Ids of brokers; all when not given.")
-@click.option("--topic-list", metavar="NAME,NAME", help="Only these topics.")
-@click.option("--partitions", is_flag=True, help="A line per partition instead of one per directory.")
+@click.command(cls=Command)
+@click.option("--describe", is_flag=True, expose_value=False, help="Has no effect: Kafka's tool requires it.")
+@click.option("--broker-list", metavar="1,2", help="Broker ids; default: all.")
+@click.option("--topic-list", metavar="NAME,NAME", type=TOPIC, help="Only these topics.")
+@click.option("--partitions", is_flag=True, help="One line per partition instead of one per directory.")
 @output_option
 @target_options
 def command(broker_list: str | None, topic_list: str | None, partitions: bool, output: str, target: Target) -> None:
-    """Show the log directories of brokers: size, room left, and what lies in them.
+    """Show the log directories of brokers: size, free space and number of replicas.
 
     \b
     Examples:
@@ -38,8 +41,19 @@ def command(broker_list: str | None, topic_list: str | None, partitions: bool, o
     topics = set(topic_list.split(",")) if topic_list else None
 
     async def work(admin: Admin) -> None:
+        there = [node.node_id for node in (await admin.describe_cluster()).nodes]
+        missing = [broker for broker in brokers or () if broker not in there]
+        if missing:
+            raise click.ClickException(
+                f"broker {missing[0]} does not exist; the brokers are {', '.join(map(str, there))}"
+            )
         outcomes = await admin.describe_log_dirs(brokers)
         raise_failures(outcomes.failed)
+        if kafka_tool() is not None:
+            from millbeck.cli.kafka_tools.formats import log_dirs_text
+
+            click.echo(log_dirs_text(outcomes.succeeded, topics))
+            return
         found = outcomes.succeeded.items()
         if partitions:
             show_rows((row for broker, each in found for row in partition_rows(broker, each, topics)), output)
@@ -49,6 +63,9 @@ def command(broker_list: str | None, topic_list: str | None, partitions: bool, o
             for row in rows:
                 del row["replicas"]
         show_rows(rows, output)
+        if output == TABLE:
+            for line in (line for broker, each in found for line in offline_lines(broker, each, topics)):
+                click.echo(line)
 
     run_admin(target, work)
 
@@ -63,7 +80,7 @@ def directory_rows(
             {
                 "broker": broker,
                 "directory": directory.path,
-                "state": "ok" if directory.error is None else str(directory.error),
+                "state": state_of(directory, topics),
                 "partitions": len(replicas),
                 "size_bytes": sum(each.size_bytes for each in directory.replicas if _is_wanted(each.partition, topics)),
                 "free_bytes": directory.usable_bytes,
@@ -72,6 +89,26 @@ def directory_rows(
             }
         )
     return rows
+
+
+def state_of(directory: LogDirDescription, topics: set[str] | None) -> str:
+    if directory.error is not None:
+        return directory.offline_reason or str(directory.error)
+    replicas = [each for each in directory.replicas if _is_wanted(each.partition, topics)]
+    count = sum(each.offline_reason is not None for each in replicas)
+    if count:
+        return f"{count} of {len(replicas)} replicas offline"
+    from millbeck.storage.room import is_full
+
+    return "full" if is_full(directory.usable_bytes) else "ok"
+
+
+def offline_lines(broker: int, directories: tuple[LogDirDescription, ...], topics: set[str] | None) -> Iterator[str]:
+    """One line per offline replica: the damaged file and position."""
+    for directory in directories:
+        for each in sorted(directory.replicas, key=lambda replica: replica.partition):
+            if each.offline_reason is not None and _is_wanted(each.partition, topics):
+                yield f"{each.partition} is offline on broker {broker}: {each.offline_reason}"
 
 
 def partition_rows(
@@ -86,6 +123,7 @@ def partition_rows(
             "size_bytes": each.size_bytes,
             "offset_lag": each.offset_lag,
             "future": each.is_future,
+            "state": f"offline: {each.offline_reason}" if each.offline_reason else "ok",
         }
         for directory in directories
         for each in sorted(directory.replicas, key=lambda replica: replica.partition)

@@ -1,4 +1,4 @@
-"""``millbeck pipeline``: run pipelines on Spark, and look after those that run."""
+"""``millbeck pipeline``: run, list, stop and restart pipelines on Spark."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from millbeck.cli.output import TABLE, output_option, show, show_rows
-from millbeck.cli.verbs import VerbGroup
+from millbeck.cli.verbs import SubcommandGroup
 
 if TYPE_CHECKING:
     from millbeck.pipeline.running.definition import Definition
-    from millbeck.pipeline.running.progress import Progress
+    from millbeck.pipeline.running.progress import BatchProgress
     from millbeck.pipeline.running.run_directory import RunDirectory
 
 STOP_SECONDS_MAX: Final = 60.0
@@ -28,14 +28,16 @@ START_SECONDS_MAX: Final = 60.0
 LOG_LINES: Final = 50
 
 
-@click.group(cls=VerbGroup, flags={})
+@click.group(cls=SubcommandGroup, flags={})
 def command() -> None:
-    """Pipelines on Spark: a file with build(topology), or a TOML file for the simple ones."""
+    """Run and manage pipelines on Spark, defined by a Python file with build(topology) or, if simple, a TOML file."""
 
 
 def _file_options(function: Callable[..., None]) -> Callable[..., None]:
     for option in (
-        click.option("--master", metavar="MASTER", help="local[*], spark://…, yarn, k8s://… or sc://…"),
+        click.option(
+            "--master", metavar="MASTER", help="The Spark master: local[*], spark://…, yarn, k8s://… or sc://…"
+        ),
         click.option(
             "-b",
             "--bootstrap-server",
@@ -43,7 +45,7 @@ def _file_options(function: Callable[..., None]) -> Callable[..., None]:
             metavar="HOST:PORT,…",
             envvar="MILLBECK_BOOTSTRAP",
             show_envvar=True,
-            help="Where the log is.",
+            help="Bootstrap servers of the cluster.",
         ),
         click.argument("file", type=click.Path(path_type=Path)),
     ):
@@ -53,9 +55,11 @@ def _file_options(function: Callable[..., None]) -> Callable[..., None]:
 
 @command.command("run")
 @_file_options
-@click.option("--checkpoint", metavar="DIRECTORY", help="Where Spark keeps its place; also of an object store.")
-@click.option("--once", is_flag=True, help="Process what is there and end.")
-@click.option("--attempts", type=click.IntRange(min=0), help="Failures in a row after which to give up; no limit else.")
+@click.option("--checkpoint", metavar="DIRECTORY", help="Spark's checkpoint directory; may be in an object store.")
+@click.option("--once", is_flag=True, help="Process the records that exist now and stop.")
+@click.option(
+    "--attempts", type=click.IntRange(min=0), help="Give up after this many failures in a row; default: no limit."
+)
 @click.option("-d", "--detach", is_flag=True, help="Run in the background.")
 def run(
     file: Path,
@@ -66,7 +70,7 @@ def run(
     attempts: int | None,
     detach: bool,
 ) -> None:
-    """Run a pipeline until Ctrl-C, and start it again when it fails.
+    """Run a pipeline until Ctrl-C, restarting it when it fails.
 
     \b
     Examples:
@@ -88,18 +92,18 @@ def run(
 
 
 def _run_kept(definition: Definition, directory: RunDirectory, *, once: bool, attempts: int | None) -> None:
-    """A child does the work; this process starts another one when it is killed."""
+    """Run the pipeline in a child process, and start another child when it is killed."""
     from millbeck.pipeline.errors import DriverLost
-    from millbeck.pipeline.running.backoff import Backoff
-    from millbeck.pipeline.running.keeper import LOST, Keeper
+    from millbeck.pipeline.running.backoff import RestartBackoff
+    from millbeck.pipeline.running.supervisor import LOST, Supervisor
 
     name = definition.settings.name
 
-    def say(text: str) -> None:
+    def report(text: str) -> None:
         click.echo(f"{name}: {text}", err=True)
 
     directory.write_status(state="starting", process=os.getpid(), error=None, restarts=0)
-    exit_status = Keeper(directory, Backoff(attempts), say=say).keep()
+    exit_status = Supervisor(directory, RestartBackoff(attempts), report=report).keep()
     if exit_status is not None:
         sys.exit(exit_status)
     from millbeck.pipeline.running.runner import Runner
@@ -108,22 +112,22 @@ def _run_kept(definition: Definition, directory: RunDirectory, *, once: bool, at
     logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(levelname)s %(message)s")
     for handler in logging.getLogger().handlers:
         handler.addFilter(is_news)
-    say(f"starting Spark ({definition.settings.master}); Ctrl-C stops it")
+    report(f"starting Spark ({definition.settings.master}); Ctrl-C stops it")
 
-    def watch(progress: Progress) -> None:
+    def watch(progress: BatchProgress) -> None:
         click.echo(f"{name}: {progress.line()}")
 
     try:
-        Runner(definition, directory, say=say, watch=watch, once=once, attempts_max=attempts).run()
+        Runner(definition, directory, report=report, watch=watch, once=once, attempts_max=attempts).run()
     except DriverLost as error:
-        say(str(error))
+        report(str(error))
         sys.exit(LOST)
 
 
 @command.command("validate")
 @_file_options
 def validate(file: Path, bootstrap_servers: str | None, master: str | None) -> None:
-    """Build a pipeline without running it, and print what it reads, shuffles, keeps and writes.
+    """Build a pipeline without running it, and print its sources, shuffles, state stores and sinks.
 
     \b
     Examples:
@@ -147,22 +151,22 @@ def validate(file: Path, bootstrap_servers: str | None, master: str | None) -> N
 @command.command("list")
 @output_option
 def list_runs(output: str) -> None:
-    """List the pipelines that were run here.
+    """List the pipelines run on this machine.
 
     \b
     Examples:
       millbeck pipeline list
     """
-    from millbeck.pipeline.running.run_directory import all_runs, runs_home
+    from millbeck.pipeline.running.run_directory import all_runs, runs_directory
 
-    show_rows([_summary(directory) for directory in all_runs(runs_home())], output)
+    show_rows([_summary(directory) for directory in all_runs(runs_directory())], output)
 
 
 @command.command("status")
 @output_option
 @click.argument("name")
 def status(name: str, output: str) -> None:
-    """Show how a pipeline is doing.
+    """Show the state and progress of a pipeline.
 
     \b
     Examples:
@@ -184,20 +188,20 @@ def status(name: str, output: str) -> None:
 @command.command("stop")
 @click.argument("name")
 def stop(name: str) -> None:
-    """Stop a pipeline after the batch it is writing.
+    """Stop a pipeline after its current batch.
 
     \b
     Examples:
       millbeck pipeline stop revenue
     """
     _stop(_known(name))
-    click.echo(f"{name} has stopped")
+    click.echo(f"{name} stopped")
 
 
 @command.command("restart")
 @click.argument("name")
 def restart(name: str) -> None:
-    """Stop a pipeline and run its file again, in the background and from its checkpoint.
+    """Stop a pipeline and start it again from its checkpoint, in the background.
 
     \b
     Examples:
@@ -207,7 +211,7 @@ def restart(name: str) -> None:
     known = directory.status()
     missing = [part for part in ("file", "checkpoint", "master", "bootstrap_servers") if part not in known]
     if missing:
-        raise click.ClickException(f"{name} has not come far enough to be run again: use millbeck pipeline run")
+        raise click.ClickException(f"{name} cannot be restarted, it was never fully started: use millbeck pipeline run")
     if directory.is_held():
         _stop(directory)
     arguments = ["pipeline", "run", str(known["file"]), "--checkpoint", str(known["checkpoint"])]
@@ -216,11 +220,11 @@ def restart(name: str) -> None:
 
 
 @command.command("logs")
-@click.option("-f", "--follow", is_flag=True, help="Go on printing what comes.")
-@click.option("-n", "--lines", default=LOG_LINES, show_default=True, help="How many of the last lines.")
+@click.option("-f", "--follow", is_flag=True, help="Keep printing new lines.")
+@click.option("-n", "--lines", default=LOG_LINES, show_default=True, help="Number of last lines to print.")
 @click.argument("name")
 def logs(name: str, lines: int, follow: bool) -> None:
-    """Print what a pipeline in the background has said.
+    """Print the log of a pipeline that runs in the background.
 
     \b
     Examples:
@@ -228,7 +232,7 @@ def logs(name: str, lines: int, follow: bool) -> None:
     """
     directory = _known(name)
     if not directory.log.exists():
-        raise click.ClickException(f"{name} runs in a terminal: it has no log")
+        raise click.ClickException(f"{name} runs in a terminal and has no log file")
     with open(directory.log, encoding="utf-8", errors="replace") as log:
         for line in log.readlines()[-lines:]:
             click.echo(line, nl=False)
@@ -244,9 +248,9 @@ def logs(name: str, lines: int, follow: bool) -> None:
 
 @contextmanager
 def _told() -> Iterator[None]:
-    """What a pipeline's user can mend is one line."""
+    """Turn an error that the pipeline's user can fix into a message of one line."""
+    from millbeck.pipeline.error_summaries import explained
     from millbeck.pipeline.errors import PipelineError
-    from millbeck.pipeline.explaining import explained
 
     try:
         yield
@@ -272,18 +276,18 @@ def _need_spark() -> None:
 
 
 def _directory(name: str) -> RunDirectory:
-    from millbeck.pipeline.running.run_directory import RunDirectory, runs_home
+    from millbeck.pipeline.running.run_directory import RunDirectory, runs_directory
 
-    return RunDirectory(runs_home(), name)
+    return RunDirectory(runs_directory(), name)
 
 
 def _known(name: str) -> RunDirectory:
     from millbeck.cli.suggestions import did_you_mean
-    from millbeck.pipeline.running.run_directory import all_runs, runs_home
+    from millbeck.pipeline.running.run_directory import all_runs, runs_directory
 
     directory = _directory(name)
     if not directory.status():
-        known = [run.name for run in all_runs(runs_home())]
+        known = [run.name for run in all_runs(runs_directory())]
         raise click.ClickException(f"no pipeline {name!r} was run here{did_you_mean(name, known)}")
     return directory
 
@@ -305,7 +309,7 @@ def _summary(directory: RunDirectory) -> dict[str, Any]:
 def _stop(directory: RunDirectory) -> None:
     process = directory.process_id()
     if process is None or not directory.is_held():
-        raise click.ClickException(f"{directory.name} does not run")
+        raise click.ClickException(f"{directory.name} is not running")
     os.kill(process, signal.SIGTERM)
     ends_at = time.monotonic() + STOP_SECONDS_MAX
     while directory.is_held():
@@ -317,7 +321,7 @@ def _stop(directory: RunDirectory) -> None:
 
 
 def _detach(directory: RunDirectory, arguments: list[str]) -> None:
-    """The same command in a process of its own that outlives this one, and its output in the run's log."""
+    """Start the same command as a process that outlives this one, with its output in the run's log file."""
     kept = [argument for argument in arguments if argument not in ("-d", "--detach")]
     directory.path.mkdir(parents=True, exist_ok=True)
     with open(directory.log, "ab") as log:
@@ -331,6 +335,8 @@ def _detach(directory: RunDirectory, arguments: list[str]) -> None:
     ends_at = time.monotonic() + START_SECONDS_MAX
     while directory.process_id() != process.pid and time.monotonic() < ends_at:
         if process.poll() is not None:
-            raise click.ClickException(f"{directory.name} ended at once; see: millbeck pipeline logs {directory.name}")
+            raise click.ClickException(
+                f"{directory.name} ended immediately; see: millbeck pipeline logs {directory.name}"
+            )
         time.sleep(0.1)
     click.echo(f"{directory.name} runs in the background (process {process.pid}); its log is {directory.log}")

@@ -1,18 +1,21 @@
-"""``millbeck produce``: lines from standard input become records."""
+"""``millbeck produce``: send lines of standard input as records."""
 
 from __future__ import annotations
 
 import os
 import sys
 from collections.abc import AsyncIterator, Callable
+from contextlib import suppress
 from typing import IO, TYPE_CHECKING, Final
 
 import click
 
-from millbeck.cli.connecting import Target, check_reachable, check_topic, error_text, run, target_options
-from millbeck.cli.record_lines import Header, LineError, LineFormat, line_format, unescaped
-from millbeck.cli.retired import retired_option
-from millbeck.cli.topic import settings_of
+from millbeck.cli.commands.topic import settings_of
+from millbeck.cli.completed_types import TOPIC
+from millbeck.cli.connection_options import Target, check_reachable, check_topic, error_text, run, target_options
+from millbeck.cli.records.record_lines import Header, LineError, LineReader, line_format, unescaped
+from millbeck.cli.suggestions import retired_option
+from millbeck.cli.verbs import Command
 
 if TYPE_CHECKING:
     from millbeck.client.producer import Producer
@@ -22,17 +25,18 @@ if TYPE_CHECKING:
 CHUNK_BYTES: Final = 1 << 16
 LINE_BYTES_MAX: Final = 64 << 20
 PROGRESS_EVERY: Final = 1000
+INTERRUPTED_SECONDS_MAX: Final = 5.0
 
 
-@click.command()
-@click.argument("name", metavar="TOPIC", required=False)
-@click.option("-t", "--topic", metavar="TOPIC", help="The same as TOPIC.")
+@click.command(cls=Command)
+@click.argument("name", metavar="TOPIC", type=TOPIC, required=False)
+@click.option("-t", "--topic", type=TOPIC, metavar="TOPIC", help="The same as TOPIC.")
 @click.option("-k", "--key", help="The key of every record.")
-@click.option("-K", "--key-separator", metavar="DELIM", help="Lines hold key and value, parted by this.")
+@click.option("-K", "--key-separator", metavar="DELIM", help="Split each line into key and value at this separator.")
 @click.option("-H", "--header", "headers", multiple=True, metavar="NAME=VALUE", help="A header of every record.")
-@click.option("-p", "--partition", type=click.IntRange(0), help="Send to this partition, whatever the key.")
-@click.option("-D", "--delimiter", default="\\n", show_default=True, help="What parts records from each other.")
-@click.option("-Z", "--null", "null_is_empty", is_flag=True, help="Empty keys and values are null.")
+@click.option("-p", "--partition", type=click.IntRange(0), help="Send to this partition, ignoring the key.")
+@click.option("-D", "--delimiter", default="\\n", show_default=True, help="The delimiter between records.")
+@click.option("-Z", "--null", "null_is_empty", is_flag=True, help="Send empty keys and values as null.")
 @click.option(
     "-z",
     "--compression",
@@ -43,17 +47,21 @@ PROGRESS_EVERY: Final = 1000
     help="Compress batches; gzip when no codec is named.",
 )
 @click.option(
-    "-a", "--acks", "--request-required-acks", type=click.Choice(["all", "-1", "0", "1"]), help="Wait for whom."
+    "-a",
+    "--acks",
+    "--request-required-acks",
+    type=click.Choice(["all", "-1", "0", "1"]),
+    help="The acks setting of the producer.",
 )
-@click.option("--sync", is_flag=True, help="Wait for each record before the next is read.")
-@click.option("-v", "--verbose", is_flag=True, help="Say where each record went.")
+@click.option("--sync", is_flag=True, help="Wait for each acknowledgement before reading the next record.")
+@click.option("-v", "--verbose", is_flag=True, help="Print the partition and offset of each record.")
 @click.option(
     "--reader-property",
     "--property",
     "reader_properties",
     multiple=True,
     metavar="KEY=VALUE",
-    help="parse.key, key.separator, parse.headers, null.marker, …, as Kafka's console producer has them.",
+    help="A property of Kafka's console producer: parse.key, key.separator, parse.headers, null.marker, …",
 )
 @retired_option("--broker-list", replacement="use --bootstrap-server")
 @target_options
@@ -94,19 +102,22 @@ def command(
     except ValueError as error:
         raise click.UsageError(f"--reader-property: {error}", ctx) from error
     if not delimiter:
-        raise click.UsageError("--delimiter is empty: what parts records from each other?", ctx)
+        raise click.UsageError("--delimiter must not be empty", ctx)
     given = {"compression_type": compression, "acks": acks}
     settings = target.client_settings(**{option: value for option, value in given.items() if value is not None})
     fixed = tuple((each, value.encode()) for each, value in settings_of(headers, "--header").items())
 
+    tally = DeliveryCounts(shows_progress=sys.stderr.isatty() and not verbose, verbose=verbose)
+
     async def work(environment: Environment) -> None:
+        from millbeck.cli.outage_messages import report_leaderless_partitions
         from millbeck.client.producer import Producer
 
         async with Producer(environment, settings) as producer:
             await check_reachable(producer.cluster, target)
+            producer.cluster.spawn(report_leaderless_partitions(producer, "written"))
             await check_topic(producer.cluster, topic or name or "")
-            tally = Tally(shows_progress=sys.stderr.isatty() and not verbose, verbose=verbose)
-            sending = Sending(
+            sending = LineProducer(
                 producer,
                 topic or name or "",
                 form,
@@ -116,15 +127,18 @@ def command(
                 waits=sync,
                 tally=tally,
             )
-            await sending.send_all(sys.stdin.buffer, unescaped(delimiter).encode())
-            await producer.flush()
+            await sending.run(sys.stdin.buffer, unescaped(delimiter).encode())
         tally.finish()
 
-    run(work)
+    try:
+        run(work)
+    except KeyboardInterrupt:
+        tally.finish()
+        raise
 
 
-class Tally:
-    """Counts what became of the records, and shows it to somebody who watches."""
+class DeliveryCounts:
+    """Counts sent, acknowledged and failed records, and prints progress on a terminal."""
 
     def __init__(self, *, shows_progress: bool, verbose: bool) -> None:
         self.sent = 0
@@ -152,7 +166,7 @@ class Tally:
             click.echo(f"\r{self.acknowledged} records", nl=False, err=True)
 
     def finish(self) -> None:
-        """Say how it ended; raises when a record was not acknowledged."""
+        """Print the final count; raises if a record was not acknowledged."""
         if self._shows_progress:
             click.echo(f"\r{self.acknowledged} records", err=True)
         if self.first_error is not None:
@@ -160,20 +174,20 @@ class Tally:
             raise click.ClickException(f"{self.failed} of {self.sent} records were not acknowledged: {reason}")
 
 
-class Sending:
-    """One run of the command: every line becomes a record."""
+class LineProducer:
+    """One run of the command: sends each line as a record."""
 
     def __init__(
         self,
         producer: Producer,
         topic: str,
-        form: LineFormat,
+        form: LineReader,
         *,
         key: bytes | None,
         headers: tuple[Header, ...],
         partition: int | None,
         waits: bool,
-        tally: Tally,
+        tally: DeliveryCounts,
     ) -> None:
         self._producer = producer
         self._topic = topic
@@ -183,6 +197,21 @@ class Sending:
         self._partition = partition
         self._waits = waits
         self._tally = tally
+
+    async def run(self, source: IO[bytes], delimiter: bytes) -> None:
+        """Send every line and wait for the acknowledgements; when interrupted, wait only briefly."""
+        import asyncio
+
+        from millbeck.client.errors import RequestTimeout
+
+        try:
+            await self.send_all(source, delimiter)
+        except asyncio.CancelledError:
+            # As Kafka's console producer does: records already typed are still flushed after Ctrl-C.
+            with suppress(RequestTimeout):
+                await self._producer.flush(INTERRUPTED_SECONDS_MAX)
+            raise
+        await self._producer.flush()
 
     async def send_all(self, source: IO[bytes], delimiter: bytes) -> None:
         number = 0
@@ -208,10 +237,10 @@ class Sending:
 
 
 async def lines_of(source: IO[bytes], delimiter: bytes) -> AsyncIterator[bytes]:
-    """Lines as they come. Reading waits in a thread, so that records go out while somebody types."""
+    """Yield lines as they arrive. A thread does the blocking read, so that records are sent while a user types."""
     rest = bytearray()
     async for chunk in _chunks_of(source):
-        # Only what is new can end a line: a long one would otherwise be looked through again with every piece of it.
+        # Search only the new bytes for the delimiter: searching a long line again with every chunk would be quadratic.
         unseen = max(0, len(rest) - len(delimiter) + 1)
         rest += chunk
         if rest.find(delimiter, unseen) >= 0:
@@ -225,10 +254,10 @@ async def lines_of(source: IO[bytes], delimiter: bytes) -> AsyncIterator[bytes]:
 
 
 async def _chunks_of(source: IO[bytes]) -> AsyncIterator[bytes]:
-    """What a source holds, one piece at a time.
+    """Yield the content of a source in chunks.
 
-    The thread is a daemon and reads the descriptor itself: a process that is told to end does not wait for somebody
-    to type another line, nor for the lock of a buffer.
+    The thread is a daemon and reads the file descriptor directly: on exit, the process waits neither for another line
+    of input nor for the lock of a buffered reader.
     """
     import asyncio
     import queue

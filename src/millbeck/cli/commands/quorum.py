@@ -1,18 +1,19 @@
-"""``millbeck quorum``: the nodes that keep the cluster's metadata, and who of them votes."""
+"""``millbeck quorum``: show the metadata quorum, add and remove controllers as voters."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import click
 
-from millbeck.cli.connecting import Target, run_admin, target_options
+from millbeck.cli.completed_types import FILE
+from millbeck.cli.connection_options import Target, run_admin, target_options
 from millbeck.cli.output import TABLE, output_option, show, show_rows
-from millbeck.cli.verbs import VerbGroup
+from millbeck.cli.verbs import SubcommandGroup, kafka_tool
 
 if TYPE_CHECKING:
     from millbeck.client.admin import Admin
@@ -21,18 +22,18 @@ if TYPE_CHECKING:
     from millbeck.server.config import NodeConfig
 
 _OF_CLIENTS = ("security.", "ssl.", "sasl.", "request.timeout.ms", "default.api.timeout.ms")
-"""Settings of a node's file that the command itself connects with, when it is given as --command-config."""
+"""Settings of a server.properties file that the admin client uses too, when it is given as --command-config."""
 
 
-@click.group(cls=VerbGroup, flags={"--describe": "describe"})
+@click.group(cls=SubcommandGroup, flags={"--describe": "describe"})
 def command() -> None:
-    """The metadata quorum: what Kafka's kafka-metadata-quorum does."""
+    """Manage the metadata quorum (Kafka's kafka-metadata-quorum)."""
 
 
 @command.command("describe")
-@click.option("-s", "--status", is_flag=True, help="Leader, epoch and how far it is (what is shown anyway).")
-@click.option("-r", "--replication", "--re", is_flag=True, help="Each node's log instead.")
-@click.option("--human-readable", "--hr", is_flag=True, help="With --replication: how long ago, instead of when.")
+@click.option("-s", "--status", is_flag=True, help="Show the leader, epoch and high watermark (the default).")
+@click.option("-r", "--replication", "--re", is_flag=True, help="Show the log end offset and lag of each node instead.")
+@click.option("--human-readable", "--hr", is_flag=True, help="With --replication: show ages instead of timestamps.")
 @output_option
 @target_options
 @click.pass_context
@@ -50,14 +51,28 @@ def describe(
     if status and replication:
         raise click.UsageError("choose one of --status and --replication", ctx)
     if human_readable and not replication:
-        raise click.UsageError("--human-readable goes with --replication", ctx)
+        raise click.UsageError("--human-readable needs --replication", ctx)
+    if kafka_tool() is not None and not (status or replication):
+        raise click.UsageError("give --status or --replication", ctx)
 
     async def work(admin: Admin) -> None:
         quorum = await admin.describe_quorum()
         if replication:
-            show_rows(replica_rows(quorum, round(time.time() * 1000) if human_readable else None), output)
+            rows = replica_rows(quorum, round(time.time() * 1000) if human_readable else None)
+            if kafka_tool() is None:
+                show_rows(rows, output)
+            else:
+                from millbeck.cli.kafka_tools.formats import QUORUM_REPLICAS, print_tabs
+
+                print_tabs(({**row, "status": str(row["status"]).capitalize()} for row in rows), QUORUM_REPLICAS)
             return
         shown = status_of(quorum, (await admin.describe_cluster()).cluster_id)
+        if kafka_tool() is not None:
+            from millbeck.cli.kafka_tools.formats import quorum_text
+
+            voters, observers = quorum_members(quorum, quorum.voters), quorum_members(quorum, quorum.observers)
+            click.echo(quorum_text({**shown, "voters": voters, "observers": observers}))
+            return
         if output == TABLE:
             width = max(map(len, shown))
             for name, value in shown.items():
@@ -83,8 +98,23 @@ def status_of(quorum: QuorumDescription, cluster_id: str | None) -> dict[str, ob
     }
 
 
+def quorum_members(quorum: QuorumDescription, replicas: Iterable[QuorumReplica]) -> list[dict[str, object]]:
+    """Ids, directories and endpoints of members of the quorum; what they have not told is left out."""
+    from millbeck.kernel.ids import ZERO_UUID, uuid_text
+
+    members: list[dict[str, object]] = []
+    for each in replicas:
+        member: dict[str, object] = {"id": each.replica_id}
+        if each.directory_id != ZERO_UUID:
+            member["directoryId"] = uuid_text(each.directory_id)
+        if endpoints := quorum.endpoints.get(each.replica_id):
+            member["endpoints"] = [f"{name}://{host}:{port}" for name, host, port in endpoints]
+        members.append(member)
+    return members
+
+
 def lag_time_ms(quorum: QuorumDescription) -> int:
-    """How long ago the last of the voters had everything; -1 when one never had since the leader leads."""
+    """How long ago the slowest voter was last caught up; -1 if a voter has not caught up with this leader yet."""
     caught_up = {each.replica_id: each.last_caught_up_timestamp for each in quorum.voters}
     if not caught_up or min(caught_up.values()) < 0:
         return -1
@@ -92,7 +122,7 @@ def lag_time_ms(quorum: QuorumDescription) -> int:
 
 
 def replica_rows(quorum: QuorumDescription, now_ms: int | None = None) -> list[dict[str, object]]:
-    """With ``now_ms``, times are told as how long ago that was."""
+    """One row per replica; with ``now_ms``, timestamps are shown as ages."""
     from millbeck.kernel.ids import uuid_text
 
     end = max((each.log_end_offset for each in quorum.voters), default=0)
@@ -121,7 +151,7 @@ def replica_rows(quorum: QuorumDescription, now_ms: int | None = None) -> list[d
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewController:
-    """What others are told of a controller that is to vote."""
+    """The id, directory and endpoints of a controller that is to become a voter."""
 
     node_id: int
     directory_id: Uuid
@@ -130,13 +160,18 @@ class NewController:
 
 @command.command("add-controller")
 @click.option(
-    "-c", "--config", "path", metavar="FILE", help="The new controller's server.properties; also by --command-config."
+    "-c",
+    "--config",
+    "path",
+    metavar="FILE",
+    type=FILE,
+    help="The new controller's server.properties; --command-config may name it too.",
 )
-@click.option("--dry-run", is_flag=True, help="Only say what would happen.")
+@click.option("--dry-run", is_flag=True, help="Only print what would change.")
 @target_options
 @click.pass_context
 def add_controller(ctx: click.Context, path: str | None, dry_run: bool, target: Target) -> None:
-    """Let a controller vote that follows the metadata already. Run it where that controller's directory is.
+    """Make a controller that runs as an observer a voter. Run this on the host that has its directory.
 
     \b
     Examples:
@@ -160,21 +195,21 @@ def add_controller(ctx: click.Context, path: str | None, dry_run: bool, target: 
             await admin.add_raft_voter(
                 controller.node_id, controller.directory_id, controller.endpoints, cluster_id=cluster_id
             )
-        click.echo(f"added {about}")
+        click.echo(f"added {about}" if kafka_tool() is None else f"Added {about}")
 
     run_admin(target, work)
 
 
 @command.command("remove-controller")
-@click.option("-i", "--controller-id", required=True, type=click.IntRange(min=0), help="The controller's number.")
-@click.option("-d", "--controller-directory-id", "directory", help="Its directory's id; not needed while it votes.")
-@click.option("--dry-run", is_flag=True, help="Only say what would happen.")
+@click.option("-i", "--controller-id", required=True, type=click.IntRange(min=0), help="The controller's node id.")
+@click.option("-d", "--controller-directory-id", "directory", help="Its directory id; not needed while it is a voter.")
+@click.option("--dry-run", is_flag=True, help="Only print what would change.")
 @target_options
 @click.pass_context
 def remove_controller(
     ctx: click.Context, controller_id: int, directory: str | None, dry_run: bool, target: Target
 ) -> None:
-    """Take a controller's vote away; it goes on following the metadata until it is stopped.
+    """Remove a controller from the voters; it remains an observer until it is stopped.
 
     \b
     Examples:
@@ -198,13 +233,13 @@ def remove_controller(
         cluster_id = (await admin.describe_cluster()).cluster_id
         with _voters_must_be_in_the_log():
             await admin.remove_raft_voter(controller_id, directory_id, cluster_id=cluster_id)
-        click.echo(f"removed {about}")
+        click.echo(f"removed {about}" if kafka_tool() is None else f"Removed KRaft {about}")
 
     run_admin(target, work)
 
 
 async def check_voters_can_change(admin: Admin) -> None:
-    """Raises `UnsupportedVersion`, as the controller would."""
+    """Raise `UnsupportedVersion`, as the controller would, if kraft.version does not support changing voters."""
     from millbeck.kernel.errors import UnsupportedVersion
 
     level = (await admin.describe_features()).finalized.get("kraft.version", (0, 0))[1]
@@ -220,8 +255,8 @@ def _voters_must_be_in_the_log() -> Iterator[None]:
         yield
     except UnsupportedVersion as error:
         raise click.ClickException(
-            f"{error} The nodes' files name the voters, or did when the cluster was made: "
-            "`millbeck feature upgrade --feature kraft.version=1` has the metadata log keep them, for good."
+            f"{error} The voters are fixed by the nodes' configuration files, or were when the cluster was formatted: "
+            "`millbeck feature upgrade --feature kraft.version=1` moves them to the metadata log, irreversibly."
         ) from error
 
 
@@ -230,17 +265,19 @@ def directory_of(quorum: QuorumDescription, node_id: int) -> Uuid:
         if voter.replica_id == node_id:
             return voter.directory_id
     voters = ", ".join(str(each.replica_id) for each in quorum.voters)
-    raise click.ClickException(f"controller {node_id} does not vote; those that do: {voters}")
+    raise click.ClickException(f"controller {node_id} is not a voter; the voters are {voters}")
 
 
 def new_controller(config: NodeConfig) -> NewController:
-    """As its file and its directory have it."""
+    """Read the controller's id, directory and endpoints from its configuration and directory."""
     from millbeck.host import real_environment
-    from millbeck.server.initial_quorum import told_addresses
+    from millbeck.server.local.initial_quorum import told_addresses
     from millbeck.storage.properties import MetaPropertiesError, read_meta_properties
 
     if not config.is_controller:
-        raise click.ClickException(f"node {config.node.node_id} is no controller: process.roles has it not")
+        raise click.ClickException(
+            f"node {config.node.node_id} is not a controller: process.roles does not list controller"
+        )
     try:
         environment = real_environment()
         meta = read_meta_properties(environment.files, config.metadata_directory)
@@ -249,17 +286,17 @@ def new_controller(config: NodeConfig) -> NewController:
         raise click.ClickException(str(error)) from error
     if meta is None:
         raise click.ClickException(
-            f"{config.metadata_directory} is not formatted: the controller must be running before it can vote"
+            f"{config.metadata_directory} is not formatted: start the controller before adding it as a voter"
         )
     node_id = config.node.node_id
     if meta.node_id != node_id:
-        owner = f"{config.metadata_directory} is that of node {meta.node_id}"
-        raise click.ClickException(f"{owner}, and the file has node.id={node_id}")
+        owner = f"{config.metadata_directory} belongs to node {meta.node_id}"
+        raise click.ClickException(f"{owner}, but the file has node.id={node_id}")
     return NewController(node_id=meta.node_id, directory_id=meta.directory_id, endpoints=endpoints)
 
 
 def _config_of(ctx: click.Context, path: str | None, target: Target) -> tuple[NodeConfig, Target]:
-    """The new controller's settings, and how to reach the cluster: Kafka's tool has one file for both."""
+    """The new controller's settings, and how to reach the cluster: Kafka's tool takes one file for both."""
     import os
 
     from millbeck.cli.settings import node_config
@@ -269,7 +306,7 @@ def _config_of(ctx: click.Context, path: str | None, target: Target) -> tuple[No
     if path is not None:
         return node_config(path, (), os.environ), target
     if "process.roles" not in target.settings:
-        raise click.UsageError("which controller? Name its server.properties with --config", ctx)
+        raise click.UsageError("no controller named: give its server.properties with --config", ctx)
     kept = {name: value for name, value in target.settings.items() if name.startswith(_OF_CLIENTS)}
     try:
         return NodeConfig(target.settings), replace(target, settings=kept)

@@ -1,4 +1,4 @@
-"""``millbeck reassign``: move partitions to other brokers, at a bounded rate, and see how far that is."""
+"""``millbeck reassign``: move partitions between brokers, with a throttle, and show the progress."""
 
 from __future__ import annotations
 
@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from millbeck.cli.connecting import Target, run_admin, target_options
-from millbeck.cli.directory_moves import DIRECTORY_RATE, move_logs, places_shown
-from millbeck.cli.partition_files import assignment_text, read_assignment, read_directories, read_topics
-from millbeck.cli.sizes import SizeBytes
-from millbeck.cli.verbs import VerbGroup
+from millbeck.cli.completed_types import FILE
+from millbeck.cli.connection_options import Target, run_admin, target_options
+from millbeck.cli.sizes import ByteSizeType
+from millbeck.cli.topics.directory_moves import DIRECTORY_RATE, move_logs, places_shown
+from millbeck.cli.topics.partition_files import assignment_text, read_assignment, read_directories, read_topics
+from millbeck.cli.verbs import SubcommandGroup, kafka_tool
 from millbeck.kernel.ids import TopicPartition
 
 if TYPE_CHECKING:
@@ -26,8 +27,8 @@ WAIT_SECONDS: Final = 0.5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Copy:
-    """What new replicas have of what they are to have."""
+class CopyProgress:
+    """Bytes copied to the added replicas, and bytes to copy in all."""
 
     done_bytes: int
     total_bytes: int
@@ -42,12 +43,13 @@ _file_option = click.option(
     "path",
     required=True,
     metavar="FILE",
-    help="Partitions and the replicas they are to have.",
+    type=FILE,
+    help="The partitions and their new replicas.",
 )
 
 
 @click.group(
-    cls=VerbGroup,
+    cls=SubcommandGroup,
     flags={
         "--generate": "generate",
         "--execute": "execute",
@@ -57,16 +59,18 @@ _file_option = click.option(
     },
 )
 def command() -> None:
-    """Move partitions between brokers: what Kafka's kafka-reassign-partitions does."""
+    """Move partitions between brokers (Kafka's kafka-reassign-partitions)."""
 
 
 @command.command("generate")
-@click.option("--topics-to-move-json-file", "path", required=True, metavar="FILE", help='{"topics": [{"topic": …}]}')
-@click.option("--broker-list", required=True, metavar="ID,…", help="The brokers that are to have the replicas.")
-@click.option("--disable-rack-aware", is_flag=True, help="Spread replicas over brokers, whatever their racks.")
+@click.option(
+    "--topics-to-move-json-file", "path", required=True, metavar="FILE", type=FILE, help='{"topics": [{"topic": …}]}'
+)
+@click.option("--broker-list", required=True, metavar="ID,…", help="The brokers to place replicas on.")
+@click.option("--disable-rack-aware", is_flag=True, help="Ignore racks when placing replicas.")
 @target_options
 def generate(path: str, broker_list: str, disable_rack_aware: bool, target: Target) -> None:
-    """Propose replicas for the partitions of some topics, spread over the brokers named.
+    """Propose new replicas for all partitions of some topics, spread over the given brokers.
 
     \b
     Examples:
@@ -80,34 +84,58 @@ def generate(path: str, broker_list: str, disable_rack_aware: bool, target: Targ
         nodes = {node.node_id: node.rack for node in (await admin.describe_cluster()).nodes}
         unknown = [broker for broker in brokers if broker not in nodes]
         if unknown:
-            raise click.ClickException(f"--broker-list: there is no broker {unknown[0]}")
+            raise click.ClickException(f"--broker-list: broker {unknown[0]} does not exist")
         racks = {broker: None if disable_rack_aware else nodes[broker] for broker in brokers}
         current = current_assignment(topics)
+        proposed = proposal(current, racks)
+        if kafka_tool() is not None:
+            from millbeck.cli.kafka_tools.reassignments import assignment_line, directories_of
+
+            click.echo("Current partition replica assignment")
+            click.echo(assignment_line(current, await directories_of(admin, current)))
+            click.echo("\nProposed partition reassignment configuration")
+            click.echo(assignment_line(proposed))
+            return
         click.echo("Current partition replica assignment")
         click.echo(assignment_text(current))
         click.echo("\nProposed partition reassignment configuration")
-        click.echo(assignment_text(proposal(current, racks)))
+        click.echo(assignment_text(proposed))
 
     run_admin(target, work)
 
 
 @command.command("execute")
 @_file_option
-@click.option("--throttle", type=SizeBytes(), metavar="BYTES", help="Bytes a second that moving may take, as in 50MB.")
+@click.option(
+    "--throttle", type=ByteSizeType(), metavar="BYTES", help="Replication throttle in bytes per second, such as 50MB."
+)
 @click.option(
     "--replica-alter-log-dirs-throttle",
     "directory_throttle",
-    type=SizeBytes(),
+    type=ByteSizeType(),
     metavar="BYTES",
-    help="Bytes a second that moving between a broker's directories may take.",
+    help="Throttle in bytes per second for moves between a broker's log directories.",
 )
-@click.option("--additional", is_flag=True, help="Change moves that are under way.")
+@click.option("--additional", is_flag=True, help="Allow changing reassignments in progress.")
+@click.option(
+    "--disallow-replication-factor-change",
+    "keeps_factor",
+    is_flag=True,
+    help="Refuse to change the number of replicas.",
+)
 @target_options
-def execute(path: str, throttle: int | None, directory_throttle: int | None, additional: bool, target: Target) -> None:
-    """Begin to move partitions; print where they were, which takes everything back when executed.
+def execute(
+    path: str,
+    throttle: int | None,
+    directory_throttle: int | None,
+    additional: bool,
+    keeps_factor: bool,
+    target: Target,
+) -> None:
+    """Start moving partitions; prints their current replicas first: execute that output to move them back.
 
-    The file is what generate proposes, or {"partitions": [{"topic": …, "partition": …, "replicas": [1, 2]}]}, where
-    "log_dirs": ["/disk-a", "any"] says in which directory each replica is to be.
+    The file holds the output of generate, or {"partitions": [{"topic": …, "partition": …, "replicas": [1, 2]}]}, where
+    "log_dirs": ["/disk-a", "any"] chooses the log directory of each replica.
 
     \b
     Examples:
@@ -119,21 +147,40 @@ def execute(path: str, throttle: int | None, directory_throttle: int | None, add
     async def work(admin: Admin) -> None:
         moving = await admin.list_reassignments()
         if moving and not additional:
-            raise click.ClickException("there are moves under way: wait for them, or use --additional to change them")
+            raise click.ClickException(
+                "reassignments are in progress: wait for them, or use --additional to change them"
+            )
         names = list(dict.fromkeys(partition.topic for partition in wanted))
         current = current_assignment(await _described(admin, names))
         missing = [partition for partition in wanted if partition not in current]
         if missing:
-            raise click.ClickException(f"there is no partition {missing[0].topic}-{missing[0].partition}")
-        click.echo("Current partition replica assignment, for going back")
-        click.echo(assignment_text({partition: current[partition] for partition in wanted}))
+            raise click.ClickException(f"partition {missing[0].topic}-{missing[0].partition} does not exist")
+        resized = [each for each, replicas in wanted.items() if len(replicas) != len(current[each])]
+        if keeps_factor and resized:
+            raise click.ClickException(
+                f"{resized[0]} has {len(current[resized[0]])} replicas and would have {len(wanted[resized[0]])}: "
+                "--disallow-replication-factor-change forbids that"
+            )
+        before = {partition: current[partition] for partition in wanted}
+        if kafka_tool() is not None:
+            from millbeck.cli.kafka_tools.reassignments import before_moving
+
+            click.echo(await before_moving(admin, before, throttle))
+        else:
+            click.echo("Current partition replica assignment (save this to move back)")
+            click.echo(assignment_text(before))
         if throttle is not None:
             await _throttle(admin, current, wanted, throttle)
         if directory_throttle is not None:
             await _bound(admin, sorted({broker for broker, _ in places}), (DIRECTORY_RATE,), directory_throttle)
         outcomes = await admin.alter_reassignments(wanted)
-        for partition in sorted(outcomes.succeeded):
-            click.echo(f"{partition.topic}-{partition.partition}: on its way")
+        if kafka_tool() is not None:
+            from millbeck.cli.kafka_tools.reassignments import started_text
+
+            _raise(outcomes.failed)
+            click.echo(started_text(outcomes.succeeded))
+        for partition in sorted(outcomes.succeeded) if kafka_tool() is None else ():
+            click.echo(f"{partition.topic}-{partition.partition}: reassignment started")
         _raise(outcomes.failed)
         if places:
             await move_logs(admin, places)
@@ -143,11 +190,11 @@ def execute(path: str, throttle: int | None, directory_throttle: int | None, add
 
 @command.command("verify")
 @_file_option
-@click.option("--preserve-throttles", is_flag=True, help="Leave the bounds on the rate when everything has moved.")
-@click.option("--wait", is_flag=True, help="Until everything has moved, with a line that says how much has.")
+@click.option("--preserve-throttles", is_flag=True, help="Keep the throttles when all moves are done.")
+@click.option("--wait", is_flag=True, help="Wait until all moves are done, showing the progress.")
 @target_options
 def verify(path: str, preserve_throttles: bool, wait: bool, target: Target) -> None:
-    """Say how far each move is; when all are done, take the bounds on the rate away.
+    """Show the state of each move; when all are done, remove the throttles.
 
     \b
     Examples:
@@ -160,16 +207,29 @@ def verify(path: str, preserve_throttles: bool, wait: bool, target: Target) -> N
         if wait:
             await wait_until_moved(admin, list(wanted))
         moving = await admin.list_reassignments(list(wanted))
-        copies = await measure_copies(admin, moving) if moving else {}
+        copies = await copy_progress(admin, moving) if moving else {}
         names = list(dict.fromkeys(partition.topic for partition in wanted))
         current = current_assignment((await admin.describe_topics(names)).all())
+        if kafka_tool() is not None:
+            click.echo("Status of partition reassignment:")
         for partition, replicas in sorted(wanted.items()):
+            if kafka_tool() is not None:
+                from millbeck.cli.kafka_tools.reassignments import status_line
+
+                click.echo(status_line(partition, replicas, current, moving))
+                continue
             shown = progress(partition, replicas, current, moving, copies.get(partition))
             click.echo(f"{partition.topic}-{partition.partition}: {shown}")
         are_placed = await places_shown(admin, places) if places else True
         if not moving and are_placed and not preserve_throttles:
             await _unthrottle(admin, names)
-            click.echo("no partition is moving; bounds on the rate are gone")
+            if kafka_tool() is None:
+                click.echo("no partition is moving; throttles removed")
+            else:
+                from millbeck.cli.kafka_tools.reassignments import throttles_cleared
+
+                brokers = [node.node_id for node in (await admin.describe_cluster()).nodes]
+                click.echo(throttles_cleared(brokers, names))
 
     run_admin(target, work)
 
@@ -177,7 +237,7 @@ def verify(path: str, preserve_throttles: bool, wait: bool, target: Target) -> N
 @command.command("list")
 @target_options
 def list_moves(target: Target) -> None:
-    """List partitions that are moving.
+    """List the reassignments in progress.
 
     \b
     Examples:
@@ -186,6 +246,11 @@ def list_moves(target: Target) -> None:
 
     async def work(admin: Admin) -> None:
         moving = await admin.list_reassignments()
+        if kafka_tool() is not None:
+            from millbeck.cli.kafka_tools.reassignments import listed_text
+
+            click.echo(listed_text(moving))
+            return
         for partition, move in sorted(moving.items()):
             click.echo(
                 f"{partition.topic}-{partition.partition}: replicas {_ids(move.replicas)}, adding {_ids(move.adding)}, "
@@ -199,10 +264,10 @@ def list_moves(target: Target) -> None:
 
 @command.command("cancel")
 @_file_option
-@click.option("--preserve-throttles", is_flag=True, help="Leave the bounds on the rate.")
+@click.option("--preserve-throttles", is_flag=True, help="Keep the throttles.")
 @target_options
 def cancel(path: str, preserve_throttles: bool, target: Target) -> None:
-    """Take moves back that are under way: partitions keep the replicas they had.
+    """Cancel reassignments in progress: partitions return to their previous replicas.
 
     \b
     Examples:
@@ -214,7 +279,7 @@ def cancel(path: str, preserve_throttles: bool, target: Target) -> None:
         moving = await admin.list_reassignments(list(wanted))
         outcomes = await admin.alter_reassignments(dict.fromkeys(moving, None))
         for partition in sorted(outcomes.succeeded):
-            click.echo(f"{partition.topic}-{partition.partition}: taken back")
+            click.echo(f"{partition.topic}-{partition.partition}: cancelled")
         if not moving:
             click.echo("no partition is moving")
         if not preserve_throttles:
@@ -235,7 +300,7 @@ def current_assignment(topics: Mapping[str, TopicDescription]) -> dict[TopicPart
 def proposal(
     current: Mapping[TopicPartition, Sequence[int]], racks: Mapping[int, str | None]
 ) -> dict[TopicPartition, tuple[int, ...]]:
-    """As many replicas as before, leaders in turn, replicas on racks that have none yet before the others."""
+    """Propose replicas, as many as before: leaders round robin, and replicas on racks without one first."""
     brokers = sorted(racks)
     proposed: dict[TopicPartition, tuple[int, ...]] = {}
     for turn, partition in enumerate(sorted(current)):
@@ -245,7 +310,7 @@ def proposal(
                 f"{partition.topic}-{partition.partition} has {count} replicas, and --broker-list names {len(brokers)}"
             )
         first = turn % len(brokers)
-        # The distance between leader and followers grows with each round, so that they do not always meet.
+        # Shift the followers by one more broker each round, so that leaders do not always have the same followers.
         shift = turn // len(brokers)
         rest = [*brokers[first + 1 :], *brokers[:first]]
         rest = rest[shift % len(rest) :] + rest[: shift % len(rest)] if rest else rest
@@ -263,20 +328,22 @@ def progress(
     wanted: Sequence[int],
     current: Mapping[TopicPartition, Sequence[int]],
     moving: Mapping[TopicPartition, Reassignment],
-    copy: Copy | None = None,
+    copy: CopyProgress | None = None,
 ) -> str:
     if partition in moving:
         how_much = "" if copy is None else f", {copy}"
         return f"still moving, adding {_ids(moving[partition].adding)}{how_much}"
     if partition not in current:
-        return "there is no such partition"
+        return "no such partition"
     if tuple(current[partition]) == tuple(wanted):
         return "done"
-    return f"not moving, and has replicas {_ids(current[partition])} instead of {_ids(wanted)}"
+    return f"not moving: it has replicas {_ids(current[partition])} instead of {_ids(wanted)}"
 
 
-async def measure_copies(admin: Admin, moving: Mapping[TopicPartition, Reassignment]) -> dict[TopicPartition, Copy]:
-    """How much the replicas that are added have, by the sizes of the logs; brokers that do not answer have nothing."""
+async def copy_progress(
+    admin: Admin, moving: Mapping[TopicPartition, Reassignment]
+) -> dict[TopicPartition, CopyProgress]:
+    """Bytes copied to the replicas being added, by log size; brokers that do not answer count as 0 bytes."""
     found = (await admin.describe_log_dirs()).succeeded
     sizes = {
         (broker, replica.partition): replica.size_bytes
@@ -288,15 +355,19 @@ async def measure_copies(admin: Admin, moving: Mapping[TopicPartition, Reassignm
     return {partition: copy_of(partition, move, sizes) for partition, move in moving.items()}
 
 
-def copy_of(partition: TopicPartition, move: Reassignment, sizes: Mapping[tuple[int, TopicPartition], int]) -> Copy:
+def copy_of(
+    partition: TopicPartition, move: Reassignment, sizes: Mapping[tuple[int, TopicPartition], int]
+) -> CopyProgress:
     whole = max((sizes.get((broker, partition), 0) for broker in move.replicas), default=0)
     there = [min(sizes.get((broker, partition), 0), whole) for broker in move.adding]
-    return Copy(done_bytes=sum(there), total_bytes=whole * len(there))
+    return CopyProgress(done_bytes=sum(there), total_bytes=whole * len(there))
 
 
-def sum_of(copies: Iterable[Copy]) -> Copy:
+def sum_of(copies: Iterable[CopyProgress]) -> CopyProgress:
     each = list(copies)
-    return Copy(done_bytes=sum(one.done_bytes for one in each), total_bytes=sum(one.total_bytes for one in each))
+    return CopyProgress(
+        done_bytes=sum(one.done_bytes for one in each), total_bytes=sum(one.total_bytes for one in each)
+    )
 
 
 async def wait_until_moved(admin: Admin, partitions: Sequence[TopicPartition]) -> None:
@@ -304,10 +375,10 @@ async def wait_until_moved(admin: Admin, partitions: Sequence[TopicPartition]) -
 
     from millbeck.cli.progress import progress as shown_while
 
-    left, sofar = 0, Copy(done_bytes=0, total_bytes=0)
-    async with shown_while(lambda seconds: f"{left} of {len(partitions)} partitions are moving, {sofar}"):
+    left, sofar = 0, CopyProgress(done_bytes=0, total_bytes=0)
+    async with shown_while(lambda seconds: f"{left} of {len(partitions)} partitions still moving, {sofar}"):
         while moving := await admin.list_reassignments(partitions):
-            left, sofar = len(moving), sum_of((await measure_copies(admin, moving)).values())
+            left, sofar = len(moving), sum_of((await copy_progress(admin, moving)).values())
             await asyncio.sleep(WAIT_SECONDS)
 
 
@@ -317,7 +388,7 @@ async def _throttle(
     wanted: Mapping[TopicPartition, Sequence[int]],
     bytes_per_second: int,
 ) -> None:
-    """Bound what moving takes: at the replicas there are, as leaders, and at those to come, as followers."""
+    """Set throttles: on the current replicas as leaders, and on the added ones as followers."""
     from millbeck.client.admin.results import ConfigChange, ConfigResource, ResourceType
 
     changes: dict[ConfigResource, list[ConfigChange]] = {}
@@ -341,7 +412,7 @@ async def _throttle(
 
 
 async def _change(admin: Admin, changes: Mapping[ConfigResource, Sequence[ConfigChange]]) -> None:
-    """A broker that is down keeps nothing from moving, though Kafka's other brokers do not pass its bounds on."""
+    """Alter settings. A broker that is down does not fail the command, though its throttle is then not set."""
     from millbeck.client.admin.results import ResourceType
 
     outcomes = await admin.incremental_alter_configs(changes)
@@ -349,7 +420,7 @@ async def _change(admin: Admin, changes: Mapping[ConfigResource, Sequence[Config
     for resource, error in outcomes.failed.items():
         if resource.type is not ResourceType.BROKER or resource.name in alive:
             raise error
-        click.echo(f"broker {resource.name} is not there, and keeps the bounds it has: {error}", err=True)
+        click.echo(f"broker {resource.name} is down, its throttle was not changed: {error}", err=True)
 
 
 async def _unthrottle(admin: Admin, topics: Sequence[str]) -> None:
@@ -374,7 +445,7 @@ async def _bound(admin: Admin, brokers: Sequence[int], settings: Sequence[str], 
 
 
 async def _described(admin: Admin, names: Sequence[str]) -> dict[str, TopicDescription]:
-    from millbeck.cli.topic import raise_failures
+    from millbeck.cli.commands.topic import raise_failures
 
     found = await admin.describe_topics(names)
     raise_failures(found.failed)
@@ -393,6 +464,6 @@ def _ids(replicas: Sequence[int]) -> str:
 
 
 def _raise(failed: Mapping[TopicPartition, Exception]) -> None:
-    from millbeck.cli.topic import raise_failures
+    from millbeck.cli.commands.topic import raise_failures
 
     raise_failures({f"{each.topic}-{each.partition}": error for each, error in failed.items()})

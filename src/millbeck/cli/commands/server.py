@@ -1,40 +1,44 @@
-"""``millbeck server``: a node with a configuration of its own."""
+"""``millbeck server``: run a node from a server.properties file."""
 
 from __future__ import annotations
 
 import os
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import click
 
-from millbeck.cli.ports import WILDCARDS
-from millbeck.cli.retired import retired_option
-from millbeck.cli.running import Advice, run_node
+from millbeck.cli.completed_types import BROKER_SETTING, FILE
+from millbeck.cli.nodes.ports import WILDCARDS
 from millbeck.cli.settings import node_config
-from millbeck.kernel.environment import Environment
-from millbeck.server.formatting import check_formatted
-from millbeck.server.node import Node
+from millbeck.cli.suggestions import retired_option
+from millbeck.cli.verbs import Command
 
-ADVICE: Final = Advice(
-    port_in_use="stop what uses the port or change listeners",
-    address="change the host in listeners",
-    directory_in_use="stop the node that runs on it or change log.dirs",
-)
+if TYPE_CHECKING:
+    from millbeck.kernel.environment import Environment
+    from millbeck.server.node import Node
 
 ADDRESS_DIALLED: Final = (
     "(every interface; clients are told the address they connect to, other nodes this host's name: "
-    "see advertised.listeners)"
+    "set advertised.listeners to change that)"
 )
 
 
-@click.command()
-@click.argument("file", required=False)
-@click.option("-c", "--config", "path", metavar="FILE", help="A server.properties file; the same as FILE.")
-@click.option("--set", "--override", "settings", multiple=True, metavar="KEY=VALUE", help="A setting over the file's.")
-@click.option("-v", "--verbose", is_flag=True, help="Log what happens.")
-@retired_option("--zookeeper", replacement="the node keeps its own metadata: set process.roles and node.id")
+@click.command(cls=Command)
+@click.argument("file", required=False, type=FILE)
+@click.option("-c", "--config", "path", metavar="FILE", type=FILE, help="A server.properties file; the same as FILE.")
+@click.option(
+    "--set",
+    "--override",
+    "settings",
+    multiple=True,
+    metavar="KEY=VALUE",
+    type=BROKER_SETTING,
+    help="Override a setting of the file; can be repeated.",
+)
+@click.option("-v", "--verbose", is_flag=True, help="Log to standard error.")
+@retired_option("--zookeeper", replacement="metadata is kept by KRaft controllers: set process.roles and node.id")
 def command(file: str | None, path: str | None, settings: tuple[str, ...], verbose: bool) -> None:
-    """Run a node with Kafka's server.properties keys. Stronger settings win: --set, then KAFKA_… variables, the file.
+    """Run a node with Kafka's server.properties keys. Precedence: --set, then KAFKA_… variables, then the file.
 
     \b
     Examples:
@@ -45,6 +49,15 @@ def command(file: str | None, path: str | None, settings: tuple[str, ...], verbo
     if (file is None) == (path is None):
         raise click.UsageError("name one server.properties file with --config")
     config = node_config(path or file or "", settings, os.environ)
+    # The server is imported only now: a mistake in the file or on the command line is answered at once.
+    from millbeck.cli.nodes.node_runner import ErrorHints, run_node
+    from millbeck.server.local.formatting import check_formatted
+
+    advice = ErrorHints(
+        port_in_use="stop what uses the port or change listeners",
+        address="change the host in listeners",
+        directory_in_use="stop the node that runs on it or change log.dirs",
+    )
 
     def prepare(environment: Environment) -> None:
         check_formatted(environment, config)
@@ -57,4 +70,4 @@ def command(file: str | None, path: str | None, settings: tuple[str, ...], verbo
         click.echo(f"metrics on http://{config.metrics.host or 'localhost'}:{node.metrics_port}/metrics")
         return True
 
-    run_node(config, prepare, started, advice=ADVICE, verbose=verbose)
+    run_node(config, prepare, started, advice=advice, verbose=verbose)

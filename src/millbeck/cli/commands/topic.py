@@ -1,4 +1,4 @@
-"""``millbeck topic``: topics listed, created, described, changed and deleted."""
+"""``millbeck topic``: list, create, describe, alter and delete topics."""
 
 from __future__ import annotations
 
@@ -8,38 +8,53 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from millbeck.cli.connecting import Target, error_text, run_admin, target_options
+from millbeck.cli.completed_types import TOPIC, TOPIC_SETTING, TOPIC_SETTING_NAME
+from millbeck.cli.connection_options import Target, error_text, run_admin, target_options
 from millbeck.cli.output import TABLE, output_option, show, show_rows
-from millbeck.cli.verbs import VerbGroup, is_spelled_as_kafka, one_of_both
+from millbeck.cli.topics.deletion import command as delete_records
+from millbeck.cli.topics.offsets import command as offsets
+from millbeck.cli.verbs import SubcommandGroup, is_kafka_style, kafka_tool, one_of_both
 from millbeck.kernel.ids import TopicPartition
 
 if TYPE_CHECKING:
     from millbeck.client.admin import Admin
-    from millbeck.client.admin.results import PartitionDescription, TopicDescription
+    from millbeck.client.admin.results import CreatedTopic, PartitionDescription, TopicDescription
 
 DELETED_AT_ONCE: Final = 100
 KEYS_MOVE: Final = (
-    "warning: with more partitions, keys move: records of one key may now go to another partition than before, "
-    "and their order holds only among those written from now on"
+    "warning: adding partitions changes which partition a key maps to: new records of a key may go to another "
+    "partition than its earlier ones, so their order is not kept across the change"
 )
 
 
 @click.group(
-    cls=VerbGroup,
+    cls=SubcommandGroup,
     flags={f"--{verb}": verb for verb in ("create", "list", "describe", "alter", "delete")},
 )
 def command() -> None:
-    """Topics: what Kafka's kafka-topics does, whose flags are understood too."""
+    """Manage topics (Kafka's kafka-topics, whose flags are accepted too)."""
 
 
 @command.command("create")
 @click.argument("names", nargs=-1)
 @click.option("-t", "--topic", multiple=True, metavar="NAME", help="The same as NAMES.")
-@click.option("-p", "--partitions", type=click.IntRange(1), help="How many; the broker's num.partitions if not given.")
-@click.option("-r", "--replication-factor", type=click.IntRange(1), help="Copies of each; the broker's default.")
-@click.option("-c", "--config", "configs", multiple=True, metavar="KEY=VALUE", help="A setting; can be repeated.")
-@click.option("--replica-assignment", metavar="1:2,2:3", help="Brokers by partition, the preferred leader first.")
-@click.option("--if-not-exists", is_flag=True, help="Leave a topic that is there as it is.")
+@click.option(
+    "-p", "--partitions", type=click.IntRange(1), help="Partition count; default: the broker's num.partitions."
+)
+@click.option(
+    "-r", "--replication-factor", type=click.IntRange(1), help="Replicas per partition; default: the broker's default."
+)
+@click.option(
+    "-c",
+    "--config",
+    "configs",
+    multiple=True,
+    metavar="KEY=VALUE",
+    type=TOPIC_SETTING,
+    help="A topic setting; can be repeated.",
+)
+@click.option("--replica-assignment", metavar="1:2,2:3", help="Replicas of each partition, preferred leader first.")
+@click.option("--if-not-exists", is_flag=True, help="Do nothing if the topic exists.")
 @target_options
 @click.pass_context
 def create(
@@ -64,7 +79,7 @@ def create(
     wanted = one_of_both(ctx, names, topic, "topic")
     settings = settings_of(configs, "--config")
     if replica_assignment is not None and (partitions is not None or replication_factor is not None):
-        raise click.UsageError("--replica-assignment says how many partitions and replicas there are", ctx)
+        raise click.UsageError("--replica-assignment excludes --partitions and --replication-factor", ctx)
     assignments = {} if replica_assignment is None else dict(enumerate(parse_assignment(replica_assignment)))
 
     async def work(admin: Admin) -> None:
@@ -83,22 +98,31 @@ def create(
         ]
         outcomes = await admin.create_topics(new)
         for name, made in outcomes.succeeded.items():
-            shape = f"{made.partition_count} partition(s), {made.replication_factor} replica(s)"
-            click.echo(f"created {name}: {shape}")
+            click.echo(_created_text(name, made))
         if if_not_exists:
             for name, error in list(outcomes.failed.items()):
                 if isinstance(error, TopicAlreadyExists):
-                    click.echo(f"{name} exists already")
+                    if kafka_tool() is None:
+                        click.echo(f"{name} already exists")
                     del outcomes.failed[name]
         raise_failures(outcomes.failed, settings=settings)
 
     run_admin(target, work)
 
 
+def _created_text(name: str, made: CreatedTopic) -> str:
+    if kafka_tool() is None:
+        return f"created {name}: {made.partition_count} partition(s), {made.replication_factor} replica(s)"
+    from millbeck.cli.kafka_tools.formats import NAME_COLLISION
+
+    warning = f"{NAME_COLLISION}\n" if "." in name or "_" in name else ""
+    return f"{warning}Created topic {name}."
+
+
 @command.command("list")
-@click.argument("patterns", nargs=-1)
-@click.option("-t", "--topic", multiple=True, metavar="REGEX", help="The same as PATTERNS.")
-@click.option("--exclude-internal", is_flag=True, help="Leave out topics the brokers keep for themselves.")
+@click.argument("patterns", nargs=-1, type=TOPIC)
+@click.option("-t", "--topic", multiple=True, metavar="REGEX", type=TOPIC, help="The same as PATTERNS.")
+@click.option("--exclude-internal", is_flag=True, help="Leave out internal topics.")
 @output_option
 @target_options
 @click.pass_context
@@ -110,9 +134,9 @@ def list_topics(
     output: str,
     target: Target,
 ) -> None:
-    """List topics, all or those whose name is given or matched by a regular expression.
+    """List all topics, or those whose name is given or matched by a regular expression.
 
-    Spelled as --list, names alone are printed, as Kafka's tool does.
+    With the flag --list only names are printed, as by Kafka's tool.
 
     \b
     Examples:
@@ -128,7 +152,7 @@ def list_topics(
             for name in chosen
             if not (exclude_internal and found[name].is_internal)
         ]
-        if output == TABLE and is_spelled_as_kafka(ctx):
+        if output == TABLE and is_kafka_style(ctx):
             for row in rows:
                 click.echo(row["name"])
         else:
@@ -138,15 +162,15 @@ def list_topics(
 
 
 @command.command("describe")
-@click.argument("patterns", nargs=-1)
-@click.option("-t", "--topic", multiple=True, metavar="REGEX", help="The same as PATTERNS.")
+@click.argument("patterns", nargs=-1, type=TOPIC)
+@click.option("-t", "--topic", multiple=True, metavar="REGEX", type=TOPIC, help="The same as PATTERNS.")
 @click.option("--topic-id", metavar="UUID", help="The topic with this id.")
 @click.option(
     "--under-replicated-partitions",
     "--under-replicated",
     "under_replicated_partitions",
     is_flag=True,
-    help="Only partitions with a replica out of sync.",
+    help="Only partitions with fewer in-sync replicas than replicas.",
 )
 @click.option(
     "--unavailable-partitions",
@@ -160,18 +184,18 @@ def list_topics(
     "--under-min-isr",
     "under_min_isr_partitions",
     is_flag=True,
-    help="Only those below min.insync.replicas.",
+    help="Only partitions below min.insync.replicas.",
 )
 @click.option(
     "--at-min-isr-partitions",
     "--at-min-isr",
     "at_min_isr_partitions",
     is_flag=True,
-    help="Only those just at min.insync.replicas.",
+    help="Only partitions exactly at min.insync.replicas.",
 )
-@click.option("--topics-with-overrides", is_flag=True, help="Only topics with settings of their own.")
-@click.option("--exclude-internal", is_flag=True, help="Leave out topics the brokers keep for themselves.")
-@click.option("--if-exists", is_flag=True, help="Say nothing of a topic that is not there.")
+@click.option("--topics-with-overrides", is_flag=True, help="Only topics with config overrides.")
+@click.option("--exclude-internal", is_flag=True, help="Leave out internal topics.")
+@click.option("--if-exists", is_flag=True, help="Do not fail if a topic does not exist.")
 @output_option
 @target_options
 def describe(
@@ -185,9 +209,9 @@ def describe(
     target: Target,
     **filters: bool,
 ) -> None:
-    """Describe topics: partitions, who leads them, replicas in sync, and settings of the topic's own.
+    """Describe topics: partitions, leaders, replicas, ISR, and config overrides.
 
-    Of compacted topics also how much is not compacted yet (DirtyRatio), where the broker tells; Apache Kafka does not.
+    For compacted topics also the share not compacted yet (DirtyRatio), if the broker reports it; Apache Kafka does not.
 
     \b
     Examples:
@@ -205,10 +229,12 @@ def describe(
         if topic_id is not None:
             names = [name for name in names if uuid_text(found[name].topic_id) == topic_id]
             if not names and not if_exists:
-                raise click.ClickException(f"there is no topic with the id {topic_id}")
+                raise click.ClickException(f"no topic has the id {topic_id}")
         names = [name for name in names if not (exclude_internal and found[name].is_internal)]
         described = (await admin.describe_topics(names)).all() if names else {}
         overrides, min_isr, compacted = await _settings_of_topics(admin, names)
+        if kafka_tool() is not None:
+            compacted = []  # Kafka's tool has no such column.
         dirty_ratios = await _dirty_ratios(admin, [described[name] for name in compacted])
         wanted = [name for name, value in filters.items() if value]
         topics = []
@@ -221,19 +247,31 @@ def describe(
             if partitions or not wanted:
                 ratios = dirty_ratios if name in compacted else None
                 topics.append(_shown_topic(described[name], partitions, overrides[name], ratios))
+        if topics_with_overrides and kafka_tool() is not None:
+            topics = [topic | {"partitions": []} for topic in topics]
         _show_topics(topics, output, with_heads=not wanted)
 
     run_admin(target, work)
 
 
 @command.command("alter")
-@click.argument("names", nargs=-1)
-@click.option("-t", "--topic", multiple=True, metavar="REGEX", help="The same as NAMES.")
-@click.option("-p", "--partitions", type=click.IntRange(1), help="How many there shall be; never fewer than now.")
-@click.option("-c", "--config", "configs", multiple=True, metavar="KEY=VALUE", help="Change a setting.")
-@click.option("--delete-config", multiple=True, metavar="KEY", help="Let a setting return to its default.")
-@click.option("--replica-assignment", metavar="1:2,2:3", help="Brokers by added partition.")
-@click.option("--if-exists", is_flag=True, help="Do nothing when the topic is not there.")
+@click.argument("names", nargs=-1, type=TOPIC)
+@click.option("-t", "--topic", multiple=True, metavar="REGEX", type=TOPIC, help="The same as NAMES.")
+@click.option("-p", "--partitions", type=click.IntRange(1), help="The new partition count; cannot be lowered.")
+@click.option(
+    "-c",
+    "--config",
+    "configs",
+    multiple=True,
+    metavar="KEY=VALUE",
+    type=TOPIC_SETTING,
+    help="Set a topic setting; can be repeated.",
+)
+@click.option(
+    "--delete-config", multiple=True, metavar="KEY", type=TOPIC_SETTING_NAME, help="Reset a setting to its default."
+)
+@click.option("--replica-assignment", metavar="1:2,2:3", help="Replicas of each added partition.")
+@click.option("--if-exists", is_flag=True, help="Do nothing if the topic does not exist.")
 @target_options
 @click.pass_context
 def alter(
@@ -247,7 +285,7 @@ def alter(
     if_exists: bool,
     target: Target,
 ) -> None:
-    """Add partitions to topics or change their settings.
+    """Add partitions to topics, or change their settings.
 
     \b
     Examples:
@@ -261,7 +299,7 @@ def alter(
         raise click.UsageError("nothing to change: give --partitions, --config or --delete-config", ctx)
 
     async def work(admin: Admin) -> None:
-        from millbeck.cli.config_changes import changes_of
+        from millbeck.cli.commands.config_changes import changes_of
         from millbeck.client.admin.results import ConfigResource, NewPartitions, ResourceType
 
         chosen = matching(await admin.list_topics(), asked, missing_is_fine=if_exists)
@@ -271,7 +309,7 @@ def alter(
         if partitions is not None:
             assignments = None if replica_assignment is None else parse_assignment(replica_assignment)
             added = NewPartitions(total_count=partitions, assignments=assignments)
-            # Asked before settings are changed: a command that is refused has done nothing.
+            # Confirm before any setting is altered, so that a declined command changes nothing.
             dry = await admin.create_partitions(dict.fromkeys(chosen, added), validate_only=True)
             raise_failures(dry.failed)
         if settings or removed:
@@ -283,16 +321,16 @@ def alter(
         if added is not None:
             click.echo(KEYS_MOVE, err=True)
             raise_failures((await admin.create_partitions(dict.fromkeys(chosen, added))).failed)
-        for name in chosen:
+        for name in chosen if kafka_tool() is None else ():
             click.echo(f"changed {name}")
 
     run_admin(target, work)
 
 
 @command.command("delete")
-@click.argument("names", nargs=-1)
-@click.option("-t", "--topic", multiple=True, metavar="REGEX", help="The same as NAMES.")
-@click.option("--if-exists", is_flag=True, help="Do nothing when the topic is not there.")
+@click.argument("names", nargs=-1, type=TOPIC)
+@click.option("-t", "--topic", multiple=True, metavar="REGEX", type=TOPIC, help="The same as NAMES.")
+@click.option("--if-exists", is_flag=True, help="Do nothing if the topic does not exist.")
 @target_options
 @click.pass_context
 def delete(ctx: click.Context, names: tuple[str, ...], topic: tuple[str, ...], if_exists: bool, target: Target) -> None:
@@ -308,15 +346,19 @@ def delete(ctx: click.Context, names: tuple[str, ...], topic: tuple[str, ...], i
     async def work(admin: Admin) -> None:
         chosen = matching(await admin.list_topics(), asked, missing_is_fine=if_exists)
         failed: dict[str, Any] = {}
-        # Some at a time, so that one sees how far it is.
+        # In groups, so that progress shows.
         for first in range(0, len(chosen), DELETED_AT_ONCE):
             outcomes = await admin.delete_topics(chosen[first : first + DELETED_AT_ONCE])
-            for name in outcomes.succeeded:
+            for name in outcomes.succeeded if kafka_tool() is None else ():
                 click.echo(f"deleted {name}")
             failed |= outcomes.failed
         raise_failures(failed)
 
     run_admin(target, work)
+
+
+command.add_command(offsets, "offsets")
+command.add_command(delete_records, "delete-records")
 
 
 def settings_of(flags: Iterable[str], option: str) -> dict[str, str]:
@@ -330,7 +372,7 @@ def settings_of(flags: Iterable[str], option: str) -> dict[str, str]:
 
 
 def parse_assignment(text: str) -> list[list[int]]:
-    """``1:2,2:3`` is two partitions, the first on brokers 1 and 2."""
+    """Parse ``1:2,2:3``: two partitions, the first on brokers 1 and 2."""
     try:
         return [[int(broker) for broker in partition.split(":")] for partition in text.split(",")]
     except ValueError:
@@ -338,7 +380,7 @@ def parse_assignment(text: str) -> list[list[int]]:
 
 
 def matching(names: Iterable[str], patterns: Iterable[str], *, missing_is_fine: bool = False) -> list[str]:
-    """Names given exactly, or else matched as a whole by a regular expression."""
+    """The names given exactly, or else fully matched by a regular expression."""
     known = list(names)
     chosen: dict[str, None] = {}
     for pattern in (each for text in patterns for each in text.split(",")):
@@ -359,7 +401,7 @@ def matching(names: Iterable[str], patterns: Iterable[str], *, missing_is_fine: 
 
 
 def is_kept(partition: PartitionDescription, filters: Iterable[str], min_isr: int) -> bool:
-    """Whether one of describe's filters lets a partition through."""
+    """Whether a partition passes the filters of describe."""
     in_sync = len(partition.in_sync)
     facts = {
         "under_replicated_partitions": in_sync < len(partition.replicas),
@@ -371,7 +413,7 @@ def is_kept(partition: PartitionDescription, filters: Iterable[str], min_isr: in
 
 
 def raise_failures(failed: dict[Any, Any], *, settings: Iterable[str] = (), scope: str = "topic") -> None:
-    """All that went wrong in one line, with a guess at what was meant by settings of a scope that nobody knows."""
+    """Raise all failures as one line, with suggestions for unknown settings of a scope."""
     if failed:
         hint = ""
         if settings:
@@ -384,7 +426,7 @@ def raise_failures(failed: dict[Any, Any], *, settings: Iterable[str] = (), scop
 async def _settings_of_topics(
     admin: Admin, names: list[str]
 ) -> tuple[dict[str, dict[str, str]], dict[str, int], list[str]]:
-    """Each topic's own settings, its min.insync.replicas, and which are compacted."""
+    """Each topic's overrides, its min.insync.replicas, and the set of compacted topics."""
     from millbeck.client.admin.results import ConfigResource, ResourceType
     from millbeck.kernel.option_layers import ConfigSource
 
@@ -399,6 +441,7 @@ async def _settings_of_topics(
             key: entry.value or ""
             for key, entry in entries.items()
             if entry.source == ConfigSource.DYNAMIC_TOPIC_CONFIG
+            or (kafka_tool() is not None and entry.source != ConfigSource.DEFAULT_CONFIG)
         }
         entry = entries.get("min.insync.replicas")
         min_isr[name] = int(entry.value or 1) if entry is not None else 1
@@ -409,7 +452,7 @@ async def _settings_of_topics(
 
 
 async def _dirty_ratios(admin: Admin, topics: list[TopicDescription]) -> dict[TopicPartition, float | None]:
-    """What the leaders say of these topics' logs; None where a leader does not say, or may not be asked."""
+    """The dirty ratio by partition, as leaders report it; None where a leader does not or access is denied."""
     leaders = {
         TopicPartition(topic.name, each.partition): each.leader_id
         for topic in topics
@@ -434,10 +477,10 @@ def _shown_topic(
     overrides: dict[str, str],
     dirty_ratios: dict[TopicPartition, float | None] | None,
 ) -> dict[str, Any]:
-    """``dirty_ratios`` is None for a topic that is not compacted."""
+    """The fields of a topic; ``dirty_ratios`` is None for a topic that is not compacted."""
     from millbeck.kernel.ids import uuid_text
 
-    def dirt_of(each: PartitionDescription) -> dict[str, float | None]:
+    def dirty_ratio_fields(each: PartitionDescription) -> dict[str, float | None]:
         if dirty_ratios is None:
             return {}
         return {"dirty_ratio": dirty_ratios.get(TopicPartition(topic.name, each.partition))}
@@ -461,7 +504,7 @@ def _shown_topic(
                     None if each.last_known_eligible_leaders is None else list(each.last_known_eligible_leaders)
                 ),
                 "offline": list(each.offline),
-                **dirt_of(each),
+                **dirty_ratio_fields(each),
             }
             for each in partitions
         ],
@@ -473,13 +516,13 @@ def _show_topics(topics: list[dict[str, Any]], output: str, *, with_heads: bool)
         show(topics, output)
         return
     for topic in topics:
-        # Partitions that something is wrong with come alone, as from Kafka's tool: scripts count the lines.
+        # With a filter, partitions are printed without topic lines, as by Kafka's tool: scripts count the lines.
         for line in described_lines(topic)[0 if with_heads else 1 :]:
             click.echo(line)
 
 
 def described_lines(topic: dict[str, Any]) -> list[str]:
-    """A topic and its partitions in the words of Kafka's tool, parted by tabs: what greps its output greps this."""
+    """A topic and its partitions in the format of Kafka's tool (tab-separated), so that scripts can grep it."""
     head = {
         "Topic": topic["name"],
         "TopicId": topic["id"],
@@ -498,6 +541,8 @@ def described_lines(topic: dict[str, Any]) -> list[str]:
             "Elr": _ids(each["elr"]),
             "LastKnownElr": _ids(each["last_known_elr"]),
         }
+        if each["offline"]:
+            row["Offline"] = _ids(each["offline"])
         if "dirty_ratio" in each:
             row["DirtyRatio"] = "-" if each["dirty_ratio"] is None else f"{each['dirty_ratio']:.2f}"
         lines.append(f"\t{_fields(row)}")

@@ -1,4 +1,4 @@
-"""``millbeck txn``: transactions and their producers, and those that hang."""
+"""``millbeck txn``: list, describe, abort and terminate transactions, and find hanging ones."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from millbeck.cli.connecting import Target, run_admin, target_options
+from millbeck.cli.completed_types import TOPIC
+from millbeck.cli.connection_options import Target, run_admin, target_options
 from millbeck.cli.output import output_option, show_rows
-from millbeck.cli.verbs import VerbGroup
+from millbeck.cli.verbs import SubcommandGroup, kafka_tool, one_name
 
 if TYPE_CHECKING:
     from millbeck.client.admin import Admin
@@ -18,17 +19,17 @@ if TYPE_CHECKING:
 
 NO_OFFSET = -1
 DEFAULT_TIMEOUT_MINUTES = 15
-"""The longest timeout that brokers grant, unless they are told otherwise."""
+"""The default transaction.max.timeout.ms of brokers."""
 
 
-@click.group(cls=VerbGroup, flags={})
+@click.group(cls=SubcommandGroup, flags={})
 def command() -> None:
-    """Transactions: what Kafka's kafka-transactions does."""
+    """Manage transactions (Kafka's kafka-transactions)."""
 
 
 @command.command("list")
 @click.option("--duration-filter", type=int, default=-1, help="Only those open for more than this many milliseconds.")
-@click.option("--transactional-id-pattern", "pattern", help="Only ids that match (RE2).")
+@click.option("--transactional-id-pattern", "pattern", help="Only ids that match this regular expression (RE2).")
 @click.option("--state", "states", multiple=True, help="Only those in this state, such as Ongoing.")
 @click.option("--producer-id", "producer_ids", type=int, multiple=True, help="Only those of this producer.")
 @output_option
@@ -55,9 +56,19 @@ def list_command(
         found = await list_transactions(
             admin.cluster, states=states, producer_ids=producer_ids, duration_ms=duration_filter, pattern=pattern
         )
-        show_rows(listing_rows(found), output, columns=LISTING_COLUMNS)
+        _show(listing_rows(found), output, LISTING_COLUMNS, "TRANSACTIONS")
 
     run_admin(target, work)
+
+
+def _show(rows: list[dict[str, object]], output: str, columns: tuple[str, ...], kafka_columns: str) -> None:
+    """A table, or under one of Kafka's names that of its tool (a constant of `kafka_tools.formats`)."""
+    if kafka_tool() is None:
+        show_rows(rows, output, columns=columns)
+        return
+    from millbeck.cli.kafka_tools import formats
+
+    formats.print_tabs(rows, getattr(formats, kafka_columns))
 
 
 LISTING_COLUMNS = ("transactional_id", "coordinator", "producer_id", "state")
@@ -77,12 +88,12 @@ def listing_rows(found: list[TransactionListing]) -> list[dict[str, object]]:
 
 @command.command("describe")
 @click.argument("names", nargs=-1)
-@click.option("--transactional-id", "named", multiple=True, help="The transactional id, as Kafka's tool wants it.")
+@click.option("--transactional-id", "named", multiple=True, help="The same as TRANSACTIONAL_ID.")
 @output_option
 @target_options
 @click.pass_context
 def describe(ctx: click.Context, names: tuple[str, ...], named: tuple[str, ...], output: str, target: Target) -> None:
-    """Describe transactional ids: producer, state, and the partitions of what is open.
+    """Describe transactional ids: producer, state, and the partitions of the open transaction.
 
     \b
     Examples:
@@ -90,14 +101,14 @@ def describe(ctx: click.Context, names: tuple[str, ...], named: tuple[str, ...],
     """
     wanted = (*names, *named)
     if not wanted:
-        raise click.UsageError("which transactional id?", ctx)
+        raise click.UsageError("no transactional id given", ctx)
 
     async def work(admin: Admin) -> None:
         from millbeck.client.admin.transactions import describe_transactions
 
         found = (await describe_transactions(admin.cluster, wanted)).all()
         now_ms = admin.cluster.environment.clock.wall_ms()
-        show_rows([description_row(each, now_ms) for each in found.values()], output, columns=DESCRIPTION_COLUMNS)
+        _show([description_row(each, now_ms) for each in found.values()], output, DESCRIPTION_COLUMNS, "TRANSACTION")
 
     run_admin(target, work)
 
@@ -131,12 +142,12 @@ def description_row(each: TransactionDescription, now_ms: int) -> dict[str, obje
 
 
 @command.command("describe-producers")
-@click.option("--topic", required=True, help="The topic.")
+@click.option("--topic", type=TOPIC, required=True, help="The topic.")
 @click.option("--partition", required=True, type=click.IntRange(min=0), help="Its partition.")
 @output_option
 @target_options
 def describe_producers(topic: str, partition: int, output: str, target: Target) -> None:
-    """Show who writes to a partition, and what each has open there.
+    """Show the active producers of a partition and their open transactions.
 
     \b
     Examples:
@@ -148,7 +159,7 @@ def describe_producers(topic: str, partition: int, output: str, target: Target) 
 
         place = TopicPartition(topic, partition)
         producers = (await admin.describe_producers([place]))[place]
-        show_rows([producer_row(each) for each in producers], output, columns=PRODUCER_COLUMNS)
+        _show([producer_row(each) for each in producers], output, PRODUCER_COLUMNS, "PRODUCERS")
 
     run_admin(target, work)
 
@@ -175,14 +186,14 @@ def producer_row(each: ProducerDescription) -> dict[str, object]:
 
 
 @command.command("abort")
-@click.option("--topic", required=True, help="The topic.")
+@click.option("--topic", type=TOPIC, required=True, help="The topic.")
 @click.option("--partition", required=True, type=click.IntRange(min=0), help="Its partition.")
 @click.option(
-    "--start-offset", type=click.IntRange(min=0), help="Where the transaction begins; who has it is looked up."
+    "--start-offset", type=click.IntRange(min=0), help="The first offset of the transaction; its producer is looked up."
 )
-@click.option("--producer-id", type=int, help="Whose it is, for brokers that cannot be asked.")
-@click.option("--producer-epoch", type=int, help="Its epoch.")
-@click.option("--coordinator-epoch", type=int, help="The epoch of its coordinator.")
+@click.option("--producer-id", type=int, help="Its producer id, for brokers without DescribeProducers.")
+@click.option("--producer-epoch", type=int, help="Its producer epoch.")
+@click.option("--coordinator-epoch", type=int, help="The epoch of the transaction coordinator.")
 @target_options
 @click.pass_context
 def abort(
@@ -195,7 +206,7 @@ def abort(
     coordinator_epoch: int | None,
     target: Target,
 ) -> None:
-    """Abort a transaction that hangs on a partition, which nobody else will end.
+    """Abort a hanging transaction on a partition, which its coordinator will not end.
 
     \b
     Examples:
@@ -204,7 +215,7 @@ def abort(
     """
     by_hand = (producer_id, producer_epoch, coordinator_epoch)
     if start_offset is None and None in by_hand:
-        raise click.UsageError("--start-offset, or --producer-id, --producer-epoch and --coordinator-epoch", ctx)
+        raise click.UsageError("give --start-offset, or --producer-id, --producer-epoch and --coordinator-epoch", ctx)
 
     async def work(admin: Admin) -> None:
         from millbeck.client.admin.transactions import abort_transaction
@@ -223,18 +234,21 @@ def abort(
 
 
 @command.command("terminate")
-@click.option("--transactional-id", required=True, help="Whose transaction is aborted, and whose producer is fenced.")
+@click.argument("name", metavar="TRANSACTIONAL_ID", required=False)
+@click.option("--transactional-id", "named", metavar="ID", help="The same as TRANSACTIONAL_ID.")
 @target_options
-def terminate(transactional_id: str, target: Target) -> None:
-    """Abort what is open under a transactional id, whatever its timeout (Kafka's forceTerminateTransaction).
+@click.pass_context
+def terminate(ctx: click.Context, name: str | None, named: str | None, target: Target) -> None:
+    """Abort the open transaction of a transactional id and fence its producer (Kafka's forceTerminateTransaction).
 
-    A transaction that was prepared for a two-phase commit waits for its decision without end: this ends it, against
-    whatever was decided elsewhere.
+    A transaction prepared for two-phase commit stays open until its owner commits or aborts it. This aborts it,
+    regardless of what the external transaction manager decided.
 
     \b
     Examples:
-      millbeck txn terminate --transactional-id payments
+      millbeck txn terminate payments
     """
+    transactional_id = one_name(ctx, name, named, "transactional id")
 
     async def work(admin: Admin) -> None:
         from millbeck.client.admin.transactions import force_terminate_transaction
@@ -250,7 +264,7 @@ def owner_of(
     for each in producers:
         if each.transaction_start_offset == start_offset:
             return each.producer_id, each.producer_epoch, each.coordinator_epoch
-    raise click.ClickException(f"no transaction of {place} is open from offset {start_offset} on")
+    raise click.ClickException(f"{place} has no open transaction that starts at offset {start_offset}")
 
 
 @command.command("find-hanging")
@@ -261,9 +275,9 @@ def owner_of(
     type=click.IntRange(min=0),
     default=DEFAULT_TIMEOUT_MINUTES,
     show_default=True,
-    help="Minutes after which an open transaction is looked at.",
+    help="Consider transactions open for longer than this many minutes.",
 )
-@click.option("--topic", help="Only this topic.")
+@click.option("--topic", type=TOPIC, help="Only this topic.")
 @click.option("--partition", type=click.IntRange(min=0), help="Only this partition of it.")
 @output_option
 @target_options
@@ -277,7 +291,7 @@ def find_hanging(
     output: str,
     target: Target,
 ) -> None:
-    """Find transactions that are open on a partition and that no coordinator will end.
+    """Find transactions that are open on a partition but unknown to their coordinator, which will never end them.
 
     \b
     Examples:
@@ -285,11 +299,11 @@ def find_hanging(
       millbeck txn find-hanging --broker-id 1 --max-transaction-timeout 60
     """
     if topic is None and broker_id is None:
-        raise click.UsageError("say --topic, or --broker-id for all that a broker leads", ctx)
+        raise click.UsageError("give --topic, or --broker-id for all partitions that a broker leads", ctx)
 
     async def work(admin: Admin) -> None:
         rows = await hanging_rows(admin, broker_id, minutes, topic, partition)
-        show_rows(rows, output, columns=HANGING_COLUMNS)
+        _show(rows, output, HANGING_COLUMNS, "HANGING")
 
     run_admin(target, work)
 

@@ -1,14 +1,15 @@
-"""``millbeck consume --share``: records come out as text, and are accepted when they were printed."""
+"""``millbeck consume --share``: print records of a share group and accept each once printed."""
 
 from __future__ import annotations
 
 import sys
 from typing import TYPE_CHECKING, Final
 
-from millbeck.cli.connecting import Target, check_reachable
+from millbeck.cli.connection_options import Target, check_reachable
+from millbeck.cli.output import check_reader
 
 if TYPE_CHECKING:
-    from millbeck.cli.record_format import Shower
+    from millbeck.cli.records.record_format import Shower
     from millbeck.kernel.environment import Environment
 
 POLL_SECONDS: Final = 0.5
@@ -24,7 +25,7 @@ async def print_shared(
     idle_ms_max: int | None,
     shower: Shower,
 ) -> int:
-    """Print until told to stop; how many records it was. What is not printed goes back to the group."""
+    """Print until a limit is reached; returns the record count. Records acquired but not printed are released."""
     import asyncio
 
     from millbeck.client.share import AcknowledgeType, ShareConsumer
@@ -51,4 +52,6 @@ async def print_shared(
                 last_s = loop.time()
                 sys.stdout.buffer.flush()
                 await consumer.commit()
+            else:
+                check_reader()
     return count

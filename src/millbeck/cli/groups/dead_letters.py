@@ -1,4 +1,4 @@
-"""``millbeck share dead-letters``: what share groups have given up, as it stands in their dead-letter topics."""
+"""``millbeck share dead-letters``: show the dead letters of share groups, read from their dead-letter topics."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from millbeck.cli.connecting import Target, check_reachable, run, target_options
+from millbeck.cli.connection_options import Target, check_reachable, run, target_options
 from millbeck.cli.output import output_option, show_rows
+from millbeck.cli.verbs import Command
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -24,15 +25,13 @@ COLUMNS: Final = ("topic", "partition", "offset", "delivery_count", "message", "
 POLL_SECONDS: Final = 1.0
 
 
-@click.command("dead-letters")
+@click.command("dead-letters", cls=Command)
 @click.argument("name")
-@click.option(
-    "--limit", type=click.IntRange(min=1), default=100, show_default=True, help="Show no more than this many."
-)
+@click.option("--limit", type=click.IntRange(min=1), default=100, show_default=True, help="Show at most this many.")
 @output_option
 @target_options
 def dead_letters(name: str, limit: int, output: str, target: Target) -> None:
-    """Show the dead letters of a share group, oldest first: which record was given up, and why.
+    """Show the dead letters of a share group, oldest first: the record and the reason.
 
     \b
     Examples:
@@ -50,7 +49,7 @@ def dead_letters(name: str, limit: int, output: str, target: Target) -> None:
             if not topic:
                 raise click.ClickException(
                     f"share group {name} has no dead-letter topic: "
-                    f"`millbeck config alter --group {name} --add-config {TOPIC_OPTION}=dlq.{name}` names one"
+                    f"`millbeck config alter --group {name} --add-config {TOPIC_OPTION}=dlq.{name}` sets one"
                 )
             described = (await admin.describe_topics([topic]))[topic]
         async with Consumer(environment, target.client_settings(enable_auto_commit="false")) as consumer:
@@ -61,7 +60,7 @@ def dead_letters(name: str, limit: int, output: str, target: Target) -> None:
 
 
 async def topics_of(admin: Admin, groups: Iterable[str]) -> dict[str, str]:
-    """The dead-letter topic of each group, empty for one that has none or a broker that knows of none."""
+    """The dead-letter topic of each group; empty for a group without one, or where the broker has no such setting."""
     from millbeck.client.admin.results import ConfigResource, ResourceType
 
     resources: dict[ConfigResource, list[str] | None] = {
@@ -90,7 +89,7 @@ async def _rows(consumer: Consumer, topic: str, partitions: list[int], group: st
 
 
 def row_of(place: TopicPartition, record: Record, group: str) -> dict[str, Any] | None:
-    """What a dead letter says; None for another group's, and for what is none."""
+    """The fields of a dead letter; None for a record of another group, or one that is not a dead letter."""
     told = {
         name.removeprefix(PREFIX): (value or b"").decode(errors="replace")
         for name, value in record.headers

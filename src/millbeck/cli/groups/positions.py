@@ -1,4 +1,4 @@
-"""Where a group's offsets are moved to: what the options of ``group reset`` mean, and the plan that follows."""
+"""The offset options of ``group reset``, and the plan computed from them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 EMPTY: Final = "Empty"
 DEAD: Final = "Dead"
-"""What older brokers say of a group that is not there."""
+"""The group state that older brokers return for a group that does not exist."""
 _DURATION: Final = re.compile(
     r"P(?:(?P<days>\d+)D)?(?:T(?=\d)(?:(?P<hours>\d+)H)?(?:(?P<minutes>\d+)M)?(?:(?P<seconds>\d+(?:\.\d+)?)S)?)?"
 )
@@ -24,43 +24,43 @@ _DURATION: Final = re.compile(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Position:
-    """One way to find the new offsets; exactly one field is set."""
+    """How to find the new offsets; exactly one field is set."""
 
     timestamp: int | None = None
-    """Earliest, latest or a time, as ListOffsets has them."""
+    """Earliest, latest or a timestamp, as in ListOffsets."""
     offset: int | None = None
     shift: int | None = None
     is_current: bool = False
     offsets: Mapping[TopicPartition, int] | None = None
-    """Each partition to its own."""
+    """An explicit offset by partition."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Move:
-    """What becomes of one partition's committed offset."""
+    """The change of one partition's committed offset."""
 
     current: int | None
     new: int
     asked: int
-    """Where it should go; ``new`` differs when no record is there."""
+    """The requested offset; ``new`` differs when it is out of range."""
 
     @property
     def note(self) -> str | None:
-        """What to tell about a place that was asked for and does not exist."""
+        """What to print when the requested offset is out of range."""
         if self.asked == self.new:
             return None
         where = "before the first record" if self.asked < self.new else "beyond the end"
-        return f"offset {self.asked} is {where}, {self.new} is taken instead"
+        return f"offset {self.asked} is {where}, using {self.new} instead"
 
 
 def position_of(options: Mapping[str, Any], now: datetime | None = None) -> Position:
-    """What the command's options ask for; there must be exactly one."""
+    """The position that the options give; there must be exactly one."""
     from millbeck.client.admin.results import EARLIEST, LATEST
 
     given = {name: value for name, value in options.items() if value is not None and value is not False}
     if len(given) != 1:
         names = ", ".join(f"--{name.replace('_', '-')}" for name in options)
-        raise click.UsageError(f"where to? Give one of {names}")
+        raise click.UsageError(f"give exactly one of {names}")
     name, value = next(iter(given.items()))
     match name:
         case "to_earliest":
@@ -74,7 +74,7 @@ def position_of(options: Mapping[str, Any], now: datetime | None = None) -> Posi
         case "shift_by":
             return Position(shift=value)
         case "to_datetime":
-            # No record is older than the clock of computers, and negative times mean something else.
+            # No record is older than the epoch, and negative timestamps have special meanings in ListOffsets.
             return Position(timestamp=max(0, _milliseconds(parse_datetime(value))))
         case "from_file":
             return Position(offsets=read_offsets(value))
@@ -85,7 +85,7 @@ def position_of(options: Mapping[str, Any], now: datetime | None = None) -> Posi
 
 
 def read_offsets(path: str) -> dict[TopicPartition, int]:
-    """What a file with lines TOPIC,PARTITION,OFFSET says; a header is not expected, empty lines are passed over."""
+    """Read a file of lines TOPIC,PARTITION,OFFSET; it has no header, and empty lines are skipped."""
     from millbeck.kernel.ids import TopicPartition
 
     found: dict[TopicPartition, int] = {}
@@ -106,28 +106,30 @@ def read_offsets(path: str) -> dict[TopicPartition, int]:
 
 
 def exported(plan: Mapping[TopicPartition, Move]) -> str:
-    """The plan as lines that `read_offsets` takes."""
+    """The plan in the format of `read_offsets`."""
     return "".join(f"{each.topic},{each.partition},{move.new}\n" for each, move in plan.items())
 
 
 def parse_datetime(text: str) -> datetime:
-    """ISO 8601; a time that names no zone is UTC."""
+    """Parse ISO 8601; a time without a zone is UTC."""
     try:
         moment = datetime.fromisoformat(text)
     except ValueError as error:
-        raise click.UsageError(f"--to-datetime: {text!r} is not like 2026-01-31T12:00:00.000: {error}") from error
+        raise click.UsageError(
+            f"--to-datetime: {text!r} is not a date and time like 2026-01-31T12:00:00.000: {error}"
+        ) from error
     return moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
 
 
 def parse_duration(text: str) -> timedelta:
-    """ISO 8601 with days and smaller units: ``P1DT2H30M``."""
+    """Parse an ISO 8601 duration of days and smaller units: ``P1DT2H30M``."""
     found = _DURATION.fullmatch(text.upper())
     if found is None or not any(found.groups()):
         raise click.UsageError(f"--by-duration: {text!r} is not like P7D or PT1H30M")
     try:
         return timedelta(**{unit: float(number) for unit, number in found.groupdict().items() if number})
     except OverflowError as error:
-        raise click.UsageError(f"--by-duration: {text!r} is longer than the calendar") from error
+        raise click.UsageError(f"--by-duration: {text!r} is too long") from error
 
 
 def parse_partitions(text: str) -> tuple[str, list[int] | None]:
@@ -143,7 +145,7 @@ def parse_partitions(text: str) -> tuple[str, list[int] | None]:
 async def reset_plan(
     admin: Admin, group: str, chosen: Sequence[tuple[str, list[int] | None]], position: Position, *, creates: bool
 ) -> dict[TopicPartition, Move]:
-    """Committed and new offset of each partition; nothing chosen means every topic of the group. Changes nothing."""
+    """The committed and the new offset by partition; without topics, of every topic of the group. Changes nothing."""
     await _check_inactive(admin, group, creates=creates)
     committed = {each: found.offset for each, found in (await admin.list_group_offsets([group]))[group].items()}
     if position.offsets is not None:
@@ -159,7 +161,7 @@ async def reset_plan(
 
 
 async def _check_inactive(admin: Admin, group: str, *, creates: bool) -> None:
-    """A group with members would overwrite its offsets; one that does not exist may be a slip of the keyboard."""
+    """Refuse a group with members, which would overwrite the offsets, and a missing group, which may be a typo."""
     from millbeck.kernel.errors import GroupIdNotFound
 
     outcomes = await admin.describe_groups([group])
@@ -170,8 +172,8 @@ async def _check_inactive(admin: Admin, group: str, *, creates: bool) -> None:
             from millbeck.cli.suggestions import did_you_mean
 
             hint = did_you_mean(group, await admin.list_groups())
-            raise click.ClickException(f"there is no group {group}{hint}; --create makes one with these offsets")
-        click.echo(f"there is no group {group} yet: with these offsets there is", err=True)
+            raise click.ClickException(f"there is no group {group}{hint}; --create creates it with these offsets")
+        click.echo(f"group {group} does not exist yet: these offsets create it", err=True)
     elif state != EMPTY:
         raise click.ClickException(f"group {group} is {state}: stop its members before its offsets are reset")
 

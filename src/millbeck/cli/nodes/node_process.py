@@ -1,6 +1,7 @@
-"""The process of one node of several (`cli.fleet`): it says when it is ready, and ends when its parent has.
+"""The child process of one node of several: reports when it is ready, and exits when its parent exits.
 
-Its order comes on the command line in JSON; what it says is one line of JSON on standard output.
+Its configuration is the first line of standard input, as JSON; its answer is one line of JSON on standard output. Its
+argument is the name that lists of processes show.
 """
 
 from __future__ import annotations
@@ -14,22 +15,24 @@ from typing import Final
 
 import click
 
-from millbeck.cli.running import Advice, run_node
+from millbeck.cli.nodes.node_runner import ErrorHints, run_node
+from millbeck.host.linux import name_process
 from millbeck.kernel.environment import Environment
 from millbeck.kernel.errors import InvalidConfig
 from millbeck.server.config import NodeConfig
-from millbeck.server.formatting import check_formatted
+from millbeck.server.local.formatting import check_formatted
 from millbeck.server.node import Node
 
-ADVICE: Final = Advice(
-    port_in_use="choose other ports with --port (controllers stay where they were at first)",
+ADVICE: Final = ErrorHints(
+    port_in_use="choose other ports with --port (controllers keep the ports of the first start)",
     address="choose another with --host",
     directory_in_use="stop the node that runs on it, or choose another directory with --data",
 )
 
 
 def main() -> None:
-    order = json.loads(sys.argv[1])
+    order = json.loads(sys.stdin.buffer.readline())
+    name_process(sys.argv[1])
     try:
         config = NodeConfig(order["settings"])
 

@@ -1,4 +1,4 @@
-"""A node as a process: it runs until it is told to stop or cannot go on."""
+"""Run one node in this process until it is told to stop or fails."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from dataclasses import dataclass
 
 import click
 
-from millbeck.cli.ports import PortUnusable, check_port_is_free
-from millbeck.cli.start_waiting import tell_what_is_missing
+from millbeck.cli.nodes.ports import PortUnusable, check_port_is_free
+from millbeck.cli.nodes.startup_progress import report_startup_progress
 from millbeck.host import real_environment
 from millbeck.host.loop import HostLoop
-from millbeck.host.memory import keep_freed_memory
+from millbeck.host.memory import give_back_freed_memory, keep_freed_memory
 from millbeck.host.process import process_numbers
 from millbeck.kernel.environment import Environment
 from millbeck.kernel.errors import InvalidConfig
+from millbeck.server.broker_lifecycle import RegistrationFailed
 from millbeck.server.config import NodeConfig
-from millbeck.server.drivers.quorum import MetadataLogFailed
-from millbeck.server.formatting import AlreadyFormatted, NotFormatted
-from millbeck.server.membership import RegistrationFailed
+from millbeck.server.local.formatting import AlreadyFormatted, NotFormatted
+from millbeck.server.metadata.quorum_driver import MetadataLogFailed
 from millbeck.server.node import Node, NodeSettings
 from millbeck.storage.directory import DirectoryLocked
 from millbeck.storage.properties import MetaPropertiesError
@@ -31,12 +31,12 @@ from millbeck.storage.properties import MetaPropertiesError
 LOG_FORMAT = "%(asctime)s %(levelname)s %(message)s (%(name)s)"
 
 Started = Callable[[Node], Awaitable[bool]]
-"""Called when the node serves; False ends it."""
+"""Called when the node serves; returning False stops it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Advice:
-    """What the user of a command can do about the things that go wrong most."""
+class ErrorHints:
+    """What a user can do about the most common startup failures."""
 
     port_in_use: str
     address: str
@@ -48,17 +48,18 @@ def run_node(
     prepare: Callable[[Environment], None],
     started: Started,
     *,
-    advice: Advice,
+    advice: ErrorHints,
     verbose: bool,
     begun: Callable[[], Awaitable[None]] | None = None,
+    stopping: Callable[[], Awaitable[None]] | None = None,
 ) -> None:
-    """Run a node in this process; exits with a message that says what is wrong when it cannot run.
+    """Run a node in this process; exits with an error message if it cannot run.
 
-    ``begun`` is called before the node starts, which may take until other nodes are there.
+    ``begun`` is called before the node starts, which may wait for other nodes, and ``stopping`` before it stops.
     """
     logging.basicConfig(level=logging.INFO if verbose else logging.WARNING, format=LOG_FORMAT, stream=sys.stderr)
     try:
-        # Before anything is written: a node that cannot listen leaves no trace.
+        # Checked before anything is written: a node that cannot listen leaves no files behind.
         for address in (*config.client_addresses(), *config.controller_addresses()):
             check_port_is_free(address.host, address.port)
     except PortUnusable as error:
@@ -66,7 +67,7 @@ def run_node(
         raise click.ClickException(f"{error}{hint}") from error
     try:
         with asyncio.Runner(loop_factory=HostLoop) as runner:
-            runner.run(_run(config, prepare, started, begun))
+            runner.run(_run(config, prepare, started, begun, stopping))
     except DirectoryLocked as error:
         raise click.ClickException(f"{error}; {advice.directory_in_use}") from error
     except BrokenPipeError:
@@ -92,17 +93,24 @@ async def _run(
     prepare: Callable[[Environment], None],
     started: Started,
     begun: Callable[[], Awaitable[None]] | None,
+    stopping: Callable[[], Awaitable[None]] | None,
 ) -> None:
     environment = real_environment()
     prepare(environment)
     keep_freed_memory()
     loop = asyncio.get_running_loop()
     assert isinstance(loop, HostLoop)
-    settings = NodeSettings(manages_memory=True, is_alone=loop.serves_one_event, process_numbers=process_numbers)
+    settings = NodeSettings(
+        manages_memory=True,
+        is_alone=loop.serves_one_event,
+        process_numbers=process_numbers,
+        give_back_memory=give_back_freed_memory,
+    )
     node = Node(environment, config, settings)
     stop = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, stop.set)
+    loop.add_signal_handler(signal.SIGHUP, node.reload)
     if begun is not None:
         await begun()
     if not await _start(node, stop):
@@ -114,16 +122,18 @@ async def _run(
             await stop.wait()
             failure = node.failed.result() if node.failed.done() else None
     finally:
+        if stopping is not None:
+            await stopping()
         await node.stop()
     if failure is not None:
-        raise click.ClickException(f"the node could not go on: {failure}")
+        raise click.ClickException(f"the node failed: {failure}")
 
 
 async def _start(node: Node, stop: asyncio.Event) -> bool:
-    """Start, unless it is told to stop before it has; whether it runs."""
+    """Start the node, unless told to stop first; returns whether it runs."""
     starting = asyncio.ensure_future(node.start())
     stopping = asyncio.ensure_future(stop.wait())
-    telling = asyncio.ensure_future(tell_what_is_missing(node))
+    telling = asyncio.ensure_future(report_startup_progress(node))
     try:
         await asyncio.wait([starting, stopping], return_when=asyncio.FIRST_COMPLETED)
         if not starting.done():

@@ -1,10 +1,11 @@
-"""Whether a node can listen where it shall, found out before anything is written, and who is in the way if not."""
+"""Check that a node can listen on its ports before anything is written, and find the process that holds one."""
 
 from __future__ import annotations
 
 import errno
 import os
 import socket
+from collections.abc import Iterator
 from typing import Final
 
 WILDCARDS: Final = ("", "0.0.0.0", "::")
@@ -13,7 +14,7 @@ _COMMAND_CHARACTERS_MAX: Final = 60
 
 
 class PortUnusable(Exception):
-    """Says which address, why, and who holds it as far as that can be told."""
+    """An address that cannot be listened on: the reason, and the process that holds it if known."""
 
     def __init__(self, message: str, *, is_taken: bool) -> None:
         super().__init__(message)
@@ -21,7 +22,7 @@ class PortUnusable(Exception):
 
 
 def check_port_is_free(host: str, port: int) -> None:
-    """Listen for a moment; raises `PortUnusable`. Port 0 is always free."""
+    """Bind the address briefly; raises `PortUnusable`. Port 0 is always free."""
     where = f"{f'[{host}]' if ':' in host else host}:{port}"
     try:
         found = socket.getaddrinfo(host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
@@ -32,7 +33,7 @@ def check_port_is_free(host: str, port: int) -> None:
             _listen(family, address, port)
         except OSError as error:
             if error.errno in (errno.EAFNOSUPPORT, errno.EADDRNOTAVAIL) and len(found) > 1:
-                continue  # A host without one of the families serves the other.
+                continue  # A host without IPv4 or IPv6 can still use the other.
             is_taken = error.errno == errno.EADDRINUSE
             holder = holder_of(port) if is_taken else None
             by = f" by {holder}" if holder else ""
@@ -52,18 +53,33 @@ def _listen(family: socket.AddressFamily, address: tuple[object, ...], port: int
 
 
 def holder_of(port: int) -> str | None:
-    """The process that listens on a port, where the system lets this user see it (Linux)."""
+    """The process that listens on a port, with its command line, if this user may see it (Linux)."""
+    process = listening_process(port)
+    return f"process {process} ({_command_of(process)})" if process is not None else None
+
+
+def listening_process(port: int) -> str | None:
+    """The id of the process that listens on a port, if this user may see it (Linux)."""
     sockets = {f"socket:[{inode}]" for inode in _listening_inodes(port)}
     if not sockets:
         return None
     for process in filter(str.isdigit, _names_in("/proc")):
-        for descriptor in _names_in(f"/proc/{process}/fd"):
-            try:
-                if os.readlink(f"/proc/{process}/fd/{descriptor}") in sockets:
-                    return f"process {process} ({_command_of(process)})"
-            except OSError:
-                continue
+        if not sockets.isdisjoint(_open_by(process)):
+            return process
     return None
+
+
+def has_open(process: str, path: str) -> bool:
+    """Whether the process has the file open, if this user may see it (Linux)."""
+    return os.path.realpath(path) in _open_by(process)
+
+
+def _open_by(process: str) -> Iterator[str]:
+    for descriptor in _names_in(f"/proc/{process}/fd"):
+        try:
+            yield os.readlink(f"/proc/{process}/fd/{descriptor}")
+        except OSError:
+            continue
 
 
 def _listening_inodes(port: int) -> list[str]:

@@ -1,4 +1,4 @@
-"""A node checks itself: records go in through its own listener and must come out the same."""
+"""The ``--check`` of a node: produce records through its own listener and consume them again."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Records = dict[int, list[tuple[bytes | None, bytes | None]]]
 
 
 async def produce_and_consume(node: Node) -> None:
-    """Print one line with counts and times; raises when what comes out is not what went in."""
+    """Print one line with counts and times; raises if the consumed records differ from the produced ones."""
     address = address_of(node)
     settings = {"bootstrap.servers": address, "client.id": "millbeck-check"}
     topic = f"millbeck-check-{node.environment.randomness.uuid().hex()[:8]}"
@@ -53,7 +53,7 @@ async def produce_and_consume(node: Node) -> None:
 
 
 def address_of(node: Node) -> str:
-    """Where this process reaches the node without a certificate."""
+    """The address of the node's PLAINTEXT listener, which needs no certificate."""
     plain = [listener for listener in node.listeners if listener.address.protocol == "PLAINTEXT"]
     if not plain:
         raise click.ClickException("the check needs a PLAINTEXT listener")
@@ -90,12 +90,12 @@ async def _consume(node: Node, settings: dict[str, str], topic: str) -> Records:
 
 
 def difference(sent: Records, received: Records) -> str:
-    """The first thing that is not as it should be."""
+    """Describe the first difference."""
     for number, records in sent.items():
         there = received[number]
         for position, record in enumerate(records):
             if position >= len(there):
-                return f"partition {number} gave {len(there)} of {len(records)} records"
+                return f"partition {number} returned {len(there)} of {len(records)} records"
             if there[position] != record:
                 return f"partition {number}, record {position} is {there[position]!r}, sent was {record!r}"
-    return "more records came out than went in"
+    return "more records were consumed than produced"

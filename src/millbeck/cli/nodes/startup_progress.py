@@ -1,7 +1,7 @@
-"""A node that starts may have to wait for others: standard error says for what, when that takes long.
+"""Report on standard error what a starting node waits for, if that takes long.
 
-Nothing is wrong with waiting, as when the nodes of a cluster are started one after the other. But a node whose peers
-never come, or belong to another cluster, looks the same from outside, and whoever started it has to be told.
+Waiting is normal while the nodes of a cluster are started one after the other. But a node whose peers never come up, or
+belong to another cluster, looks the same from outside, so the user has to be told.
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ PATIENCE_SECONDS: Final = 10.0
 REPEAT_SECONDS: Final = 60.0
 
 
-async def tell_what_is_missing(node: Node) -> None:
-    """For as long as the node starts; whoever calls this cancels it then."""
+async def report_startup_progress(node: Node) -> None:
+    """Report for as long as the node starts; the caller cancels it after that."""
     await asyncio.sleep(PATIENCE_SECONDS)
     while True:
-        click.echo(f"millbeck: still starting: {what_is_missing(node)}", err=True)
+        click.echo(f"millbeck: still starting: {startup_status(node)}", err=True)
         await asyncio.sleep(REPEAT_SECONDS)
 
 
-def what_is_missing(node: Node) -> str:
+def startup_status(node: Node) -> str:
     quorum = getattr(node.broker, "quorum", None)
     if quorum is None or quorum.machine is None:
-        return "its logs are being opened"
+        return "opening its logs"
     if quorum.leader.node_id < 0:
         voters = ", ".join(
             f"{voter.node_id}@{endpoint.host}:{endpoint.port}"
@@ -38,13 +38,13 @@ def what_is_missing(node: Node) -> str:
         )
         servers = ", ".join(map(str, quorum.settings.bootstrap_servers))
         return (
-            f"no controller leads. Most of the voters must be reachable and of cluster {node.cluster_id}: "
-            f"{voters or servers or 'none is known'}"
+            f"no active controller yet. A majority of the voters must be reachable and of cluster {node.cluster_id}: "
+            f"{voters or servers or 'no voter known'}"
         )
     part = node.broker_part
     leader = f"controller {quorum.leader.node_id}"
     if part is not None and part.membership.refusal:
-        return f"{leader} does not register broker {node.node_id}: {part.membership.refusal}"
+        return f"{leader} refuses to register broker {node.node_id}: {part.membership.refusal}"
     if node.broker_epoch < 0:
-        return f"the metadata of {leader} is being copied"
-    return f"{leader} has not let broker {node.node_id} in yet"
+        return f"copying the metadata log from {leader}"
+    return f"{leader} has not unfenced broker {node.node_id} yet"

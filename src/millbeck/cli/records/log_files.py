@@ -1,6 +1,6 @@
-"""The files of a log directory taken apart, entry by entry and never whole in memory, without a broker.
+"""Read the files of a log directory entry by entry, in bounded memory and without a broker.
 
-Each reader yields `Entry` values; what is damaged becomes an entry too, so that everything before it is still shown.
+Each reader yields `DumpEntry` values; damage becomes an entry too, so that everything before it is still shown.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import BinaryIO, Final
 
-from millbeck.cli.record_payloads import Decoder, as_text, control_record, plain
+from millbeck.cli.records.record_payloads import Decoder, as_text, control_record, plain
 from millbeck.kernel.errors import ApiError, CorruptMessage
 from millbeck.records.batch import checksum, records_of
 from millbeck.records.header import HEADER_SIZE, LOG_OVERHEAD, NO_SEQUENCE, BatchHeader, TimestampType, read_header
@@ -20,20 +20,20 @@ BATCH: Final = "batch"
 RECORD: Final = "record"
 ENTRY: Final = "entry"
 SEQUENCE_COUNT: Final = 1 << 31
-"""Sequences begin again at 0 after this many."""
+"""Producer sequence numbers wrap to 0 after this value."""
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
-    """One line: what kind, and its fields under the names of Kafka's tool, in its order."""
+class DumpEntry:
+    """One entry of a file: its kind, and its fields in the names and order of Kafka's tool."""
 
     kind: str
     fields: dict[str, object]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Depth:
-    """How much of a segment to show."""
+class DumpOptions:
+    """How much detail of a segment to show."""
 
     records: bool = False
     payloads: bool = False
@@ -42,19 +42,19 @@ class Depth:
     bytes_max: int | None = None
 
 
-def read_entries(path: str, depth: Depth) -> Iterator[Entry]:
-    """The entries of a file, whose kind its name tells; raises ``ValueError`` when it does not, or ``OSError``."""
+def read_entries(path: str, depth: DumpOptions) -> Iterator[DumpEntry]:
+    """The entries of a file, whose type its name tells; raises ``ValueError`` for another name, or ``OSError``."""
     suffix = os.path.splitext(path)[1]
-    if suffix in (".log", ".checkpoint"):
+    if suffix in (".log", ".checkpoint", ".cut"):
         return _segment_entries(path, depth)
-    readers: dict[str, Callable[[str], Iterator[Entry]]] = {
+    readers: dict[str, Callable[[str], Iterator[DumpEntry]]] = {
         ".index": _offset_index_entries,
         ".timeindex": _time_index_entries,
         ".txnindex": _transaction_index_entries,
         ".snapshot": _producer_entries,
     }
     if suffix not in readers:
-        raise ValueError(f"{path}: neither a segment nor an index, by its name")
+        raise ValueError(f"{path}: not the name of a segment, index or snapshot")
     return readers[suffix](path)
 
 
@@ -81,15 +81,15 @@ def _batch_at(file: BinaryIO, position: int, size: int, batch_bytes_max: int | N
     file.seek(position)
     head = file.read(HEADER_SIZE)
     if len(head) < HEADER_SIZE:
-        raise CorruptMessage(f"{len(head)} bytes at the end are too few for a batch")
+        raise CorruptMessage(f"the last {len(head)} bytes are too short for a batch header")
     header = read_header(head)
     limit = size - position if batch_bytes_max is None else min(size - position, LOG_OVERHEAD + batch_bytes_max)
     if header.size_bytes > limit:
-        raise CorruptMessage(f"a batch of {header.size_bytes} bytes goes beyond {limit}")
+        raise CorruptMessage(f"a batch of {header.size_bytes} bytes exceeds {limit}")
     return header, head + file.read(header.size_bytes - HEADER_SIZE)
 
 
-def _segment_entries(path: str, depth: Depth) -> Iterator[Entry]:
+def _segment_entries(path: str, depth: DumpOptions) -> Iterator[DumpEntry]:
     next_position = 0
     try:
         for position, header, data in batches_of(path, batch_bytes_max=depth.batch_bytes_max):
@@ -97,14 +97,18 @@ def _segment_entries(path: str, depth: Depth) -> Iterator[Entry]:
                 return
             next_position = position + header.size_bytes
             is_valid = checksum(data) == header.crc
-            yield Entry(BATCH, batch_fields(header, position, is_valid))
+            yield DumpEntry(BATCH, batch_fields(header, position, is_valid))
             if not is_valid:
-                yield Entry(PROBLEM, {"problem": f"the checksum of the batch at position {position} does not match"})
+                yield DumpEntry(
+                    PROBLEM, {"problem": f"the checksum of the batch at position {position} does not match"}
+                )
             elif depth.records or depth.payloads:
                 yield from _record_entries(header, data, depth)
     except CorruptMessage as error:
         left = os.path.getsize(path) - next_position
-        yield Entry(PROBLEM, {"problem": f"{left} bytes from position {next_position} on are no batch: {error}"})
+        yield DumpEntry(
+            PROBLEM, {"problem": f"{left} bytes from position {next_position} on are not a valid batch: {error}"}
+        )
 
 
 def batch_fields(header: BatchHeader, position: int, is_valid: bool) -> dict[str, object]:
@@ -135,12 +139,14 @@ def batch_fields(header: BatchHeader, position: int, is_valid: bool) -> dict[str
     }
 
 
-def _record_entries(header: BatchHeader, data: bytes, depth: Depth) -> Iterator[Entry]:
+def _record_entries(header: BatchHeader, data: bytes, depth: DumpOptions) -> Iterator[DumpEntry]:
     time_name = "LogAppendTime" if header.timestamp_type is TimestampType.LOG_APPEND_TIME else "CreateTime"
     try:
         records = records_of(data)
     except ApiError as error:
-        yield Entry(PROBLEM, {"problem": f"the records of offset {header.base_offset} on cannot be read: {error}"})
+        yield DumpEntry(
+            PROBLEM, {"problem": f"the records from offset {header.base_offset} on cannot be decoded: {error}"}
+        )
         return
     for record in records:
         fields: dict[str, object] = {
@@ -156,7 +162,7 @@ def _record_entries(header: BatchHeader, data: bytes, depth: Depth) -> Iterator[
         elif depth.payloads:
             key, payload = depth.decoder(record.key, record.value)
             fields |= {name: shown for name, shown in (("key", key), ("payload", payload)) if shown is not None}
-        yield Entry(RECORD, fields)
+        yield DumpEntry(RECORD, fields)
 
 
 def _sequence_of(header: BatchHeader, offset: int) -> int:
@@ -171,25 +177,25 @@ def _content(path: str) -> bytes:
 
 
 def _log_size(path: str) -> int:
-    """Size of the segment an index belongs to; without one, nothing of it can be said to be too far."""
+    """Size of the segment an index belongs to; without a segment there is no limit to check positions against."""
     log_path = f"{os.path.splitext(path)[0]}.log"
     return os.path.getsize(log_path) if os.path.exists(log_path) else 1 << 31
 
 
-def _offset_index_entries(path: str) -> Iterator[Entry]:
+def _offset_index_entries(path: str) -> Iterator[DumpEntry]:
     from millbeck.storage.offset_index import CorruptIndex, OffsetIndex
 
     content = _trimmed(_content(path), 8)
     try:
         index = OffsetIndex.load(base_offset_of(path), len(content), content, _log_size(path))
     except CorruptIndex as error:
-        yield Entry(PROBLEM, {"problem": f"{error}: it will be built anew when the log is next opened"})
+        yield DumpEntry(PROBLEM, {"problem": f"{error}: it will be rebuilt when the log is next opened"})
         return
     for offset, position in index.entries():
-        yield Entry(ENTRY, {"offset": offset, "position": position})
+        yield DumpEntry(ENTRY, {"offset": offset, "position": position})
 
 
-def _time_index_entries(path: str) -> Iterator[Entry]:
+def _time_index_entries(path: str) -> Iterator[DumpEntry]:
     from millbeck.storage.offset_index import CorruptIndex
     from millbeck.storage.time_index import TimeIndex
 
@@ -197,14 +203,14 @@ def _time_index_entries(path: str) -> Iterator[Entry]:
     try:
         index = TimeIndex.load(base_offset_of(path), len(content), content)
     except CorruptIndex as error:
-        yield Entry(PROBLEM, {"problem": f"{error}: it will be built anew when the log is next opened"})
+        yield DumpEntry(PROBLEM, {"problem": f"{error}: it will be rebuilt when the log is next opened"})
         return
     for timestamp, offset in index.entries():
-        yield Entry(ENTRY, {"timestamp": timestamp, "offset": offset})
+        yield DumpEntry(ENTRY, {"timestamp": timestamp, "offset": offset})
 
 
 def _trimmed(content: bytes, entry_size: int) -> bytes:
-    """Kafka preallocates the indexes of an active segment: the zeros behind the last entry are none."""
+    """Remove the trailing zeros that Kafka preallocates in the indexes of an active segment."""
     end = len(content)
     empty = bytes(entry_size)
     while end >= entry_size and end % entry_size == 0 and content[end - entry_size : end] == empty:
@@ -212,17 +218,17 @@ def _trimmed(content: bytes, entry_size: int) -> bytes:
     return content[:end]
 
 
-def _transaction_index_entries(path: str) -> Iterator[Entry]:
+def _transaction_index_entries(path: str) -> Iterator[DumpEntry]:
     from millbeck.storage.offset_index import CorruptIndex
     from millbeck.storage.txn_index import VERSION, decode
 
     try:
         aborted = decode(_content(path), base_offset_of(path))
     except CorruptIndex as error:
-        yield Entry(PROBLEM, {"problem": str(error)})
+        yield DumpEntry(PROBLEM, {"problem": str(error)})
         return
     for each in aborted:
-        yield Entry(
+        yield DumpEntry(
             ENTRY,
             {
                 "version": VERSION,
@@ -234,16 +240,16 @@ def _transaction_index_entries(path: str) -> Iterator[Entry]:
         )
 
 
-def _producer_entries(path: str) -> Iterator[Entry]:
+def _producer_entries(path: str) -> Iterator[DumpEntry]:
     from millbeck.storage.producer_snapshot import CorruptSnapshot, decode
 
     try:
         producers = decode(_content(path))
     except CorruptSnapshot as error:
-        yield Entry(PROBLEM, {"problem": f"{error}: producers will be read from the log instead"})
+        yield DumpEntry(PROBLEM, {"problem": f"{error}: producer state will be rebuilt from the log"})
         return
     for each in producers:
-        yield Entry(
+        yield DumpEntry(
             ENTRY,
             {
                 "producerId": each.producer_id,

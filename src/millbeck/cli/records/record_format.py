@@ -2,7 +2,7 @@
 
 ``%s`` value, ``%S`` its length, ``%R`` its length as four bytes, ``%k`` key, ``%K`` its length, ``%t`` topic, ``%p``
 partition, ``%o`` offset, ``%T`` timestamp in milliseconds, ``%h`` headers, ``%%`` a percent sign; ``\\n``, ``\\t``,
-``\\xNN`` and so on are escapes. A format is parsed once; what it yields for a record is bytes, as keys and values are.
+``\\xNN`` and so on are escapes. A format is parsed once; it formats records as bytes, as keys and values are bytes.
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ _TOKEN: Final = re.compile(r"%(.)", re.DOTALL)
 
 
 class FormatError(ValueError):
-    """A format string with a token that does not exist."""
+    """A format string with an unknown token."""
 
 
-def format_shower(text: str, *, null: bytes = b"") -> Shower:
-    """What shows a record as a format string says; raises `FormatError`."""
+def kcat_formatter(text: str, *, null: bytes = b"") -> Shower:
+    """A formatter for a kcat format string; raises `FormatError`."""
     pieces: list[bytes | Shower] = []
     position = 0
     for token in _TOKEN.finditer(text):
@@ -61,8 +61,8 @@ def format_shower(text: str, *, null: bytes = b"") -> Shower:
     return show
 
 
-def property_shower(properties: Mapping[str, str]) -> Shower:
-    """What shows a record as Kafka's console consumer would; raises `FormatError` for a property it does not have."""
+def property_formatter(properties: Mapping[str, str]) -> Shower:
+    """A formatter like Kafka's console consumer; raises `FormatError` for an unknown property."""
     for name in properties:
         if name not in FORMATTER_SETTINGS:
             raise FormatError(f"{name} is not one of {', '.join(FORMATTER_SETTINGS)}")
@@ -94,7 +94,7 @@ def property_shower(properties: Mapping[str, str]) -> Shower:
     return show
 
 
-def json_shower(partition: TopicPartition, record: Record) -> bytes:
+def json_formatter(partition: TopicPartition, record: Record) -> bytes:
     """One JSON object and a newline. Bytes that are not UTF-8 are ``{"base64": ...}``, so that nothing is lost."""
     shown = {
         "topic": partition.topic,
@@ -140,7 +140,7 @@ def _piece(token: str, null: bytes) -> bytes | Shower:
 def _unescaped(text: str) -> bytes:
     def meaning(escape: re.Match[str]) -> str:
         code = escape[1]
-        # A byte stands for itself: it passes through text as a surrogate.
+        # Surrogates carry single bytes through text.
         if len(code) == 3:
             return bytes.fromhex(code[1:]).decode("ascii", "surrogateescape")
         return _ESCAPES.get(code, code)

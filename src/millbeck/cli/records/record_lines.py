@@ -1,4 +1,4 @@
-"""Lines as records: where a line's headers and key end, and what stands for nothing.
+"""Parse lines into records: headers, key and value, and the marker of null.
 
 The settings are those of Kafka's console producer (``parse.key``, ``key.separator``, ``parse.headers``, ...) and of
 kcat's ``-K`` and ``-Z``.
@@ -26,28 +26,28 @@ READER_SETTINGS: Final = (
 
 
 class LineError(ValueError):
-    """A line that does not have the parts it should have."""
+    """A line without the headers, key or header value that the format requires."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LineFormat:
+class LineReader:
     key_separator: bytes | None = None
-    """None: lines are values."""
+    """None: the whole line is the value."""
     key_is_required: bool = False
     headers_delimiter: bytes | None = None
     """None: lines have no headers."""
     headers_separator: bytes = b","
     header_key_separator: bytes = b":"
     null_marker: bytes | None = None
-    """A key or value that is exactly this is null."""
+    """A key or value equal to this is null."""
 
     def parse(self, line: bytes) -> tuple[bytes | None, bytes | None, tuple[Header, ...]]:
-        """Key, value and headers; raises `LineError`."""
+        """Split a line into key, value and headers; raises `LineError`."""
         headers: tuple[Header, ...] = ()
         if self.headers_delimiter is not None:
             text, delimiter, line = line.partition(self.headers_delimiter)
             if not delimiter:
-                raise LineError("no headers in front")
+                raise LineError("the line has no headers")
             headers = tuple(self._headers(text))
         key: bytes | None = None
         if self.key_separator is not None:
@@ -55,7 +55,7 @@ class LineFormat:
             if separator:
                 key, line = before, after
             elif self.key_is_required:
-                raise LineError("no key in front")
+                raise LineError("the line has no key")
         return self._or_null(key), self._or_null(line), headers
 
     def _headers(self, text: bytes) -> Iterator[Header]:
@@ -71,15 +71,15 @@ class LineFormat:
         return None if part is None or part == self.null_marker else part
 
 
-def line_format(properties: Mapping[str, str], *, key_separator: str | None, null_is_empty: bool) -> LineFormat:
-    """From the console producer's properties and kcat's options; raises ``ValueError`` for an unknown property."""
+def line_format(properties: Mapping[str, str], *, key_separator: str | None, null_is_empty: bool) -> LineReader:
+    """Build a reader from the console producer's properties and kcat's options; ``ValueError`` if one is unknown."""
     for name in properties:
         if name not in READER_SETTINGS:
             raise ValueError(f"{name} is not one of {', '.join(READER_SETTINGS)}")
     parses_key = _is_true(properties, "parse.key")
     separator = key_separator if key_separator is not None else properties.get("key.separator", "\t")
     marker = properties.get("null.marker")
-    return LineFormat(
+    return LineReader(
         key_separator=unescaped(separator).encode() if parses_key or key_separator is not None else None,
         key_is_required=parses_key and not _is_true(properties, "ignore.error"),
         headers_delimiter=(
@@ -94,7 +94,7 @@ def line_format(properties: Mapping[str, str], *, key_separator: str | None, nul
 
 
 def unescaped(text: str) -> str:
-    """A separator as typed in a shell: ``\\t`` is a tab."""
+    """Decode escapes in a separator as typed in a shell: ``\\t`` is a tab."""
     for escape, meaning in _ESCAPES.items():
         text = text.replace(escape, meaning)
     return text

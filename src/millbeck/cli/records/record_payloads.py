@@ -1,6 +1,6 @@
-"""Keys and values of records as something to read: text, hex, or the fields of the records brokers keep for themselves.
+"""Decode keys and values of records for display: text, hex, or the fields of records of internal topics.
 
-A decoder takes a record's key and value and returns what to show for each, None where there is nothing.
+A decoder takes a record's key and value and returns the text for each, None where there is none.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _WORD_START = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 
 
 def as_text(payload: bytes | None) -> str | None:
-    """UTF-8 where it is that; other bytes as escapes, so that nothing is lost."""
+    """UTF-8 text where valid; other bytes as escapes, so that no byte is lost."""
     return None if payload is None else payload.decode("utf-8", "backslashreplace")
 
 
@@ -27,7 +27,7 @@ def plain(key: bytes | None, value: bytes | None) -> Shown:
 
 
 def group_record(key: bytes | None, value: bytes | None) -> Shown:
-    """A record of ``__consumer_offsets``."""
+    """Decode a record of ``__consumer_offsets``."""
     from millbeck.coordinator.group.records import decode
     from millbeck.wire.errors import DecodeError
 
@@ -36,7 +36,7 @@ def group_record(key: bytes | None, value: bytes | None) -> Shown:
     except DecodeError as error:
         return f"<unreadable: {error}>", as_text(value)
     if found is None or key is None:
-        return "<of an unknown type>", None
+        return "<unknown type>", None
     shown_key = {"type": str(_INT16.unpack_from(key)[0]), "data": fields_of(found.key)}
     if found.value is None or value is None:
         return shown_key, None
@@ -44,7 +44,7 @@ def group_record(key: bytes | None, value: bytes | None) -> Shown:
 
 
 def metadata_record(key: bytes | None, value: bytes | None) -> Shown:
-    """A record of ``__cluster_metadata``."""
+    """Decode a record of ``__cluster_metadata``."""
     from millbeck.metadata.fault import MetadataFault
     from millbeck.metadata.framing import decode
     from millbeck.wire.varint import read_unsigned_varint
@@ -62,7 +62,7 @@ def metadata_record(key: bytes | None, value: bytes | None) -> Shown:
 
 
 def control_record(key: bytes | None, value: bytes | None) -> dict[str, object]:
-    """What a control record says."""
+    """The fields of a control record."""
     from dataclasses import asdict
 
     from millbeck.kernel.errors import CorruptMessage
@@ -79,12 +79,12 @@ def control_record(key: bytes | None, value: bytes | None) -> dict[str, object]:
             "coordinatorEpoch": found.coordinator_epoch,
         }
     if found is None:
-        return {"controlRecord": "<of an unknown type>"}
+        return {"controlRecord": "<unknown type>"}
     return {type(found).__name__: _readable(asdict(found))}
 
 
 def fields_of(message: Any) -> dict[str, object]:
-    """A message's fields under Kafka's camelCase names, uuids in their text form, bytes as hex."""
+    """A message's fields under Kafka's camelCase names, uuids in base64, bytes as hex."""
     from millbeck.kernel.ids import uuid_text
     from millbeck.wire.schema import Array, schema_of
 

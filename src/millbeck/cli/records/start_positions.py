@@ -1,4 +1,4 @@
-"""Where ``millbeck consume`` begins to read: offsets as Kafka's tools and kcat write them."""
+"""Start positions of ``millbeck consume``: offsets in the syntax of Kafka's tools and kcat."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ LARGEST: Final = 2**63 - 1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Start:
-    """Exactly one of these, or nothing for the end."""
+    """At most one of these is set; none means the end."""
 
     is_beginning: bool = False
     is_stored: bool = False
@@ -27,8 +27,8 @@ class Start:
     timestamp_ms: int | None = None
 
 
-def parse_start(text: str) -> Start:
-    """``earliest``, ``latest``, ``stored``, an offset, ``-N`` before the end, ``s@`` and a time; ``ValueError``."""
+def parse_start_offset(text: str) -> Start:
+    """Parse ``earliest``, ``latest``, ``stored``, an offset, ``-N``, or ``s@`` and a time; ``ValueError``."""
     match text.lower():
         case "beginning" | "earliest":
             return Start(is_beginning=True)
@@ -42,32 +42,36 @@ def parse_start(text: str) -> Start:
     except ValueError:
         raise ValueError(f"{text!r} is not earliest, latest, stored, an offset, -N or s@TIMESTAMP") from None
     if abs(value) > LARGEST:
-        raise ValueError(f"{text!r} is more than 64 bits hold")
+        raise ValueError(f"{text!r} does not fit in 64 bits")
     if number != text:
         return Start(timestamp_ms=value)
     return Start(offset=value) if value >= 0 else Start(before_end=-value)
 
 
-def range_note(offset: int, first: int, end: int) -> str | None:
-    """What to say of an offset at which there is no record: where there are some, and what is done."""
+def out_of_range_message(offset: int, first: int, end: int) -> str | None:
+    """The note for an offset out of range: the valid range, and which offset is used instead."""
     if first <= offset <= end:
         return None
-    there = f"it has {first} to {end - 1}" if end > first else f"it is empty, the next will be {end}"
-    action = f"beginning at {first}" if offset < first else f"waiting at the end, {end}"
-    return f"there is no offset {offset}: {there}; {action}"
+    there = (
+        f"the partition has {first} to {end - 1}"
+        if end > first
+        else f"the partition is empty, the next offset is {end}"
+    )
+    action = f"starting at {first}" if offset < first else f"waiting at the end, {end}"
+    return f"offset {offset} does not exist: {there}; {action}"
 
 
 async def assign(consumer: Consumer, partitions: Iterable[TopicPartition], start: Start) -> None:
-    """Let a consumer read these partitions from where it shall begin.
+    """Assign partitions to a consumer with their start positions.
 
-    Offsets are looked up first: a consumer that is assigned partitions begins to wait for records at their end.
+    Offsets are looked up before the assignment: once assigned, a consumer starts to fetch, from the end by default.
     """
     wanted = list(partitions)
     offsets: dict[TopicPartition, int] = {}
     if start.offset is not None:
         first, end = await consumer.beginning_offsets(wanted), await consumer.end_offsets(wanted)
         for each in wanted:
-            note = range_note(start.offset, first[each], end[each])
+            note = out_of_range_message(start.offset, first[each], end[each])
             if note is not None:
                 click.echo(f"millbeck: {each}: {note}", err=True)
         offsets = {each: min(max(start.offset, first[each]), end[each]) for each in wanted}

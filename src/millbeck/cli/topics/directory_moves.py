@@ -1,7 +1,7 @@
-"""Replicas that are to be in a certain directory of their broker: what ``log_dirs`` in a reassignment asks for.
+"""Move replicas to a given log directory of their broker: the ``log_dirs`` of a reassignment.
 
-A broker that is to get a replica makes its log when the metadata reach it, and only then can be told where to keep
-it. So it is asked again for a while.
+A broker creates the log of a new replica only when it has applied the metadata change, and refuses to move it before
+that (ReplicaNotAvailable). So the request is retried for a while.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ PATIENCE_SECONDS: Final = 10.0
 RETRY_SECONDS: Final = 0.5
 
 Places = Mapping[tuple[int, TopicPartition], str]
-"""Directories by broker and partition."""
+"""The wanted directory, by broker and partition."""
 
 
 async def move_logs(admin: Admin, places: Places) -> None:
-    """Begin to move logs; raises `click.ClickException` for those that cannot."""
+    """Start moving replicas to their directories; raises `click.ClickException` for those that cannot be moved."""
     import asyncio
 
-    from millbeck.cli.topic import raise_failures
+    from millbeck.cli.commands.topic import raise_failures
     from millbeck.kernel.errors import ReplicaNotAvailable
 
     loop = asyncio.get_running_loop()
@@ -37,7 +37,7 @@ async def move_logs(admin: Admin, places: Places) -> None:
     while True:
         outcomes = await admin.alter_replica_log_dirs(left)
         for replica in sorted(outcomes.succeeded):
-            click.echo(f"{named(replica)}: on its way to {places[replica]}")
+            click.echo(f"{named(replica)}: moving to {places[replica]}")
         left = {replica: places[replica] for replica in outcomes.failed}
         only_absent = all(isinstance(error, ReplicaNotAvailable) for error in outcomes.failed.values())
         if not left or not only_absent or loop.time() >= deadline_s:
@@ -47,7 +47,7 @@ async def move_logs(admin: Admin, places: Places) -> None:
 
 
 async def places_shown(admin: Admin, places: Places) -> bool:
-    """Say of each replica whether it is where it shall be; whether all are."""
+    """Print for each replica whether it is in the wanted directory; returns whether all are."""
     found = (await admin.describe_log_dirs(sorted({broker for broker, _ in places}))).succeeded
     now: dict[tuple[int, TopicPartition], str] = {}
     coming: dict[tuple[int, TopicPartition], str] = {}
@@ -66,8 +66,8 @@ def whereabouts(wanted: str, now: str | None, coming: str | None) -> str:
     if coming == wanted:
         return f"still moving to {wanted}"
     if now is None:
-        return f"not on its broker, and shall be in {wanted}"
-    return f"not moving, and is in {now} instead of {wanted}"
+        return f"not found on its broker, expected in {wanted}"
+    return f"not moving: it is in {now} instead of {wanted}"
 
 
 def named(replica: tuple[int, TopicPartition]) -> str:

@@ -1,4 +1,4 @@
-"""Files that name partitions, in the JSON that Kafka's tools read and write."""
+"""Read and write the JSON files of Kafka's tools that name partitions."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ ANY_DIRECTORY: Final = "any"
 
 
 def read_partitions(path: str) -> list[TopicPartition]:
-    """``{"partitions": [{"topic": "a", "partition": 0}]}``; raises `click.ClickException`."""
+    """Read ``{"partitions": [{"topic": "a", "partition": 0}]}``; raises `click.ClickException`."""
     return [_partition(path, entry) for entry in _entries(path, _read(path), "partitions")]
 
 
 def read_topics(path: str) -> list[str]:
-    """``{"topics": [{"topic": "a"}]}``."""
+    """Read ``{"topics": [{"topic": "a"}]}``."""
     names = []
     for entry in _entries(path, _read(path), "topics"):
         if not isinstance(entry, dict) or not isinstance(entry.get("topic"), str):
@@ -29,7 +29,7 @@ def read_topics(path: str) -> list[str]:
 
 
 def read_assignment(path: str) -> dict[TopicPartition, tuple[int, ...]]:
-    """``{"partitions": [{"topic": "a", "partition": 0, "replicas": [1, 2]}]}``."""
+    """Read ``{"partitions": [{"topic": "a", "partition": 0, "replicas": [1, 2]}]}``."""
     found: dict[TopicPartition, tuple[int, ...]] = {}
     for entry in _entries(path, _read(path), "partitions"):
         partition = _partition(path, entry)
@@ -39,13 +39,13 @@ def read_assignment(path: str) -> dict[TopicPartition, tuple[int, ...]]:
         if len(set(replicas)) != len(replicas):
             raise click.ClickException(f"{path}: {partition.topic}-{partition.partition} names a replica twice")
         if partition in found:
-            raise click.ClickException(f"{path}: {partition.topic}-{partition.partition} comes twice")
+            raise click.ClickException(f"{path}: {partition.topic}-{partition.partition} is named twice")
         found[partition] = tuple(replicas)
     return found
 
 
 def read_directories(path: str) -> dict[tuple[int, TopicPartition], str]:
-    """The directory of each broker that is to have a replica in a certain one: ``"log_dirs": ["/a", "any"]``."""
+    """Read the wanted log directory by broker and partition: ``"log_dirs": ["/a", "any"]``; "any" is left out."""
     found: dict[tuple[int, TopicPartition], str] = {}
     for entry in _entries(path, _read(path), "partitions"):
         partition = _partition(path, entry)
@@ -60,13 +60,26 @@ def read_directories(path: str) -> dict[tuple[int, TopicPartition], str]:
         for broker_id, directory in zip(replicas, directories, strict=True):
             if directory != ANY_DIRECTORY:
                 if not directory.startswith("/"):
-                    raise click.ClickException(f'{path}: {name}: {directory!r} is no absolute path, nor "any"')
+                    raise click.ClickException(f'{path}: {name}: {directory!r} is neither an absolute path nor "any"')
                 found[broker_id, partition] = directory
     return found
 
 
+def read_offsets(path: str) -> dict[TopicPartition, int]:
+    """Read ``{"partitions": [{"topic": "a", "partition": 0, "offset": 12}]}``."""
+    found: dict[TopicPartition, int] = {}
+    for entry in _entries(path, _read(path), "partitions"):
+        partition, offset = _partition(path, entry), entry.get("offset")
+        if type(offset) is not int or offset < -1:
+            raise click.ClickException(f"{path}: {partition} has no offset: a number, or -1 for the end")
+        if partition in found:
+            raise click.ClickException(f"{path}: {partition} is named twice")
+        found[partition] = offset
+    return found
+
+
 def assignment_text(assignment: Mapping[TopicPartition, Sequence[int]]) -> str:
-    """What `read_assignment` reads."""
+    """Format an assignment for `read_assignment`."""
     entries = [
         {"topic": each.topic, "partition": each.partition, "replicas": list(replicas)}
         for each, replicas in sorted(assignment.items())
@@ -81,13 +94,13 @@ def _read(path: str) -> Any:
     except OSError as error:
         raise click.ClickException(f"{path}: {error.strerror or error}") from error
     except ValueError as error:
-        raise click.ClickException(f"{path}: this is not JSON: {error}") from error
+        raise click.ClickException(f"{path}: not valid JSON: {error}") from error
 
 
 def _entries(path: str, content: Any, name: str) -> list[Any]:
     entries = content.get(name) if isinstance(content, dict) else None
     if not isinstance(entries, list) or not entries:
-        raise click.ClickException(f"{path}: there is no list of {name} in it")
+        raise click.ClickException(f"{path}: it has no list of {name}")
     return entries
 
 

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
-from millbeck.cli.config import entry_row, is_changed
+from millbeck.cli.commands.config import entry_row, is_changed
 from millbeck.client.admin.results import ConfigEntry, ConfigSynonym
 
 ENTRY = ConfigEntry(
@@ -40,13 +40,13 @@ def test_secrets_are_hidden_and_defaults_are_no_changes() -> None:
 
 
 USAGE = {
-    "nobody": (("config", "describe"), "whose settings?"),
-    "two of them": (("config", "describe", "--topic", "a", "--broker", "1"), "whose settings?"),
+    "nobody": (("config", "describe"), "name one entity"),
+    "two of them": (("config", "describe", "--topic", "a", "--broker", "1"), "name one entity"),
     "a name alone": (("config", "describe", "--entity-name", "a"), "need --entity-type"),
     "default of a topic": (("config", "--describe", "--entity-type", "topics", "--entity-default"), "only brokers"),
     "an unknown type": (("config", "describe", "--entity-type", "cats"), "is not one of"),
     "nothing to change": (("config", "alter", "--topic", "a"), "nothing to change"),
-    "all of them": (("config", "alter", "--entity-type", "topics", "--add-config", "a=b"), "whose settings?"),
+    "all of them": (("config", "alter", "--entity-type", "topics", "--add-config", "a=b"), "name one entity"),
     "no such file": (("config", "alter", "--topic", "a", "--add-config-file", "nowhere"), "No such file"),
 }
 

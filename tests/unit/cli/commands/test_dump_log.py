@@ -8,8 +8,8 @@ from struct import pack
 import pytest
 from click.testing import Result
 
-from millbeck.cli.dump_log import log_files_of, text_of
-from millbeck.cli.log_files import PROBLEM, RECORD, Entry
+from millbeck.cli.commands.dump_log import log_files_of, text_of
+from millbeck.cli.records.log_files import PROBLEM, RECORD, DumpEntry
 from millbeck.records import batch
 from millbeck.records.record import Record
 
@@ -77,13 +77,13 @@ def test_indexes_are_checked(run: Run, directory: Path) -> None:
 
 
 def test_lines_of_records_begin_with_a_bar() -> None:
-    assert text_of(Entry(RECORD, {"a": True, "b": [1, 2], "c": {"d": 1}})) == '| a: true b: [1,2] c: {"d":1}'
-    assert text_of(Entry(PROBLEM, {"problem": "x"})) == "PROBLEM: x"
+    assert text_of(DumpEntry(RECORD, {"a": True, "b": [1, 2], "c": {"d": 1}})) == '| a: true b: [1,2] c: {"d":1}'
+    assert text_of(DumpEntry(PROBLEM, {"problem": "x"})) == "PROBLEM: x"
 
 
 def test_usage(fails: Callable[..., str], tmp_path: Path) -> None:
-    assert "which files?" in fails("dump-log")
+    assert "no files given" in fails("dump-log")
     assert "choose one decoder" in fails("dump-log", "x.log", "--offsets-decoder", "--cluster-metadata-decoder")
     assert "notes.txt: there is no such file" in fails("dump-log", str(tmp_path / "notes.txt"))
     (tmp_path / "notes.txt").touch()
-    assert "by its name" in fails("dump-log", str(tmp_path / "notes.txt"))
+    assert "not the name of a segment" in fails("dump-log", str(tmp_path / "notes.txt"))

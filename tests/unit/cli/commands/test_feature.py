@@ -6,8 +6,8 @@ import click
 import pytest
 from click.testing import Result
 
-from millbeck.cli import feature
-from millbeck.cli.feature import feature_rows, levels_of, mapped_levels, release_levels
+from millbeck.cli.commands import feature
+from millbeck.cli.commands.feature import feature_rows, levels_of, mapped_levels, release_levels
 from millbeck.client.admin.results import FeatureDescription
 
 
@@ -60,7 +60,7 @@ def test_what_makes_no_sense_is_refused(release: str | None, features: tuple[str
 
 
 def test_something_must_be_asked_for(fails: Callable[..., str]) -> None:
-    assert "which feature" in fails("feature", "upgrade")
+    assert "no feature named" in fails("feature", "upgrade")
 
 
 def test_a_release_maps_to_levels_of_every_feature(run: Callable[..., Result]) -> None:

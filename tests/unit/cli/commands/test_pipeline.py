@@ -11,8 +11,8 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from millbeck.cli import pipeline
-from millbeck.cli.pipeline import command
+from millbeck.cli.commands import pipeline
+from millbeck.cli.commands.pipeline import command
 from millbeck.pipeline.running.run_directory import RunDirectory
 
 
@@ -71,7 +71,7 @@ def test_what_does_not_run_cannot_be_stopped(home: Path) -> None:
     _known(home, "revenue", state="running", process=1)
     code, said = _said("stop", "revenue")
     assert code != 0
-    assert "does not run" in said
+    assert "is not running" in said
 
 
 def test_a_run_is_stopped_by_a_signal(home: Path) -> None:
@@ -90,7 +90,7 @@ def test_a_run_is_stopped_by_a_signal(home: Path) -> None:
     try:
         assert process.stdout.readline() == b"held\n"
         code, said = _said("stop", "held")
-        assert (code, said) == (0, "held has stopped\n")
+        assert (code, said) == (0, "held stopped\n")
     finally:
         process.kill()
         process.wait()
@@ -99,7 +99,10 @@ def test_a_run_is_stopped_by_a_signal(home: Path) -> None:
 def test_a_run_that_never_came_to_its_file_is_not_restarted(home: Path) -> None:
     _known(home, "revenue", state="starting")
     code, said = _said("restart", "revenue")
-    assert (code, said) == (1, "Error: revenue has not come far enough to be run again: use millbeck pipeline run\n")
+    assert (code, said) == (
+        1,
+        "Error: revenue cannot be restarted, it was never fully started: use millbeck pipeline run\n",
+    )
 
 
 def test_the_last_lines_of_a_log(home: Path) -> None:

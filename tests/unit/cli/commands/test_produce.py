@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import asyncio
 import io
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -9,10 +10,13 @@ from typing import Any
 import click
 import pytest
 
-from millbeck.cli.produce import Sending, Tally, lines_of
-from millbeck.cli.record_lines import LineFormat
+from millbeck.cli.commands import produce
+from millbeck.cli.commands.produce import INTERRUPTED_SECONDS_MAX, DeliveryCounts, LineProducer, lines_of
+from millbeck.cli.outage_messages import LEADERLESS_SECONDS
+from millbeck.cli.records.record_lines import LineReader
 from millbeck.client.producer import RecordMetadata
 from millbeck.kernel.errors import MessageTooLarge
+from tests.unit.client.fake_cluster import FakeCluster, simulate
 
 
 async def gathered(source: Any, delimiter: bytes) -> list[bytes]:
@@ -80,12 +84,12 @@ class FakeProducer:
         await asyncio.sleep(0)
 
 
-def send(text: bytes, form: LineFormat, *, waits: bool = True) -> tuple[FakeProducer, Tally]:
+def send(text: bytes, form: LineReader, *, waits: bool = True) -> tuple[FakeProducer, DeliveryCounts]:
     producer: Any = FakeProducer()
-    tally = Tally(shows_progress=False, verbose=False)
+    tally = DeliveryCounts(shows_progress=False, verbose=False)
 
     async def work() -> None:
-        sending = Sending(
+        sending = LineProducer(
             producer, "t", form, key=b"fixed", headers=(("x", b"1"),), partition=2, waits=waits, tally=tally
         )
         await sending.send_all(io.BytesIO(text), b"\n")
@@ -96,7 +100,7 @@ def send(text: bytes, form: LineFormat, *, waits: bool = True) -> tuple[FakeProd
 
 
 def test_every_line_becomes_a_record() -> None:
-    producer, tally = send(b"k:1\n2\n", LineFormat(key_separator=b":"))
+    producer, tally = send(b"k:1\n2\n", LineReader(key_separator=b":"))
     assert [(each["key"], each["value"]) for each in producer.sent] == [(b"k", b"1"), (b"fixed", b"2")]
     assert all(each["headers"] == (("x", b"1"),) and each["partition"] == 2 for each in producer.sent)
     tally.finish()
@@ -104,15 +108,58 @@ def test_every_line_becomes_a_record() -> None:
 
 
 def test_a_record_that_fails_ends_it() -> None:
-    producer, tally = send(b"1\nbad\n3\n", LineFormat())
+    producer, tally = send(b"1\nbad\n3\n", LineReader())
     assert len(producer.sent) == 2
     with pytest.raises(click.ClickException, match=r"1 of 2 records .* too much \(MESSAGE_TOO_LARGE\)"):
         tally.finish()
 
 
 def test_a_line_without_its_parts_is_named() -> None:
-    with pytest.raises(click.ClickException, match="line 2: no key in front; 1 lines were sent"):
-        send(b"k:1\n2\n", LineFormat(key_separator=b":", key_is_required=True))
+    with pytest.raises(click.ClickException, match="line 2: the line has no key; 1 lines were sent"):
+        send(b"k:1\n2\n", LineReader(key_separator=b":", key_is_required=True))
+
+
+def test_what_was_read_before_an_interruption_is_sent() -> None:
+    class Unhurried(FakeProducer):
+        """Acknowledges when it is flushed."""
+
+        def __init__(self) -> None:
+            super().__init__()
+            self.waiting: list[asyncio.Future[RecordMetadata]] = []
+            self.flushed: list[float | None] = []
+
+        async def send(self, topic: str, value: bytes | None, **fields: Any) -> asyncio.Future[RecordMetadata]:
+            self.waiting.append(asyncio.get_running_loop().create_future())
+            return self.waiting[-1]
+
+        async def flush(self, timeout_s: float | None = None) -> None:
+            self.flushed.append(timeout_s)
+            for future in self.waiting:
+                future.set_result(RecordMetadata("t", 0, 0, 0))
+            await asyncio.sleep(0)
+
+    producer: Any = Unhurried()
+    tally = DeliveryCounts(shows_progress=False, verbose=False)
+    reading, writing = os.pipe()
+
+    async def work() -> None:
+        sending = LineProducer(
+            producer, "t", LineReader(), key=None, headers=(), partition=None, waits=False, tally=tally
+        )
+        with open(reading, "rb", buffering=0) as source:
+            running = asyncio.ensure_future(sending.run(source, b"\n"))
+            os.write(writing, b"one\n")
+            while not producer.waiting:
+                await asyncio.sleep(0.01)
+            running.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await running
+            os.close(writing)
+
+    asyncio.run(work())
+    assert producer.flushed == [INTERRUPTED_SECONDS_MAX]
+    tally.finish()
+    assert (tally.sent, tally.acknowledged) == (1, 1)
 
 
 USAGE = {
@@ -121,7 +168,7 @@ USAGE = {
     "a codec nobody has": (("produce", "a", "-z", "rar"), "is not one of"),
     "acks nobody has": (("produce", "a", "--acks", "2"), "is not one of"),
     "a property nobody has": (("produce", "a", "--property", "parse.cats=true"), "parse.cats is not one of"),
-    "nothing between records": (("produce", "a", "-D", ""), "--delimiter is empty"),
+    "nothing between records": (("produce", "a", "-D", ""), "--delimiter must not be empty"),
     "a header without a value": (("produce", "a", "-H", "x"), "--header: expected key=value"),
 }
 
@@ -129,3 +176,30 @@ USAGE = {
 @pytest.mark.parametrize(("arguments", "message"), USAGE.values(), ids=USAGE.keys())
 def test_usage(fails: Callable[..., str], arguments: tuple[str, ...], message: str) -> None:
     assert message in fails(*arguments, stdin=b"")
+
+
+def test_a_partition_without_a_leader_is_named_while_its_records_wait(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def reachable(*_: object) -> None: ...
+
+    async def send_one(sending: Any, *_: object) -> None:
+        await (await sending._producer.send("a", b"line"))
+
+    monkeypatch.setattr(produce, "check_reachable", reachable)
+    monkeypatch.setattr(LineProducer, "run", send_one)
+
+    async def scenario(cluster: FakeCluster) -> None:
+        (log,) = cluster.add_topic("a")
+        log.leader_id = -1
+        works: list[Any] = []
+        monkeypatch.setattr(produce, "run", works.append)
+        produce.command.main(["a", "-b", cluster.bootstrap], standalone_mode=False)
+        producing = asyncio.ensure_future(works[0](cluster.environment))
+        await asyncio.sleep(2 * LEADERLESS_SECONDS)
+        assert capsys.readouterr().err.startswith("millbeck: no leader, so not written until there is one: a-0;")
+        log.leader_id = 1
+        await producing
+        assert log.values == [b"line"]
+
+    simulate(scenario)

@@ -9,7 +9,7 @@ from typing import Any, cast
 import click
 import pytest
 
-from millbeck.cli.quorum import (
+from millbeck.cli.commands.quorum import (
     _voters_must_be_in_the_log,
     check_voters_can_change,
     directory_of,
@@ -103,13 +103,13 @@ def test_what_would_be_refused_is_refused_in_a_dry_run_too(
 
 
 def test_one_view_at_a_time(fails: Callable[..., str]) -> None:
-    assert "goes with --replication" in fails("quorum", "describe", "--human-readable")
+    assert "needs --replication" in fails("quorum", "describe", "--human-readable")
     assert "choose one of" in fails("quorum", "--describe", "--status", "--replication")
 
 
 def test_a_controller_that_votes_is_found_with_its_directory() -> None:
     assert directory_of(QUORUM, 2) == ZERO_UUID
-    with pytest.raises(click.ClickException, match="controller 3 does not vote; those that do: 1, 2"):
+    with pytest.raises(click.ClickException, match="controller 3 is not a voter; the voters are 1, 2"):
         directory_of(QUORUM, 3)
 
 
@@ -137,12 +137,12 @@ def test_a_new_controller_is_told_of_as_its_file_and_directory_have_it(tmp_path:
     found = new_controller(config_in(tmp_path))
     assert (found.node_id, found.directory_id) == (7, b"d" * 16)
     assert found.endpoints == (("SECOND", "10.0.0.7", 2002), ("FIRST", "seven", 3001))
-    with pytest.raises(click.ClickException, match=r"that of node 7, and the file has node\.id=8"):
+    with pytest.raises(click.ClickException, match=r"belongs to node 7, but the file has node\.id=8"):
         new_controller(config_in(tmp_path, node_id="8"))
 
 
 def test_who_is_to_vote_must_be_said(fails: Callable[..., str]) -> None:
-    assert "which controller?" in fails("quorum", "add-controller")
+    assert "no controller named" in fails("quorum", "add-controller")
     assert "--controller-id" in fails("quorum", "remove-controller")
     assert "--controller-directory-id" in fails(
         "quorum", "remove-controller", "--controller-id", "1", "--controller-directory-id", "nonsense"

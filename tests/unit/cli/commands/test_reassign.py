@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from millbeck.cli.reassign import Copy, copy_of, progress, proposal, sum_of
+from millbeck.cli.commands.reassign import CopyProgress, copy_of, progress, proposal, sum_of
 from millbeck.client.admin.results import Reassignment
 from millbeck.kernel.ids import TopicPartition
 
@@ -51,8 +51,8 @@ def test_progress() -> None:
     assert [progress(each, (2,), current, moving) for each in T[:4]] == [
         "still moving, adding 2",
         "done",
-        "not moving, and has replicas 3 instead of 2",
-        "there is no such partition",
+        "not moving: it has replicas 3 instead of 2",
+        "no such partition",
     ]
 
 
@@ -69,7 +69,7 @@ def test_copies_are_measured_by_what_the_largest_replica_has() -> None:
     move = Reassignment(replicas=(1, 2, 3, 4), adding=(3, 4), removing=(1,))
     sizes = {(1, partition): 4_000_000, (2, partition): 3_000_000, (3, partition): 1_000_000, (4, T[1]): 9}
     copy = copy_of(partition, move, sizes)
-    assert copy == Copy(done_bytes=1_000_000, total_bytes=8_000_000)
+    assert copy == CopyProgress(done_bytes=1_000_000, total_bytes=8_000_000)
     assert str(sum_of([copy, copy])) == "2.0 of 16.0 MB copied (12 %)"
     assert str(sum_of([])) == "0.0 of 0.0 MB copied (100 %)"
     shown = progress(partition, (2, 3, 4), {}, {partition: move}, copy)

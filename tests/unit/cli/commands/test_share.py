@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 from click.testing import CliRunner
 
-from millbeck.cli.share import _member_rows, _state_row, command
+from millbeck.cli.commands.share import _member_rows, _state_row, command
 from millbeck.client.admin.share_groups import ShareGroupDescription, ShareMemberDescription
 from millbeck.kernel.ids import TopicPartition
 
@@ -38,11 +38,11 @@ def test_rows_of_members_and_states() -> None:
 @pytest.mark.parametrize(
     ("arguments", "complaint"),
     [
-        (["describe"], "which group"),
+        (["describe"], "no group given"),
         (["describe", "g", "--members", "--state"], "exclude each other"),
         (["reset", "g", "--to-earliest"], "--topic or --all-topics"),
         (["reset", "g", "--topic", "t", "--to-earliest", "--dry-run", "--execute"], "exclude each other"),
-        (["delete-offsets", "--topic", "t"], "which group"),
+        (["delete-offsets", "--topic", "t"], "no group given"),
         (["--reset-offsets", "--group", "g", "--group", "h", "--all-topics"], ""),
     ],
 )

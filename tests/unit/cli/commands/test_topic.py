@@ -5,8 +5,7 @@ from collections.abc import Callable
 import click
 import pytest
 
-from millbeck.cli.output import TABLE
-from millbeck.cli.topic import (
+from millbeck.cli.commands.topic import (
     _show_topics,
     described_lines,
     is_kept,
@@ -15,6 +14,7 @@ from millbeck.cli.topic import (
     raise_failures,
     settings_of,
 )
+from millbeck.cli.output import TABLE
 from millbeck.client.admin.results import PartitionDescription
 from millbeck.kernel.errors import InvalidTopic, TopicAlreadyExists
 
@@ -70,11 +70,19 @@ def test_a_description_is_in_the_words_of_kafkas_tool(capsys: pytest.CaptureFixt
 
 
 def test_compacted_partitions_are_shown_with_their_dirty_ratio_where_it_is_known() -> None:
-    shown = {"partition": 0, "leader": 1, "replicas": [1], "isr": [1], "elr": [], "last_known_elr": []}
+    shown = {"partition": 0, "leader": 1, "replicas": [1], "isr": [1], "elr": [], "last_known_elr": [], "offline": []}
     topic = {"name": "t", "id": "abc", "partition_count": 3, "replication_factor": 1, "configs": {}}
     lines = described_lines({**topic, "partitions": [{**shown, "dirty_ratio": ratio} for ratio in (0.456, 0, None)]})
     assert [line.split("\t")[-1] for line in lines[1:]] == ["DirtyRatio: 0.46", "DirtyRatio: 0.00", "DirtyRatio: -"]
     assert "DirtyRatio" not in described_lines({**topic, "partitions": [shown]})[1]
+
+
+def test_offline_replicas_are_named() -> None:
+    shown = {"partition": 0, "leader": None, "replicas": [1, 2], "isr": [1], "elr": [], "last_known_elr": []}
+    topic = {"name": "t", "id": "abc", "partition_count": 2, "replication_factor": 2, "configs": {}}
+    _, line, sound = described_lines({**topic, "partitions": [{**shown, "offline": [1, 2]}, {**shown, "offline": []}]})
+    assert line.endswith("\tOffline: 1,2")
+    assert "Offline" not in sound
 
 
 def test_an_assignment_names_brokers_by_partition() -> None:
@@ -120,15 +128,15 @@ def test_all_that_failed_is_named() -> None:
 
 
 USAGE = {
-    "create without a name": (("topic", "create"), "which topic?"),
+    "create without a name": (("topic", "create"), "no topic given"),
     "create with both": (
         ("topic", "create", "x", "--partitions", "2", "--replica-assignment", "1,1"),
-        "says how many partitions",
+        "excludes --partitions",
     ),
     "no partitions": (("topic", "create", "x", "--partitions", "0"), "not in the range"),
     "alter nothing": (("topic", "alter", "x"), "nothing to change"),
-    "alter nobody": (("topic", "alter", "--partitions", "3"), "which topic?"),
-    "delete nobody": (("topic", "--delete"), "which topic?"),
+    "alter nobody": (("topic", "alter", "--partitions", "3"), "no topic given"),
+    "delete nobody": (("topic", "--delete"), "no topic given"),
 }
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import click
 import pytest
 
-from millbeck.cli.txn import description_row, listing_rows, owner_of, producer_row
+from millbeck.cli.commands.txn import description_row, listing_rows, owner_of, producer_row
 from millbeck.client.admin.results import ProducerDescription
 from millbeck.client.admin.transactions import TransactionDescription, TransactionListing
 from millbeck.kernel.ids import TopicPartition
@@ -49,7 +49,7 @@ def test_only_what_is_open_has_a_duration(state: str, duration: int | None) -> N
 
 def test_the_owner_of_a_transaction_is_found_by_where_it_begins() -> None:
     assert owner_of((producer(-1), producer(42)), PLACE, 42) == (7, 3, 2)
-    with pytest.raises(click.ClickException, match="from offset 41 on"):
+    with pytest.raises(click.ClickException, match="starts at offset 41"):
         owner_of((producer(42),), PLACE, 41)
     assert producer_row(producer(-1))["transaction_start_offset"] is None
 
@@ -57,7 +57,10 @@ def test_the_owner_of_a_transaction_is_found_by_where_it_begins() -> None:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("txn", "describe"), "which transactional id"),
+        (("txn", "describe"), "no transactional id given"),
+        (("txn", "terminate"), "no transactional id given"),
+        (("txn", "terminate", "a", "--transactional-id", "b"), "exactly one transactional id is needed"),
+        (("txn", "terminate", "a", "-b", "127.0.0.1:1"), "no broker reached"),
         (("txn", "abort", "--topic", "t", "--partition", "0"), "--start-offset"),
         (("txn", "find-hanging"), "--topic"),
     ],

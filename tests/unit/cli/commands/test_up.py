@@ -3,37 +3,13 @@ from __future__ import annotations
 import socket
 from collections.abc import Callable
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any
 
 import click
 import pytest
 from click.testing import Result
 
-from millbeck.cli import up
-from millbeck.cli.up import given_settings, screen
-
-
-def node(host: str) -> Any:
-    listener = SimpleNamespace(address=SimpleNamespace(host=host), port=9092)
-    return SimpleNamespace(listeners=[listener], metrics_port=9404, cluster_id="abc")
-
-
-def test_the_screen_is_one_screen_with_addresses_to_copy() -> None:
-    shown = screen(node("127.0.0.1"), "/data")
-    assert len(shown.splitlines()) <= 24
-    assert "bootstrap    127.0.0.1:9092" in shown
-    assert "data         /data" in shown
-    assert "http://127.0.0.1:9404/metrics" in shown
-    assert "kcat -b 127.0.0.1:9092" in shown
-    assert "in memory" in screen(node(""), None)
-    assert "every interface" not in shown
-    for wildcard in ("", "0.0.0.0", "::"):
-        shown = screen(node(wildcard), None)
-        assert "bootstrap    localhost:9092" in shown
-        assert f"on every interface, to anybody: {socket.gethostname()}:9092" in shown
-        assert len(shown.splitlines()) <= 25
-    assert "[::1]:9092" in screen(node("::1"), None)
+from millbeck.cli.commands import up
+from millbeck.cli.commands.up import given_settings
 
 
 def test_a_port_that_is_taken_is_found_before_anything_is_written(fails: Callable[..., str], tmp_path: Path) -> None:
@@ -73,7 +49,7 @@ def test_a_check_that_fails_is_the_exit_code(
     async def broken(_: object) -> None:
         raise click.ClickException("the check failed: partition 0 gave 1 of 2 records")
 
-    monkeypatch.setattr("millbeck.cli.check.produce_and_consume", broken)
+    monkeypatch.setattr("millbeck.cli.nodes.self_check.produce_and_consume", broken)
     assert "gave 1 of 2" in fails("up", "--data", str(tmp_path / "logs"), "--port", "0", "--check")
 
 
@@ -82,7 +58,7 @@ USAGE = {
     "a port that is none": (("up", "--port", "70000"), "not in the range"),
     "a setting that is none": (("up", "--memory", "--port", "0", "--set", "x"), "--set: expected key=value"),
     "a value that is none": (("up", "--memory", "--port", "0", "--set", "num.partitions=x"), "num.partitions"),
-    "a setting that is gone": (("up", "--memory", "--port", "0", "--set", "zookeeper.connect=x"), "is gone"),
+    "a setting that is gone": (("up", "--memory", "--port", "0", "--set", "zookeeper.connect=x"), "has been removed"),
 }
 
 

@@ -1,20 +1,14 @@
 from __future__ import annotations
 
-import sys
-from pathlib import Path
-
 import pytest
 from click.testing import CliRunner
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "server"))
-
-from house import Client, House
-from sharing import configure, create, produce, share_house
-
-from millbeck.cli import consume_share
-from millbeck.cli.connecting import Target
-from millbeck.cli.consume import command
+from millbeck.cli.commands.consume import command
+from millbeck.cli.connection_options import Target
+from millbeck.cli.groups import consumption
 from millbeck.kernel.environment import Environment
+from tests.unit.server.harness.broker_harness import BrokerHarness, Client
+from tests.unit.server.harness.share_member import configure, create, produce, share_house
 
 
 class Printed:
@@ -34,18 +28,18 @@ def test_records_are_printed_and_accepted(monkeypatch: pytest.MonkeyPatch) -> No
     class Stand:
         stdout = printed
 
-    monkeypatch.setattr(consume_share, "sys", Stand)
+    monkeypatch.setattr(consumption, "sys", Stand)
 
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         async def reachable(cluster: object, target: Target) -> None: ...
 
-        monkeypatch.setattr(consume_share, "check_reachable", reachable)
+        monkeypatch.setattr(consumption, "check_reachable", reachable)
         await create(client)
         await configure(client, "g", share_auto_offset_reset="earliest")
         await produce(client, b"a", b"b", b"c")
         settings = {"bootstrap.servers": "n1:9092", "group.id": "g", "share.acknowledgement.mode": "explicit"}
         for count in (2, None):
-            await consume_share.print_shared(
+            await consumption.print_shared(
                 environment,
                 settings,
                 None,  # type: ignore[arg-type]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from millbeck.cli.dead_letters import row_of
+from millbeck.cli.groups.dead_letters import row_of
 from millbeck.kernel.ids import TopicPartition
 from millbeck.records.record import Record
 

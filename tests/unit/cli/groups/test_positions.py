@@ -8,7 +8,7 @@ from typing import Any
 import click
 import pytest
 
-from millbeck.cli.group_reset import (
+from millbeck.cli.groups.positions import (
     Move,
     Position,
     exported,
@@ -72,7 +72,7 @@ def test_what_is_no_duration(text: str) -> None:
 def test_times_before_the_clock_of_computers_are_its_beginning() -> None:
     assert position_of({"to_datetime": "0001-01-01T00:00:00"}) == Position(timestamp=0)
     assert position_of({"by_duration": "P99999D"}) == Position(timestamp=0)
-    with pytest.raises(click.UsageError, match="longer than the calendar"):
+    with pytest.raises(click.UsageError, match="is too long"):
         position_of({"by_duration": "P999999999999D"})
 
 
@@ -156,8 +156,8 @@ async def notes(position: Position) -> list[str | None]:
 
 
 def test_an_offset_that_does_not_exist_is_told_of() -> None:
-    assert asyncio.run(notes(Position(offset=5))) == ["offset 5 is before the first record, 10 is taken instead", None]
-    assert asyncio.run(notes(Position(offset=70))) == [None, "offset 70 is beyond the end, 50 is taken instead"]
+    assert asyncio.run(notes(Position(offset=5))) == ["offset 5 is before the first record, using 10 instead", None]
+    assert asyncio.run(notes(Position(offset=70))) == [None, "offset 70 is beyond the end, using 50 instead"]
     assert asyncio.run(notes(Position(timestamp=NOW_MS))) == [None, None]
 
 
@@ -197,10 +197,10 @@ def test_all_topics_are_those_the_group_has_committed_for() -> None:
 def test_a_group_that_does_not_exist_is_made_only_when_that_is_wanted(
     state: str | None, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    with pytest.raises(click.ClickException, match=r"no group billing, did you mean bilking\?; --create makes one"):
+    with pytest.raises(click.ClickException, match=r"no group billing, did you mean bilking\?; --create creates it"):
         plan(Position(timestamp=EARLIEST), state=state)
     assert [new for _, new in plan(Position(timestamp=EARLIEST), state=state, creates=True)] == [10, 0]
-    assert "no group billing yet" in capsys.readouterr().err
+    assert "group billing does not exist yet" in capsys.readouterr().err
 
 
 def test_a_group_with_members_is_left_alone() -> None:

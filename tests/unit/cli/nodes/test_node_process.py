@@ -9,21 +9,25 @@ from pathlib import Path
 
 from millbeck.host import real_environment
 from millbeck.server.config import NodeConfig
-from millbeck.server.embedded import embedded_settings
-from millbeck.server.formatting import format_directories
+from millbeck.server.local.embedded import embedded_settings
+from millbeck.server.local.formatting import format_directories
 
-PROGRAM = "from millbeck.cli.fleet_member import main; main()"
+PROGRAM = "from millbeck.cli.nodes.node_process import main; main()"
+NAME = "millbeck-node-7"
 
 
 def start(settings: dict[str, str]) -> subprocess.Popen[str]:
-    order = json.dumps({"settings": settings, "verbose": False})
-    return subprocess.Popen(
-        [sys.executable, "-c", PROGRAM, order],
+    process = subprocess.Popen(
+        [sys.executable, "-c", PROGRAM, NAME],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
     )
+    assert process.stdin is not None
+    process.stdin.write(json.dumps({"settings": settings, "verbose": False}) + "\n")
+    process.stdin.flush()
+    return process
 
 
 def test_it_says_where_it_is_and_ends_with_its_parent(tmp_path: Path) -> None:
@@ -34,6 +38,10 @@ def test_it_says_where_it_is_and_ends_with_its_parent(tmp_path: Path) -> None:
     answer = json.loads(process.stdout.readline())
     assert answer["port"] > 0
     assert answer["metrics_port"] > 0
+    if sys.platform == "linux":
+        assert Path(f"/proc/{process.pid}/comm").read_text().strip() == NAME
+        # Settings may hold passwords, and anybody may read arguments.
+        assert str(tmp_path) not in Path(f"/proc/{process.pid}/cmdline").read_text()
     process.communicate(timeout=60)
     assert process.returncode == 0
     assert (tmp_path / ".kafka_cleanshutdown").is_file()

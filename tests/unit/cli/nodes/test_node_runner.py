@@ -6,15 +6,17 @@ from pathlib import Path
 import click
 import pytest
 
-from millbeck.cli.running import Advice, run_node
+from millbeck.cli.nodes.node_runner import ErrorHints, run_node
 from millbeck.host import real_environment
 from millbeck.kernel.environment import Environment
 from millbeck.server.config import NodeConfig
-from millbeck.server.embedded import embedded_settings
-from millbeck.server.formatting import check_formatted, format_directories
+from millbeck.server.local.embedded import embedded_settings
+from millbeck.server.local.formatting import check_formatted, format_directories
 from millbeck.server.node import Node
 
-ADVICE = Advice(port_in_use="use another port", address="use another host", directory_in_use="use another directory")
+ADVICE = ErrorHints(
+    port_in_use="use another port", address="use another host", directory_in_use="use another directory"
+)
 
 
 def config_of(directory: Path, port: int = 0) -> NodeConfig:

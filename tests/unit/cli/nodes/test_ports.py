@@ -6,8 +6,8 @@ import sys
 
 import pytest
 
-from millbeck.cli import ports
-from millbeck.cli.ports import PortUnusable, check_port_is_free, holder_of
+from millbeck.cli.nodes import ports
+from millbeck.cli.nodes.ports import PortUnusable, check_port_is_free, holder_of
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "", "0.0.0.0"])

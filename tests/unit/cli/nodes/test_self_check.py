@@ -6,15 +6,15 @@ from typing import Any
 import click
 import pytest
 
-from millbeck.cli.check import Records, address_of, difference
+from millbeck.cli.nodes.self_check import Records, address_of, difference
 
 SENT: Records = {0: [(b"a", b"1"), (b"b", b"2")], 1: []}
 
 DIFFERENCES = {
-    "lost": ({0: [(b"a", b"1")], 1: []}, "partition 0 gave 1 of 2 records"),
+    "lost": ({0: [(b"a", b"1")], 1: []}, "partition 0 returned 1 of 2 records"),
     "changed": ({0: [(b"a", b"1"), (b"b", b"3")], 1: []}, "partition 0, record 1 is (b'b', b'3')"),
     "out of order": ({0: [(b"b", b"2"), (b"a", b"1")], 1: []}, "partition 0, record 0 is (b'b', b'2')"),
-    "too many": ({0: [(b"a", b"1"), (b"b", b"2")], 1: [(None, None)]}, "more records came out"),
+    "too many": ({0: [(b"a", b"1"), (b"b", b"2")], 1: [(None, None)]}, "more records were consumed"),
 }
 
 

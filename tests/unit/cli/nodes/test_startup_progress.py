@@ -9,14 +9,14 @@ from typing import Any
 
 import pytest
 
-from millbeck.cli import start_waiting
-from millbeck.cli.running import Advice, run_node
-from millbeck.cli.start_waiting import what_is_missing
+from millbeck.cli.nodes import startup_progress
+from millbeck.cli.nodes.node_runner import ErrorHints, run_node
+from millbeck.cli.nodes.startup_progress import startup_status
 from millbeck.client.addresses import Address
 from millbeck.kernel.environment import Environment
 from millbeck.raft.voters import VoterSet
 from millbeck.server.config import NodeConfig
-from millbeck.server.formatting import format_directories
+from millbeck.server.local.formatting import format_directories
 
 UNREACHABLE = "1@127.0.0.1:1,2@127.0.0.1:2,3@127.0.0.1:3"
 
@@ -38,28 +38,28 @@ def node(*, leader: int = 2, refusal: str = "", epoch: int = -1, machine: object
 @pytest.mark.parametrize(
     ("starting", "text"),
     [
-        (SimpleNamespace(broker=SimpleNamespace()), "its logs are being opened"),
-        (node(machine=None), "its logs are being opened"),
+        (SimpleNamespace(broker=SimpleNamespace()), "opening its logs"),
+        (node(machine=None), "opening its logs"),
         (
             node(leader=-1),
-            "no controller leads. Most of the voters must be reachable and of cluster KLM: seed:9093",
+            "no active controller yet. A majority of the voters must be reachable and of cluster KLM: seed:9093",
         ),
-        (node(), "the metadata of controller 2 is being copied"),
+        (node(), "copying the metadata log from controller 2"),
         (
             node(refusal="DUPLICATE_BROKER_REGISTRATION"),
-            "controller 2 does not register broker 5: DUPLICATE_BROKER_REGISTRATION",
+            "controller 2 refuses to register broker 5: DUPLICATE_BROKER_REGISTRATION",
         ),
-        (node(epoch=8), "controller 2 has not let broker 5 in yet"),
+        (node(epoch=8), "controller 2 has not unfenced broker 5 yet"),
     ],
 )
 def test_what_is_missing_depends_on_how_far_the_start_is(starting: Any, text: str) -> None:
-    assert what_is_missing(starting) == text
+    assert startup_status(starting) == text
 
 
 def test_a_node_without_a_quorum_says_so_and_can_be_stopped(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(start_waiting, "PATIENCE_SECONDS", 0.3)
+    monkeypatch.setattr(startup_progress, "PATIENCE_SECONDS", 0.3)
     config = NodeConfig(
         {
             "process.roles": "broker",
@@ -81,8 +81,8 @@ def test_a_node_without_a_quorum_says_so_and_can_be_stopped(
     async def started(_: object) -> bool:
         raise AssertionError("there is nobody who could let it in")
 
-    advice = Advice(port_in_use="", address="", directory_in_use="")
+    advice = ErrorHints(port_in_use="", address="", directory_in_use="")
     run_node(config, prepare, started, advice=advice, verbose=False, begun=begun)
     said = capsys.readouterr().err
-    assert said.count("still starting: no controller leads") == 1
+    assert said.count("still starting: no active controller") == 1
     assert "of cluster AAAAAAAAAAAAAAAAAAAABA: 1@127.0.0.1:1, 2@127.0.0.1:2, 3@127.0.0.1:3" in said

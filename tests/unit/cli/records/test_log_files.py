@@ -5,7 +5,17 @@ from struct import pack
 
 import pytest
 
-from millbeck.cli.log_files import BATCH, ENTRY, PROBLEM, RECORD, Depth, Entry, base_offset_of, batches_of, read_entries
+from millbeck.cli.records.log_files import (
+    BATCH,
+    ENTRY,
+    PROBLEM,
+    RECORD,
+    DumpEntry,
+    DumpOptions,
+    base_offset_of,
+    batches_of,
+    read_entries,
+)
 from millbeck.records import batch, control
 from millbeck.records.compression import Codec
 from millbeck.records.control import EndTransaction
@@ -34,8 +44,8 @@ def segment(tmp_path: Path) -> Path:
     return path
 
 
-def entries(path: Path, depth: Depth | None = None) -> list[Entry]:
-    return list(read_entries(str(path), depth or Depth()))
+def entries(path: Path, depth: DumpOptions | None = None) -> list[DumpEntry]:
+    return list(read_entries(str(path), depth or DumpOptions()))
 
 
 def test_batches_of_a_segment(segment: Path) -> None:
@@ -52,9 +62,9 @@ def test_batches_of_a_segment(segment: Path) -> None:
 
 
 def test_records_only_when_asked_for_and_payloads_likewise(segment: Path) -> None:
-    kinds = [entry.kind for entry in entries(segment, Depth(records=True))]
+    kinds = [entry.kind for entry in entries(segment, DumpOptions(records=True))]
     assert kinds == [BATCH, RECORD, RECORD, BATCH, RECORD]
-    record = entries(segment, Depth(records=True))[1]
+    record = entries(segment, DumpOptions(records=True))[1]
     assert record.fields == {
         "offset": 100,
         "CreateTime": 1000,
@@ -63,7 +73,7 @@ def test_records_only_when_asked_for_and_payloads_likewise(segment: Path) -> Non
         "sequence": -1,
         "headerKeys": ["h"],
     }
-    payloads = [entry.fields.get("payload") for entry in entries(segment, Depth(payloads=True))]
+    payloads = [entry.fields.get("payload") for entry in entries(segment, DumpOptions(payloads=True))]
     assert payloads == [None, "a", "b", None, "c"]
 
 
@@ -77,7 +87,7 @@ def test_control_batches_tell_what_they_mean(tmp_path: Path) -> None:
         timestamp=1,
     )
     path.write_bytes(marker)
-    _, record = entries(path, Depth(records=True))
+    _, record = entries(path, DumpOptions(records=True))
     assert record.fields["endTxnMarker"] == "ABORT"
 
 
@@ -93,14 +103,14 @@ def test_a_wrong_checksum_does_not_end_the_file(segment: Path) -> None:
     damaged = bytearray(segment.read_bytes())
     damaged[70] ^= 0xFF
     segment.write_bytes(damaged)
-    shown = entries(segment, Depth(records=True))
+    shown = entries(segment, DumpOptions(records=True))
     assert [entry.kind for entry in shown] == [BATCH, PROBLEM, BATCH, RECORD]
     assert shown[0].fields["isvalid"] is False
 
 
 def test_limits(segment: Path) -> None:
-    assert [entry.kind for entry in entries(segment, Depth(batch_bytes_max=10))] == [PROBLEM]
-    assert [entry.kind for entry in entries(segment, Depth(bytes_max=1))] == [BATCH]
+    assert [entry.kind for entry in entries(segment, DumpOptions(batch_bytes_max=10))] == [PROBLEM]
+    assert [entry.kind for entry in entries(segment, DumpOptions(bytes_max=1))] == [BATCH]
 
 
 def test_a_length_that_lies_allocates_nothing(tmp_path: Path) -> None:
@@ -115,7 +125,7 @@ def test_an_offset_index(segment: Path) -> None:
     position = next(iter(batches_of(str(segment))))[1].size_bytes
     index = segment.with_suffix(".index")
     index.write_bytes(pack(">ii", 2, position))
-    assert entries(index) == [Entry(ENTRY, {"offset": 102, "position": position})]
+    assert entries(index) == [DumpEntry(ENTRY, {"offset": 102, "position": position})]
     index.write_bytes(pack(">ii", 2, position) + bytes(16))
     assert len(entries(index)) == 1, "zeros behind the last entry are room that was set aside"
     index.write_bytes(pack(">ii", 2, 10_000))
@@ -127,7 +137,7 @@ def test_an_offset_index(segment: Path) -> None:
 def test_a_time_index(segment: Path) -> None:
     index = segment.with_suffix(".timeindex")
     index.write_bytes(pack(">qi", 1001, 1))
-    assert entries(index) == [Entry(ENTRY, {"timestamp": 1001, "offset": 101})]
+    assert entries(index) == [DumpEntry(ENTRY, {"timestamp": 1001, "offset": 101})]
     index.write_bytes(b"abc")
     assert entries(index)[0].kind == PROBLEM
 
@@ -157,5 +167,5 @@ def test_names_tell_what_a_file_is(tmp_path: Path) -> None:
     assert base_offset_of("00000000000000000080-0000000001.checkpoint") == 80
     with pytest.raises(ValueError, match="does not begin with an offset"):
         base_offset_of("x/orders.index")
-    with pytest.raises(ValueError, match="by its name"):
-        read_entries(str(tmp_path / "notes.txt"), Depth())
+    with pytest.raises(ValueError, match="not the name of a segment"):
+        read_entries(str(tmp_path / "notes.txt"), DumpOptions())

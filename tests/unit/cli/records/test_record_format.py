@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from millbeck.cli.record_format import FormatError, format_shower, json_shower, property_shower
+from millbeck.cli.records.record_format import FormatError, json_formatter, kcat_formatter, property_formatter
 from millbeck.kernel.ids import TopicPartition
 from millbeck.records.record import Record
 
@@ -28,18 +28,18 @@ FORMATS = {
 
 @pytest.mark.parametrize(("text", "expected"), FORMATS.values(), ids=FORMATS.keys())
 def test_format_strings(text: str, expected: bytes) -> None:
-    assert format_shower(text)(PLACE, RECORD) == expected
+    assert kcat_formatter(text)(PLACE, RECORD) == expected
 
 
 def test_null_is_empty_or_what_it_is_told_to_be() -> None:
-    assert format_shower("[%k|%s|%K|%S]")(PLACE, EMPTY) == b"[||-1|-1]"
-    assert format_shower("[%k|%s]", null=b"NULL")(PLACE, EMPTY) == b"[NULL|NULL]"
+    assert kcat_formatter("[%k|%s|%K|%S]")(PLACE, EMPTY) == b"[||-1|-1]"
+    assert kcat_formatter("[%k|%s]", null=b"NULL")(PLACE, EMPTY) == b"[NULL|NULL]"
 
 
 @pytest.mark.parametrize("text", ["%y", "%", "a%", "%s %"])
 def test_tokens_that_do_not_exist(text: str) -> None:
     with pytest.raises(FormatError):
-        format_shower(text)
+        kcat_formatter(text)
 
 
 def test_the_console_consumers_properties() -> None:
@@ -52,14 +52,14 @@ def test_the_console_consumers_properties() -> None:
         "key.separator": "|",
     }
     assert (
-        property_shower(everything)(PLACE, RECORD)
+        property_formatter(everything)(PLACE, RECORD)
         == b"CreateTime:1700000000000|Partition:3|Offset:7|a:1,b:null,a:2|k|value\n"
     )
-    assert property_shower({"print.headers": "true", "print.value": "false"})(PLACE, EMPTY) == b"NO_HEADERS\n"
-    assert property_shower({})(PLACE, EMPTY) == b"null\n"
-    assert property_shower({"null.literal": "-", "line.separator": ";"})(PLACE, EMPTY) == b"-;"
+    assert property_formatter({"print.headers": "true", "print.value": "false"})(PLACE, EMPTY) == b"NO_HEADERS\n"
+    assert property_formatter({})(PLACE, EMPTY) == b"null\n"
+    assert property_formatter({"null.literal": "-", "line.separator": ";"})(PLACE, EMPTY) == b"-;"
     with pytest.raises(FormatError, match=r"print\.cats"):
-        property_shower({"print.cats": "true"})
+        property_formatter({"print.cats": "true"})
 
 
 payloads = st.none() | st.binary(max_size=20)
@@ -68,7 +68,7 @@ payloads = st.none() | st.binary(max_size=20)
 @settings(max_examples=100)
 @given(payloads, payloads, st.lists(st.tuples(st.text(st.characters(codec="utf-8"), max_size=5), payloads), max_size=3))
 def test_json_loses_nothing(key: bytes | None, value: bytes | None, headers: list[tuple[str, bytes | None]]) -> None:
-    line = json_shower(PLACE, Record(1, 2, key, value, tuple(headers)))
+    line = json_formatter(PLACE, Record(1, 2, key, value, tuple(headers)))
     assert line.endswith(b"\n")
     shown = json.loads(line)
 

@@ -4,12 +4,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from millbeck.cli.record_lines import LineError, LineFormat, line_format, unescaped
+from millbeck.cli.records.record_lines import LineError, LineReader, line_format, unescaped
 
 parts = st.binary(max_size=10).filter(lambda part: b":" not in part and b"\t" not in part and b"," not in part)
 
 
-def form(key_separator: str | None = None, null_is_empty: bool = False, **properties: str) -> LineFormat:
+def form(key_separator: str | None = None, null_is_empty: bool = False, **properties: str) -> LineReader:
     dotted = {name.replace("_", "."): value for name, value in properties.items()}
     return line_format(dotted, key_separator=key_separator, null_is_empty=null_is_empty)
 

@@ -1,6 +1,13 @@
 from __future__ import annotations
 
-from millbeck.cli.record_payloads import as_text, control_record, fields_of, group_record, metadata_record, plain
+from millbeck.cli.records.record_payloads import (
+    as_text,
+    control_record,
+    fields_of,
+    group_record,
+    metadata_record,
+    plain,
+)
 from millbeck.coordinator.group import records as group_records
 from millbeck.kernel.ids import ZERO_UUID
 from millbeck.metadata import framing
@@ -36,9 +43,9 @@ def test_a_tombstone_has_no_value() -> None:
 
 
 def test_group_records_that_are_none_are_said_to_be() -> None:
-    assert group_record(b"\0\x63", b"x") == ("<of an unknown type>", None)
+    assert group_record(b"\0\x63", b"x") == ("<unknown type>", None)
     assert str(group_record(b"\0\1\0", b"x")[0]).startswith("<unreadable")
-    assert group_record(None, b"x") == ("<of an unknown type>", None)
+    assert group_record(None, b"x") == ("<unknown type>", None)
 
 
 def test_a_metadata_record() -> None:
@@ -65,7 +72,7 @@ def test_markers_and_the_quorums_records() -> None:
         "version": 0,
     }
     assert control_record(control.control_key(control.ControlType.COMMIT)[:2] + b"\0\x63", b"") == {
-        "controlRecord": "<of an unknown type>"
+        "controlRecord": "<unknown type>"
     }
     assert "unreadable" in str(control_record(None, None))
 

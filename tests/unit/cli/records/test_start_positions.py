@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from millbeck.cli.start_positions import Start, assign, parse_start, range_note
+from millbeck.cli.records.start_positions import Start, assign, out_of_range_message, parse_start_offset
 from millbeck.client.consumer import OffsetAndTimestamp
 from millbeck.kernel.ids import TopicPartition
 
@@ -24,19 +24,19 @@ STARTS = {
 
 @pytest.mark.parametrize(("text", "expected"), STARTS.items())
 def test_places_to_begin(text: str, expected: Start) -> None:
-    assert parse_start(text) == expected
+    assert parse_start_offset(text) == expected
 
 
 @pytest.mark.parametrize("text", ["9" * 20, "-" + "9" * 20, "s@" + "9" * 20])
 def test_what_is_too_large(text: str) -> None:
     with pytest.raises(ValueError, match="64 bits"):
-        parse_start(text)
+        parse_start_offset(text)
 
 
 @pytest.mark.parametrize("text", ["", "first", "s@", "s@noon", "1.5"])
 def test_what_is_no_place(text: str) -> None:
     with pytest.raises(ValueError, match="is not earliest"):
-        parse_start(text)
+        parse_start_offset(text)
 
 
 A, B = TopicPartition("t", 0), TopicPartition("t", 1)
@@ -84,21 +84,24 @@ PLACES = {
 NOTES = {
     "within": (12, 10, 100, None),
     "the end is where the next one comes": (100, 10, 100, None),
-    "beyond": (101, 10, 100, "there is no offset 101: it has 10 to 99; waiting at the end, 100"),
-    "gone": (9, 10, 100, "there is no offset 9: it has 10 to 99; beginning at 10"),
-    "empty": (5, 3, 3, "there is no offset 5: it is empty, the next will be 3; waiting at the end, 3"),
+    "beyond": (101, 10, 100, "offset 101 does not exist: the partition has 10 to 99; waiting at the end, 100"),
+    "gone": (9, 10, 100, "offset 9 does not exist: the partition has 10 to 99; starting at 10"),
+    "empty": (5, 3, 3, "offset 5 does not exist: the partition is empty, the next offset is 3; waiting at the end, 3"),
 }
 
 
 @pytest.mark.parametrize(("offset", "first", "end", "expected"), NOTES.values(), ids=NOTES.keys())
 def test_an_offset_that_is_not_there_is_told_of(offset: int, first: int, end: int, expected: str | None) -> None:
-    assert range_note(offset, first, end) == expected
+    assert out_of_range_message(offset, first, end) == expected
 
 
 def test_each_partition_without_the_offset_is_named(capsys: pytest.CaptureFixture[str]) -> None:
     consumer: Any = FakeConsumer()
     asyncio.run(assign(consumer, [A, B], Start(offset=50)))
-    assert capsys.readouterr().err == "millbeck: t-1: there is no offset 50: it has 0 to 2; waiting at the end, 3\n"
+    assert (
+        capsys.readouterr().err
+        == "millbeck: t-1: offset 50 does not exist: the partition has 0 to 2; waiting at the end, 3\n"
+    )
 
 
 @pytest.mark.parametrize(("start", "expected"), PLACES.values(), ids=PLACES.keys())

@@ -7,8 +7,8 @@ from typing import Any
 import click
 import pytest
 
-from millbeck.cli import directory_moves
-from millbeck.cli.directory_moves import move_logs, places_shown, whereabouts
+from millbeck.cli.topics import directory_moves
+from millbeck.cli.topics.directory_moves import move_logs, places_shown, whereabouts
 from millbeck.client.admin.outcomes import Outcomes
 from millbeck.client.admin.results import LogDirDescription, LogReplica
 from millbeck.kernel.errors import ApiError, LogDirNotFound, ReplicaNotAvailable
@@ -49,8 +49,8 @@ def test_a_broker_that_has_no_log_yet_is_asked_again(
     asyncio.run(move_logs(brokers, {(1, T0): "/a", (2, T1): "/b"}))
     assert brokers.asked == [{(1, T0): "/a", (2, T1): "/b"}, {(2, T1): "/b"}]
     assert capsys.readouterr().out.splitlines() == [
-        "t-0 on broker 1: on its way to /a",
-        "t-1 on broker 2: on its way to /b",
+        "t-0 on broker 1: moving to /a",
+        "t-1 on broker 2: moving to /b",
     ]
 
 
@@ -72,5 +72,5 @@ def test_where_replicas_are_and_whether_that_is_where_they_shall_be(capsys: pyte
 
 
 def test_a_replica_that_is_nowhere_or_elsewhere() -> None:
-    assert whereabouts("/a", None, None) == "not on its broker, and shall be in /a"
-    assert whereabouts("/a", "/b", "/c") == "not moving, and is in /b instead of /a"
+    assert whereabouts("/a", None, None) == "not found on its broker, expected in /a"
+    assert whereabouts("/a", "/b", "/c") == "not moving: it is in /b instead of /a"

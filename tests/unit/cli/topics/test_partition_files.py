@@ -5,7 +5,7 @@ from pathlib import Path
 import click
 import pytest
 
-from millbeck.cli.partition_files import (
+from millbeck.cli.topics.partition_files import (
     assignment_text,
     read_assignment,
     read_directories,
@@ -75,7 +75,7 @@ def test_directories_are_those_of_the_replicas_in_their_order(tmp_path: Path) ->
         ('"/a"', "not a list of directories"),
         ("[1, 2]", "not a list of directories"),
         ('["/a"]', "a-0 needs as many log_dirs as replicas"),
-        ('["any", "b"]', "'b' is no absolute path"),
+        ('["any", "b"]', "'b' is neither an absolute path"),
     ],
 )
 def test_directories_that_can_not_be_meant(tmp_path: Path, log_dirs: str, said: str) -> None:

@@ -1,0 +1,1 @@
+"""ACLs on the command line: their words, files of them, and why something is allowed."""

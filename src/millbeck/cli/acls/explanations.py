@@ -1,0 +1,138 @@
+"""Why something is allowed or denied: the decision, the ACL behind it, and the smallest ACL that would allow it.
+
+The decisions are made here, with the ACLs that the cluster describes, by the same rules as in a broker, so it works for
+Apache Kafka as well. What a broker does not tell are its superusers: they are options of the command.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from millbeck.cli.acls.files import Question
+from millbeck.cli.acls.words import entry_row, sentence
+from millbeck.security.acls import AccessControlEntry
+from millbeck.security.authorizer import Operation, PatternType, Permission
+from millbeck.security.principal import parse_principal
+from millbeck.security.standard_authorizer import Decision, Rule, StandardAuthorizer
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Explanation:
+    question: Question
+    decision: Decision
+    denying: tuple[AccessControlEntry, ...]
+    """Every ACL that denies it: all of them would have to go."""
+    would_allow: AccessControlEntry | None
+    """The smallest ACL that would allow it; None where it is allowed, or no ACL could help."""
+
+    def row(self) -> dict[str, object]:
+        return {
+            "question": str(self.question),
+            "allowed": self.decision.is_allowed,
+            "rule": self.decision.rule.value,
+            "acl": None if self.decision.entry is None else entry_row(self.decision.entry),
+            "denied_by": [entry_row(entry) for entry in self.denying],
+            "would_allow": None if self.would_allow is None else entry_row(self.would_allow),
+        }
+
+    def lines(self) -> Iterable[str]:
+        decision = self.decision
+        yield f"{self.question}: {'ALLOWED' if decision.is_allowed else 'DENIED'}"
+        match decision.rule:
+            case Rule.SUPER_USER:
+                yield f"  {self.question.principal} is a superuser (super.users)"
+            case Rule.DEFAULT_ALLOW:
+                yield "  no ACL covers the resource, and allow.everyone.if.no.acl.found is true"
+            case Rule.DEFAULT_DENY:
+                yield "  no ACL allows it"
+            case Rule.ACL:
+                assert decision.entry is not None
+                yield f"  by the ACL: {sentence(decision.entry)}"
+        for entry in self.denying:
+            if entry != decision.entry:
+                yield f"  also denied by: {sentence(entry)}"
+        if self.denying:
+            yield "  a DENY is stronger than any ALLOW: remove what denies it first"
+        if self.would_allow is not None:
+            yield f"  the smallest ACL that would allow it: {sentence(self.would_allow)}"
+
+
+def make_authorizer(
+    entries: Iterable[AccessControlEntry], super_users: Iterable[str], *, allow_everyone: bool
+) -> StandardAuthorizer:
+    authorizer = StandardAuthorizer(tuple(super_users), allow_everyone_if_no_acl_found=allow_everyone)
+    authorizer.change((), entries)
+    authorizer.loaded()
+    return authorizer
+
+
+def explain(authorizer: StandardAuthorizer, entries: Iterable[AccessControlEntry], question: Question) -> Explanation:
+    decision = authorizer.explain(
+        parse_principal(question.principal),
+        question.host,
+        question.operation,
+        question.resource_type,
+        question.resource_name,
+    )
+    denying: tuple[AccessControlEntry, ...] = ()
+    if not decision.is_allowed:
+        denying = tuple(entry for entry in entries if _denies(entry, question))
+    return Explanation(
+        question=question,
+        decision=decision,
+        denying=denying,
+        would_allow=None if decision.is_allowed else _smallest(question, denying, entries),
+    )
+
+
+def _denies(entry: AccessControlEntry, question: Question) -> bool:
+    """Alone with an ACL that allows everything, does this entry deny it?"""
+    if entry.permission_type != Permission.DENY:
+        return False
+    everything = AccessControlEntry(
+        resource_type=question.resource_type,
+        resource_name="*",
+        pattern_type=PatternType.LITERAL,
+        principal="User:*",
+        host="*",
+        operation=Operation.ALL,
+        permission_type=Permission.ALLOW,
+    )
+    return not is_allowed(make_authorizer((everything, entry), (), allow_everyone=False), question)
+
+
+def _smallest(
+    question: Question, denying: tuple[AccessControlEntry, ...], entries: Iterable[AccessControlEntry]
+) -> AccessControlEntry | None:
+    """None where removing what denies it is enough."""
+    left = [entry for entry in entries if entry not in denying]
+    if denying and is_allowed(make_authorizer(left, (), allow_everyone=False), question):
+        return None
+    return AccessControlEntry(
+        resource_type=question.resource_type,
+        resource_name=question.resource_name,
+        pattern_type=PatternType.LITERAL,
+        principal=question.principal,
+        host=question.host,
+        operation=question.operation,
+        permission_type=Permission.ALLOW,
+    )
+
+
+def is_allowed(authorizer: StandardAuthorizer, question: Question) -> bool:
+    return authorizer.authorize(
+        parse_principal(question.principal),
+        question.host,
+        question.operation,
+        question.resource_type,
+        question.resource_name,
+    )
+
+
+def summary(explanations: Iterable[Explanation]) -> Mapping[str, object]:
+    listed = list(explanations)
+    return {
+        "allowed": all(each.decision.is_allowed for each in listed),
+        "decisions": [each.row() for each in listed],
+    }

@@ -1,0 +1,507 @@
+"""``millbeck group``: list, describe, reset and delete consumer groups."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, cast
+
+import click
+
+from millbeck.cli.commands.topic import raise_failures
+from millbeck.cli.completed_types import FILE, GROUP, TOPIC
+from millbeck.cli.connection_options import Target, run_admin, target_options
+from millbeck.cli.groups.options import (
+    FLAGS,
+    check_execution,
+    check_topics,
+    chosen,
+    delete_groups,
+    filter_option,
+    groups_asked_for,
+    raise_group_failures,
+    split,
+)
+from millbeck.cli.output import TABLE, output_option, show_rows
+from millbeck.cli.verbs import SubcommandGroup, is_kafka_style, kafka_tool, one_name
+
+if TYPE_CHECKING:
+    from millbeck.client.admin import Admin
+    from millbeck.client.admin.results import GroupDescription
+    from millbeck.kernel.errors import ApiError
+
+STATES: Final = (
+    "Assigning",
+    "CompletingRebalance",
+    "Dead",
+    "Empty",
+    "NotReady",
+    "PreparingRebalance",
+    "Reconciling",
+    "Stable",
+)
+TYPES: Final = ("Classic", "Consumer", "Share", "Streams")
+DESCRIBED_TYPES: Final = ("", "classic", "consumer", "share")
+"""The group types listed as consumer groups; old brokers return no type."""
+TITLES: Final = {"coordinator": "COORDINATOR (ID)", "members": "#MEMBERS", "partitions": "#PARTITIONS"}
+"""Column headings where Kafka's table differs from the field name in JSON."""
+
+
+@click.group(cls=SubcommandGroup, flags=FLAGS)
+def command() -> None:
+    """Manage consumer groups (Kafka's kafka-consumer-groups, whose flags are accepted too)."""
+
+
+@command.command("list")
+@filter_option("--state", "states", "state")
+@filter_option("--type", "types", "type")
+@output_option
+@target_options
+@click.pass_context
+def list_groups(
+    ctx: click.Context, states: tuple[str, ...], types: tuple[str, ...], output: str, target: Target
+) -> None:
+    """List the groups of all brokers. With the flag --list only names are printed, as by Kafka's tool.
+
+    \b
+    Examples:
+      millbeck group list
+      millbeck group list --state Empty --output json
+    """
+
+    chosen_states = chosen(ctx, states, STATES, "--state")
+    chosen_types = chosen(ctx, types, TYPES, "--type")
+
+    async def work(admin: Admin) -> None:
+        # Kafka's tool lists no share groups: they have a tool of their own.
+        wanted = ("classic", "consumer") if kafka_tool() is not None and not chosen_types else chosen_types
+        found = await admin.list_groups(states=chosen_states, types=wanted)
+        if output == TABLE and is_kafka_style(ctx) and not (states or types):
+            for name in found:
+                click.echo(name)
+            return
+        if kafka_tool() is not None:
+            from millbeck.cli.kafka_tools.formats import print_groups
+
+            listed = (
+                {"group": each.group_id, "state": each.state, "type": each.type.capitalize()} for each in found.values()
+            )
+            print_groups(listed, with_type=bool(types), with_state=bool(states))
+            return
+        show_rows(
+            (
+                {"group": each.group_id, "state": each.state, "type": each.type, "protocol": each.protocol_type}
+                for each in found.values()
+            ),
+            output,
+        )
+
+    run_admin(target, work)
+
+
+@command.command("describe")
+@click.argument("names", type=GROUP, nargs=-1)
+@click.option("-g", "--group", type=GROUP, multiple=True, metavar="ID", help="The same as NAMES.")
+@click.option("--all-groups", is_flag=True, help="All groups.")
+@click.option("--offsets", is_flag=True, help="Committed offsets and lag by partition (the default).")
+@click.option("--members", is_flag=True, help="Members instead of offsets.")
+@click.option("--verbose", is_flag=True, help="With --members: the assigned partitions; with --state: the epochs.")
+@click.option("--state", is_flag=True, help="State, coordinator and number of members instead of offsets.")
+@output_option
+@target_options
+@click.pass_context
+def describe(
+    ctx: click.Context,
+    names: tuple[str, ...],
+    group: tuple[str, ...],
+    all_groups: bool,
+    offsets: bool,
+    members: bool,
+    verbose: bool,
+    state: bool,
+    output: str,
+    target: Target,
+) -> None:
+    """Describe groups: committed offsets and lag, their members, or their state.
+
+    Share groups can be named too. If one group fails, the others are shown and the exit code is 1.
+
+    \b
+    Examples:
+      millbeck group describe billing
+      millbeck group describe billing --members --verbose
+      millbeck group describe --all-groups --state --output json
+    """
+    if sum((offsets, members, state)) > 1:
+        raise click.UsageError("choose one of --offsets, --members and --state", ctx)
+    asked = groups_asked_for(ctx, names, group, all_groups=all_groups)
+
+    async def work(admin: Admin) -> None:
+        found = await _described(admin, list(asked), all_groups=all_groups)
+        rows: list[dict[str, object]] = []
+        for each in found.groups:
+            if not each.members and output == TABLE and not state:
+                click.echo(f"group {each.group_id} has no active members", err=True)
+            if kafka_tool() is not None:
+                continue
+            if members:
+                rows += member_rows(each, verbose)
+            elif state:
+                rows.append(state_row(each, verbose))
+            else:
+                rows += await _offset_rows(admin, each, found.failed)
+        if kafka_tool() is not None:
+            await _describe_as_kafka(admin, found, members=members, state=state, verbose=verbose)
+            await raise_group_failures(admin, found.failed)
+            return
+        share_rows = await _share_rows(admin, found, members=members, state=state, verbose=verbose)
+        if output != TABLE:
+            show_rows(rows + share_rows, output)
+        else:
+            if state:
+                await show_coordinators(admin, rows + share_rows)
+            show_rows(rows, output, titles=TITLES)
+            if rows and share_rows:
+                click.echo()
+            show_rows(share_rows, output, titles=TITLES)
+        await raise_group_failures(admin, found.failed)
+
+    run_admin(target, work)
+
+
+async def _describe_as_kafka(admin: Admin, found: Described, *, members: bool, state: bool, verbose: bool) -> None:
+    """One table per group, in the columns of Kafka's tool."""
+    from millbeck.cli.kafka_tools import formats
+
+    for each in found.groups:
+        if members:
+            rows = member_rows(each, verbose)
+            for row, member in zip(rows, each.members, strict=True):
+                row["assignment"] = formats.assignment_text(member.assignment)
+                row["target_assignment"] = formats.assignment_text(member.target_assignment or ())
+            columns = formats.GROUP_MEMBERS_VERBOSE if verbose else formats.GROUP_MEMBERS
+        elif state:
+            rows = [state_row(each, verbose)]
+            rows[0]["assignment_strategy"] = each.protocol or None
+            await show_coordinators(admin, rows)
+            columns = formats.GROUP_STATE_VERBOSE if verbose else formats.GROUP_STATE
+        else:
+            rows = await _offset_rows(admin, each, found.failed)
+            columns = formats.GROUP_OFFSETS_VERBOSE if verbose else formats.GROUP_OFFSETS
+        click.echo("")
+        formats.print_table(rows, columns)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Described:
+    """Groups of all protocols: share groups are kept apart, as their rows have other columns."""
+
+    groups: list[GroupDescription]
+    share_groups: list[str]
+    failed: dict[str, ApiError]
+    """The error by group; errors of later requests are added."""
+
+
+async def _described(admin: Admin, names: list[str], *, all_groups: bool) -> Described:
+    from millbeck.client.admin.outcomes import Outcomes
+    from millbeck.kernel.errors import GroupIdNotFound, UnsupportedVersion
+
+    listed = await admin.list_groups() if all_groups else {}
+    asked = names or list(listed)
+    found = await admin.describe_groups(asked) if asked else Outcomes({})
+    groups = [each for each in found.succeeded.values() if each.state != "Dead"]
+    known = {each.group_id for each in groups}
+    failed = {name: found.failed.get(name) or GroupIdNotFound() for name in asked if name not in known}
+    unknown = [name for name, error in failed.items() if isinstance(error, GroupIdNotFound)]
+    shares = await admin.describe_share_groups(unknown) if unknown else Outcomes({})
+    for name in unknown:
+        error = shares.failed.get(name)
+        is_unknown = isinstance(error, GroupIdNotFound | UnsupportedVersion)
+        if error is not None and not is_unknown:
+            failed[name] = error
+        elif error is None or (name in listed and listed[name].type.lower() in DESCRIBED_TYPES):
+            # A share group, or a group that was deleted after the listing.
+            del failed[name]
+    return Described(groups=groups, share_groups=list(shares.succeeded), failed=failed)
+
+
+async def _share_rows(
+    admin: Admin, found: Described, *, members: bool, state: bool, verbose: bool
+) -> list[dict[str, object]]:
+    if not found.share_groups:
+        return []
+    from millbeck.cli.commands.share import described_rows
+
+    rows, failed = await described_rows(admin, found.share_groups, members=members, state=state, verbose=verbose)
+    found.failed.update(failed)
+    return rows
+
+
+async def show_coordinators(admin: Admin, rows: list[dict[str, object]]) -> None:
+    """Put the coordinator's host and port beside its id, as Kafka's tool does."""
+    nodes = {each.node_id: f"{each.host}:{each.port}" for each in (await admin.describe_cluster()).nodes}
+    for row in rows:
+        coordinator_id = cast("int", row["coordinator"])
+        row["coordinator"] = f"{nodes.get(coordinator_id, '?')} ({coordinator_id})"
+
+
+@command.command("delete")
+@click.argument("names", type=GROUP, nargs=-1)
+@click.option("-g", "--group", type=GROUP, multiple=True, metavar="ID", help="The same as NAMES.")
+@click.option("--all-groups", is_flag=True, help="All groups.")
+@target_options
+@click.pass_context
+def delete(
+    ctx: click.Context, names: tuple[str, ...], group: tuple[str, ...], all_groups: bool, target: Target
+) -> None:
+    """Delete groups without members, with their committed offsets.
+
+    \b
+    Examples:
+      millbeck group delete billing
+    """
+    asked = groups_asked_for(ctx, names, group, all_groups=all_groups)
+
+    async def work(admin: Admin) -> None:
+        await delete_groups(admin, list(await admin.list_groups()) if all_groups else asked)
+
+    run_admin(target, work)
+
+
+@command.command("validate-regex")
+@click.argument("regex")
+def validate_regex(regex: str) -> None:
+    """Check a regular expression that a consumer of the new protocol subscribes by (RE2). Asks no broker.
+
+    
+    Examples:
+      millbeck group validate-regex 'orders-.*'
+    """
+    from millbeck.coordinator.group.consumer.regular_expressions import check
+    from millbeck.kernel.errors import InvalidRegularExpression
+
+    try:
+        check(regex)
+    except InvalidRegularExpression as error:
+        raise click.ClickException(str(error)) from error
+    click.echo(f"The regular expression `{regex}` is valid.")
+
+
+@command.command("delete-offsets")
+@click.argument("name", type=GROUP, required=False)
+@click.option("-g", "--group", type=GROUP, metavar="ID", help="The same as NAME.")
+@click.option(
+    "-t",
+    "--topic",
+    "topics",
+    type=TOPIC,
+    multiple=True,
+    required=True,
+    metavar="TOPIC",
+    help="A topic whose offsets to delete.",
+)
+@target_options
+@click.pass_context
+def delete_offsets(
+    ctx: click.Context, name: str | None, group: str | None, topics: tuple[str, ...], target: Target
+) -> None:
+    """Delete a group's committed offsets of topics that it does not consume now.
+
+    \b
+    Examples:
+      millbeck group delete-offsets billing --topic orders
+    """
+    asked = one_name(ctx, name, group, "group")
+    names = split(topics)
+
+    async def work(admin: Admin) -> None:
+        committed = (await admin.list_group_offsets([asked]))[asked]
+        wanted = [each for each in committed if each.topic in names]
+        if not wanted:
+            raise click.ClickException(f"group {asked} has no committed offsets for {', '.join(names)}")
+        outcomes = await admin.delete_group_offsets(asked, wanted)
+        if kafka_tool() is not None:
+            from millbeck.cli.kafka_tools.formats import print_offsets_deleted
+
+            print_offsets_deleted(asked, outcomes)
+            return
+        for partition in outcomes.succeeded:
+            click.echo(f"deleted the offset of {partition}")
+        raise_failures(outcomes.failed)
+
+    run_admin(target, work)
+
+
+@command.command("reset")
+@click.argument("name", type=GROUP, required=False)
+@click.option("-g", "--group", type=GROUP, metavar="ID", help="The same as NAME.")
+@click.option(
+    "-t",
+    "--topic",
+    "topics",
+    type=TOPIC,
+    multiple=True,
+    metavar="TOPIC[:0,1]",
+    help="A topic, or some partitions of it.",
+)
+@click.option("--all-topics", is_flag=True, help="Every topic the group has committed offsets for.")
+@click.option("--to-earliest", is_flag=True, help="To the earliest offset.")
+@click.option("--to-latest", is_flag=True, help="To the latest offset.")
+@click.option("--to-current", is_flag=True, help="To the committed offset, or the latest if there is none.")
+@click.option("--to-offset", type=int, help="To this offset.")
+@click.option("--shift-by", type=int, help="By this many records, backwards when negative.")
+@click.option(
+    "--to-datetime",
+    metavar="YYYY-MM-DDTHH:MM:SS",
+    help="To the first record at or after this time; UTC unless it has a zone.",
+)
+@click.option("--by-duration", metavar="PnDTnHnMnS", help="To the first record not older than this duration.")
+@click.option(
+    "--from-file", metavar="FILE", type=FILE, help="To the offsets in a file with lines TOPIC,PARTITION,OFFSET."
+)
+@click.option("--export", is_flag=True, help="Print the plan in the format of --from-file.")
+@click.option("--dry-run", is_flag=True, help="Only show the plan (the default without --execute).")
+@click.option("--execute", is_flag=True, help="Carry out the plan.")
+@click.option("--create", is_flag=True, help="Create the group if it does not exist; --reset-offsets always does.")
+@output_option
+@target_options
+@click.pass_context
+def reset(
+    ctx: click.Context,
+    /,
+    name: str | None,
+    group: str | None,
+    topics: tuple[str, ...],
+    all_topics: bool,
+    dry_run: bool,
+    execute: bool,
+    create: bool,
+    export: bool,
+    output: str,
+    target: Target,
+    **positions: Any,
+) -> None:
+    """Reset the committed offsets of a group without members. Shows the plan; --execute carries it out.
+
+    An offset out of range is replaced by the nearest valid one, with a note on standard error.
+
+    \b
+    Examples:
+      millbeck group reset billing --topic orders --to-earliest
+      millbeck group reset billing --all-topics --to-datetime 2026-01-31T12:00:00 --execute
+      millbeck group reset billing --topic orders:0,1 --shift-by -100 --execute
+      millbeck group reset billing --all-topics --to-current --export > offsets.csv
+      millbeck group reset billing --from-file offsets.csv --execute
+    """
+    from millbeck.cli.groups.positions import exported, parse_partitions, position_of, reset_plan
+
+    asked = one_name(ctx, name, group, "group")
+    check_execution(ctx, dry_run=dry_run, execute=execute)
+    position = position_of(positions)
+    if position.offsets is None:
+        check_topics(ctx, topics, all_topics=all_topics)
+    places = [parse_partitions(text) for text in topics]
+
+    async def work(admin: Admin) -> None:
+        from millbeck.client.admin.results import GroupOffset
+
+        creates = create or is_kafka_style(ctx)
+        plan = await reset_plan(admin, asked, places, position, creates=creates)
+        for partition, move in plan.items():
+            if move.note is not None:
+                click.echo(f"{partition}: {move.note}", err=True)
+        if export:
+            click.echo(exported(plan), nl=False)
+            return
+        rows = [
+            {
+                "group": asked,
+                "topic": partition.topic,
+                "partition": partition.partition,
+                "current_offset": move.current,
+                "new_offset": move.new,
+            }
+            for partition, move in plan.items()
+        ]
+        if kafka_tool() is not None:
+            from millbeck.cli.kafka_tools.formats import NEW_OFFSETS, print_table
+
+            print_table(rows, NEW_OFFSETS)
+        else:
+            show_rows(rows, output)
+        if execute:
+            new_offsets = {partition: GroupOffset(offset=move.new) for partition, move in plan.items()}
+            raise_failures((await admin.alter_group_offsets(asked, new_offsets)).failed)
+        elif output == TABLE:
+            click.echo("nothing was changed: add --execute to carry this out", err=True)
+
+    run_admin(target, work)
+
+
+def member_rows(group: GroupDescription, verbose: bool) -> list[dict[str, object]]:
+    rows = []
+    for each in group.members:
+        row: dict[str, object] = {
+            "group": group.group_id,
+            "consumer_id": each.member_id,
+            "group_instance_id": each.instance_id,
+            "host": each.host,
+            "client_id": each.client_id,
+            "partitions": len(each.assignment),
+        }
+        if verbose:
+            row["assignment"] = [str(partition) for partition in each.assignment]
+        if verbose and each.target_assignment is not None:
+            row |= {
+                "current_epoch": each.epoch,
+                "target_epoch": group.target_epoch,
+                "target_assignment": [str(partition) for partition in each.target_assignment],
+                "upgraded": not each.uses_classic_protocol,
+            }
+        rows.append(row)
+    return rows
+
+
+def state_row(group: GroupDescription, verbose: bool = False) -> dict[str, object]:
+    row: dict[str, object] = {
+        "group": group.group_id,
+        "coordinator": group.coordinator_id,
+        "assignment_strategy": group.protocol,
+        "state": group.state,
+        "members": len(group.members),
+    }
+    if verbose:
+        row |= {"group_epoch": group.epoch, "target_assignment_epoch": group.target_epoch}
+    return row
+
+
+async def _offset_rows(admin: Admin, group: GroupDescription, failed: dict[str, ApiError]) -> list[dict[str, object]]:
+    """A row per partition with a committed offset or an assigned member; none for a group that failed."""
+    from millbeck.client.admin.results import LATEST
+
+    offsets = await admin.list_group_offsets([group.group_id])
+    if offsets.failed:
+        failed |= offsets.failed
+        return []
+    committed = offsets[group.group_id]
+    owners = {partition: each for each in group.members for partition in each.assignment}
+    partitions = sorted({**committed, **owners})
+    ends = await admin.list_offsets(dict.fromkeys(partitions, LATEST)) if partitions else None
+    rows = []
+    for partition in partitions:
+        current = committed[partition].offset if partition in committed else None
+        end = ends.succeeded[partition].offset if ends is not None and partition in ends.succeeded else None
+        owner = owners.get(partition)
+        rows.append(
+            {
+                "group": group.group_id,
+                "topic": partition.topic,
+                "partition": partition.partition,
+                "current_offset": current,
+                "log_end_offset": end,
+                "lag": None if current is None or end is None else max(0, end - current),
+                "consumer_id": owner.member_id if owner is not None else None,
+                "host": owner.host if owner is not None else None,
+                "client_id": owner.client_id if owner is not None else None,
+            }
+        )
+    return rows

@@ -1,0 +1,127 @@
+"""``millbeck registry``: run an instance of the schema registry."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import sys
+from collections.abc import Callable
+from typing import Final
+
+import click
+
+from millbeck.cli.completed_types import FILE
+from millbeck.cli.verbs import Command
+
+_EXTRA: Final = "the registry needs its extra: pip install 'millbeck[registry]'"
+
+
+class _InputWatch(asyncio.Protocol):
+    """Tells that standard input has ended: the parent is gone."""
+
+    def __init__(self, ended: Callable[[], None]) -> None:
+        self._ended = ended
+
+    def connection_lost(self, error: Exception | None) -> None:
+        self._ended()
+
+
+class _Verbs(click.Group):
+    command_class = Command
+
+
+@click.group(cls=_Verbs)
+def command() -> None:
+    """Run the schema registry.
+
+    \b
+    Examples:
+      millbeck registry start
+      millbeck registry start --config schema-registry.properties
+    """
+
+
+@command.command()
+@click.option("-c", "--config", "path", metavar="FILE", type=FILE, help="A schema-registry.properties file.")
+@click.option("--set", "settings", multiple=True, metavar="KEY=VALUE", help="Override a setting; can be repeated.")
+@click.option("--socket", "socket_number", type=int, hidden=True)
+@click.option("--idle-seconds", type=float, hidden=True)
+@click.option("--stops-with-input", is_flag=True, hidden=True)
+@click.option("-v", "--verbose", is_flag=True, help="Log to standard error.")
+def start(
+    path: str | None,
+    settings: tuple[str, ...],
+    socket_number: int | None,
+    idle_seconds: float | None,
+    stops_with_input: bool,
+    verbose: bool,
+) -> None:
+    """Run an instance, by default on port 8081 for the brokers at 127.0.0.1:9092.
+
+    Precedence: --set, then SCHEMA_REGISTRY_… variables, then the file.
+
+    \b
+    Examples:
+      millbeck registry start
+      millbeck registry start --set listeners=http://127.0.0.1:8085 --set kafkastore.bootstrap.servers=broker:9092
+    """
+    try:
+        from millbeck.registry.rest.config import parse, settings_of_environment
+        from millbeck.registry.rest.serving import serve
+    except ModuleNotFoundError as error:
+        raise click.ClickException(f"{_EXTRA} ({error.name} is missing)") from error
+    from millbeck.cli.nodes.ports import PortUnusable, check_port_is_free
+    from millbeck.cli.settings import settings_of_options
+    from millbeck.host import real_environment
+    from millbeck.kernel.errors import ApiError, InvalidConfig
+    from millbeck.kernel.properties import parse_properties
+
+    logging.basicConfig(level=logging.INFO if verbose else logging.WARNING, stream=sys.stderr)
+    in_file: dict[str, str] = {}
+    if path is not None:
+        try:
+            with open(path, encoding="utf-8") as file:
+                in_file = parse_properties(file.read())
+        except (OSError, UnicodeDecodeError, InvalidConfig) as error:
+            raise click.ClickException(f"{path}: {error}") from error
+    try:
+        given = {**in_file, **settings_of_environment(os.environ), **settings_of_options(settings)}
+        config, client, unknown = parse(given)
+        host, port = config.address
+        if socket_number is None:
+            check_port_is_free(host, port)
+    except PortUnusable as error:
+        raise click.ClickException(f"{error}; stop what uses the port or change listeners") from error
+    except InvalidConfig as error:
+        raise click.ClickException(str(error)) from error
+    for name in unknown:
+        click.echo(f"millbeck: {name} is not a setting of this release and has no effect", err=True)
+
+    def ready(bound: int) -> None:
+        shown = f"[{host}]" if ":" in host else host or "0.0.0.0"
+        click.echo(f"listening on http://{shown}:{bound}")
+
+    async def run() -> None:
+        stop = asyncio.Event()
+        if stops_with_input:
+            await asyncio.get_running_loop().connect_read_pipe(lambda: _InputWatch(stop.set), sys.stdin)
+        await serve(
+            real_environment(),
+            config,
+            client,
+            on_ready=ready,
+            socket_number=socket_number,
+            idle_seconds=idle_seconds,
+            stop=stop,
+        )
+
+    try:
+        asyncio.run(run())
+    except TimeoutError as error:
+        brokers = ", ".join(config.bootstrap_servers)
+        raise click.ClickException(
+            f"no answer from {brokers} in kafkastore.init.timeout.ms: check kafkastore.bootstrap.servers"
+        ) from error
+    except (ApiError, InvalidConfig) as error:
+        raise click.ClickException(str(error)) from error

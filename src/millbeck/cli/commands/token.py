@@ -1,0 +1,192 @@
+"""``millbeck token``: delegation tokens, by which others log in as their owner."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from millbeck.cli.connection_options import Target, run_admin, target_options
+from millbeck.cli.output import output_option, show_rows
+from millbeck.cli.verbs import SubcommandGroup
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from millbeck.client.admin import Admin
+    from millbeck.client.admin.tokens import DelegationToken
+    from millbeck.security.principal import Principal
+
+FLAGS: Final = {"--create": "create", "--describe": "list", "--renew": "renew", "--expire": "expire"}
+COLUMNS: Final = ("token_id", "owner", "requester", "renewers", "issued", "expires", "cannot_be_renewed_after")
+
+
+@click.group(cls=SubcommandGroup, flags=FLAGS)
+def command() -> None:
+    """Create, show, renew and expire delegation tokens (Kafka's kafka-delegation-tokens)."""
+
+
+def period_option(*names: str, text: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    return click.option(*names, "period_ms", type=int, default=-1, metavar="MS", help=f"{text} In milliseconds.")
+
+
+def token_argument(function: Callable[..., None]) -> Callable[..., None]:
+    function = click.option("--hmac", metavar="HMAC", help="The token's secret instead of its id, as in Kafka.")(
+        function
+    )
+    return click.argument("token_id", metavar="TOKEN_ID", required=False)(function)
+
+
+@command.command("create")
+@click.option(
+    "--owner", "--owner-principal", "owner", metavar="TYPE:NAME", help="Default: who this command logs in as."
+)
+@click.option(
+    "--renewer",
+    "--renewer-principal",
+    "renewers",
+    multiple=True,
+    metavar="TYPE:NAME",
+    help="Who else may renew it; can be repeated.",
+)
+@period_option(
+    "--max-lifetime", "--max-life-time-period", text="It cannot be renewed beyond this; default: the broker's limit."
+)
+@output_option
+@target_options
+def create(owner: str | None, renewers: tuple[str, ...], period_ms: int, output: str, target: Target) -> None:
+    """Create a token, and print it with its secret: who has that logs in as its owner.
+
+    \b
+    Examples:
+      millbeck token create --command-config alice.properties
+      millbeck token create --renewer User:scheduler --max-lifetime 3600000 --command-config alice.properties
+    """
+    wanted_owner = None if owner is None else _principal(owner)
+    wanted_renewers = [_principal(each) for each in renewers]
+
+    async def work(admin: Admin) -> None:
+        token = await admin.create_token(
+            owner=wanted_owner, renewers=wanted_renewers, lifetime_ms_max=period_ms if period_ms > 0 else None
+        )
+        show_rows([_row(token) | {"hmac": _secret(token)}], output, columns=(*COLUMNS, "hmac"))
+
+    run_admin(target, work)
+
+
+@command.command("list")
+@click.option("--owner", "--owner-principal", "owners", multiple=True, metavar="TYPE:NAME", help="Only of this owner.")
+@output_option
+@target_options
+def list_tokens(owners: tuple[str, ...], output: str, target: Target) -> None:
+    """Show the tokens that you may see, without their secrets.
+
+    \b
+    Examples:
+      millbeck token list --command-config alice.properties
+      millbeck token list --owner User:alice --output json
+    """
+    wanted = [_principal(each) for each in owners] or None
+
+    async def work(admin: Admin) -> None:
+        show_rows(map(_row, await admin.describe_tokens(wanted)), output, columns=COLUMNS)
+
+    run_admin(target, work)
+
+
+@command.command("renew")
+@token_argument
+@period_option("--period", "--renew-time-period", text="For how long from now; default: the broker's.")
+@target_options
+@click.pass_context
+def renew(ctx: click.Context, /, token_id: str | None, hmac: str | None, period_ms: int, target: Target) -> None:
+    """Let a token live longer.
+
+    \b
+    Examples:
+      millbeck token renew jAKvm2hISaCxqjjVI9eUbg --command-config alice.properties
+    """
+    _check_named(ctx, token_id, hmac)
+
+    async def work(admin: Admin) -> None:
+        secret = await _secret_of(admin, token_id, hmac)
+        expires_ms = await admin.renew_token(secret, period_ms=period_ms if period_ms > 0 else None)
+        click.echo(f"renewed until {_time(expires_ms)}")
+
+    run_admin(target, work)
+
+
+@command.command("expire")
+@token_argument
+@period_option("--period", "--expiry-time-period", text="How long from now; default: at once.")
+@target_options
+@click.pass_context
+def expire(ctx: click.Context, /, token_id: str | None, hmac: str | None, period_ms: int, target: Target) -> None:
+    """End a token, at once by default. Who is logged in with it stays so until the session ends.
+
+    \b
+    Examples:
+      millbeck token expire jAKvm2hISaCxqjjVI9eUbg --command-config alice.properties
+      millbeck token expire jAKvm2hISaCxqjjVI9eUbg --period 60000 --command-config alice.properties
+    """
+    _check_named(ctx, token_id, hmac)
+
+    async def work(admin: Admin) -> None:
+        secret = await _secret_of(admin, token_id, hmac)
+        expires_ms = await admin.expire_token(secret, period_ms=period_ms if period_ms >= 0 else None)
+        click.echo("the token has ended" if expires_ms < 0 else f"the token ends at {_time(expires_ms)}")
+
+    run_admin(target, work)
+
+
+def _check_named(ctx: click.Context, token_id: str | None, hmac: str | None) -> None:
+    if (token_id is None) == (hmac is None):
+        raise click.UsageError("name one token, by its id or by --hmac", ctx)
+
+
+async def _secret_of(admin: Admin, token_id: str | None, hmac: str | None) -> bytes:
+    """The token's secret. Those who may renew a token also see it, so none needs to be on the command line."""
+    from binascii import Error, a2b_base64
+
+    if hmac is not None:
+        try:
+            return a2b_base64(hmac, strict_mode=True)
+        except Error as error:
+            raise click.UsageError("--hmac: not base64") from error
+    for token in await admin.describe_tokens():
+        if token.token_id == token_id:
+            return token.hmac
+    raise click.ClickException(f"there is no token {token_id} that you may see")
+
+
+def _principal(text: str) -> Principal:
+    from millbeck.security.principal import parse_principal
+
+    try:
+        return parse_principal(text)
+    except ValueError as error:
+        raise click.UsageError(str(error)) from error
+
+
+def _row(token: DelegationToken) -> dict[str, object]:
+    return {
+        "token_id": token.token_id,
+        "owner": str(token.owner),
+        "requester": None if token.requester is None else str(token.requester),
+        "renewers": [str(each) for each in token.renewers],
+        "issued": _time(token.issued_ms),
+        "expires": _time(token.expires_ms),
+        "cannot_be_renewed_after": _time(token.max_ms),
+    }
+
+
+def _secret(token: DelegationToken) -> str:
+    from binascii import b2a_base64
+
+    return b2a_base64(token.hmac, newline=False).decode()
+
+
+def _time(time_ms: int) -> str:
+    from datetime import UTC, datetime
+
+    return datetime.fromtimestamp(time_ms / 1000, UTC).isoformat(timespec="seconds")

@@ -1,0 +1,90 @@
+"""What ``millbeck up`` prints when its nodes serve: addresses, and lines to copy, within 80 × 24."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from millbeck.cli.connection_options import DEFAULT_BOOTSTRAP
+from millbeck.cli.nodes.ports import WILDCARDS
+
+if TYPE_CHECKING:
+    from millbeck.server.node import Node
+
+
+def screen(node: Node, directory: str | None, registry: str = "") -> str:
+    """The screen of one node; ``registry`` is the URL of its schema registry, or how to get one."""
+    listener = node.listeners[0]
+    is_open = listener.address.host in WILDCARDS
+    address = address_of(node)
+    lines = ["", "  millbeck is up", "", f"    bootstrap    {address}"]
+    if is_open:
+        lines.append(f"    listens      on every interface, to anybody: {socket.gethostname()}:{listener.port}")
+    lines += [
+        f"    data         {directory or 'in memory, lost on exit'}",
+        f"    metrics      http://127.0.0.1:{node.metrics_port}/metrics",
+        *([f"    registry     {registry}"] if registry else []),
+        "",
+        *_shell(address),
+        *_python(address),
+        "  PySpark: millbeck's format without a jar, or Spark's own",
+        "    from millbeck.pipeline.session import spark_session",
+        '    rows = spark_session().readStream.format("millbeck")  # or .format("kafka")',
+        f'    rows.option("kafka.bootstrap.servers", "{address}")',
+        "  To read: docs/testing.md, docs/pipeline.md, docs/operations.md",
+        "  Ctrl-C stops it.",
+    ]
+    return "\n".join(lines)
+
+
+def address_of(node: Node) -> str:
+    """The address for clients on this host."""
+    listener = node.listeners[0]
+    host = "localhost" if listener.address.host in WILDCARDS else listener.address.host
+    return f"{f'[{host}]' if ':' in host else host}:{listener.port}"
+
+
+def cluster_screen(host: str, answers: Sequence[dict[str, int]], *, data: str, failover: str) -> str:
+    """The screen of several nodes; ``answers`` are the ports of each."""
+    shown = f"[{host}]" if ":" in host else host
+    addresses = ",".join(f"{shown}:{answer['port']}" for answer in answers)
+    ports = ", ".join(str(answer["metrics_port"]) for answer in answers)
+    lines = [
+        "",
+        f"  millbeck is up: {len(answers)} nodes",
+        "",
+        f"    bootstrap    {addresses}",
+        f"    data         {data}",
+        f"    metrics      http://127.0.0.1:PORT/metrics, ports {ports}",
+        f"    failover     {failover}",
+        "",
+        *_shell(f"{shown}:{answers[0]['port']}"),
+        *_python(f"{shown}:{answers[0]['port']}"),
+        "  Nodes, from another terminal",
+        "    millbeck up status",
+        "    millbeck up kill 2; millbeck up start 2",
+        "  To read: docs/cluster.md, docs/testing.md",
+        "",
+        "  Ctrl-C stops all of them.",
+    ]
+    return "\n".join(lines)
+
+
+def _shell(address: str) -> list[str]:
+    export = [] if address == DEFAULT_BOOTSTRAP else [f"    export MILLBECK_BOOTSTRAP={address}"]
+    return [
+        "  Shell, in another terminal",
+        *export,
+        "    echo hello | millbeck produce greetings",
+        "    millbeck consume greetings --from-beginning",
+    ]
+
+
+def _python(address: str) -> list[str]:
+    return [
+        "  Python: pip install confluent-kafka",
+        "    from confluent_kafka import Producer",
+        f'    p = Producer({{"bootstrap.servers": "{address}"}})',
+        '    p.produce("greetings", b"hello"); p.flush()',
+    ]

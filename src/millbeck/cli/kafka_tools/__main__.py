@@ -1,0 +1,8 @@
+"""``python -m millbeck.cli.kafka_tools kafka-topics --list …``: what the installed executables run."""
+
+import sys
+
+from millbeck.cli.kafka_tools.running import main
+
+if __name__ == "__main__":
+    main(sys.argv[1], sys.argv[2:])

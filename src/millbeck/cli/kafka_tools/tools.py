@@ -1,0 +1,206 @@
+"""The tools of Apache Kafka that there are shims for: one entry each, and nothing else in the package names them.
+
+An entry says which millbeck command a tool stands for and where their command lines differ. Flags that both have under
+one name, and verbs given as flags (``--describe``), need no entry: millbeck's commands accept them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+SERVER: Final = ("--bootstrap-server",)
+SERVER_OR_CONTROLLER: Final = ("--bootstrap-server", "--bootstrap-controller")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tool:
+    """How the command line of one of Kafka's tools differs from that of a millbeck command."""
+
+    command: tuple[str, ...]
+    """The millbeck command, such as ``("perf", "produce")``."""
+    verbs: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """Subcommands of the tool that are other millbeck commands: the whole command."""
+    requires: tuple[tuple[str, ...], ...] = (SERVER,)
+    """One flag of each of these must be given."""
+    offline_verbs: tuple[str, ...] = ()
+    """Verbs and flags for which ``requires`` does not hold, as they ask no broker."""
+    actions: tuple[str, ...] = ()
+    """Flags of which exactly one must be given."""
+    renamed: Mapping[str, str] = field(default_factory=dict)
+    """Kafka's flag, and ours of the same meaning."""
+    as_setting: Mapping[str, str] = field(default_factory=dict)
+    """Flags whose value is that of a client setting."""
+    several: tuple[str, ...] = ()
+    """Flags that take all words up to the next flag, as ``--producer-props acks=all linger.ms=5`` does."""
+    without_effect: Mapping[str, int] = field(default_factory=dict)
+    """Flags that are accepted and change nothing here, with the number of their values."""
+    missing: Mapping[str, str] = field(default_factory=dict)
+    """Flags of Kafka's tool that are refused, with what to do instead."""
+    always: tuple[str, ...] = ()
+    """Words added to every command line."""
+    help_exit_code: int = 1
+    """That of ``--help``: 1 where Kafka's tool prints its help as an error."""
+    failure_exit_code: int = 1
+    """That of a request which fails: 0 where Kafka's tool prints the error and ends as if all were well."""
+
+
+_PRODUCER_SETTINGS: Final = {
+    "--batch-size": "batch.size",
+    "--max-partition-memory-bytes": "batch.size",
+    "--max-block-ms": "max.block.ms",
+    "--max-memory-bytes": "buffer.memory",
+    "--message-send-max-retries": "retries",
+    "--metadata-expiry-ms": "metadata.max.age.ms",
+    "--request-timeout-ms": "request.timeout.ms",
+    "--retry-backoff-ms": "retry.backoff.ms",
+    "--socket-buffer-size": "send.buffer.bytes",
+    "--timeout": "linger.ms",
+}
+_CONTROLLERS_ASKED_BY_BROKERS: Final = {
+    "--bootstrap-controller": "name brokers with --bootstrap-server: they pass the request on to the controllers"
+}
+_LIST_ACTIONS: Final = ("--list", "--describe", "--create", "--alter", "--delete")
+_GROUP_ACTIONS: Final = ("--list", "--describe", "--delete", "--reset-offsets", "--delete-offsets")
+
+TOOLS: Final[Mapping[str, Tool]] = {
+    "kafka-acls": Tool(
+        command=("acl",),
+        requires=(SERVER_OR_CONTROLLER,),
+        actions=("--add", "--list", "--remove"),
+        missing=_CONTROLLERS_ASKED_BY_BROKERS,
+    ),
+    "kafka-broker-api-versions": Tool(command=("cluster", "api-versions")),
+    "kafka-cluster": Tool(
+        command=("cluster",),
+        requires=(("--bootstrap-server", "-b", "--bootstrap-controller", "-C"),),
+        renamed={"-c": "--command-config", "--config": "--command-config"},
+        missing={**_CONTROLLERS_ASKED_BY_BROKERS, "-C": _CONTROLLERS_ASKED_BY_BROKERS["--bootstrap-controller"]},
+    ),
+    "kafka-configs": Tool(
+        command=("config",),
+        requires=(SERVER_OR_CONTROLLER,),
+        actions=("--describe", "--alter"),
+        missing=_CONTROLLERS_ASKED_BY_BROKERS
+        | dict.fromkeys(
+            ("--client", "--client-defaults", "--ip", "--ip-defaults", "--user-defaults"),
+            "client quotas are not changed by this tool",
+        ),
+    ),
+    "kafka-console-consumer": Tool(
+        command=("consume",),
+        without_effect={"--skip-message-on-error": 0},
+        missing={
+            "--enable-systest-events": "it is for Kafka's own tests",
+            "--formatter-config": "give its properties with --formatter-property",
+        },
+        always=("--quiet",),
+    ),
+    "kafka-console-producer": Tool(
+        command=("produce",),
+        as_setting=_PRODUCER_SETTINGS,
+        missing={
+            "--line-reader": "it names a class of Java's: see --reader-property and `millbeck produce --help`",
+            "--reader-config": "give its properties with --reader-property",
+        },
+    ),
+    "kafka-consumer-groups": Tool(
+        command=("group",),
+        verbs={"--validate-regex": ("group", "validate-regex")},
+        offline_verbs=("--validate-regex",),
+        actions=(*_GROUP_ACTIONS, "--validate-regex"),
+        without_effect={"--timeout": 1},
+        failure_exit_code=0,
+    ),
+    "kafka-consumer-perf-test": Tool(
+        command=("perf", "consume"),
+        requires=(SERVER, ("--num-records", "--messages")),
+        renamed={"--hide-header": "--no-headers"},
+        as_setting={"--fetch-size": "max.partition.fetch.bytes", "--socket-buffer-size": "receive.buffer.bytes"},
+        without_effect={"--print-metrics": 0, "--group": 1, "--reporting-interval": 1, "--show-detailed-stats": 0},
+        missing={
+            "--include": "name one topic with --topic",
+            "--date-format": "the times are printed as yyyy-MM-dd HH:mm:ss:SSS",
+        },
+    ),
+    "kafka-delete-records": Tool(command=("topic", "delete-records"), requires=(SERVER, ("--offset-json-file",))),
+    "kafka-dump-log": Tool(
+        command=("dump-log",),
+        requires=(("--files",),),
+        missing=dict.fromkeys(
+            ("--transaction-log-decoder", "--share-group-state-decoder", "--remote-log-metadata-decoder"),
+            "the decoders here are --offsets-decoder and --cluster-metadata-decoder",
+        )
+        | {"--skip-record-metadata": "cut the lines instead, or use millbeck dump-log --output json"},
+    ),
+    "kafka-features": Tool(
+        command=("feature",),
+        requires=(SERVER_OR_CONTROLLER,),
+        offline_verbs=("version-mapping", "feature-dependencies"),
+        missing=_CONTROLLERS_ASKED_BY_BROKERS,
+        help_exit_code=0,
+    ),
+    "kafka-get-offsets": Tool(command=("topic", "offsets")),
+    "kafka-leader-election": Tool(
+        command=("elect-leaders",),
+        requires=(SERVER, ("--election-type",)),
+        renamed={"--admin.config": "--command-config"},
+    ),
+    "kafka-log-dirs": Tool(command=("log-dirs",), requires=(SERVER, ("--describe",))),
+    "kafka-metadata-quorum": Tool(
+        command=("quorum",),
+        requires=(SERVER_OR_CONTROLLER,),
+        missing=_CONTROLLERS_ASKED_BY_BROKERS,
+        help_exit_code=0,
+    ),
+    "kafka-producer-perf-test": Tool(
+        command=("perf", "produce"),
+        requires=(
+            ("--topic",),
+            ("--num-records",),
+            ("--throughput",),
+            ("--record-size", "--payload-file", "--payload-monotonic"),
+        ),
+        renamed={"--producer-props": "--command-property"},
+        several=("--producer-props", "--command-property"),
+        without_effect={"--print-metrics": 0, "--reporting-interval": 1},
+        missing={
+            "--warmup-records": "leave the first records out by a run of their own",
+            "--payload-delimiter": "a payload is a line of --payload-file",
+            "--transactional-id": "`millbeck perf produce` has no transactions",
+            "--transaction-duration-ms": "`millbeck perf produce` has no transactions",
+        },
+    ),
+    "kafka-reassign-partitions": Tool(
+        command=("reassign",),
+        requires=(SERVER_OR_CONTROLLER,),
+        actions=("--generate", "--execute", "--verify", "--list", "--cancel"),
+        without_effect={"--timeout": 1},
+        missing=_CONTROLLERS_ASKED_BY_BROKERS,
+    ),
+    "kafka-server-start": Tool(command=("server",), requires=(), without_effect={"-daemon": 0}),
+    "kafka-share-groups": Tool(
+        command=("share",), actions=_GROUP_ACTIONS, without_effect={"--timeout": 1}, failure_exit_code=0
+    ),
+    "kafka-storage": Tool(
+        command=("storage",),
+        verbs={
+            "version-mapping": ("feature", "version-mapping"),
+            "feature-dependencies": ("feature", "feature-dependencies"),
+        },
+        requires=(),
+        help_exit_code=0,
+    ),
+    "kafka-topics": Tool(
+        command=("topic",),
+        actions=_LIST_ACTIONS,
+        without_effect={"--partition-size-limit-per-response": 1},
+        missing={"--delete-config": "use kafka-configs --alter --delete-config"},
+    ),
+    "kafka-transactions": Tool(
+        command=("txn",),
+        verbs={"forceTerminateTransaction": ("txn", "terminate")},
+        renamed={"--transactionalId": "--transactional-id"},
+    ),
+}

@@ -1,0 +1,1 @@
+"""Run nodes as processes: start, supervise, stop and check them."""

@@ -1,0 +1,109 @@
+"""The schema registry of ``millbeck up``: a process of its own, started by the first connection.
+
+`up` holds the listening socket. When somebody connects, it starts ``millbeck registry start`` with that socket, which
+answers the waiting connection too, and waits for the process to end (it does after ten idle minutes) before it looks at
+the socket again. A registry parses what strangers send: in a process of its own that never delays the node's requests.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import socket
+import sys
+from importlib.util import find_spec
+from typing import Final
+
+PORT: Final = 8081
+IDLE_SECONDS: Final = 600
+RETRY_SECONDS: Final = 2.0
+STOP_SECONDS_MAX: Final = 10.0
+EXTRA: Final = "pip install 'millbeck[registry]'"
+_BACKLOG: Final = 128
+
+
+def is_installed() -> bool:
+    return all(find_spec(name) is not None for name in ("starlette", "uvicorn", "httptools"))
+
+
+class RegistryOnDemand:
+    """Create it inside a running event loop; `close` it at the end."""
+
+    def __init__(self, host: str, port: int, bootstrap: str) -> None:
+        self._bootstrap = bootstrap
+        self._loop = asyncio.get_running_loop()
+        self._socket = _listen(host, port)
+        self.host = host
+        self.port: int = self._socket.getsockname()[1]
+        self._running: asyncio.Task[None] | None = None
+        self._process: asyncio.subprocess.Process | None = None
+        self._watch()
+
+    def _watch(self) -> None:
+        self._loop.add_reader(self._socket.fileno(), self._connected)
+
+    def _connected(self) -> None:
+        """Somebody waits to be accepted."""
+        self._loop.remove_reader(self._socket.fileno())
+        self._running = self._loop.create_task(self._run())
+
+    async def _run(self) -> None:
+        number = self._socket.fileno()
+        settings = {
+            "listeners": f"http://{f'[{self.host}]' if ':' in self.host else self.host}:{self.port}",
+            "kafkastore.bootstrap.servers": self._bootstrap,
+            "kafkastore.topic.replication.factor": "1",
+        }
+        arguments = [part for name, value in settings.items() for part in ("--set", f"{name}={value}")]
+        arguments += ["--socket", str(number), "--idle-seconds", str(IDLE_SECONDS), "--stops-with-input"]
+        self._process = await asyncio.create_subprocess_exec(
+            sys.executable,
+            "-m",
+            "millbeck.cli.main",
+            "registry",
+            "start",
+            *arguments,
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.DEVNULL,
+            pass_fds=[number],
+            start_new_session=True,
+        )
+        if await self._process.wait():
+            # Whoever waits is still there: do not start processes as fast as they fail.
+            await asyncio.sleep(RETRY_SECONDS)
+        self._process = None
+        self._watch()
+
+    async def close(self) -> None:
+        """End the process, and stop listening."""
+        self._loop.remove_reader(self._socket.fileno())
+        if self._running is not None and self._process is not None:
+            assert self._process.stdin is not None
+            self._process.stdin.close()
+            done, _ = await asyncio.wait({self._running}, timeout=STOP_SECONDS_MAX)
+            if not done and self._process is not None:
+                self._process.kill()
+        if self._running is not None:
+            self._running.cancel()
+        self._loop.remove_reader(self._socket.fileno())
+        self._socket.close()
+
+
+def _listen(host: str, port: int) -> socket.socket:
+    """A listening socket on the port, or on a free one if it is taken."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    found = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            found.bind((host, port))
+        except OSError as error:
+            if error.errno != errno.EADDRINUSE:
+                raise
+            found.bind((host, 0))
+        found.listen(_BACKLOG)
+        found.setblocking(False)
+    except BaseException:
+        found.close()
+        raise
+    return found

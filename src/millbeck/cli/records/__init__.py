@@ -1,0 +1,1 @@
+"""Format records and log files as text."""

@@ -1,0 +1,94 @@
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from millbeck.cli.commands import consume
+from millbeck.cli.commands.consume import ConsumeRequest
+from millbeck.cli.connection_options import Target
+from millbeck.cli.outage_messages import LEADERLESS_SECONDS
+from millbeck.cli.records.start_positions import Start
+from tests.unit.client.fake_cluster import FakeCluster, simulate
+
+USAGE = {
+    "a pattern that is none": (("consume", "--include", "("), "--include: '(' is not a regular expression"),
+    "no topic": (("consume",), "no topic given"),
+    "two beginnings": (("consume", "a", "--from-beginning", "--offset", "5"), "exclude each other"),
+    "no place": (("consume", "a", "--offset", "somewhere"), "is not earliest"),
+    "a format nobody has": (("consume", "a", "-f", "%y"), "%y is not one of"),
+    "a property nobody has": (("consume", "a", "--property", "print.cats=true"), "print.cats is not one of"),
+    "a group is moved by reset": (("consume", "a", "--group", "g", "--offset", "5"), "millbeck group reset"),
+    "no records": (("consume", "a", "--max-messages", "0"), "not in the range"),
+    "an isolation nobody has": (("consume", "a", "--isolation-level", "serializable"), "is not one of"),
+}
+
+
+@pytest.mark.parametrize(("arguments", "message"), USAGE.values(), ids=USAGE.keys())
+def test_usage(fails: Callable[..., str], arguments: tuple[str, ...], message: str) -> None:
+    assert message in fails(*arguments)
+
+
+def wanted(group: str | None, partitions: tuple[int, ...] = ()) -> ConsumeRequest:
+    return ConsumeRequest(
+        topics=("a",),
+        include=None,
+        partitions=partitions,
+        start=Start(),
+        group=group,
+        count_max=None,
+        idle_ms_max=None,
+        stops_at_end=False,
+    )
+
+
+def test_a_group_shares_partitions_unless_some_are_named() -> None:
+    assert wanted("g", ()).is_member
+    assert not wanted("g", (0,)).is_member
+    assert not wanted(None, ()).is_member
+
+
+def test_a_partition_without_a_leader_is_named_while_the_others_are_read(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def reachable(*_: object) -> None: ...
+
+    monkeypatch.setattr(consume, "check_reachable", reachable)
+
+    async def scenario(cluster: FakeCluster) -> None:
+        first, _ = cluster.add_topic("a", 2)
+        first.leader_id = -1
+        target = Target(bootstrap=cluster.bootstrap)
+        async with consume._consumer(cluster.environment, target.client_settings(), target, wanted(None)) as consumer:
+            reading: Any = asyncio.ensure_future(consumer.poll(timeout_s=2 * LEADERLESS_SECONDS))
+            await asyncio.sleep(LEADERLESS_SECONDS - 1)
+            assert capsys.readouterr().err == ""
+            await reading
+        assert capsys.readouterr().err.startswith("millbeck: no leader, so not read until there is one: a-0;")
+
+    simulate(scenario)
+
+
+def test_a_run_that_ends_early_names_the_partitions_that_had_no_leader(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def reachable(*_: object) -> None: ...
+
+    monkeypatch.setattr(consume, "check_reachable", reachable)
+
+    async def scenario(cluster: FakeCluster) -> None:
+        first, _ = cluster.add_topic("a", 2)
+        target = Target(bootstrap=cluster.bootstrap)
+        for leader_id, expected in ((first.leader_id, ""), (-1, "millbeck: ended while there was no leader of a-0;")):
+            first.leader_id = leader_id
+            async with consume._consumer(
+                cluster.environment, target.client_settings(), target, wanted(None)
+            ) as consumer:
+                await consumer.poll(timeout_s=1)
+            told = capsys.readouterr().err
+            assert told.startswith(expected), told
+            assert bool(told) == bool(expected)
+
+    simulate(scenario)
